@@ -25,16 +25,16 @@ def nanoseconds(text: str) -> int:
     A text of more than MAX_LENGTH characters is none either, though Go would read it.
     """
     if len(text) > MAX_LENGTH:
-        raise ValueError(f"{text[:MAX_LENGTH]!r}… is no duration")
+        raise ValueError(f"{text[:MAX_LENGTH]!r}… is not a duration")
     at = text[:1] in {"+", "-"}
     if not text[at:]:
-        raise ValueError(f"{text!r} is no duration")
+        raise ValueError(f"{text!r} is not a duration")
     total = 0
     end = len(text) if text[at:] == "0" else int(at)
     while end < len(text):
         part = _PART.match(text, end)
         if part is None:
-            raise ValueError(f"{text!r} is no duration")
+            raise ValueError(f"{text!r} is not a duration")
         whole, fraction, size = part[1], part[2] or "", _NANOSECONDS[part[3]]
         total += int(whole or 0) * size + int(fraction or 0) * size // 10 ** len(fraction)
         end = part.end()

@@ -1,4 +1,5 @@
-"""Read and change HyperJobs: the library below the command line, the SDK and the web page.
+"""Read and change HyperJobs: the library of the command line, the SDK and the web page.
 
-Functions take an open `Kube` and plain names. The package prints nothing and knows no command line.
+The functions take an open `Kube` and names of objects. The package prints nothing and does not
+import the command line.
 """

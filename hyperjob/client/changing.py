@@ -10,7 +10,7 @@ FIELD_MANAGER: Final = "kubectl-hyperjob"
 
 
 async def patch(kube: Kube, namespace: str, name: str, body: Object, *, dry_run: bool) -> Object:
-    """Send a JSON merge patch and give the HyperJob as the API server stored it."""
+    """Send a JSON merge patch; return the HyperJob as the API server stored it."""
     return await kube.patch(
         HYPERJOBS,
         name,

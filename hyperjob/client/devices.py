@@ -1,4 +1,4 @@
-"""Word that no cluster has a device, with the device that was probably meant. Pure."""
+"""The message for a device that no cluster has, with the most similar device. Pure."""
 
 from collections.abc import Iterable
 
@@ -8,5 +8,5 @@ from hyperjob.hints import nearest
 
 
 def no_device(name: str, devices: Iterable[str]) -> str:
-    """Say that no cluster has `name`; `devices` are those that clusters have."""
+    """Return a message that no cluster has `name`; `devices` are the devices of all clusters."""
     return no_device_text(NoDevice(name, nearest(name, devices) or ""))

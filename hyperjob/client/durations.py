@@ -8,7 +8,7 @@ from hyperjob.text import human_duration
 
 
 def parse_duration(text: str) -> float:
-    """Read seconds from `30s`, `1h30m` or a bare number; ValueError for anything else."""
+    """Return the seconds of `30s`, `1h30m` or a plain number; ValueError for other texts."""
     if text.isascii() and text.isdigit():
         return float(text)
     try:
@@ -16,12 +16,12 @@ def parse_duration(text: str) -> float:
     except ValueError as error:
         raise ValueError(f"{error}: give for example 30s, 5m or 1h30m") from None
     if found < 0:
-        raise ValueError(f"{text!r} is no duration: give for example 30s, 5m or 1h30m")
+        raise ValueError(f"{text!r} is not a duration: give for example 30s, 5m or 1h30m")
     return found / 1e9
 
 
 def lasted(start: str, end: str) -> str:
-    """Print how long something lasted; `-` where its start or end is not known."""
+    """Return the duration between two times in kubectl's form; `-` if a time is unknown."""
     began, ended = timestamp(start), timestamp(end)
     if began is None or ended is None:
         return "-"
@@ -29,6 +29,6 @@ def lasted(start: str, end: str) -> str:
 
 
 def age(time: object, now: datetime) -> str:
-    """Print how long ago a time of an object was; `<unknown>` for none."""
+    """Return the age of a timestamp in kubectl's form; `<unknown>` without a timestamp."""
     moment = timestamp(time)
     return "<unknown>" if moment is None else human_duration((now - moment).total_seconds())

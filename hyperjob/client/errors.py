@@ -1,4 +1,4 @@
-"""Why a request about a HyperJob fails, and how kubectl words an error of the API server."""
+"""The errors of requests about HyperJobs, and kubectl's texts for errors of the API server."""
 
 from typing import Final
 
@@ -9,24 +9,24 @@ _UNSERVED: Final = ("the server could not find the requested resource", "404 pag
 
 
 class ClientError(Exception):
-    """The request cannot be carried out: a name is unknown, or there is nothing to act on."""
+    """The request cannot be carried out, for example since a name does not exist."""
 
 
 class NotYetError(ClientError):
-    """The awaited state has not come yet, and may come without any action of a user."""
+    """The HyperJob has not reached the awaited state, and may reach it without a user's action."""
 
 
 class NeverError(ClientError):
-    """The awaited state never comes: the HyperJob has ended, is being deleted or is gone."""
+    """The HyperJob can never reach the awaited state: it has ended, or it is being deleted."""
 
 
 def title(name: str) -> str:
-    """Name a HyperJob as kubectl names objects: kind.group/name."""
+    """Return the name of a HyperJob as kubectl prints names: kind.group/name."""
     return f"{KIND.lower()}.{GROUP}/{name}"
 
 
 def words(error: KubeError) -> str:
-    """Word an API error as kubectl does, with the next step where there is one."""
+    """Return kubectl's text for an API error, with a command to type next if there is one."""
     message = error.message
     if isinstance(error, Unavailable) and not error.answered:
         return f"Unable to connect to the server: {message}"

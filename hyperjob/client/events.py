@@ -33,7 +33,7 @@ async def events_of(kube: Kube, obj: Object) -> Reading:
 
 
 def event_time(event: Object) -> str:
-    """Return when an event was last seen."""
+    """Return the time at which an Event was last observed."""
     series = mapping(event.get("series"))
     times = (
         series.get("lastObservedTime"),
@@ -45,6 +45,6 @@ def event_time(event: Object) -> str:
 
 
 def event_begin(event: Object) -> str:
-    """Return when an event was first seen."""
+    """Return the time at which an Event was first observed."""
     times = (event.get("eventTime"), event.get("firstTimestamp"))
     return next((string(time) for time in times if string(time)), "") or event_time(event)

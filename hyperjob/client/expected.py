@@ -1,4 +1,4 @@
-"""When a HyperJob that waits is expected to start, as `status.expectedStart` has it. Pure."""
+"""The expected start of a waiting HyperJob, from `status.expectedStart`. Pure."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,13 +9,13 @@ from hyperjob.api.meta import Object
 
 @dataclass(frozen=True, slots=True)
 class ExpectedStart:
-    """The time, and the HyperJob whose end by its estimate gives room, `namespace/name`."""
+    """The expected start, and the HyperJob (`namespace/name`) whose end frees the accelerators."""
 
     time: datetime
     after: str
 
     def words(self, now: datetime, *, namespace: str = "") -> str:
-        """Say it; a HyperJob of `namespace` is called by its name alone."""
+        """Return the expectation as text; names of HyperJobs in `namespace` have no prefix."""
         other = self.after.removeprefix(f"{namespace}/") if namespace else self.after
         left = (self.time - now).total_seconds()
         when = f"in about {rough(left)}" if left >= 60 else "within a minute"
@@ -23,14 +23,14 @@ class ExpectedStart:
 
 
 def expected_start(status: Object) -> ExpectedStart | None:
-    """Read the status of a HyperJob; None where no estimates support a time."""
+    """Return the expected start from a HyperJob's status; None without an estimate."""
     found = mapping(status.get("expectedStart"))
     time = timestamp(found.get("time"))
     return None if time is None else ExpectedStart(time, string(found.get("after")))
 
 
 def rough(seconds: float) -> str:
-    """Say a length of time as people do: `50 min`, `2 h 10 min`, `3 d 4 h`."""
+    """Return a duration in its largest units: `50 min`, `2 h 10 min`, `3 d 4 h`."""
     minutes = round(seconds / 60)
     if minutes >= 60:
         minutes = round(minutes / 10) * 10

@@ -1,4 +1,4 @@
-"""States of a HyperJob to wait for: phases, conditions, a step of the training, deletion."""
+"""The goals of `hyperjob wait`: phases, conditions, a step of the training, deletion."""
 
 from dataclasses import dataclass
 
@@ -28,11 +28,11 @@ class Goal:
 
     @property
     def is_deletion(self) -> bool:
-        """Return whether the HyperJob shall be gone."""
+        """Return whether the goal is the deletion of the HyperJob."""
         return not self.phases and self.step is None
 
     def holds(self, hyperjob: Object | None, name: str) -> bool:
-        """Return whether it is reached; NeverError when it never will be."""
+        """Return whether the HyperJob has reached the goal; NeverError when it never can."""
         if self.is_deletion:
             return hyperjob is None
         summary = summary_of(hyperjob, name)
@@ -41,7 +41,7 @@ class Goal:
             if training is not None and training.step >= self.step:
                 return True
             known = training.steps if training is not None else 0
-            # The last lines of a program are read within moments of its end.
+            # The controller reads the last log lines shortly after the program has ended.
             late = summary.phase == Phase.COMPLETED and (known is None or known >= self.step)
             if summary.has_ended and not late:
                 raise NeverError(_ended(summary, self.words))
@@ -56,7 +56,7 @@ class Goal:
 
 
 def parse_goal(text: str) -> Goal:
-    """Read `delete`, `phase=A,B`, `condition=Completed`, `step=N`; ValueError for anything else."""
+    """Parse `delete`, `phase=A,B`, `condition=Completed`, `step=N`; ValueError for other texts."""
     kind, equals, wanted = text.partition("=")
     if text == "delete":
         return Goal("is deleted", frozenset())
@@ -91,10 +91,10 @@ async def reach(
     seconds: float,
     progress: Progress = silent,
 ) -> Object | None:
-    """Wait until a HyperJob reaches the goal; `seconds` 0 waits for ever.
+    """Wait until a HyperJob reaches the goal; return it, or None after its deletion.
 
-    NotFound when there is no such HyperJob, NotYetError when time is up, NeverError when the goal
-    cannot be reached any more.
+    `seconds` 0 is no time limit. Raises NotFound when the HyperJob does not exist, NotYetError
+    when time is up, NeverError when the HyperJob can no longer reach the goal.
     """
     first = True
 

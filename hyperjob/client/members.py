@@ -19,17 +19,17 @@ _PAGE: Final = "500"
 
 
 def proxied(cluster: str, path: str) -> str:
-    """Return the path in the Karmada API server that leads to a path in a member."""
+    """Return the path of Karmada's cluster proxy for a path in a member's API server."""
     return f"{CLUSTERS.path(None, cluster, 'proxy')}{path}"
 
 
 def log_path(cluster: str, namespace: str, pod: str) -> str:
-    """Return the path of a pod's log."""
+    """Return the path of a pod's log through Karmada's cluster proxy."""
     return proxied(cluster, PODS.path(namespace, quote(pod, safe=""), "log"))
 
 
 async def pods_of(kube: Kube, namespace: str, job: SubJob) -> list[Object]:
-    """List the pods of a sub-job in its cluster, by name."""
+    """List the pods of a sub-job in its cluster, ordered by task and index."""
     path = proxied(job.cluster, PODS.path(namespace))
     found: list[Object] = []
     token = ""
@@ -47,7 +47,7 @@ async def pods_of(kube: Kube, namespace: str, job: SubJob) -> list[Object]:
 async def pods_of_all(
     kube: Kube, namespace: str, jobs: Sequence[SubJob]
 ) -> tuple[dict[str, list[Object]], Mapping[str, KubeError]]:
-    """List the pods of every placed sub-job; those that cannot be read with their errors."""
+    """Return the pods of every placed sub-job, and the error for each that cannot be read."""
     limit = asyncio.Semaphore(_PARALLEL)
     pods: dict[str, list[Object]] = {}
     errors: dict[str, KubeError] = {}
@@ -66,7 +66,7 @@ async def pods_of_all(
 async def pod_groups_of_all(
     kube: Kube, namespace: str, hyperjob: str, jobs: Sequence[SubJob]
 ) -> dict[str, list[Object]]:
-    """List what Volcano in the members says of sub-jobs; those that cannot be read are left out."""
+    """Return the PodGroups of sub-jobs in the members; unreadable PodGroups are left out."""
     found: dict[str, list[Object]] = {}
     names = {(job.cluster, job.name) for job in jobs}
 
@@ -76,7 +76,7 @@ async def pod_groups_of_all(
         try:
             page = (await kube.raw("GET", path, params=selector)).json()
         except KubeError:
-            return  # the state of the pods is shown without it
+            return  # `why` explains the state of the pods without PodGroups
         for item in page.get("items") or ():
             for owner in item["metadata"].get("ownerReferences") or ():
                 if (cluster, owner.get("name")) in names:
@@ -87,7 +87,7 @@ async def pod_groups_of_all(
 
 
 def _place(pod: Object) -> tuple[str, int, str]:
-    """Order pods by task and index, so that worker-2 comes before worker-10."""
+    """Return the sort key of a pod by task and index: worker-2 comes before worker-10."""
     metadata = pod["metadata"]
     marks = {**(metadata.get("annotations") or {}), **(metadata.get("labels") or {})}
     index = str(marks.get("volcano.sh/task-index") or "")

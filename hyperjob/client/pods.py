@@ -1,4 +1,4 @@
-"""Facts about the pods of sub-jobs: their task, their number by state, their trouble. Pure."""
+"""The task of a pod, the number of pods by state, and the reason why a pod fails. Pure."""
 
 from typing import Final
 
@@ -10,7 +10,7 @@ _TASK: Final = "volcano.sh/task-spec"
 
 
 def task_of(pod: Object) -> str:
-    """Name the task of a pod."""
+    """Return the task of a pod."""
     metadata = mapping(pod.get("metadata"))
     labels, annotations = (string_map(metadata.get(key)) for key in ("labels", "annotations"))
     return labels.get(_TASK) or annotations.get(_TASK, "")
@@ -45,7 +45,7 @@ def tasks_of(vcjob: Object | None) -> dict[str, dict[str, int]]:
 
 
 def pod_trouble(pod: Object) -> str:
-    """Say what keeps a pod from running; empty when nothing does."""
+    """Return the reason why a pod does not run; empty for a pod without a problem."""
     status = mapping(pod.get("status"))
     containers = [
         *objects(status.get("initContainerStatuses")),

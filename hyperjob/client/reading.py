@@ -15,12 +15,12 @@ _TRIES = 5
 _PAUSE = 0.5
 
 Reading = list[Object] | KubeError
-"""The objects, or why they could not be read: a command shows what it may see."""
+"""The objects, or the error of the request: a command works with the objects that it may read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """HyperJobs that were asked for, and what went wrong for some of them."""
+    """The requested HyperJobs, and the errors of those that could not be read."""
 
     items: list[Object]
     errors: list[KubeError]
@@ -29,7 +29,7 @@ class Found:
 async def hyperjobs(
     kube: Kube, names: Sequence[str], *, namespace: str | None, selector: str | None = None
 ) -> Found:
-    """Read HyperJobs: those named, else all that a label selector chooses."""
+    """Read the named HyperJobs; without names, all that match the label selector."""
     if not names:
         listed = await kube.list(HYPERJOBS, namespace=namespace, label_selector=selector)
         return Found(listed.items, [])
@@ -50,7 +50,7 @@ async def hyperjobs(
 
 
 async def attempt(ask: Callable[[], Awaitable[list[Object]]]) -> Reading:
-    """Read objects without which the command still has an answer."""
+    """Return the objects or the API error, for objects that a command can do without."""
     try:
         return await ask()
     except KubeError as error:
@@ -58,7 +58,7 @@ async def attempt(ask: Callable[[], Awaitable[list[Object]]]) -> Reading:
 
 
 def items(reading: Reading) -> list[Object]:
-    """Return what was read; nothing where it could not be."""
+    """Return the objects; an empty list for an error."""
     return [] if isinstance(reading, KubeError) else reading
 
 
@@ -70,11 +70,11 @@ async def changes(
     name: str | None = None,
     selector: str | None = None,
 ) -> AsyncGenerator[WatchEvent, None]:
-    """Yield every object as ADDED and then each change, for ever; broken watches are resumed.
+    """Yield every object as ADDED and then each change, without end; resume broken watches.
 
-    A BOOKMARK follows the listed objects. Objects that were deleted between two watches come as
-    DELETED. Raises KubeError when the server refuses, cannot be reached, or is lost several times
-    in a row.
+    A BOOKMARK follows the listed objects. Objects deleted between two watches are yielded as
+    DELETED. Raises KubeError when the API server refuses, cannot be reached, or closes several
+    watches in a row.
     """
     fields = f"metadata.name={name}" if name else None
     known: dict[tuple[str, str], Object] = {}

@@ -1,7 +1,7 @@
-"""Ask the controller to restart or move sub-jobs, and wait until it has done so.
+"""Request a restart or a move of sub-jobs from the controller, and wait for the result.
 
-A request is an annotation, `<token> [sub-job…]`. The controller acts on a token once and records it
-in the status.
+A request is an annotation, `<token> [sub-job…]`. The controller acts once on each token and
+records it in the status.
 """
 
 import secrets
@@ -39,7 +39,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A request that is written: the HyperJob, the token and the sub-jobs as they were before."""
+    """A written request: the HyperJob, the token, and the sub-jobs before the request."""
 
     hyperjob: Object
     token: str
@@ -47,7 +47,7 @@ class Asked:
 
 
 def restart(jobs: Sequence[str] = ()) -> Request:
-    """Ask for a restart of these sub-jobs or replicated jobs, or of the whole HyperJob."""
+    """Return a request to restart these sub-jobs or replicated jobs, or the whole HyperJob."""
     return Request(
         kind="restart",
         annotation=RESTART_REQUEST,
@@ -57,7 +57,7 @@ def restart(jobs: Sequence[str] = ()) -> Request:
 
 
 def migrate(jobs: Sequence[str] = (), *, cluster: str | None = None) -> Request:
-    """Ask to move these sub-jobs, or all that are on `cluster` now, to other clusters."""
+    """Return a request to move these sub-jobs, or all sub-jobs on `cluster`, to other clusters."""
     return Request(
         kind="migrate",
         annotation=MIGRATE_REQUEST,
@@ -67,13 +67,16 @@ def migrate(jobs: Sequence[str] = (), *, cluster: str | None = None) -> Request:
 
 
 def movable(summary: Summary, words: Sequence[str], cluster: str | None) -> list[SubJob]:
-    """Choose the sub-jobs to move; ClientError when none of them is on a cluster."""
+    """Return the sub-jobs to move; ClientError when none of them is on a cluster."""
     chosen = choose(summary, words) if words else list(summary.jobs)
     alive = [job for job in chosen if job.cluster and not job.has_ended]
     there = [job for job in alive if cluster in (None, job.cluster)]
     if not there:
         where = f"on cluster {cluster}" if cluster else "on a cluster"
-        stand = ", ".join(f"{job.name} on {job.cluster}" for job in alive) or "none is on any"
+        stand = (
+            ", ".join(f"{job.name} on {job.cluster}" for job in alive)
+            or "no sub-job is on a cluster"
+        )
         raise ClientError(f"no sub-job to move is {where}: {stand}")
     if words and not cluster and len(there) < len(chosen):
         idle = ", ".join(job.name for job in chosen if job not in there)
@@ -82,24 +85,24 @@ def movable(summary: Summary, words: Sequence[str], cluster: str | None) -> list
 
 
 def standing(summary: Summary, request: Request) -> str:
-    """Return the token of a request that the controller has not taken yet; empty without one."""
+    """Return the token of a request that the controller has not accepted; empty without one."""
     words = summary.annotations.get(request.annotation, "").split()
     taken = summary.requests.get(request.kind, "")
     return words[0] if words and words[0] != taken else ""
 
 
 def new_token(now: datetime) -> str:
-    """Make a token from the time of the request; a random end keeps two of a second apart."""
+    """Return a token of the time and a random suffix, which is unique within a second."""
     return f"{now.strftime('%Y-%m-%dT%H:%M:%SZ')}-{secrets.token_hex(2)}"
 
 
 async def ask(
     kube: Kube, namespace: str, name: str, request: Request, *, dry_run: bool = False
 ) -> Asked:
-    """Write the request as an annotation of the HyperJob, read anew after each write conflict.
+    """Write the request as an annotation of the HyperJob; read it again after each conflict.
 
-    NeverError when the HyperJob has ended or is being deleted; NotYetError when an earlier request
-    of this kind is not taken yet; ClientError when no sub-job is meant.
+    NeverError when the HyperJob has ended or is being deleted; NotYetError when the controller has
+    not accepted an earlier request of this kind; ClientError when the request has no sub-job.
     """
     token = new_token(datetime.now(UTC))
     for attempt in range(1, _TRIES + 1):
@@ -116,14 +119,15 @@ async def ask(
             )
         if summary.suspend and request.kind == "restart":
             raise NeverError(
-                f"{title(name)} is suspended: a restart changes nothing, since no sub-job runs; to"
-                f" start it: kubectl hyperjob resume {name} -n {namespace}"
+                f"{title(name)} is suspended: it has no sub-job to restart; to start it: kubectl"
+                f" hyperjob resume {name} -n {namespace}"
             )
         meant = request.choose(summary)
         if earlier := standing(summary, request):
             raise NotYetError(
-                f"a {request.kind} of {title(name)} was asked for before ({earlier}) and is not"
-                f" taken yet: kubectl hyperjob why {name} -n {namespace}; to withdraw it: kubectl"
+                f"the controller has not accepted an earlier {request.kind} of {title(name)}"
+                f" ({earlier}) yet: kubectl hyperjob why {name} -n {namespace}; to withdraw it:"
+                " kubectl"
                 f" annotate hj {name} -n {namespace} {request.annotation}-"
             )
         value = " ".join([token, *(job.name for job in meant)])
@@ -140,7 +144,7 @@ async def ask(
                 raise
             continue
         return Asked(changed, token, tuple(meant or summary.jobs))
-    raise AssertionError("the last try returns or raises")
+    raise AssertionError("the last attempt returns or raises")
 
 
 async def taken(
@@ -163,14 +167,14 @@ async def taken(
             namespace,
             name,
             holds,
-            what="has taken the request",
+            what="has accepted the request",
             seconds=_TAKEN_SECONDS,
             progress=progress,
         )
     except NotYetError:
         raise NotYetError(
-            f"the {request.kind} of {title(name)} is asked for, but no controller has taken it"
-            f" within {_TAKEN_SECONDS:g}s: kubectl hyperjob why {name} -n {namespace}"
+            f"no controller has accepted the {request.kind} of {title(name)} within"
+            f" {_TAKEN_SECONDS:g}s: kubectl hyperjob why {name} -n {namespace}"
         ) from None
 
 
@@ -183,7 +187,7 @@ async def running_again(
     seconds: float,
     progress: Progress = silent,
 ) -> Object | None:
-    """Wait until every sub-job of the request runs in a later attempt; `seconds` 0 is for ever."""
+    """Wait until every sub-job of the request runs in a later attempt; `seconds` 0 is no limit."""
     before = {job.name: job.attempt for job in asked.jobs}
 
     def holds(hyperjob: Object | None) -> bool:

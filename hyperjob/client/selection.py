@@ -1,4 +1,4 @@
-"""Choose sub-jobs by words: a full name, `trainer-0`, or the name of a replicated job. Pure."""
+"""Select sub-jobs by full name, by `trainer-0`, or by the name of a replicated job. Pure."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ _SHOWN = 8
 
 
 def choose(summary: Summary, words: Sequence[str]) -> list[SubJob]:
-    """Choose sub-jobs in their own order; ClientError lists the sub-jobs that exist."""
+    """Return the selected sub-jobs in the HyperJob's order; ClientError for an unknown name."""
     for word in words:
         if not meant(summary, [word]):
             raise ClientError(f"{summary.name} has no sub-job {word!r}; {_there_are(summary)}")
@@ -18,7 +18,7 @@ def choose(summary: Summary, words: Sequence[str]) -> list[SubJob]:
 
 
 def meant(summary: Summary, words: Sequence[str]) -> list[SubJob]:
-    """List the sub-jobs that any of the words means, in their own order."""
+    """Return the sub-jobs that match any of the words, in the HyperJob's order."""
     return [job for job in summary.jobs if any(_is_meant(summary, job, word) for word in words)]
 
 
@@ -29,5 +29,5 @@ def _is_meant(summary: Summary, job: SubJob, word: str) -> bool:
 def _there_are(summary: Summary) -> str:
     names = [job.name for job in summary.jobs]
     if not names:
-        return "it has none yet"
+        return "it has no sub-jobs yet"
     return f"there are {listed(names, shown=_SHOWN)}"

@@ -1,6 +1,6 @@
-"""Read a HyperJob into the values that views show.
+"""Parse a HyperJob into the values that views show.
 
-A value that the status does not have stays empty.
+A value that the status does not have is empty.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ COUNTERS = ("pending", "running", "succeeded", "failed", "terminating", "unknown
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubJob:
-    """A sub-job as `status.jobs` describes it; `attempt` is 1 for the first try."""
+    """A sub-job of `status.jobs`; `attempt` is 1 for the first run."""
 
     name: str
     group: str
@@ -39,21 +39,21 @@ class SubJob:
 
     @property
     def has_ended(self) -> bool:
-        """Return whether it will never run again as it is."""
+        """Return whether the sub-job has ended."""
         return JobPhase(self.phase).is_terminal
 
     @property
     def has_failed(self) -> bool:
-        """Return whether it ended badly."""
+        """Return whether the sub-job has failed."""
         return JobPhase(self.phase).is_failed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """A replicated job: what the spec asks for, and its pods by state.
+    """A replicated job: its requests in the spec, and the number of its pods by state.
 
-    `per_pod` is the most accelerators that one of its pods requests; an `automatic` group is split
-    over clusters by what they have free.
+    `per_pod` is the largest number of accelerators that one of its pods requests; the controller
+    splits an `automatic` group over clusters by their free accelerators.
     """
 
     name: str
@@ -110,24 +110,24 @@ class Summary:
 
     @property
     def is_current(self) -> bool:
-        """Return whether the status is about the spec as it is now."""
+        """Return whether the status is about the present generation of the spec."""
         return self.observed_generation >= self.generation
 
     @property
     def clusters(self) -> tuple[str, ...]:
-        """Name the clusters of its sub-jobs."""
+        """Return the clusters of the sub-jobs, each once."""
         return tuple(sorted({job.cluster for job in self.jobs if job.cluster}))
 
     def group(self, name: str) -> Group | None:
-        """Find a replicated job."""
+        """Return a replicated job by name; None if there is none."""
         return next((group for group in self.groups if group.name == name), None)
 
     def job(self, name: str) -> SubJob | None:
-        """Find a sub-job."""
+        """Return a sub-job by name; None if there is none."""
         return next((job for job in self.jobs if job.name == name), None)
 
     def accelerators(self, job: SubJob) -> tuple[str, int]:
-        """Return the accelerator of a sub-job and how many it takes; ("", 0) when it takes none."""
+        """Return the accelerator of a sub-job and the number it requests; ("", 0) without any."""
         group = self.group(job.group)
         if group is None or not group.accelerator:
             return "", 0
@@ -135,7 +135,7 @@ class Summary:
 
 
 def read(hyperjob: Object) -> Summary:
-    """Read a HyperJob; what is malformed reads as absent."""
+    """Parse a HyperJob; malformed fields count as absent."""
     metadata, spec = mapping(hyperjob.get("metadata")), mapping(hyperjob.get("spec"))
     status = mapping(hyperjob.get("status"))
     state = mapping(status.get("state"))
@@ -171,7 +171,7 @@ def read(hyperjob: Object) -> Summary:
 
 
 def _changed(metadata: Object) -> str:
-    """Return when the object was last written, its status aside; empty where it is not recorded."""
+    """Return the time of the last write outside the status; empty where it is not recorded."""
     return max(
         (
             string(entry.get("time"))
@@ -183,7 +183,7 @@ def _changed(metadata: Object) -> str:
 
 
 def pods_text(counts: Mapping[str, int]) -> str:
-    """Count pods by state in words: `12 running, 4 pending`; empty when there are none."""
+    """Return the number of pods by state as text: `12 running, 4 pending`; empty without pods."""
     order = ("running", "pending", "succeeded", "failed", "terminating", "unknown")
     return ", ".join(f"{counts[name]} {name}" for name in order if counts.get(name))
 

@@ -13,7 +13,7 @@ from hyperjob.kube.resources import HYPERJOBS
 async def suspend(
     kube: Kube, namespace: str, name: str, *, on: bool = True, dry_run: bool = False
 ) -> tuple[Object, bool]:
-    """Set `spec.suspend` to `on`; give the HyperJob and whether the value changed.
+    """Set `spec.suspend` to `on`; return the HyperJob and whether the value changed.
 
     NeverError when the HyperJob has ended.
     """
@@ -21,7 +21,7 @@ async def suspend(
     before = read(found)
     if before.has_ended:
         raise NeverError(
-            f"{title(name)} is {before.phase}: a HyperJob that has ended is neither suspended nor"
+            f"{title(name)} is {before.phase}: a HyperJob that has ended cannot be suspended or"
             " resumed"
         )
     if before.suspend == on:
@@ -41,7 +41,7 @@ async def settled(
 ) -> Object | None:
     """Wait until the HyperJob is Suspended (`on`), or runs or has completed (not `on`).
 
-    `seconds` 0 waits for ever.
+    `seconds` 0 is no time limit.
     """
     wanted = (Phase.SUSPENDED,) if on else (Phase.RUNNING, Phase.COMPLETED)
 

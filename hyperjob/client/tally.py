@@ -1,7 +1,7 @@
-"""What HyperJobs take of clusters and queues, and what they wait for. Pure.
+"""Count the accelerators that HyperJobs use or wait for, by cluster and by queue. Pure.
 
-A tally follows one HyperJob at a time, so a program that watches ten thousand of them never counts
-them all again.
+A Tally adds and removes one HyperJob at a time: a program that watches ten thousand HyperJobs does
+not count all of them at every change.
 """
 
 from collections import Counter
@@ -12,14 +12,14 @@ from typing import TypeAlias
 from hyperjob.client.summary import SubJob, Summary
 
 Key: TypeAlias = tuple[str, str]
-"""A cluster or a queue, and an accelerator."""
+"""The name of a cluster or a queue, and an accelerator."""
 
 
 @dataclass(slots=True)
 class Tally:
     """Accelerators in whole units; `running` and `waiting` name HyperJobs as namespace/name.
 
-    `taken` is by cluster, all else by queue, parents of queues left out.
+    `taken` is by cluster; the other counts are by queue, without parent queues.
     """
 
     taken: Counter[Key] = field(default_factory=Counter)
@@ -46,7 +46,7 @@ class Tally:
             names.setdefault(key, {})[summary.key] = None
 
     def remove(self, summary: Summary) -> None:
-        """Forget a HyperJob, given as it was when it was counted."""
+        """Subtract a HyperJob, given with the same status as when it was added."""
         for key, number in takes(summary):
             _less(self.taken, key, number)
         for key, number, held in demands(summary):
@@ -58,7 +58,7 @@ class Tally:
                     del names[key]
 
     def merge(self, other: "Tally") -> None:
-        """Add what another tally has counted of other HyperJobs."""
+        """Add the counts of another tally of other HyperJobs."""
         self.taken.update(other.taken)
         self.used.update(other.used)
         self.waits.update(other.waits)
@@ -68,7 +68,7 @@ class Tally:
 
 
 def takes(summary: Summary) -> Iterator[tuple[Key, int]]:
-    """Yield what living sub-jobs take of clusters, those that a gate holds included."""
+    """Yield the accelerators that unfinished sub-jobs use on clusters, behind a gate too."""
     for job in summary.jobs:
         accelerator, number = summary.accelerators(job)
         if number and job.cluster and not job.has_ended:
@@ -76,7 +76,7 @@ def takes(summary: Summary) -> Iterator[tuple[Key, int]]:
 
 
 def demands(summary: Summary) -> Iterator[tuple[Key, int, bool]]:
-    """Yield queue and accelerator, how many, and whether they wait, for each living sub-job."""
+    """Yield for each unfinished sub-job queue and accelerator, the number, and whether it waits."""
     if summary.has_ended or summary.deleting:
         return
     if not summary.jobs:

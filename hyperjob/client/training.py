@@ -1,4 +1,4 @@
-"""How far a training is and what its time went to, in values and in words. Pure."""
+"""The progress of a training and its goodput, as values and as text. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,8 +15,8 @@ from hyperjob.text import human_duration
 class Training:
     """The progress of a training as its program last reported it.
 
-    `progress` is the percentage of the steps, or the step where their number is not known;
-    `saved` is when `saved_step` was made, `updated` when `step` was.
+    `progress` is the percentage of the steps, or the step where the number of steps is unknown;
+    `saved` is the time of the checkpoint at `saved_step`, `updated` the time of `step`.
     """
 
     step: int
@@ -50,7 +50,7 @@ class Training:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Goodput:
-    """What the time of a HyperJob went to, in seconds, and the productive part of it."""
+    """The time of a HyperJob by use, in seconds, and the productive share of it."""
 
     ratio: float
     seconds: Mapping[TimeUse, float]
@@ -66,7 +66,7 @@ class Goodput:
 
     @property
     def percent(self) -> str:
-        """Return the ratio as a percentage."""
+        """Return the productive share as a percentage."""
         return f"{100 * self.ratio:.0f}%"
 
 
@@ -85,7 +85,7 @@ _WORDS = {
 
 
 def training_of(raw: Object) -> Training | None:
-    """Read `status.training`; None where no program has reported anything."""
+    """Parse `status.training`; None where no program has reported progress."""
     if not raw:
         return None
     return Training(
@@ -108,7 +108,7 @@ def training_of(raw: Object) -> Training | None:
 
 
 def goodput_of(raw: Object, now: datetime) -> Goodput | None:
-    """Read `status.goodput` as it is now: time has gone on since it was written."""
+    """Parse `status.goodput`, and add the time between its last update and `now`."""
     account = parse_account(raw)
     if account is None:
         return None

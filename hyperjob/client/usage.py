@@ -1,6 +1,6 @@
-"""Accelerators by cluster and by queue: what there is, what runs, what waits. Pure.
+"""Accelerators by cluster and by queue: allocatable, used, free and waited for. Pure.
 
-Only what accelerates is counted: cpu and memory are every cluster's own affair.
+The module counts accelerators only: each member schedules cpu and memory itself.
 """
 
 from collections import Counter
@@ -22,9 +22,9 @@ _UNREPORTED = "?"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterUse:
-    """One accelerator of a cluster, in whole units; None where the cluster reports nothing.
+    """An accelerator of a cluster, in whole units; None where the Cluster's status has no value.
 
-    `hyperjobs` is what sub-jobs on it take by their own accounts, those held by a gate included.
+    `hyperjobs` is the sum of the sub-jobs' requests on the cluster, behind a gate too.
     """
 
     cluster: str
@@ -38,10 +38,11 @@ class ClusterUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueUse:
-    """One accelerator in a queue, in whole units.
+    """An accelerator in a queue, in whole units.
 
-    `share` is what the queue is entitled to of all ready clusters; None where they are not known.
-    `ended` is what Volcano Global still counts of sub-jobs that have ended; None without it.
+    `share` is the queue's share of all ready clusters; None where the clusters are unknown.
+    `ended` counts accelerators that Volcano Global has not released after sub-jobs ended; None
+    without Volcano Global.
     """
 
     queue: str
@@ -58,12 +59,12 @@ class QueueUse:
 
 
 def clusters(found: Sequence[Object], summaries: Iterable[Summary]) -> list[ClusterUse]:
-    """Count accelerators by cluster, those of lost clusters too."""
+    """Count accelerators by cluster, including clusters that no longer exist."""
     return clusters_of(found, Tally.of(summaries))
 
 
 def clusters_of(found: Sequence[Object], tally: Tally) -> list[ClusterUse]:
-    """Count accelerators by cluster, from HyperJobs that are counted already."""
+    """Count accelerators by cluster, from a tally of the HyperJobs."""
     named: dict[str, set[str]] = {}
     for name, accelerator in tally.taken:
         named.setdefault(name, set()).add(accelerator)
@@ -81,11 +82,11 @@ def queues(
     totals: Mapping[str, int] | None = None,
     counted: Sequence[Object] | None = None,
 ) -> list[QueueUse]:
-    """Count accelerators by queue, idle queues and queues that do not exist included.
+    """Count accelerators by queue, including idle queues and queues that do not exist.
 
-    `totals` is what all ready clusters have (`all_ready`), of which each queue has its share.
-    `counted` are the ResourceBindings that Volcano Global counts; None where it admits nothing. A
-    parent queue counts what its children use.
+    `totals` is the capacity of all ready clusters (`all_ready`), of which each queue has its
+    share. `counted` are the ResourceBindings that Volcano Global counts; None without its queue
+    admission. A parent queue includes the use of its children.
     """
     ended = _ended(summaries, counted)
     tally = Tally.of(summaries)
@@ -100,7 +101,7 @@ def queues_of(
     totals: Mapping[str, int] | None = None,
     ended: Mapping[Key, int] | None = None,
 ) -> list[QueueUse]:
-    """Count accelerators by queue, as `queues` does, from HyperJobs that are counted already."""
+    """Count accelerators by queue, as `queues` does, from a tally of the HyperJobs."""
     known = {str(item["metadata"]["name"]): item for item in found}
     there = totals or {}
     tree = tree_of(found, there)
@@ -130,12 +131,12 @@ def queues_of(
 
 
 def tree_of(found: Iterable[Object], totals: Mapping[str, int]) -> Tree:
-    """Share what all ready clusters have among the queues."""
+    """Return the queue tree with each queue's share of all ready clusters."""
     return Tree(map(parse_queue, found), {name: each * NANO for name, each in totals.items()})
 
 
 def _upwards(counts: Mapping[Key, int], tree: Tree) -> Counter[Key]:
-    """Count for the parents of each queue too."""
+    """Return the counts, each also added to all parents of its queue."""
     found: Counter[Key] = Counter()
     for (queue, accelerator), number in counts.items():
         for each in tree.path(queue)[1:] or (queue,):
@@ -152,7 +153,7 @@ def _named_upwards(names: Mapping[Key, Iterable[str]], tree: Tree) -> dict[Key, 
 
 
 def all_ready(uses: Iterable[ClusterUse]) -> dict[str, int]:
-    """Sum what ready clusters have of each accelerator."""
+    """Return the allocatable number of each accelerator, summed over ready clusters."""
     found: Counter[str] = Counter()
     for use in uses:
         if use.accelerator and use.ready:
@@ -222,11 +223,11 @@ def _queue_state(queue: Object | None, *, readable: bool) -> str:
 
 
 def _amount(queue: Object | None, field: str, accelerator: str) -> int | None:
-    """Return what a queue's spec says of an accelerator, in whole units; None where it does not."""
+    """Return a queue's amount of an accelerator in whole units; None where its spec has none."""
     amounts = parse_resources(at(queue or {}, "spec", field))
     return amounts[accelerator] // NANO if accelerator in amounts else None
 
 
 def _whole(amounts: Mapping[str, int] | None, name: str) -> int | None:
-    """Return an amount in whole units; None where there is none."""
+    """Return the amount of a resource in whole units; None where it is absent."""
     return None if amounts is None or name not in amounts else amounts[name] // NANO

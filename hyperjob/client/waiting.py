@@ -14,14 +14,14 @@ from hyperjob.kube.resources import HYPERJOBS
 from hyperjob.text import human_duration
 
 Holds = Callable[[Object | None], bool]
-"""Whether the HyperJob has reached the state; None is a deleted HyperJob. Raises NeverError."""
+"""Returns whether a HyperJob (None: deleted) has reached the state; NeverError if it never can."""
 
 Progress = Callable[[str], None]
-"""Shows one line about the state in which the HyperJob is now."""
+"""Shows a line about the present state of the HyperJob."""
 
 
 def silent(_text: str) -> None:
-    """Show no progress."""
+    """Ignore progress."""
 
 
 async def until(
@@ -34,9 +34,9 @@ async def until(
     seconds: float,
     progress: Progress = silent,
 ) -> Object | None:
-    """Wait until `holds` is true and give the HyperJob; None when it is deleted.
+    """Wait until `holds` is true; return the HyperJob, or None after its deletion.
 
-    `seconds` 0 waits for ever. NotYetError when time is up; what `holds` raises passes through.
+    `seconds` 0 is no time limit. Raises NotYetError when time is up, and the errors of `holds`.
     """
     last: Object | None = None
     try:
@@ -51,11 +51,11 @@ async def until(
             f"timed out after {human_duration(seconds)} waiting until {title(name)} {what}; it"
             f" {_told(last)}"
         ) from None
-    raise AssertionError("changes of an object have no end")
+    raise AssertionError("the changes of an object do not end")
 
 
 async def _states(kube: Kube, namespace: str, name: str) -> AsyncGenerator[Object | None, None]:
-    """Yield a HyperJob as it is and then after every change; None when there is none."""
+    """Yield the present HyperJob, then the HyperJob after every change; None if it is absent."""
     present = False
     stream = changes(kube, HYPERJOBS, namespace=namespace, name=name)
     async with aclosing(stream) as events:
@@ -73,20 +73,20 @@ async def _states(kube: Kube, namespace: str, name: str) -> AsyncGenerator[Objec
 
 
 def not_found(name: str) -> NotFound:
-    """Say that there is no HyperJob of a name, as the API server does."""
+    """Return the API server's error for a HyperJob that does not exist."""
     message = f'{HYPERJOBS.group_resource} "{name}" not found'
     return NotFound(make_status(404, message, reason="NotFound"))
 
 
 def summary_of(hyperjob: Object | None, name: str) -> Summary:
-    """Read a HyperJob; NeverError when it is deleted, since no wait can end well then."""
+    """Parse a HyperJob; NeverError for None, since a deleted HyperJob reaches no state."""
     if hyperjob is None:
-        raise NeverError(f"{title(name)} was deleted meanwhile")
+        raise NeverError(f"{title(name)} was deleted")
     return read(hyperjob)
 
 
 def _told(hyperjob: Object | None) -> str:
     if hyperjob is None:
-        return "is not there"
+        return "does not exist"
     summary = read(hyperjob)
     return f"is {summary.phase}" + (f": {summary.message}" if summary.message else "")

@@ -43,7 +43,7 @@ async def test_a_pod_larger_than_every_node_is_said_and_gives_its_quota_back(
         async def explained() -> bool:
             told = await why(life, "big")
             return (
-                f"{GPU} are free there together, and no node seems to have the 16 of one pod:"
+                f"{GPU} are free in the cluster, and probably no node has the 16 of one pod:"
                 " make its pods smaller" in told
             )
 

@@ -153,7 +153,7 @@ def test_what_failed_is_told_with_where_its_logs_are(system: System, project: st
     answer = plugin(system, project, "why", "is-failing", code=4).stdout
     assert f"kubectl hyperjob logs is-failing -n {project} --job is-failing-trainer-0" in answer
     refused = plugin(system, project, "restart", "is-failing", code=4)
-    assert "a HyperJob that has ended is never run again" in refused.stderr
+    assert "a HyperJob that has ended never runs again" in refused.stderr
 
 
 def test_a_smoke_test_completes_on_every_cluster_and_leaves_nothing(

@@ -162,7 +162,7 @@ async def test_an_action_is_asked_for_once_more_and_then_done(ui: Ui, world: Cli
     assert (await ui.post(f"{path}/restart")).status == 303
     again = await ui.post(f"{path}/restart")
     assert again.status == 409
-    assert "was asked for before" in again.text
+    assert "has not accepted an earlier" in again.text
     wrong = await ui.post(f"{path}/delete", typed="other")
     assert wrong.status == 409
     assert "nothing was deleted" in wrong.text

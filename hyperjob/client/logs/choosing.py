@@ -1,4 +1,4 @@
-"""Choose the containers whose logs are read. Pure."""
+"""Choose the containers whose logs to read. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ _DEFAULT_CONTAINER = "kubectl.kubernetes.io/default-container"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """Which pods and containers are wanted."""
+    """The pods and containers that the user has selected."""
 
     jobs: Sequence[str] = ()
     cluster: str | None = None
@@ -26,7 +26,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """One container's log; after a restart it is another. `final`: its pod has ended."""
+    """The log of a container; a restart begins another log. `final`: the pod has ended."""
 
     cluster: str
     pod: str
@@ -39,18 +39,21 @@ class Source:
 
     @property
     def label(self) -> str:
-        """Name it, with the container only where a pod has several."""
+        """Return cluster and pod, and the container where the pod has several."""
         return f"{self.cluster}/{self.pod}" + (f"/{self.container}" if self.several else "")
 
 
 def placed_jobs(summary: Summary, wanted: Wanted) -> list[SubJob]:
-    """List the sub-jobs to look for pods of: those on a cluster."""
+    """Return the selected sub-jobs that are on a cluster."""
     jobs = meant(summary, wanted.jobs) if wanted.jobs else list(summary.jobs)
     return [job for job in jobs if job.cluster and wanted.cluster in (None, job.cluster)]
 
 
 def require_placed(summary: Summary, wanted: Wanted) -> list[SubJob]:
-    """List the sub-jobs on a cluster; NotYetError without any, ClientError for an unknown name."""
+    """Return the selected sub-jobs on a cluster; NotYetError if there is none.
+
+    ClientError when a selected name is not a sub-job.
+    """
     choose(summary, wanted.jobs)
     if placed := placed_jobs(summary, wanted):
         return placed
@@ -60,7 +63,7 @@ def require_placed(summary: Summary, wanted: Wanted) -> list[SubJob]:
 
 
 def require_task(summary: Summary, wanted: Wanted) -> None:
-    """Raise ClientError when no replicated job that is meant has the wanted task."""
+    """Raise ClientError when no selected replicated job has the selected task."""
     groups = {job.group for job in meant(summary, wanted.jobs)} if wanted.jobs else None
     known = dict.fromkeys(
         task for each in summary.groups if not groups or each.name in groups for task in each.tasks
@@ -72,7 +75,7 @@ def require_task(summary: Summary, wanted: Wanted) -> None:
 
 
 def no_log(summary: Summary, *, failed: bool) -> ClientError:
-    """Say that no container has started, or none could be read."""
+    """Return the error that no container has started, or that no log could be read."""
     if failed:
         return ClientError(f"no log of {summary.name} could be read")
     why = f"kubectl hyperjob why {summary.name} -n {summary.namespace}"
@@ -80,7 +83,7 @@ def no_log(summary: Summary, *, failed: bool) -> ClientError:
 
 
 def require_container(pods: Mapping[str, Sequence[Object]], wanted: Wanted) -> None:
-    """Raise ClientError when no pod has the wanted container."""
+    """Raise ClientError when no pod has the selected container."""
     known = {name for each in pods.values() for pod in each for name in _containers(pod)}
     if wanted.container and known and wanted.container not in known:
         raise ClientError(
@@ -91,7 +94,7 @@ def require_container(pods: Mapping[str, Sequence[Object]], wanted: Wanted) -> N
 def sources(
     jobs: Sequence[SubJob], pods: Mapping[str, Sequence[Object]], wanted: Wanted
 ) -> tuple[list[Source], dict[Source, str]]:
-    """Return the logs to read, in order, and those left out with the reason."""
+    """Return the logs to read, in order, and the reason for each log that cannot be read."""
     found: list[Source] = []
     left_out: dict[Source, str] = {}
     for job in jobs:
@@ -138,7 +141,7 @@ def _chosen(pod: Object, names: Sequence[str], wanted: Wanted) -> list[str]:
 
 
 def _waiting(pod: Object) -> dict[str, str]:
-    """Name the containers that never started, with the reason."""
+    """Return the containers that never started, with the reason."""
     status = mapping(pod.get("status"))
     told = objects(status.get("containerStatuses"))
     if not told:

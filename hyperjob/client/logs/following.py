@@ -33,7 +33,7 @@ _LINES_HELD = 500
 
 
 class Following:
-    """The logs of one HyperJob as they come, until it or every sub-job that is meant has ended."""
+    """The logs of a HyperJob, followed until the HyperJob or all selected sub-jobs have ended."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class Following:
         return bool(self._reader.failed or self._unread)
 
     async def lines(self) -> AsyncGenerator[Line, None]:
-        """Yield the lines of all logs as they come; ClientError when there was never one."""
+        """Yield lines of all logs as they arrive; ClientError when no log could be read at all."""
         producing = asyncio.create_task(self._produce())
         try:
             while not (producing.done() and self._lines.empty()):
@@ -88,7 +88,7 @@ class Following:
             await cancel([producing])
 
     async def _produce(self) -> None:
-        """Observe and discover until there is nothing more to discover."""
+        """Watch the HyperJob and discover containers until no container can start any more."""
         observing = asyncio.create_task(self._observe())
         discovering = asyncio.create_task(self._discover())
         try:
@@ -100,7 +100,7 @@ class Following:
             await cancel([observing, discovering, *self._pumps.values()])
 
     async def _observe(self) -> None:
-        """Keep the newest HyperJob."""
+        """Watch the HyperJob and store its newest version."""
         name, namespace = self._summary.name, self._summary.namespace
         stream = changes(self._kube, HYPERJOBS, namespace=namespace, name=name)
         async with aclosing(stream) as events:
@@ -116,7 +116,7 @@ class Following:
                     return
 
     async def _discover(self) -> None:
-        """Look for containers that started, until there can be no more and all logs have ended."""
+        """Discover started containers until no other can start and all logs have ended."""
         choose(self._summary, self._wanted.jobs if self._summary.jobs else ())
         require_task(self._summary, self._wanted)
         over = False
@@ -132,7 +132,7 @@ class Following:
             raise no_log(self._summary, failed=bool(self._unread))
 
     def _is_over(self) -> bool:
-        """Return whether no sub-job that is meant will have another pod."""
+        """Return whether no selected sub-job can have another pod."""
         if self._gone or self._summary.has_ended:
             return True
         jobs = meant(self._summary, self._wanted.jobs)
@@ -153,7 +153,7 @@ class Following:
             job for job in placed if self._seen.get(job.name) != job or job.name in self._unsettled
         ]
         self._seen = {job.name: job for job in placed}
-        # A log that ends from now on makes its sub-job unsettled again.
+        # A log that ends after this line marks its sub-job for another list of its pods.
         self._unsettled = set()
         pods, errors = await pods_of_all(self._kube, self._summary.namespace, jobs)
         if not self._followed:
@@ -182,7 +182,7 @@ class Following:
             if first:
                 raise ClientError(many)
             self._say(many)
-        # What starts later is read from its first line on.
+        # The logs of containers that start later are read from their first line.
         params = {**self._query, **(tail_of(fresh, self._tail) if first else {})}
         for source in fresh[:room]:
             self._followed.add(source)
@@ -194,13 +194,13 @@ class Following:
                 async for line in lines:
                     await self._lines.put((source, line))
         finally:
-            # The container may start again.
+            # The kubelet may restart the container.
             del self._pumps[source]
             self._unsettled.add(source.job)
             self._changed.set()
 
     def _say(self, text: str) -> None:
-        """Say something once."""
+        """Print a remark, unless it has been printed before."""
         if text not in self._told:
             self._told.add(text)
             self._say_it(text)

@@ -1,4 +1,4 @@
-"""Read logs through the cluster proxy, each queue of lines bounded."""
+"""Read logs through Karmada's cluster proxy into bounded queues of lines."""
 
 import asyncio
 import re
@@ -21,17 +21,17 @@ _TIME = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z(?= )")
 
 Line = tuple[Source, bytes]
 Say = Callable[[str], None]
-"""Takes a remark about a log or a pod that cannot be read."""
+"""A function that prints a remark about a log or a pod that cannot be read."""
 
 
 def tail_of(chosen: Sequence[Source], tail: int | None) -> dict[str, str]:
-    """Return the parameter for how many last lines to read; without `tail` few, of one log all."""
+    """Return the parameter tailLines; without `tail` all lines of one log, few of several."""
     wanted = (-1 if len(chosen) == 1 else _TAIL) if tail is None else tail
     return {} if wanted < 0 else {"tailLines": str(wanted)}
 
 
 class Reader:
-    """Reads logs of several containers; an error of one log goes to `say` and is counted."""
+    """Reads logs of several containers; `say` gets the error of each log that fails."""
 
     def __init__(self, kube: Kube, namespace: str, say: Say) -> None:
         self._kube = kube
@@ -42,7 +42,7 @@ class Reader:
     async def in_order(
         self, chosen: Sequence[Source], params: Mapping[str, str]
     ) -> AsyncGenerator[Line, None]:
-        """Yield one log after the other, the next few read ahead."""
+        """Yield the lines of one log after the other, while reading the next few logs ahead."""
         queues: list[asyncio.Queue[bytes | None]] = []
         tasks: list[asyncio.Task[None]] = []
 
@@ -62,7 +62,7 @@ class Reader:
             await cancel(tasks)
 
     async def read(self, source: Source, params: Mapping[str, str]) -> AsyncGenerator[bytes, None]:
-        """Yield the lines of one log to its end."""
+        """Yield the lines of one log until its end."""
         chosen = {**params, "container": source.container}
         try:
             if chosen.get("follow") == "true":
@@ -79,10 +79,10 @@ class Reader:
     async def _followed(
         self, source: Source, params: Mapping[str, str]
     ) -> AsyncGenerator[bytes, None]:
-        """Yield the lines of a log as they come; after a broken connection those that follow.
+        """Yield the lines of a log as they arrive; after a broken connection, continue.
 
-        The times of lines say where to go on: a request for what is since then brings lines of
-        the same second again.
+        The timestamp of the last line is the `sinceTime` of the next request, whose answer repeats
+        the lines of that second.
         """
         last, same = b"", 0
         failures = 0

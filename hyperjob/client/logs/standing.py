@@ -1,4 +1,4 @@
-"""The logs of a HyperJob as they are now, one container after the other."""
+"""The present logs of a HyperJob, one container after the other."""
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
@@ -22,7 +22,7 @@ from hyperjob.kube.client import Kube
 
 @dataclass(slots=True)
 class Standing:
-    """Logs that were chosen; `failed`: some pods or logs could not be read."""
+    """The selected logs; `failed` after an error while reading pods or logs."""
 
     reader: Reader
     chosen: Sequence[Source]
@@ -40,7 +40,10 @@ class Standing:
         tail: int | None,
         say: Say,
     ) -> "Standing":
-        """Find the pods; `say` gets every log that is left out. ClientError when no log is left."""
+        """Read the pods and choose the logs; ClientError when there is no log to read.
+
+        `say` gets the reason for every log that cannot be read.
+        """
         require_task(summary, wanted)
         jobs = require_placed(summary, wanted)
         pods, errors = await pods_of_all(kube, summary.namespace, jobs)
@@ -57,11 +60,11 @@ class Standing:
 
     @property
     def failed(self) -> bool:
-        """Return whether something could not be read."""
+        """Return whether a pod or a log could not be read."""
         return self.unread or self.reader.failed > 0
 
     async def lines(self) -> AsyncGenerator[Line, None]:
-        """Yield the lines in order."""
+        """Yield the lines in the order of the logs."""
         async with aclosing(self.reader.in_order(self.chosen, self.params)) as lines:
             async for line in lines:
                 yield line

@@ -1,4 +1,5 @@
-"""What would become of HyperJobs: admission's rules and the controller's decision, asked ahead.
+"""Predict the fate of HyperJobs with admission's rules and the controller's decisions.
 
-`reading` reads the world from a control plane, `judge` judges a HyperJob in it. Nothing is written.
+`reading` reads the world from a control plane, and `judge` judges a HyperJob in it. The package
+writes no object.
 """

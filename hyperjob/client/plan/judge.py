@@ -1,6 +1,6 @@
-"""Judge a HyperJob: admission refuses it, it starts at once, it waits, or it can never run. Pure.
+"""Judge a HyperJob: admission refuses it, or it starts, waits, or can never run. Pure.
 
-It calls the rules of the webhook and the plan of the controller.
+The module calls the webhook's validation and the controller's plan.
 """
 
 import enum
@@ -52,7 +52,7 @@ class Verdict(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
-    """One sub-job: its cluster, and for every other cluster the reason against it."""
+    """A sub-job: its cluster, and the reason why it is on none of the other clusters."""
 
     name: str
     group: str
@@ -67,11 +67,11 @@ class Piece:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """What would become of one HyperJob.
+    """The prediction for a HyperJob.
 
-    `shares` and `waits_in` are those of our own queue admission: how its queues stand after it, and
-    where it would wait. `expected` is when it would start, where estimates support a time, and
-    `expectation` says it.
+    With built-in queues, `shares` are the shares of its queues once it runs, and `waits_in` is its
+    place in a queue. `expected` is its expected start, if running HyperJobs have estimates, and
+    `expectation` is the text for it.
     """
 
     namespace: str
@@ -89,7 +89,7 @@ class Judgement:
     pieces: Sequence[Piece] = ()
 
 
-_TOO_LARGE: Final = "no usable cluster would hold it even empty"
+_TOO_LARGE: Final = "too large for all usable clusters, even empty"
 _WAITS: Final = frozenset(
     {
         Reason.WAITING_FOR_QUEUE,
@@ -103,9 +103,9 @@ _WAITS: Final = frozenset(
 def judge(
     hyperjob: Object, world: World, *, line: int = 1, errors: Sequence[str] = ()
 ) -> tuple[Judgement, World]:
-    """Judge a HyperJob as it is written; return the world that it leaves.
+    """Judge a HyperJob of a file; return the judgement and the world after it.
 
-    `line` is where it begins in its file, and `errors` are those that were found in it before.
+    `line` is the line of the HyperJob in its file; `errors` are the parser's errors in it.
     """
     content = default(hyperjob)
     metadata = mapping(content.get("metadata"))
@@ -126,13 +126,13 @@ def judge(
         line=line,
         verdict=Verdict.REFUSED,
         errors=wrong,
-        # Admission is silent at an update about what is missing; it is missing all the same.
+        # At an update, admission does not warn of missing objects that the spec already named.
         warnings=list(dict.fromkeys(item.text for item in (*report.remarks, *made.remarks))),
     )
     if wrong:
         return replace(judgement, message=f"would be refused with {_count(wrong)}"), world
     if old is not None and (before := summary.read(old)).has_ended:
-        message = f"is {before.phase}: applying it runs nothing; delete it, then apply it again"
+        message = f"is {before.phase} and never runs again: delete it, then apply it again"
         return replace(judgement, verdict=Verdict.HAS_ENDED, message=message), world
     return _planned(judgement, _stored(content, old, namespace, name, world), world)
 
@@ -150,7 +150,7 @@ def _planned(judgement: Judgement, raw: Object, world: World) -> tuple[Judgement
     queues = {
         queue: standing.problems.get(queue, "")
         for queue in dict.fromkeys(queue_of(item.size.template) for item in wanted)
-        if queued  # else a member's own queue decides there
+        if queued  # without queue admission, the queues of the members decide
     }
     held_back = standing.line is not None and state.get("phase") == "Queued"
     waits = state.get("phase") == "Pending" or held_back or any(queues.values())
@@ -161,7 +161,7 @@ def _planned(judgement: Judgement, raw: Object, world: World) -> tuple[Judgement
     verdict, message = Verdict.FITS, _stands(pieces)
     if waits and (why := impossible(wanted, observed.clusters)):
         verdict, message = Verdict.CANNOT_RUN, why
-        # The head of the answer says it once for all sub-jobs and clusters.
+        # The HyperJob's message already says that no cluster has the device.
         pieces = [replace(piece, message="", elsewhere={}) for piece in pieces]
     elif waits:
         stuck = large or _needs_help(queues, string(state.get("reason")))
@@ -280,7 +280,7 @@ def _elsewhere(
 
 
 def _stored(content: Object, old: Object | None, namespace: str, name: str, world: World) -> Object:
-    """Return the HyperJob as it would be stored: now, after those planned before it."""
+    """Return the HyperJob as the API server would store it, created after earlier HyperJobs."""
     if old is not None:
         return {**old, "spec": content.get("spec")}
     created = rfc3339(world.now + timedelta(seconds=len(world.earlier)))
@@ -309,7 +309,7 @@ def _context(world: World, namespace: str) -> Context:
 
 
 def _needs_help(queues: Mapping[str, str], reason: str) -> bool:
-    """Return whether only a person can end the wait."""
+    """Return whether the wait ends only after a person acts."""
     return reason == Reason.EXCEEDS_QUEUE or any(text for text in queues.values())
 
 

@@ -1,4 +1,4 @@
-"""Which objects that pods need exist: in the control plane, or beside the HyperJobs of a file."""
+"""Find the objects that pods need in the control plane and in the files of a plan."""
 
 from collections.abc import Callable, Iterable
 
@@ -16,7 +16,7 @@ from webhook.validation.needs import needs
 
 
 def needed(hyperjobs: Iterable[Object], *, namespace: str) -> set[tuple[str, str, str]]:
-    """Return namespace, kind and name of what the pods of HyperJobs need, of valid ones alone."""
+    """Return namespace, kind and name of the objects that the pods of valid HyperJobs need."""
     found: set[tuple[str, str, str]] = set()
     for hyperjob in hyperjobs:
         content = default(hyperjob)
@@ -28,7 +28,7 @@ def needed(hyperjobs: Iterable[Object], *, namespace: str) -> set[tuple[str, str
 
 
 def written(objects: Iterable[Object], *, namespace: str) -> Names:
-    """Return the names of the objects of a file that pods may need."""
+    """Return the names of a file's objects of the kinds that pods may need."""
     found: dict[tuple[str, str], set[str]] = {}
     for obj in objects:
         kind, name = string(obj.get("kind")), string(at(obj, "metadata", "name"))
@@ -41,14 +41,14 @@ def written(objects: Iterable[Object], *, namespace: str) -> Names:
 
 
 def together(there: Names, more: Names) -> Names:
-    """Add names to those that are known; what is unknown stays so."""
+    """Return the names of `there` with those of `more`, for the kinds that `there` has."""
     return {key: names | more.get(key, frozenset()) for key, names in there.items()}
 
 
 async def read_needed(
     kube: Kube, wanted: Iterable[tuple[str, str, str]], *, left_out: Callable[[str], None]
 ) -> Names:
-    """Look for each object by its name; `left_out` gets a line about what one may not read."""
+    """Read each object by its name; `left_out` gets a line for each unreadable resource."""
 
     def unknown(resource: Resource, error: KubeError | ValueError) -> None:
         told = words(error) if isinstance(error, KubeError) else str(error)

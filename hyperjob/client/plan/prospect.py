@@ -1,4 +1,4 @@
-"""Whether a HyperJob that would wait has room now, and whether it can ever have room. Pure."""
+"""Decide whether a waiting HyperJob fits now, and whether it can ever fit. Pure."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -16,9 +16,9 @@ from hyperjob.client.devices import no_device
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gang:
-    """Sub-jobs without a place, of which `needed` must be placed together.
+    """Unplaced sub-jobs, of which `needed` must be placed together.
 
-    `standing` are (group, cluster) of those that have one.
+    `standing` are (replicated job, cluster) of the sub-jobs that are placed.
     """
 
     requests: tuple[Request, ...]
@@ -28,13 +28,13 @@ class Gang:
 
 
 def has_room(gang: Gang, clusters: Iterable[Cluster]) -> bool:
-    """Return whether what must go together has room as it is."""
+    """Return whether `needed` sub-jobs fit on the free resources of the clusters."""
     room = FreeRoom.of(clusters, gang.standing)
     return len(assign(gang.requests, room, max_domains=gang.max_domains).assigned) >= gang.needed
 
 
 def too_large(gang: Gang, clusters: Iterable[Cluster]) -> bool:
-    """Return whether not even empty clusters would hold it; those not Ready may come back."""
+    """Return whether the gang does not fit on empty clusters; False while one is not Ready."""
     known = tuple(clusters)
     if any(is_down(cluster) for cluster in known):
         return False
@@ -42,14 +42,14 @@ def too_large(gang: Gang, clusters: Iterable[Cluster]) -> bool:
 
 
 def is_down(cluster: Cluster) -> bool:
-    """Return whether a cluster is unusable only while it is not Ready."""
+    """Return whether a cluster is unusable because it is not Ready."""
     return cluster.trouble is not None and cluster.trouble.code is ClusterTrouble.NOT_READY
 
 
 def impossible(wanted: Iterable[SubJob], clusters: Iterable[Cluster]) -> str:
-    """Say which device no cluster has, or which pod is larger than every node; empty without any.
+    """Return a message if no cluster has a device, or no node can hold a pod; else an empty text.
 
-    A node counts only where the cluster's resource models describe it and nothing runs there.
+    The check of nodes needs a cluster whose resource models describe its nodes and which is idle.
     """
     known = tuple(clusters)
     if not known or any(not cluster.allocatable for cluster in known):

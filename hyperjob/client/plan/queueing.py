@@ -1,6 +1,6 @@
-"""What the queue engine would say of a HyperJob: the controller's queue cache, over a plan's world.
+"""Predict the queue engine's decisions with the controller's queue cache, in a plan's world.
 
-Plays the rounds that the controller would; the HyperJobs that wait already come in their turn.
+The module plays the controller's rounds, in which waiting HyperJobs come in their order.
 """
 
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ from hyperjob.client.plan.world import World
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """A place in the line of a queue, from 1."""
+    """A place in a queue, counted from 1, and the number of HyperJobs that wait there."""
 
     queue: str
     place: int
@@ -36,8 +36,8 @@ class Line:
 class Standing:
     """The state of a HyperJob in its queues.
 
-    `problems` say why a queue takes no jobs, empty when it does; `line` is where it would wait,
-    `gang` what for.
+    `problems` has for each queue the reason why it takes no jobs, empty if it takes jobs; `line`
+    is the HyperJob's place in its queue, and `gang` the sub-jobs that wait there.
     """
 
     problems: Mapping[str, str] = field(default_factory=dict)
@@ -47,7 +47,7 @@ class Standing:
 
 
 def ask(observed: Observed, world: World) -> tuple[Observed, Standing]:
-    """Return what the controller would see once its queues have judged, and its state in them."""
+    """Return the controller's observation after its queues have decided, and the queues' state."""
     mine = f"{observed.hyperjob.namespace}/{observed.hyperjob.name}"
     others = {**world.hyperjobs, **world.earlier}
     units = {key: unit_in(world, world.observe(raw)) for key, raw in others.items() if key != mine}
@@ -56,7 +56,7 @@ def ask(observed: Observed, world: World) -> tuple[Observed, Standing]:
 
 
 def unit_in(world: World, observed: Observed) -> QueuedHyperJob | None:
-    """Return a HyperJob as its queue sees it; sub-jobs on drained clusters wait for new places."""
+    """Return the queue entry of a HyperJob; its sub-jobs on drained clusters wait for others."""
     unit = unit_of(observed)
     if unit is None or not world.drained:
         return unit
@@ -70,7 +70,7 @@ def unit_in(world: World, observed: Observed) -> QueuedHyperJob | None:
 
 
 def played(units: Mapping[str, QueuedHyperJob | None], world: World) -> QueueCache:
-    """Return the queue cache once all rounds are played that admit any of the HyperJobs."""
+    """Return the queue cache after all rounds that admit a HyperJob."""
     cache = QueueCache(
         lag=timedelta(),
         counts=lambda key: key in world.taken,

@@ -1,4 +1,4 @@
-"""The world of a plan from a live control plane, read only."""
+"""Read the world of a plan from a live control plane."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
@@ -38,11 +38,12 @@ async def read_world(
     hyperjobs: Iterable[Object] = (),
     left_out: Callable[[str], None],
 ) -> World:
-    """Read what the controller reads; `left_out` gets a line about what one may not read.
+    """Read the objects that the controller reads; return the world of a plan.
 
-    `lag` is for how long a cluster's status may not show what was placed there. Without
-    `admission`, whether Volcano Global is here says who admits. Raises KubeError when the clusters
-    cannot be read. What the pods of `hyperjobs` need is looked for, too.
+    `lag` is the time after which a Cluster's status includes a placed sub-job. `admission` None is
+    volcano-global where Volcano Global is installed, else builtin. `left_out` gets a line for each
+    resource that the user may not read. The function also reads the objects that the pods of
+    `hyperjobs` need. Raises KubeError when the Clusters cannot be read.
     """
     selected = {"label_selector": LABEL_HYPERJOB}
     wanted = {**_OTHERS, **({MUTATING_WEBHOOKS: False} if admission is None else {})}
@@ -90,7 +91,7 @@ async def read_world(
 
 
 def admitting(*, volcano_global: bool) -> QueueAdmission:
-    """Return who admits to queues."""
+    """Return the queue admission of a Karmada with or without Volcano Global."""
     return QueueAdmission.VOLCANO_GLOBAL if volcano_global else QueueAdmission.BUILTIN
 
 
@@ -102,7 +103,7 @@ _OTHERS = {
     QUEUES: False,
     PRIORITY_CLASSES: False,
 }
-"""What is read beside the clusters, and whether only what bears our label."""
+"""The resources beside Clusters, and whether to read only objects with HyperJob's label."""
 
 
 def _all(kube: Kube, resource: Resource, **choice: str) -> Callable[[], Awaitable[list[Object]]]:

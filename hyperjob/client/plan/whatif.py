@@ -1,8 +1,8 @@
-"""What would become of the HyperJobs of a control plane if queues or clusters were others. Pure.
+"""Predict the effect of changed queues or clusters on the HyperJobs of a control plane. Pure.
 
-It plays the rounds of the queue engine twice, on the world as it is and on the changed one, and
-compares. On a drained cluster a sub-job loses its place and waits in its queue for another one;
-the sub-jobs beside it stay where they are.
+The module plays the rounds of the queue engine in the present world and in the changed world, and
+compares. A sub-job on a drained cluster loses its place and waits in its queue for another
+cluster; the HyperJob's other sub-jobs stay where they are.
 """
 
 import enum
@@ -19,7 +19,7 @@ from hyperjob.client.plan.world import World
 
 
 class Change(enum.StrEnum):
-    """What the changes do to a HyperJob."""
+    """The effect of the changes on a HyperJob."""
 
     STARTS = "Starts"
     NO_LONGER_STARTS = "NoLongerStarts"
@@ -32,9 +32,10 @@ class Change(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prospect:
-    """One HyperJob: the clusters of its sub-jobs by name now and then, and why it waits then.
+    """A HyperJob: the clusters of its sub-jobs before and after, and the reason why it waits after.
 
-    It starts in the changed world alone where `change` is Starts: what starts anyway has None.
+    `change` is Starts for a HyperJob that starts only in the changed world, and None for a
+    HyperJob that starts in both.
     """
 
     namespace: str
@@ -74,7 +75,7 @@ def _prospect(key: str, now: Mapping[str, str], before: QueueCache, after: Queue
     start = verdict.wait.start if verdict.wait is not None else None
     message = wait_text(verdict.wait)
     if verdict.reclaimed_for:
-        message = f"gives back what it holds for {verdict.reclaimed_for}"
+        message = f"releases its accelerators for {verdict.reclaimed_for}"
     return Prospect(
         namespace=namespace,
         name=name,

@@ -1,6 +1,6 @@
-"""What a HyperJob would meet: clusters with their free capacity, queues, and what exists already.
+"""The world of a plan: clusters with their free resources, queues, and existing HyperJobs.
 
-Made from plain objects by the controller's own reading of them; makes no call.
+The module parses objects with the controller's own functions and makes no request.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -31,11 +31,12 @@ Taken: TypeAlias = tuple[str, str, Resources, tuple[PodGroup, ...]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
-    """Everything there is, by `namespace/name`; children by that of their HyperJob.
+    """All objects by `namespace/name`; sub-jobs by the key of their HyperJob.
 
-    `queues` are their states by name or unknown. `there` are the objects that pods need and have.
-    `shown` is what the clusters' status alone says is free; `earlier` are HyperJobs planned before,
-    and `taken` the keys of their children. On `drained` clusters nothing can be.
+    `queues` are the states of Queues by name, None if unreadable. `there` are the existing objects
+    that pods need. `shown` is the free capacity by the clusters' status alone. `earlier` are
+    HyperJobs planned before, and `taken` the keys of their sub-jobs. `drained` clusters run no
+    sub-jobs.
     """
 
     now: datetime
@@ -56,7 +57,7 @@ class World:
     drained: frozenset[str] = frozenset()
 
     def charges(self) -> Iterator[tuple[str, Charge]]:
-        """Yield what Volcano Global counts of the HyperJobs' bindings."""
+        """Yield each sub-job's key, and the quota that Volcano Global charges for its binding."""
         for item in (each for owned in self.jobs.values() for each in owned):
             key = key_of(item)
             namespace, _, name = key.partition("/")
@@ -66,7 +67,7 @@ class World:
                 yield key, charge_of(binding, queue=queue, sub_job=key)
 
     def observe(self, raw: Object) -> Observed:
-        """Look at one HyperJob as the controller would."""
+        """Return the controller's observation of a HyperJob."""
         hyperjob = parse_hyperjob(raw)
         key = f"{hyperjob.namespace}/{hyperjob.name}"
         jobs = [parse_job(item, owner=hyperjob) for item in self.jobs.get(key, ())]
@@ -89,9 +90,9 @@ class World:
         )
 
     def with_queues(self, specs: Iterable[Object]) -> "World":
-        """Return the world with queues as they are written; those that are there keep their state.
+        """Return the world with these Queues; existing Queues keep their state, others are Open.
 
-        Where queues cannot be read, those that are written are no answer either.
+        The world stays unchanged where the Queues of the control plane cannot be read.
         """
         written = {string(at(item, "metadata", "name")): item for item in specs}
         if self.queues is None or not written:
@@ -106,9 +107,9 @@ class World:
         return replace(self, queues={**self.queues, **states}, queue_objects=[*others, *mine])
 
     def with_clusters(self, objects: Iterable[Object], candidacy: Candidacy) -> "World":
-        """Return the world with idle clusters as they are written, more or in place of others.
+        """Return the world with these idle clusters, which replace clusters of the same name.
 
-        What runs on a cluster of the same name goes on there.
+        Sub-jobs that run on a replaced cluster continue to run there.
         """
         known = {cluster.name: cluster for cluster in self.clusters}
         shown = dict(self.shown)
@@ -120,7 +121,7 @@ class World:
         return replace(self, clusters=tuple(known.values()), shown=shown)
 
     def without(self, drained: Collection[str]) -> "World":
-        """Return the world in which no sub-job can be on some clusters."""
+        """Return the world in which the drained clusters run no sub-jobs."""
         gone = Trouble(ClusterTrouble.TAINTED, "drained")
         clusters = tuple(
             replace(each, usable=False, trouble=gone) if each.name in drained else each
@@ -129,12 +130,12 @@ class World:
         return replace(self, clusters=clusters, drained=self.drained.union(drained))
 
     def with_objects(self, objects: Iterable[Object]) -> "World":
-        """Return the world with objects as they are written beside the HyperJobs."""
+        """Return the world with the objects of the files that pods may need."""
         more = written(objects, namespace=self.namespace)
         return replace(self, there=together(self.there, more))
 
     def after(self, raw: Object, taken: Sequence[Taken]) -> "World":
-        """Return the world with a planned HyperJob as its status says it is then."""
+        """Return the world after a planned HyperJob with its placed sub-jobs."""
         clusters = {cluster.name: cluster for cluster in self.clusters}
         key = key_of(raw)
         for _, name, demand, pods in taken:
@@ -164,7 +165,10 @@ def world_of(
     priority_classes: Iterable[Object] = (),
     there: Names | None = None,
 ) -> World:
-    """Read objects; what was placed and is not in a cluster's status yet is taken off."""
+    """Return the world of these objects.
+
+    The free capacity excludes placed sub-jobs that a Cluster's status does not include yet.
+    """
     hyperjobs_by, jobs_by, policies_by = _by_key(hyperjobs), _by_key(jobs), _by_key(policies)
     bindings_by_job = {job_key_of_binding(item): item for item in bindings}
     reservations = Reservations(

@@ -1,4 +1,5 @@
-"""The one answer to "why is it not running": evidence in, an explanation out.
+"""Explain why a HyperJob is not running: evidence in, an explanation out.
 
-`gather` reads, the rules decide on what was read alone, `view` says it.
+`gather` reads the objects, the rules decide from these objects alone, and the command's view
+prints the result.
 """

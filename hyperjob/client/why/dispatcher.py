@@ -1,6 +1,6 @@
-"""Causes for which Volcano Global's dispatcher never releases a binding. Pure.
+"""Reasons for which Volcano Global's dispatcher never releases a ResourceBinding. Pure.
 
-The dispatcher writes no reason anywhere.
+The rules look for these reasons themselves: the dispatcher writes none into an object.
 """
 
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from hyperjob.kube.errors import KubeError
 
 
 def passed_over(evidence: Evidence) -> Iterator[Cause]:
-    """Say of sub-jobs that the dispatcher holds why it will never release them."""
+    """Yield the reasons why the dispatcher will never release the sub-jobs that it holds."""
     for job in evidence.unstarted():
         binding = evidence.binding(binding_name(job.name)) or {}
         if at(binding, "spec", "suspension", "scheduling") is True:
@@ -33,7 +33,7 @@ def _priority(evidence: Evidence, job: SubJob) -> Iterator[Cause]:
         yield Cause(
             reason="NoPriorityClass",
             message=f"there is no PriorityClass {wanted} in the Karmada API server, and Volcano"
-            f" Global passes over what names it; create it, then {summary.name} goes on",
+            f" Global skips HyperJobs that name it; {summary.name} continues after you create it",
             next="kubectl get priorityclasses",
             needs_help=True,
         )

@@ -1,4 +1,4 @@
-"""What an explanation is made from, and what it is. Values only."""
+"""The values that an explanation is made from, and the explanation itself."""
 
 import enum
 from collections.abc import Mapping, Sequence
@@ -14,11 +14,11 @@ from hyperjob.client.summary import SubJob, Summary
 from hyperjob.kube.errors import KubeError
 
 _PATIENCE: Final = timedelta(seconds=15)
-"""How long a change may be unobserved before the controller counts as missing."""
+"""The age of an unobserved change after which the controller counts as missing."""
 
 
 class Outcome(enum.StrEnum):
-    """What the answer comes to."""
+    """The result of an explanation, which decides the exit code."""
 
     FINE = "Fine"
     WAITS = "Waits"
@@ -27,9 +27,9 @@ class Outcome(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """What was read about one HyperJob; parts that one may not read are errors.
+    """The objects of a HyperJob; an error in place of objects that the user may not read.
 
-    `lacks_defaults`: it was stored without what HyperJob's webhook fills in.
+    `lacks_defaults`: the HyperJob was stored without the defaults of HyperJob's webhook.
     """
 
     now: datetime
@@ -49,24 +49,24 @@ class Evidence:
 
     @property
     def leader(self) -> Leader | None:
-        """What the controller's Lease says; None where it cannot be seen."""
+        """The content of the controller's Lease; None where the Lease cannot be read."""
         found = items(self.lease)
         return leader_of(found[0], now=self.now) if found else None
 
     def vcjob(self, name: str) -> Object | None:
-        """Find the vcjob of a sub-job."""
+        """Return the vcjob of a sub-job; None if there is none."""
         return _named(items(self.vcjobs), name)
 
     def binding(self, name: str) -> Object | None:
-        """Find a ResourceBinding."""
+        """Return a ResourceBinding by name; None if there is none."""
         return _named(items(self.bindings), name)
 
     def queue(self, name: str) -> Object | None:
-        """Find a queue."""
+        """Return a Queue by name; None if there is none."""
         return _named(items(self.queues), name)
 
     def unstarted(self) -> list[SubJob]:
-        """List the sub-jobs that neither run nor have ended."""
+        """Return the sub-jobs that neither run nor have ended."""
         return [
             job
             for job in self.summary.jobs
@@ -76,7 +76,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cause:
-    """One thing that keeps it from running; `next` is the command to type."""
+    """A reason why the HyperJob does not run; `next` is the command to type."""
 
     reason: str
     message: str
@@ -86,7 +86,7 @@ class Cause:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """The answer: a headline, the causes with the deciding one first, and what was not readable."""
+    """The answer: a headline, the causes, the decisive cause first, and the unreadable objects."""
 
     summary: Summary
     outcome: Outcome
@@ -94,11 +94,11 @@ class Explanation:
     causes: Sequence[Cause]
     unseen: Sequence[str] = ()
     admission: str = ""
-    """Who confirms that a gang may start, while something waits for that."""
+    """The queue admission, while the HyperJob waits for it; else empty."""
 
 
 def is_older(time: str, now: datetime) -> bool:
-    """Return whether something is older than one waits for it without a word."""
+    """Return whether a change is so old that the explanation mentions its delay."""
     moment = timestamp(time)
     return moment is not None and now - moment > _PATIENCE
 

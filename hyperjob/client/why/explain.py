@@ -1,4 +1,4 @@
-"""Put the causes in order and choose the answer. Pure: the same evidence gives the same answer."""
+"""Order the causes and choose the answer. Pure."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
@@ -39,7 +39,7 @@ _ON_THE_WAY: Final[Sequence[Rule]] = (
 
 
 def explain(evidence: Evidence) -> Explanation:
-    """Answer why a HyperJob is where it is."""
+    """Return the explanation of a HyperJob's state."""
     summary = evidence.summary
     rules = [*_ALWAYS, *_rules(summary.phase)]
     causes = _distinct(cause for rule in rules for cause in rule(evidence))
@@ -52,7 +52,7 @@ def explain(evidence: Evidence) -> Explanation:
     if not summary.has_ended:
         causes += life.made_way(evidence)
         causes += life.failed_before(evidence)
-    # What needs a person is the answer, whatever else is also true.
+    # A cause that needs a person's action comes first: the other causes may end by themselves.
     causes.sort(key=lambda cause: not cause.needs_help)
     return Explanation(
         summary=summary,
@@ -65,7 +65,7 @@ def explain(evidence: Evidence) -> Explanation:
 
 
 def _admission(evidence: Evidence) -> str:
-    """Name the queue admission of a HyperJob that has not started."""
+    """Return the queue admission for a HyperJob that has not started, else an empty text."""
     leader = evidence.leader
     waits = evidence.summary.phase in (Phase.PENDING, Phase.QUEUED)
     return leader.admission if leader is not None and waits else ""
@@ -82,7 +82,7 @@ def _rules(phase: str) -> Sequence[Rule]:
 
 
 def _as_told(evidence: Evidence) -> Cause:
-    """Repeat what the controller says where no rule knows more."""
+    """Return the status message as the cause, where no rule has found another."""
     summary = evidence.summary
     return Cause(
         reason=summary.reason or summary.phase,
@@ -100,18 +100,18 @@ def _outcome(evidence: Evidence, causes: Sequence[Cause]) -> Outcome:
 
 
 def _headline(evidence: Evidence, causes: Sequence[Cause]) -> str:
-    """Say where it is; why is the causes' to say, where there are any."""
+    """Return the state of the HyperJob, with the status message if there is no cause."""
     summary = evidence.summary
     if summary.deleting:
         return "is being deleted"
     if not summary.has_status:
-        return "is not looked at yet"
+        return "has no status yet"
     told = f": {summary.message}" if summary.message and not causes else ""
     return f"is {summary.phase}{told}"
 
 
 def _unseen(evidence: Evidence) -> list[str]:
-    """Name the resources that could not be read: their silence is no sign of health."""
+    """Return the resources that could not be read: they may have the real cause."""
     readings: dict[str, Reading] = {
         "vcjobs": evidence.vcjobs,
         "resourcebindings": evidence.bindings,

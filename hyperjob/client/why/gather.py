@@ -1,4 +1,4 @@
-"""Read the evidence, all of it at once; what the user may not read becomes an error."""
+"""Read the evidence concurrently; an error replaces objects that cannot be read."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -31,7 +31,7 @@ _LEASE: Final = "hyperjob-controller"
 
 
 async def gather(kube: Kube, namespace: str, name: str, *, lease_namespace: str) -> Evidence:
-    """Read a HyperJob and what has to do with it; KubeError when there is no such HyperJob."""
+    """Read a HyperJob and the objects around it; KubeError when the HyperJob cannot be read."""
     hyperjob = await kube.get(HYPERJOBS, name, namespace=namespace)
     summary = read(hyperjob)
     selector = f"{LABEL_HYPERJOB}={name}"
@@ -85,7 +85,7 @@ async def gather(kube: Kube, namespace: str, name: str, *, lease_namespace: str)
 
 
 def _telling(summary: Summary) -> list[SubJob]:
-    """Choose sub-jobs whose pods to read: on a cluster, incomplete ones first."""
+    """Return the sub-jobs whose pods to read: those on a cluster, incomplete sub-jobs first."""
     started = (JobPhase.PENDING, JobPhase.RUNNING, JobPhase.RESTARTING)
     placed = [job for job in summary.jobs if job.cluster and job.phase in started]
     return sorted(placed, key=lambda job: job.running >= job.pods)[:_JOBS_LOOKED_INTO]

@@ -1,4 +1,4 @@
-"""Causes in the life of a HyperJob: deletion, no controller, suspension, its end. Pure."""
+"""Causes of a HyperJob's lifecycle: deletion, no controller, suspension, its end. Pure."""
 
 from collections.abc import Collection, Iterator
 from typing import Final
@@ -24,11 +24,11 @@ _SILENT_STEPS: Final = 100
 _SHOWN: Final = 3
 _FAILURES: Final = (Reason.JOB_FAILED, Reason.CLUSTER_LOST)
 _MADE_WAY: Final = (Reason.PREEMPTED, Reason.RECLAIMED)
-_LOOK_THERE: Final = "see in the host cluster whether hyperjob-controller runs"
+_LOOK_THERE: Final = "check in the host cluster that hyperjob-controller runs"
 
 
 def deleted(evidence: Evidence) -> Iterator[Cause]:
-    """Say what holds up a deletion."""
+    """Yield the finalizer that delays a deletion."""
     summary = evidence.summary
     if not summary.deleting:
         return
@@ -36,7 +36,7 @@ def deleted(evidence: Evidence) -> Iterator[Cause]:
     held = ", ".join(summary.finalizers) or "nothing"
     late = is_older(summary.deleting, evidence.now)
     command, told = "", ""
-    # Neither the controller nor Karmada holds a HyperJob; the garbage collector may.
+    # The controller and Karmada set no finalizer on a HyperJob; the garbage collector may.
     foreign = [name for name in summary.finalizers if name != _FOREGROUND]
     if late and foreign:
         command = f"kubectl get hj {summary.name} -n {summary.namespace} -o yaml"
@@ -53,21 +53,22 @@ def deleted(evidence: Evidence) -> Iterator[Cause]:
 
 
 def unseen(evidence: Evidence) -> Iterator[Cause]:
-    """Say that no controller has looked at the HyperJob as it is now."""
+    """Yield a cause if no controller has observed the present generation of the HyperJob."""
     summary = evidence.summary
-    # A deletion is a new generation too, and needs no look.
+    # A deletion increases the generation too, and the controller need not observe it.
     if summary.deleting or (summary.is_current and summary.has_status):
         return
     if summary.has_status:
         what = (
-            f"no controller has looked at generation {summary.generation}; the status is about"
+            f"no controller has observed generation {summary.generation}; the status is about"
             f" generation {summary.observed_generation} (changed"
         )
     else:
-        what = "no controller has looked at it: it has no status (created"
+        what = "no controller has observed it: it has no status (created"
     changed = summary.changed or summary.created
     late = is_older(changed, evidence.now)
-    # A Lease that was never made is no news yet; a Lease that is not renewed is.
+    # A controller that starts creates its Lease late; a Lease that nothing renews is a cause at
+    # once.
     no_leader = list(_no_leader(evidence)) if late or items(evidence.lease) else []
     yield Cause(
         reason="NotObserved",
@@ -79,19 +80,19 @@ def unseen(evidence: Evidence) -> Iterator[Cause]:
 
 
 def suspended(evidence: Evidence) -> Iterator[Cause]:
-    """Say that it is suspended."""
+    """Yield a cause if the HyperJob is suspended."""
     summary = evidence.summary
     if summary.suspend and not summary.has_ended:
         yield Cause(
             reason="Suspended",
-            message="spec.suspend is true: its sub-jobs are taken off the clusters",
+            message="spec.suspend is true: the controller removes its sub-jobs from the clusters",
             next=f"kubectl hyperjob resume {summary.name} -n {summary.namespace}",
             needs_help=True,
         )
 
 
 def failed(evidence: Evidence) -> Iterator[Cause]:
-    """Say which sub-jobs ended badly, and where their logs are."""
+    """Yield each failed sub-job, and the command for its logs."""
     summary = evidence.summary
     for job in summary.jobs:
         if job.has_failed and job.reason != Reason.ENDED:
@@ -118,7 +119,7 @@ def failed(evidence: Evidence) -> Iterator[Cause]:
 
 
 def failed_before(evidence: Evidence) -> Iterator[Cause]:
-    """Say how the last run of each sub-job that runs again failed, the latest first."""
+    """Yield the failure of the last run of each restarted sub-job, the latest first."""
     summary = evidence.summary
     failures = [each for each in _last_runs(summary, _FAILURES) if not each[0].has_failed]
     failures.sort(key=lambda each: each[1].end, reverse=True)
@@ -134,7 +135,7 @@ def failed_before(evidence: Evidence) -> Iterator[Cause]:
 
 
 def made_way(evidence: Evidence) -> Iterator[Cause]:
-    """Say for which other HyperJob a HyperJob that does not run again yet was stopped."""
+    """Yield the HyperJob for which a HyperJob that has not restarted was stopped."""
     summary = evidence.summary
     if summary.phase == Phase.RUNNING:
         return
@@ -150,20 +151,20 @@ def made_way(evidence: Evidence) -> Iterator[Cause]:
 
 
 def _last_runs(summary: Summary, reasons: Collection[str]) -> list[tuple[SubJob, Run]]:
-    """List the sub-jobs whose last run ended for one of some reasons, with that run."""
+    """Return the sub-jobs whose last run ended for one of `reasons`, with that run."""
     runs = ((job, job.history[-1]) for job in summary.jobs if job.history)
     return [(job, run) for job, run in runs if run.reason in reasons]
 
 
 def asked(evidence: Evidence) -> Iterator[Cause]:
-    """Say that the controller has not taken a requested restart or move."""
+    """Yield each requested restart or move that the controller has not accepted."""
     summary = evidence.summary
     for annotation, kind in ((RESTART_REQUEST, "restart"), (MIGRATE_REQUEST, "migrate")):
         words = summary.annotations.get(annotation, "").split()
         if not words or summary.requests.get(kind) == words[0]:
             continue
         if summary.has_ended:
-            told = f"a {kind} was asked for, but a HyperJob that has ended is never run again"
+            told = f"a {kind} was requested, but a HyperJob that has ended never runs again"
             yield Cause(
                 reason="RequestRefused",
                 message=told,
@@ -172,21 +173,21 @@ def asked(evidence: Evidence) -> Iterator[Cause]:
         else:
             yield Cause(
                 reason="RequestNotTaken",
-                message=f"a {kind} was asked for ({words[0]}) and is not taken yet",
+                message=f"the controller has not accepted the requested {kind} ({words[0]}) yet",
                 next=f"kubectl hyperjob describe {summary.name} -n {summary.namespace}",
             )
 
 
 def _no_leader(evidence: Evidence) -> Iterator[Cause]:
-    """Say who leads, as far as the Lease can be seen."""
+    """Yield the state of leader election, if the Lease is readable."""
     if isinstance(evidence.lease, KubeError) and evidence.lease.http_code != 404:
         return
     where = evidence.lease_name
     if not evidence.lease or isinstance(evidence.lease, KubeError):
         yield Cause(
             reason="NoController",
-            message=f"there is no Lease {where}: no controller has ever led there; {_LOOK_THERE},"
-            " or name the namespace of its Lease with --lease-namespace",
+            message=f"there is no Lease {where}: no controller has led there; {_LOOK_THERE}, or"
+            " give the namespace of its Lease with --lease-namespace",
             next="kubectl get leases -A",
             needs_help=True,
         )
@@ -205,7 +206,7 @@ def _no_leader(evidence: Evidence) -> Iterator[Cause]:
         last = age(spec.get("renewTime"), evidence.now)
         yield Cause(
             reason="NoController",
-            message=f"no controller renews Lease {where}; {holder or 'a controller'} did last,"
+            message=f"no controller renews Lease {where}; {holder or 'a controller'} renewed it"
             f" {last} ago: {_LOOK_THERE}",
             next=f"kubectl get lease -n {where.replace('/', ' ')} -o yaml",
             needs_help=True,
@@ -213,13 +214,13 @@ def _no_leader(evidence: Evidence) -> Iterator[Cause]:
 
 
 def _leads(evidence: Evidence) -> bool:
-    """Return whether a controller is known to lead now."""
+    """Return whether the Lease shows a leading controller."""
     leader = evidence.leader
     return leader is not None and leader.leads
 
 
 def stalled(evidence: Evidence) -> Iterator[Cause]:
-    """Say that a program that reported its progress has fallen silent."""
+    """Yield a cause if a program has stopped to report its progress."""
     summary = evidence.summary
     training = training_of(summary.training)
     if training is None or training.updated is None or not training.steps_per_second:
@@ -228,8 +229,8 @@ def stalled(evidence: Evidence) -> Iterator[Cause]:
     if silent > _SILENT_SECONDS and silent * training.steps_per_second > _SILENT_STEPS:
         yield Cause(
             reason="NoProgress",
-            message=f"no progress is known since {human_duration(silent)}: it was at step"
-            f" {training.step}, and made {training.steps_per_second:g} steps/s before",
+            message=f"the program has reported no progress for {human_duration(silent)}: it was"
+            f" at step {training.step}, and made {training.steps_per_second:g} steps/s before",
             next=f"kubectl hyperjob logs {summary.name} -n {summary.namespace} --since 15m",
             needs_help=True,
         )

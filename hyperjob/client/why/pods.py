@@ -1,4 +1,4 @@
-"""Causes in the members: pods that do not start or run on, and what Volcano says of them. Pure."""
+"""Causes in the members: pods that do not start or fail, and Volcano's PodGroups. Pure."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -14,13 +14,13 @@ from hyperjob.client.why.evidence import Cause, Evidence
 
 _SHOWN: Final = 3
 _STARTED: Final = ("Running", "Failed")
-"""Phases of a pod that had its containers; Running is also one whose container crashes for ever."""
+"""Phases of a pod whose containers have started; a pod in CrashLoopBackOff is Running too."""
 _STUCK: Final = ("Image", "CrashLoop", "Config")
-"""Parts of reasons that stay without a change: ImagePullBackOff, InvalidImageName, …"""
+"""Parts of reasons that stay until a person acts: ImagePullBackOff, InvalidImageName, …"""
 
 
 def troubled(evidence: Evidence) -> Iterator[Cause]:
-    """Say what keeps pods from starting or running on in the members, each reason once."""
+    """Yield the reasons why pods in the members do not start or fail, each reason once."""
     summary = evidence.summary
     seen: dict[tuple[str, str], list[tuple[str, str, str]]] = {}
     for job in summary.jobs:
@@ -46,7 +46,7 @@ def troubled(evidence: Evidence) -> Iterator[Cause]:
 
 
 def _look(summary: Summary, job: SubJob, phase: str) -> str:
-    """Return the command that shows more: the log of what ended, or the state of what never ran."""
+    """Return the command for a pod: its log if a container has run, else its state."""
     where = f"{summary.name} -n {summary.namespace}"
     if phase == "Running":
         return f"kubectl hyperjob logs {where} --job {job.name} --previous --tail 50"
@@ -56,7 +56,7 @@ def _look(summary: Summary, job: SubJob, phase: str) -> str:
 
 
 def _in_groups(evidence: Evidence) -> Iterator[Cause]:
-    """Say what Volcano in a member says of pods that do not start, or are not made yet."""
+    """Yield Volcano's message for sub-jobs whose pods do not start or do not exist."""
     summary = evidence.summary
     for job in evidence.unstarted():
         for group in evidence.pod_groups.get(job.name, ()):
@@ -72,10 +72,10 @@ def _in_groups(evidence: Evidence) -> Iterator[Cause]:
 
 
 def _larger_than_a_node(evidence: Evidence, job: SubJob, said: str) -> str:
-    """Say that pods are probably larger than every node: the cluster has enough, but not on one.
+    """Return a text if a pod is probably larger than every node of its cluster; else empty.
 
-    A cluster reports the sum of its nodes alone. Enough accelerators for all pods of the sub-job
-    not in use, and still no node for a pod, leaves the size of the nodes as the reason.
+    A Cluster reports only the sum of its nodes. If the cluster has enough free accelerators for
+    all pods of the sub-job, and a pod still fits on no node, the nodes are too small.
     """
     summary = evidence.summary
     accelerator, number = summary.accelerators(job)
@@ -83,7 +83,8 @@ def _larger_than_a_node(evidence: Evidence, job: SubJob, said: str) -> str:
     found = next(
         (each for each in items(evidence.clusters) if each["metadata"]["name"] == job.cluster), None
     )
-    # Volcano's words where the nodes lack a resource: the predicate of Kubernetes' own scheduler.
+    # Volcano uses the text of the predicate of Kubernetes' scheduler for nodes that lack a
+    # resource.
     short = f"Insufficient {accelerator}" in said
     if found is None or group is None or group.per_pod < 2 or not short:
         return ""
@@ -91,6 +92,6 @@ def _larger_than_a_node(evidence: Evidence, job: SubJob, said: str) -> str:
     if free < number:
         return ""
     return (
-        f"; {free} {accelerator} are free there together, and no node seems to have the"
+        f"; {free} {accelerator} are free in the cluster, and probably no node has the"
         f" {group.per_pod} of one pod: make its pods smaller"
     )

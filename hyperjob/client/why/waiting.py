@@ -1,6 +1,7 @@
-"""Causes on the way to the members: queue, room, gang, Karmada, pods. Pure.
+"""Causes before a sub-job runs: queue, free accelerators, gang, Karmada, pods. Pure.
 
-Each rule looks at the sub-jobs that do not run yet and says the same thing once for all alike.
+Each rule looks at the sub-jobs that do not run yet, and yields one cause for sub-jobs with the
+same problem.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,7 +26,8 @@ from hyperjob.text import listed
 
 _NAMES_SHOWN: Final = 3
 _SEE: Final = "kubectl hyperjob describe {name} -n {namespace}"
-# What no other rule knows more about than the controller: the next command, and whose turn it is.
+# Reasons of the status that no other rule explains: the next command, and whether a person must
+# act.
 _TOLD: Final[Mapping[str, tuple[str, bool]]] = {
     Reason.NAME_CONFLICT: (
         "kubectl get jobs.batch.volcano.sh,propagationpolicies -n {namespace} --show-labels",
@@ -42,7 +44,7 @@ _TOLD: Final[Mapping[str, tuple[str, bool]]] = {
     Reason.QUEUE_NOT_OPEN: ("kubectl get queues.scheduling.volcano.sh", True),
     Reason.QUEUE_LIMIT_REACHED: ("kubectl hyperjob top --by queue", False),
     Reason.EXCEEDS_QUEUE: ("kubectl get queues.scheduling.volcano.sh -o yaml", True),
-    # The dispatcher is a process in the host cluster, out of reach of this kubeconfig.
+    # The dispatcher is a process in the host cluster, to which this kubeconfig gives no access.
     Reason.DISPATCHER_SILENT: ("kubectl describe resourcebindings -n {namespace}", True),
     Reason.WAITING_FOR_SPLITTER: (_SEE, False),
     Reason.GANG_BACK_OFF: ("kubectl hyperjob top", False),
@@ -54,7 +56,7 @@ _TOLD: Final[Mapping[str, tuple[str, bool]]] = {
 
 
 def invalid(evidence: Evidence) -> Iterator[Cause]:
-    """Say that it cannot be carried out as it is written."""
+    """Yield a cause if the controller cannot carry out the spec."""
     summary = evidence.summary
     if summary.reason == Reason.INVALID_SPEC:
         yield Cause(
@@ -66,7 +68,7 @@ def invalid(evidence: Evidence) -> Iterator[Cause]:
 
 
 def told(evidence: Evidence) -> Iterator[Cause]:
-    """Repeat what the controller says of sub-jobs, the same of all alike once."""
+    """Yield the controller's message for sub-jobs, once for sub-jobs with the same message."""
     summary = evidence.summary
     for reason, message, jobs in _alike(evidence.unstarted()):
         if reason in _TOLD:
@@ -82,7 +84,7 @@ def told(evidence: Evidence) -> Iterator[Cause]:
 
 
 def queued(evidence: Evidence) -> Iterator[Cause]:
-    """Say which queue has to admit, and whether it can."""
+    """Yield the queues that have not admitted sub-jobs, and their state."""
     jobs = [job for job in evidence.unstarted() if job.reason == Reason.WAITING_FOR_QUEUE]
     by_queue: dict[str, list[SubJob]] = {}
     for job in jobs:
@@ -105,7 +107,7 @@ def queued(evidence: Evidence) -> Iterator[Cause]:
 
 
 def _not_admitted(evidence: Evidence, queue: str, members: Sequence[SubJob]) -> Cause:
-    """Say why an open queue does not admit: of the whole HyperJob where that is known."""
+    """Return why an open queue does not admit: the HyperJob's reason if its status has one."""
     summary = evidence.summary
     if summary.phase == Phase.QUEUED and summary.message:
         by_queue = ("kubectl hyperjob top --by queue", False)
@@ -130,7 +132,7 @@ def _not_admitted(evidence: Evidence, queue: str, members: Sequence[SubJob]) -> 
 
 
 def no_room(evidence: Evidence) -> Iterator[Cause]:
-    """Say what is missing where, and which clusters cannot be used at all."""
+    """Yield the missing resources of each cluster, and the clusters that are unusable."""
     jobs = [job for job in evidence.unstarted() if job.reason == Reason.INSUFFICIENT_CAPACITY]
     if not jobs:
         return
@@ -163,13 +165,13 @@ def no_room(evidence: Evidence) -> Iterator[Cause]:
 
 
 def silent(evidence: Evidence) -> Iterator[Cause]:
-    """Say that a sub-job is on a cluster that does not answer."""
+    """Yield the clusters with sub-jobs that are not Ready."""
     used = {job.cluster for job in evidence.summary.jobs if job.cluster and not job.has_ended}
     yield from _lost_clusters(evidence, only=used)
 
 
 def held(evidence: Evidence) -> Iterator[Cause]:
-    """Say what the gate of a gang waits for."""
+    """Yield the sub-jobs for which the gate of a gang waits."""
     summary = evidence.summary
     waiting = [
         job for job in evidence.unstarted() if job.reason == Reason.WAITING_FOR_GANG and job.cluster
@@ -186,7 +188,7 @@ def held(evidence: Evidence) -> Iterator[Cause]:
 
 
 def karmada(evidence: Evidence) -> Iterator[Cause]:
-    """Say what Karmada says: no binding, no fit, a failed apply."""
+    """Yield Karmada's problems: no ResourceBinding, no suitable cluster, a failed apply."""
     namespace = evidence.summary.namespace
     for job in evidence.unstarted():
         vcjob = evidence.vcjob(job.name)
@@ -195,7 +197,9 @@ def karmada(evidence: Evidence) -> Iterator[Cause]:
             if vcjob is not None and not isinstance(evidence.bindings, KubeError):
                 yield _no_binding(evidence, job, vcjob)
             continue
-        from controller.model.parse import parse_binding  # its models are a fifth of all CPU
+        from controller.model.parse import (
+            parse_binding,
+        )  # importing its models takes a fifth of the command's CPU time
 
         binding = parse_binding(raw)
         if at(raw, "spec", "suspension", "scheduling") is True and job.reason not in (
@@ -205,13 +209,15 @@ def karmada(evidence: Evidence) -> Iterator[Cause]:
             yield Cause(
                 reason="SchedulingSuspended",
                 message=f"{job.name}: ResourceBinding {binding.name} has"
-                " spec.suspension.scheduling, and HyperJob did not set it: is Volcano Global here,"
-                " and the controller told so (--queue-admission)?",
+                " spec.suspension.scheduling, which HyperJob does not set: check whether Volcano"
+                " Global is installed and the controller runs with --queue-admission"
+                " volcano-global",
                 next="kubectl hyperjob preflight",
                 needs_help=True,
             )
         elif binding.apply_error and not (
-            binding.gate == GATE_HELD or binding.dispatching_suspended  # our gate: no failure
+            binding.gate == GATE_HELD
+            or binding.dispatching_suspended  # HyperJob's own gate is not a failure
         ):
             reason, text = apply_failure(binding.cluster, binding.apply_error)
             yield Cause(
@@ -234,20 +240,23 @@ def _no_webhook(evidence: Evidence) -> str:
     if not evidence.lacks_defaults:
         return ""
     return (
-        "; the HyperJob was stored without its defaults, so HyperJob's webhook was not asked: see"
-        " that it is, then delete this one and create it anew"
+        "; the HyperJob was stored without defaults, so the API server did not call HyperJob's"
+        " webhook: check the webhook, then delete the HyperJob and create it again"
     )
 
 
 def _no_binding(evidence: Evidence, job: SubJob, vcjob: Object) -> Cause:
-    """Say that Karmada has not taken a vcjob up; the webhook that it asks may be why."""
+    """Return the cause that Karmada has not created a ResourceBinding for a vcjob.
+
+    A failing webhook of HyperJob for ResourceBindings has this effect.
+    """
     made = string(at(vcjob, "metadata", "creationTimestamp"))
     late = is_older(made, evidence.now)
     since = f" for {age(made, evidence.now)}" if made else ""
     return Cause(
         reason="NoBinding",
-        message=f"{job.name}: Karmada has made no ResourceBinding for its vcjob{since}"
-        + ("; see that Karmada's controller manager and HyperJob's webhook run" if late else ""),
+        message=f"{job.name}: Karmada has not created a ResourceBinding for its vcjob{since}"
+        + ("; check that Karmada's controller manager and HyperJob's webhook run" if late else ""),
         next="kubectl hyperjob preflight"
         if late
         else f"kubectl describe jobs.batch.volcano.sh {job.name} -n {evidence.summary.namespace}",
@@ -261,7 +270,11 @@ def _lost_clusters(evidence: Evidence, *, only: set[str] | None = None) -> Itera
         ready = condition(mapping(cluster.get("status")), "Ready")
         if ready.get("status") == "True" or (only is not None and name not in only):
             continue
-        why = string(ready.get("message")) or string(ready.get("reason")) or "it reports no state"
+        why = (
+            string(ready.get("message"))
+            or string(ready.get("reason"))
+            or "its status has no reason"
+        )
         there = [job for job in evidence.summary.jobs if job.cluster == name and not job.has_ended]
         stand = f"; {_names(there)} {'is' if len(there) == 1 else 'are'} there"
         yield Cause(
@@ -273,10 +286,10 @@ def _lost_clusters(evidence: Evidence, *, only: set[str] | None = None) -> Itera
 
 
 def _queue_state(evidence: Evidence, queue: str) -> str | None:
-    """Return a queue's state; "" when there is none of the name, None when it is not known.
+    """Return a queue's state; "" when the Queue does not exist, None when the state is unknown.
 
-    A queue without a state is None too: whether it is open depends on who confirms, and the
-    controller says so in the HyperJob's status.
+    A Queue without a state is unknown too: the queue admission decides whether it is open, and the
+    HyperJob's status has the decision.
     """
     if isinstance(evidence.queues, KubeError):
         return None
@@ -285,7 +298,7 @@ def _queue_state(evidence: Evidence, queue: str) -> str | None:
 
 
 def _free(evidence: Evidence, job: SubJob) -> str:
-    """Say what each cluster reports free of a sub-job's accelerator; reservations are not in it."""
+    """Return the free accelerators by the clusters' status, which excludes reservations."""
     accelerator, number = evidence.summary.accelerators(job)
     if not number:
         return ""
@@ -294,12 +307,12 @@ def _free(evidence: Evidence, job: SubJob) -> str:
         for cluster in items(evidence.clusters)
     ]
     more = f", and {len(told) - 8} more clusters" if len(told) > 8 else ""
-    return f"; free by the clusters' own account: {', '.join(told[:8])}{more}" if told else ""
+    return f"; free by the clusters' status: {', '.join(told[:8])}{more}" if told else ""
 
 
 def _too_large(evidence: Evidence, jobs: Sequence[SubJob]) -> str:
-    """Say that it would not fit even on empty clusters; empty when it would, or is not known."""
-    told = "; no cluster would hold it even empty, so it never runs as it is"
+    """Return a text if sub-jobs would not fit on empty clusters; else empty."""
+    told = "; it is too large for every cluster, even an empty cluster, and never runs"
     if evidence.summary.reason == Reason.EXCEEDS_CLUSTERS:
         return told
     clusters = items(evidence.clusters)
@@ -310,7 +323,7 @@ def _too_large(evidence: Evidence, jobs: Sequence[SubJob]) -> str:
 
 
 def _may_fit(evidence: Evidence, job: SubJob, clusters: Sequence[Object]) -> bool:
-    """Return whether a sub-job may fit on an empty cluster, or a split on all of them."""
+    """Return whether a sub-job may fit on an empty cluster, or an automatic split on all."""
     accelerator, number = evidence.summary.accelerators(job)
     group = evidence.summary.group(job.group)
     sizes = [room_of(cluster).allocatable.get(accelerator, 0) for cluster in clusters]
@@ -319,7 +332,7 @@ def _may_fit(evidence: Evidence, job: SubJob, clusters: Sequence[Object]) -> boo
 
 
 def _no_device(evidence: Evidence, jobs: Sequence[SubJob]) -> str:
-    """Say that no cluster has the device that a sub-job asks for; empty where one may have it."""
+    """Return a text if no cluster has the device that a sub-job requests; else empty."""
     reported = [room_of(cluster).allocatable for cluster in items(evidence.clusters)]
     if not reported or not all(reported):
         return ""

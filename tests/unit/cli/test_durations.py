@@ -55,7 +55,7 @@ def test_a_duration_is_read(text: str, seconds: float) -> None:
 
 @pytest.mark.parametrize("text", ["", "soon", "5 s", "-3s", "s5", "5d", "1h-3m", "٣"])
 def test_what_is_no_duration_is_refused_with_an_example(text: str) -> None:
-    with pytest.raises(ValueError, match="is no duration: give for example 30s"):
+    with pytest.raises(ValueError, match="is not a duration: give for example 30s"):
         parse_duration(text)
 
 

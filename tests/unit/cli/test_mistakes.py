@@ -287,7 +287,7 @@ TYPED = {
         ["wait", "llm", "--for=Completed"], USAGE, "'Completed'", "give phase=PHASE"
     ),
     "a duration with a blank": Typed(
-        ["wait", "llm", "--for=delete", "--timeout=5 min"], USAGE, "'5 min' is no duration", "5m"
+        ["wait", "llm", "--for=delete", "--timeout=5 min"], USAGE, "'5 min' is not a duration", "5m"
     ),
     "a move of nothing": Typed(
         ["migrate", "llm"], USAGE, "give the sub-jobs to move", "--from CLUSTER"

@@ -297,12 +297,12 @@ MODES = [mode.value for mode in QueueAdmission]
 @pytest.mark.parametrize(
     ("made", "told"),
     [
-        (job(gpus=800), "no usable cluster would hold it even empty: "),
+        (job(gpus=800), "too large for all usable clusters, even empty: "),
         (job(gpus=72, replicas=4), " and too little even on empty clusters: "),
-        (job(split={"accelerators": 280}), "no usable cluster would hold it even empty: "),
+        (job(split={"accelerators": 280}), "too large for all usable clusters, even empty: "),
         (
             job(gpus=144, clusterNames=["gpu-east"], clusterPolicy="Required"),
-            "hold it even empty: ",
+            "clusters, even empty: ",
         ),
     ],
     ids=["sub-job", "gang", "automatic split", "required cluster"],
@@ -434,9 +434,7 @@ def test_a_hyperjob_that_has_ended_does_not_fit(tmp_path: Path, phase: str):
     path.write_text(yaml.safe_dump(job(gpus=64)))
     ((found,), _) = judge(read(str(path)), live(existing=old))
     assert found.verdict is Verdict.HAS_ENDED
-    assert found.message == (
-        f"is {phase}: applying it runs nothing; delete it, then apply it again"
-    )
+    assert found.message == (f"is {phase} and never runs again: delete it, then apply it again")
 
 
 def test_of_a_hyperjob_that_runs_every_other_cluster_has_a_true_reason(tmp_path: Path):

@@ -134,7 +134,7 @@ def test_a_queue_that_becomes_reclaimable_gives_back_what_another_queue_asks_for
     changed = world.with_queues([queue("a", weight=1, reclaimable=True), queue("b", weight=1)])
     found = {each.name: each for each in what_if(world, changed)}
     assert found["borrows"].change is Change.GIVES_BACK
-    assert found["borrows"].message == "gives back what it holds for ml/owns"
+    assert found["borrows"].message == "releases its accelerators for ml/owns"
     assert found["owns"].change is Change.WAITS
     assert "borrows" in found["owns"].message
 

@@ -93,7 +93,7 @@ OLD_VCJOB = {
 VCJOB = {"metadata": {"name": "llm-trainer-0"}}
 NO_ROOM = waiting("InsufficientCapacity", "needs 64 nvidia.com/gpu", phase="Unplaced")
 
-TOO_LARGE = "no cluster would hold it even empty"
+TOO_LARGE = "it is too large for every cluster, even an empty cluster"
 
 
 def other_device(name: str) -> Object:
@@ -160,7 +160,7 @@ CASES = {
         {"clusters": [cluster("east", gpus=4), cluster("west", gpus=3)]},
     ),
     "no controller has ever looked, and none is there": Case(
-        hyperjob(), HELP, "NoController", "no controller has ever led there", "get leases -A",
+        hyperjob(), HELP, "NoController", "no controller has led there", "get leases -A",
         {"lease": []},
     ),
     "nobody has looked yet, while somebody leads": Case(
@@ -170,13 +170,13 @@ CASES = {
         hyperjob("Running", generation=3),
         WAITS,
         "NotObserved",
-        "at generation 3; the status is about generation 1",
+        "generation 3; the status is about generation 1",
     ),
     "the controller stopped renewing its Lease": Case(
         hyperjob("Running", generation=3),
         HELP,
         "NoController",
-        "controller-0 did last, 30m ago: see in the host cluster",
+        "controller-0 renewed it 30m ago: check in the host cluster",
         "kubectl get lease -n karmada-system hyperjob-controller",
         more={"lease": [lease("2026-01-01T00:30:00Z")]},
     ),
@@ -254,7 +254,7 @@ CASES = {
         hyperjob("Pending", NO_ROOM, reason="InsufficientCapacity"),
         WAITS,
         "InsufficientCapacity",
-        "needs 64 nvidia.com/gpu; free by the clusters' own account: east 0, west 32",
+        "needs 64 nvidia.com/gpu; free by the clusters' status: east 0, west 32",
         "kubectl hyperjob top",
         {"clusters": [cluster("east", used=32), cluster("west")]},
     ),
@@ -271,12 +271,12 @@ CASES = {
     ),
     "Karmada made no binding": Case(
         hyperjob("Queued", waiting("Dispatching", phase="Placed")), WAITS, "NoBinding",
-        "Karmada has made no ResourceBinding", "describe jobs.batch.volcano.sh llm-trainer-0",
+        "Karmada has not created a ResourceBinding", "describe jobs.batch.volcano.sh llm-trainer-0",
         {"vcjobs": [VCJOB]},
     ),
     "Karmada makes no binding for long, since a webhook may not answer": Case(
         hyperjob("Queued", waiting("Dispatching", phase="Placed")), HELP, "NoBinding",
-        "no ResourceBinding for its vcjob for 10m; see that Karmada's", "hyperjob preflight",
+        "created a ResourceBinding for its vcjob for 10m; check that", "hyperjob preflight",
         {"vcjobs": [OLD_VCJOB]},
     ),
     "no queue will ever have room for it": Case(
@@ -299,13 +299,13 @@ CASES = {
     ),
     "a pod is larger than every node": Case(
         hyperjob("Starting", waiting("PodsPending", phase="Pending", cluster="east")), HELP,
-        "PodsPending", "32 nvidia.com/gpu are free there together, and no node seems to have the 4",
+        "PodsPending", "32 nvidia.com/gpu are free in the cluster, and probably no node has the 4",
         "tree llm -n ml --pods",
         {"clusters": [cluster("east")], "pod_groups": {"llm-trainer-0": [SHORT_OF_GPUS]}},
     ),
     "pods of which no node has room enough, by their own conditions": Case(
         hyperjob("Starting", waiting("PodsPending", phase="Pending", cluster="east")), HELP,
-        "PodsPending", "32 nvidia.com/gpu are free there together, and no node seems to have the 4",
+        "PodsPending", "32 nvidia.com/gpu are free in the cluster, and probably no node has the 4",
         "tree llm -n ml --pods",
         {
             "clusters": [cluster("east")],
@@ -489,7 +489,7 @@ CASES = {
     ),
     "a restart that nobody took": Case(
         hyperjob("Running", metadata={"annotations": {RESTART_REQUEST: "t1 llm-trainer-0"}}),
-        FINE, "RequestNotTaken", "a restart was asked for (t1) and is not taken yet",
+        FINE, "RequestNotTaken", "the controller has not accepted the requested restart (t1) yet",
     ),
     "a reason that no rule knows": Case(
         hyperjob("Restarting", reason="Backoff", message="waits 30s before attempt 2"),
@@ -645,7 +645,8 @@ def test_as_a_value_it_says_the_same() -> None:
         "causes": [
             {
                 "reason": "Suspended",
-                "message": "spec.suspend is true: its sub-jobs are taken off the clusters",
+                "message": "spec.suspend is true: the controller removes its sub-jobs from"
+                " the clusters",
                 "next": "kubectl hyperjob resume llm -n ml",
                 "needsHelp": True,
             }

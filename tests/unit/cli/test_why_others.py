@@ -69,7 +69,7 @@ CASES = {
         hyperjob("Starting", waiting("RefusedByCluster", phase="Placed", cluster="east")),
         HELP,
         "RefusedByCluster",
-        "stored without its defaults",
+        "stored without defaults",
         "kubectl hyperjob preflight",
         {"bindings": [REFUSED], "lacks_defaults": True},
     ),
