@@ -1,11 +1,31 @@
-"""What readiness says of the certificate that the webhook serves."""
+"""The webhook process: what keeps it from starting, whom it trusts, readiness, and its end."""
 
-from datetime import UTC, datetime
+import asyncio
+import gc
+import json
+import logging
+import os
+import signal
+import socket
+import ssl
+import sys
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
+import aiohttp
 import pytest
 
-from webhook.__main__ import _certificate
+from certs.x509 import issue_ca, issue_serving
+from hyperjob.telemetry.metrics import Metrics
+from webhook import __main__ as process
+from webhook.__main__ import CannotStart, _certificate, main
+from webhook.options import Options, parse
+from webhook.paths import MUTATE_HYPERJOB
+from webhook.validation.context import NOTHING_KNOWN, Context
 
 END = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
 EXPIRED = "the served certificate expired at 2026-01-02T03:04:00+00:00"
@@ -24,3 +44,238 @@ def test_a_certificate_is_no_trouble_until_no_caller_takes_it(expired, problem, 
     facts = SimpleNamespace(not_after=END)
     found = _certificate(SimpleNamespace(expired=expired, problem=problem, facts=facts))
     assert (found if found is None else str(found)) == said
+
+
+def test_the_metric_of_the_certificate_is_the_second_of_its_end():
+    assert process._expiry(SimpleNamespace(facts=SimpleNamespace(not_after=END))) == 1767323040.0
+
+
+@pytest.fixture(scope="module")
+def authority():
+    return issue_ca(common_name="ca", lifetime=timedelta(days=2), now=datetime.now(UTC))
+
+
+@pytest.fixture
+def options(tmp_path: Path, authority: Any) -> Options:
+    now = datetime.now(UTC)
+    pair = issue_serving(authority, names=["127.0.0.1"], lifetime=timedelta(days=1), now=now)
+    (tmp_path / "tls.crt").write_bytes(pair.certificate)
+    (tmp_path / "tls.key").write_bytes(pair.key)
+    return Options(
+        tls_cert_file=tmp_path / "tls.crt",
+        tls_private_key_file=tmp_path / "tls.key",
+        bind_address="127.0.0.1",
+        secure_port=0,
+        health_probe_bind_address="127.0.0.1:0",
+        shutdown_delay=0.0,
+    )
+
+
+def test_users_who_may_open_gates_are_added_to_what_is_known(options: Options):
+    states = [NOTHING_KNOWN, Context(priority_classes=frozenset({"high"}))]
+    for users in ("", " , "):
+        none = process._with_controllers(
+            lambda: states[0], replace(options, controller_users=users)
+        )
+        assert none() is NOTHING_KNOWN
+    known = process._with_controllers(
+        lambda: states[0], replace(options, controller_users=" a ,b, ")
+    )
+    users = frozenset({"a", "b"})
+    first = known()
+    assert first == Context(controllers=users)
+    assert known() is first
+    del states[0]
+    second = known()
+    assert second == Context(controllers=users, priority_classes=frozenset({"high"}))
+    assert known() is second
+
+
+async def test_objects_are_watched_where_a_kubeconfig_is_given_alone(
+    options: Options, tmp_path: Path
+):
+    async with AsyncExitStack() as stack:
+        assert await process._look_around(stack, options, Metrics()) is None
+        wrong = replace(options, kubeconfig=str(tmp_path / "none"))
+        with pytest.raises(CannotStart, match=r"none: no such file; give a kubeconfig"):
+            await process._look_around(stack, wrong, Metrics())
+
+
+@pytest.mark.parametrize(
+    ("client_ca", "files"),
+    [
+        (None, "--tls-cert-file and --tls-private-key-file"),
+        ("ca.crt", "--tls-cert-file, --tls-private-key-file and --client-ca-file"),
+    ],
+)
+def test_without_a_certificate_the_process_ends_with_1_and_names_the_files(
+    client_ca, files, tmp_path: Path, capsys, monkeypatch
+):
+    asked = []
+    monkeypatch.setattr(process.logs, "setup", lambda **given: asked.append(given))
+    flags = ["--tls-cert-file", "none.crt", "--tls-private-key-file", "none.key"]
+    if client_ca is not None:
+        (tmp_path / client_ca).write_text("x")
+        flags += ["--client-ca-file", str(tmp_path / client_ca)]
+    assert main([*flags, "--log-format=text"]) == 1
+    assert asked == [{"format": "text", "level": "info"}]
+    said = capsys.readouterr().err
+    assert said.startswith("error: no certificate to serve: ")
+    assert said.endswith(f"; check {files}, or run `hyperjob-certs issue`\n")
+
+
+@pytest.mark.parametrize("flag", ["--secure-port", "--health-probe-bind-address"])
+def test_a_port_that_is_taken_is_named_with_the_flag_that_chooses_another(
+    flag, options: Options, monkeypatch
+):
+    monkeypatch.setattr(gc, "freeze", lambda: None)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        if flag == "--secure-port":
+            options = replace(options, secure_port=port)
+        else:
+            options = replace(options, health_probe_bind_address=f"127.0.0.1:{port}")
+        expected = f"cannot listen on 127.0.0.1:{port}: address already in use; choose another"
+        with pytest.raises(CannotStart, match=f"^{expected} address with {flag}$"):
+            asyncio.run(process._run(options))
+
+
+class Lines(logging.Handler):
+    """Keeps the records of the webhook's log, each as soon as it comes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.records: asyncio.Queue[logging.LogRecord] = asyncio.Queue()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.records.put_nowait(record)
+
+    async def next(self) -> logging.LogRecord:
+        async with asyncio.timeout(60):
+            return await self.records.get()
+
+
+@pytest.fixture
+def lines(monkeypatch):
+    monkeypatch.setattr(gc, "freeze", lambda: None)
+    monkeypatch.setattr(process, "collect_rarely", lambda: None)
+    handler, log = Lines(), logging.getLogger("webhook")
+    level = log.level
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+    yield handler
+    log.removeHandler(handler)
+    log.setLevel(level)
+
+
+class Sink:
+    """Stands for standard error: each write is an item."""
+
+    def __init__(self) -> None:
+        self.batches: asyncio.Queue[bytes] = asyncio.Queue()
+        self.buffer = self
+
+    def write(self, data: Any) -> None:
+        self.batches.put_nowait(data)
+
+    def flush(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_a_process_serves_until_its_signal_and_drains(
+    number, options: Options, authority: Any, lines: Lines, monkeypatch
+):
+    sink = Sink()
+    monkeypatch.setattr(sys, "stderr", sink)
+    trust = ssl.create_default_context(cadata=authority.certificate.decode())
+    body = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
+        "uid": "1", "operation": "DELETE"}}  # fmt: skip
+    running = asyncio.create_task(process._run(replace(options, shutdown_grace_period=60.0)))
+    serving = await lines.next()
+    assert serving.getMessage() == "serving"
+    said: Any = serving
+    assert datetime.fromisoformat(said.notAfter) > datetime.now(UTC)
+    assert said.health == said.metrics
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=trust)) as session:
+
+        async def seen(path: str) -> tuple[int, str]:
+            async with session.get(f"http://{said.health}{path}") as answer:
+                return answer.status, await answer.text()
+
+        assert await seen("/readyz?verbose") == (
+            200,
+            "[+]ping ok\n[+]certificate ok\n[+]shutdown ok\nreadyz check passed\n",
+        )
+        assert await seen("/healthz") == (200, "ok")
+        url = f"https://{said.address}{MUTATE_HYPERJOB}"
+        async with session.post(url, json=body) as answer:
+            assert (await answer.json())["response"]["allowed"]
+        end = datetime.fromisoformat(said.notAfter).timestamp()
+        (shown,) = [
+            line.split()[1]
+            for line in (await seen("/metrics"))[1].splitlines()
+            if line.startswith("hyperjob_certificate_expiry_timestamp_seconds ")
+        ]
+        assert float(shown) == end
+        os.kill(os.getpid(), number)
+        draining: Any = await lines.next()
+        assert (draining.getMessage(), draining.delay) == ("draining", 0.0)
+    assert (await lines.next()).getMessage() == "stopped"
+    async with asyncio.timeout(60):
+        await running
+    told = [json.loads(line) for line in sink.batches.get_nowait().splitlines()]
+    assert [(line["msg"], line["operation"]) for line in told] == [
+        ("admission decision", "DELETE")
+    ]
+
+
+async def test_while_it_drains_a_process_serves_on_and_is_not_ready(
+    options: Options, authority: Any, lines: Lines
+):
+    gone = asyncio.Event()
+
+    async def delay(seconds: float) -> None:
+        assert seconds == 7.0
+        await gone.wait()
+
+    options = replace(options, shutdown_delay=7.0, log_format="text")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(process, "asyncio", SimpleNamespace(**{**vars(asyncio), "sleep": delay}))
+        running = asyncio.create_task(process._run(options))
+        said: Any = await lines.next()
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert (await lines.next()).getMessage() == "draining"
+        async with aiohttp.ClientSession() as session:
+            async with session.get(f"http://{said.health}/readyz") as answer:
+                text = await answer.text()
+                assert answer.status == 500
+            assert "[-]shutdown failed: the webhook is shutting down\n" in text
+        trust = ssl.create_default_context(cadata=authority.certificate.decode())
+        async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=trust)) as session:
+            url = f"https://{said.address}{MUTATE_HYPERJOB}"
+            async with session.post(url, data=b"") as answer:
+                assert answer.status == 415
+        gone.set()
+        assert (await lines.next()).getMessage() == "request refused"
+        assert (await lines.next()).getMessage() == "stopped"
+        async with asyncio.timeout(60):
+            await running
+
+
+def test_the_limits_of_the_options_are_those_of_the_server(options: Options, monkeypatch):
+    made: list[Any] = []
+
+    def server(**given: Any) -> None:
+        made.append(given["limits"])
+        raise CannotStart("seen")
+
+    monkeypatch.setattr(process, "WebhookServer", server)
+    flags = ["--request-timeout=3", "--max-requests-inflight=4", "--max-connections=5",
+             "--max-connections-per-peer=6", f"--tls-cert-file={options.tls_cert_file}",
+             f"--tls-private-key-file={options.tls_private_key_file}"]  # fmt: skip
+    with pytest.raises(CannotStart, match="seen"):
+        asyncio.run(process._run(parse(flags, {})))
+    found = made[0]
+    assert (found.request_timeout, found.requests_inflight) == (3.0, 4)
+    assert (found.connections, found.connections_per_peer) == (5, 6)

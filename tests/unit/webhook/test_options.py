@@ -1,11 +1,12 @@
 """What the webhook can be told, and by which way."""
 
 import ssl
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from webhook.options import parse
+from webhook.options import SETTINGS, parse
 from webhook.server import Limits
 
 FILES = ["--tls-cert-file", "tls.crt", "--tls-private-key-file", "tls.key"]
@@ -19,6 +20,51 @@ def test_defaults():
     assert options.request_timeout < 5, "below the timeoutSeconds of our configurations"
     assert options.max_requests_inflight == Limits().requests_inflight == 128
     assert options.metrics_address == options.health_probe_bind_address == ":8081"
+
+
+def test_the_defaults_of_numbers():
+    options = parse(FILES, {})
+    names = [name for name in SETTINGS if isinstance(getattr(options, name), int | float)]
+    assert {name: getattr(options, name) for name in names if name != "tls_min_version"} == {
+        "secure_port": 9443,
+        "tls_reload_interval": 10.0,
+        "request_timeout": 4.0,
+        "max_requests_inflight": 128,
+        "max_connections": 1024,
+        "max_connections_per_peer": 512,
+        "shutdown_delay": 1.0,
+        "shutdown_grace_period": 10.0,
+    }
+    assert Limits() == Limits(
+        request_timeout=4.0,
+        requests_inflight=128,
+        connections=1024,
+        connections_per_peer=512,
+        header_seconds=5.0,
+    )
+
+
+BOUNDS = {
+    "request_timeout": (0.1, 29.9, [0.0, -1.0, 30.0, 30.5]),
+    "secure_port": (0, 65535, [-1, 65536]),
+    "max_requests_inflight": (1, 10**6, [0, -1]),
+    "max_connections": (1, 10**6, [0, -1]),
+    "max_connections_per_peer": (1, 10**6, [0, -1]),
+    "shutdown_delay": (0.0, 3600.0, [-0.1, 3600.1]),
+    "shutdown_grace_period": (0.0, 3600.0, [-0.1, 3600.1]),
+    "tls_reload_interval": (0.0, 3600.0, [-0.1, 3600.1]),
+}
+
+
+@pytest.mark.parametrize(("name", "bounds"), BOUNDS.items(), ids=BOUNDS.keys())
+def test_numbers_are_taken_within_their_bounds(name, bounds):
+    least, most, wrong = bounds
+    options = parse(FILES, {})
+    for value in (least, most):
+        assert getattr(replace(options, **{name: value}), name) == value
+    for value in wrong:
+        with pytest.raises(ValueError, match=f"--{name.replace('_', '-')} must be"):
+            replace(options, **{name: value})
 
 
 def test_environment_and_flags_flags_first():
@@ -45,6 +91,13 @@ def test_addresses_of_the_side_door():
 WRONG = {
     "no files": (["--secure-port", "1"], {}, "--tls-cert-file, --tls-private-key-file"),
     "a port that is no number": ([*FILES, "--secure-port", "x"], {}, "a whole number, got 'x'"),
+    "a port of digits that are not ASCII": ([*FILES, "--secure-port", "٣"], {}, "a whole number"),
+    "a number below zero": ([*FILES, "--max-connections", "-1"], {}, "a whole number, got '-1'"),
+    "a time that is no number": (
+        [*FILES, "--request-timeout", "1s"],
+        {},
+        "expected a number of seconds, got '1s'",
+    ),
     "a port out of range": ([*FILES, "--secure-port", "65536"], {}, "between 0 and 65535"),
     "a bad address": ([*FILES, "--health-probe-bind-address", "8081"], {}, "'8081' is no address"),
     "an endless time": ([*FILES, "--shutdown-delay", "inf"], {}, "a number of seconds"),

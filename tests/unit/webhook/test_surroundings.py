@@ -3,11 +3,16 @@
 import asyncio
 from typing import Any
 
+import pytest
+
+from hyperjob.kube.errors import from_status, make_status
 from hyperjob.kube.informer import Informer
 from hyperjob.kube.resources import CLUSTERS, PRIORITY_CLASSES, QUEUES
+from hyperjob.simulate.clock import run
 from tests.support.fakekube import FakeKube
-from webhook.surroundings import Surroundings
-from webhook.validation.context import NOTHING_KNOWN, Context
+from webhook.review import Request
+from webhook.surroundings import MOST_BYTES, Surroundings
+from webhook.validation.context import NOTHING_KNOWN, Context, Queue
 
 
 def around(kube: Any) -> tuple[Surroundings, list[Informer]]:
@@ -35,13 +40,160 @@ async def test_a_cluster_is_ready_only_where_its_condition_says_so() -> None:
         kube.put(CLUSTERS, {"metadata": {"name": name}, "status": status})
     kube.put(CLUSTERS, {"metadata": {"name": "new"}})
     found, informers = around(kube)
+    await run_until_whole(informers)
+    known = found.context().clusters
+    assert known is not None
+    assert [name for name, each in known.items() if each.ready] == ["ready"]
+    assert len(known) == 6
+
+
+async def run_until_whole(informers: list[Informer]) -> None:
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(each.run()) for each in informers]
         for each in informers:
             await each.synced.wait()
         for task in tasks:
             task.cancel()
-    known = found.context().clusters
-    assert known is not None
-    assert [name for name, each in known.items() if each.ready] == ["ready"]
-    assert len(known) == 6
+
+
+async def test_a_queue_has_its_state_and_the_queues_below_it() -> None:
+    kube = FakeKube()
+    for name, spec, status in (
+        ("root", {"weight": 1}, {"state": "Open"}),
+        ("team", {"parent": "root"}, {"state": "Closed"}),
+        ("other", {"parent": "root"}, None),
+        ("alone", None, {}),
+    ):
+        kube.put(QUEUES, {"metadata": {"name": name}, "spec": spec, "status": status})
+    kube.put(PRIORITY_CLASSES, {"metadata": {"name": "high"}})
+    found, informers = around(kube)
+    await run_until_whole(informers)
+    assert found.context() == Context(
+        clusters={},
+        queues={
+            "root": Queue(state="Open", children=2),
+            "team": Queue(state="Closed"),
+            "other": Queue(state=""),
+            "alone": Queue(state=""),
+        },
+        priority_classes=frozenset({"high"}),
+    )
+
+
+async def test_a_context_is_made_anew_after_a_change_alone() -> None:
+    kube = FakeKube()
+    found, informers = around(kube)
+    await run_until_whole(informers)
+    before = found.context()
+    assert found.context() is before
+    kube.put(CLUSTERS, {"metadata": {"name": "new"}})
+    await informers[0]._list()
+    assert found.context() is not before
+    assert found.context() is found.context()
+
+
+@pytest.mark.parametrize("late", [0, 1, 2], ids=["clusters", "queues", "classes"])
+def test_a_list_that_was_not_read_yet_is_unknown_and_looked_at_again(late: int) -> None:
+    found, informers = around(FakeKube())
+    for each in informers:
+        each.synced.set()
+    informers[late].synced.clear()
+    known = found.context()
+    lists = [known.clusters, known.queues, known.priority_classes]
+    assert [each is None for each in lists] == [number == late for number in range(3)]
+    informers[late].synced.set()
+    again = found.context()
+    assert None not in (again.clusters, again.queues, again.priority_classes)
+
+
+class Names:
+    """Holds the metadata of objects; `answer` is awaited before each answer."""
+
+    def __init__(self, *paths: str) -> None:
+        self.paths = paths
+        self.asked: list[str] = []
+        self.answer: Any = asyncio.Event()
+        self.answer.set()
+
+    async def raw(self, method: str, path: str, *, accept: str) -> None:
+        assert (method, accept.partition(";")[0]) == ("GET", "application/json")
+        self.asked.append(path.removeprefix("/api/v1/namespaces/team/"))
+        await self.answer.wait()
+        if path not in self.paths:
+            raise from_status(make_status(404, "no"), path)
+
+
+def request(size: int = 100) -> Request:
+    return Request(
+        "1", "training.volcano.sh", "v1alpha1", "HyperJob", "", "CREATE", "team", "hj", "me",
+        dry_run=False, size=size, object=None, old_object=None,
+    )  # fmt: skip
+
+
+def needing(*config_maps: str) -> dict[str, Any]:
+    sources = [{"configMapRef": {"name": name}} for name in config_maps]
+    pod = {"spec": {"containers": [{"name": "main", "image": "i", "envFrom": sources}]}}
+    template = {"tasks": [{"name": "worker", "replicas": 1, "template": pod}]}
+    return {
+        "metadata": {"name": "hj"},
+        "spec": {"replicatedJobs": [{"name": "a", "templateSpec": template}]},
+    }
+
+
+def missing_in(warnings: Any) -> list[str]:
+    return [each.partition(" in the ")[0].rpartition("there is no ")[2] for each in warnings]
+
+
+async def test_what_a_new_hyperjob_needs_is_asked_for_by_name() -> None:
+    kube = Names("/api/v1/namespaces/team/configmaps/there")
+    found, _ = around(kube)
+    warnings = await found.missing(request(), needing("there", "gone"))
+    assert missing_in(warnings) == ['ConfigMap "gone"']
+    assert kube.asked == ["configmaps/gone", "configmaps/there"]
+    assert await found.missing(request(), needing()) == ()
+    assert len(kube.asked) == 2
+
+
+@pytest.mark.parametrize(("size", "asks"), [(MOST_BYTES, True), (MOST_BYTES + 1, False)])
+async def test_objects_of_a_large_hyperjob_are_not_asked_for(size: int, asks: bool) -> None:
+    kube = Names()
+    found, _ = around(kube)
+    warnings = await found.missing(request(size), needing("gone"))
+    assert bool(kube.asked) is bool(warnings) is asks
+    assert warnings or warnings == ()
+
+
+async def test_twenty_objects_are_asked_for_and_kinds_beyond_them_are_unknown() -> None:
+    for count, told in ((20, 20), (21, 0)):
+        kube = Names()
+        found, _ = around(kube)
+        warnings = await found.missing(request(), needing(*(f"c{n:02}" for n in range(count))))
+        assert (len(kube.asked), len(warnings)) == (20, told)
+
+
+async def test_eight_hyperjobs_at_a_time_are_looked_at() -> None:
+    kube = Names()
+    kube.answer.clear()
+    found, _ = around(kube)
+    looks = [asyncio.create_task(found.missing(request(), needing("gone"))) for _ in range(8)]
+    while len(kube.asked) < 8:
+        await asyncio.sleep(0)
+    assert await found.missing(request(), needing("gone")) == ()
+    kube.answer.set()
+    assert [missing_in(await each) for each in looks] == [['ConfigMap "gone"']] * 8
+    assert missing_in(await found.missing(request(), needing("gone"))) == ['ConfigMap "gone"']
+
+
+def test_an_answer_that_does_not_come_within_a_second_gives_no_warning() -> None:
+    async def scene() -> None:
+        kube = Names()
+        kube.answer = asyncio.Event()
+        found, _ = around(kube)
+        loop = asyncio.get_running_loop()
+        for _ in range(9):
+            began = loop.time()
+            assert await found.missing(request(), needing("gone")) == ()
+            assert loop.time() - began == pytest.approx(1.0)
+        assert len(kube.asked) == 9
+
+    run(scene())
