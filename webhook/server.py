@@ -75,11 +75,11 @@ class WebhookServer:
         )
         self._large_slots = asyncio.Semaphore(LARGE_AT_A_TIME)
         self._threads = ThreadPoolExecutor(LARGE_AT_A_TIME, thread_name_prefix="large-review")
-        self._http: WebhookProtocols | None = None
-        self._listener: Listener | None = None
+        self._open: tuple[WebhookProtocols, Listener] | None = None
         self._draining = False
         self._busy: set[ReviewProtocol] = set()
-        self._last_done: asyncio.Future[None] | None = None
+        self._quiet = asyncio.Event()
+        self._quiet.set()
 
     @property
     def draining(self) -> bool:
@@ -88,15 +88,17 @@ class WebhookServer:
 
     async def start(self, *, host: str, port: int, tls: ssl.SSLContext) -> int:
         """Listen, and return the port; raise OSError when the address cannot be had."""
-        self._http = WebhookProtocols(
+        http = WebhookProtocols(
             self._handle,
             table=self._table,
             reporter=self._reporter,
             header_seconds=self._limits.header_seconds,
         )
         allow_files(self._limits.connections + OTHER_FILES)
-        self._listener = Listener(self._http.connect, table=self._table, tls=tls)
-        return self._listener.open(host, port)[1]
+        listener = Listener(http.connect, table=self._table, tls=tls)
+        _, found = listener.open(host, port)
+        self._open = http, listener
+        return found
 
     def drain(self) -> None:
         """Serve on, but end each connection with its next answer."""
@@ -110,25 +112,19 @@ class WebhookServer:
         """
         self._draining = True
         deadline = asyncio.get_running_loop().time() + grace
-        if self._listener is not None:
-            self._listener.close()
-        if self._http is not None:
+        if self._open is not None:
+            http, listener = self._open
+            listener.close()
             await asyncio.sleep(0)  # let requests that have arrived be taken up first
-            for connection in self._http.connections:
+            for connection in http.connections:
                 if connection not in self._busy:
                     connection.close()
             with suppress(TimeoutError):
                 async with asyncio.timeout_at(deadline):
-                    await self._quiet()
-            if self._listener is not None:
-                self._listener.abort_handshakes()
-            await self._http.shutdown(_ANSWER_SECONDS)
+                    await self._quiet.wait()
+            listener.abort_handshakes()
+            await http.shutdown(_ANSWER_SECONDS)
         self._threads.shutdown(wait=False, cancel_futures=True)
-
-    async def _quiet(self) -> None:
-        if self._busy:
-            self._last_done = asyncio.get_running_loop().create_future()
-            await self._last_done
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         started = perf_counter()
@@ -136,6 +132,7 @@ class WebhookServer:
         webhook = path if path in PATHS else "unknown"
         connection = cast("ReviewProtocol", request.protocol)
         self._busy.add(connection)
+        self._quiet.clear()
         self._reporter.started(webhook)
         reply: Reply | None = None
         try:
@@ -155,8 +152,8 @@ class WebhookServer:
             connection.request_ends(
                 answered=reply is not None and reply.status == 200, read=request.content.is_eof()
             )
-            if self._last_done is not None and not self._busy and not self._last_done.done():
-                self._last_done.set_result(None)
+            if not self._busy:
+                self._quiet.set()
         self._reporter.done(webhook, reply, perf_counter() - started)
         return as_response(reply, close=self._draining)
 
@@ -177,16 +174,12 @@ class WebhookServer:
             # All of it is here: there is nothing to wait for, so nothing to limit.
             return admit(path, request.content.read_nowait(), self._context())
         connection.body_begins()
-        gave_way = False
         try:
             async with asyncio.timeout(self._limits.request_timeout) as deadline:
                 with self._bodies.taken(connection.peer, deadline) as body:
-                    try:
-                        return await self._read_and_admit(request, path, body, connection)
-                    finally:
-                        gave_way = body.gave_way
+                    return await self._read_and_admit(request, path, body, connection)
         except TimeoutError:
-            if gave_way:
+            if body.gave_way:
                 return refuse(503, "too many reviews at a time: the oldest unread one gave way")
             return refuse(504, f"no answer within {self._limits.request_timeout:g} s")
         except BodyTooLarge:

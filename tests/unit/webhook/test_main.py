@@ -225,9 +225,7 @@ async def test_a_process_serves_until_its_signal_and_drains(
     async with asyncio.timeout(60):
         await running
     told = [json.loads(line) for line in sink.batches.get_nowait().splitlines()]
-    assert [(line["msg"], line["operation"]) for line in told] == [
-        ("admission decision", "DELETE")
-    ]
+    assert [(line["msg"], line["operation"]) for line in told] == [("admission decision", "DELETE")]
 
 
 async def test_while_it_drains_a_process_serves_on_and_is_not_ready(

@@ -77,8 +77,7 @@ def test_a_refusal_has_a_status_and_no_patch():
     assert found == {"allowed": False, "status": status, "warnings": ["careful"]}
     assert (status["code"], status["reason"]) == (422, "Invalid")
     assert status["message"] == (
-        'HyperJob.training.volcano.sh "hj" is invalid: '
-        'spec.a: Invalid value: "x": must be positive'
+        'HyperJob.training.volcano.sh "hj" is invalid: spec.a: Invalid value: "x": must be positive'
     )
 
 

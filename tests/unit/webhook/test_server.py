@@ -14,7 +14,7 @@ import pytest
 
 from certs.source import FileSource
 from certs.x509 import issue_ca, issue_serving
-from hyperjob.serving.table import Connection, ConnectionTable
+from hyperjob.serving.table import Connection, ConnectionTable, Rank
 from webhook import server as server_module
 from webhook.admission import Reply, admit
 from webhook.connections import MAX_HEADER_BYTES, WebhookProtocols
@@ -596,3 +596,134 @@ async def test_every_connection_that_is_allowed_has_a_file(tls, monkeypatch):
     monkeypatch.setattr(server_module, "allow_files", wanted.append)
     async with serving(tls, connections=7):
         assert wanted[0] > 7
+
+
+async def test_a_request_that_has_arrived_is_taken_up_before_the_server_stops(tls):
+    async with serving(tls) as running:
+        http, _ = running.server._open
+        idle, asked = [(http.connect(Connection("p")), Mock(spec=asyncio.Transport)) for _ in "ab"]
+        for protocol, transport in (idle, asked):
+            transport.is_closing.return_value = False
+            protocol.connection_made(transport)
+        await asyncio.sleep(0)
+        asked[0].data_received(head(len(REVIEW)) + REVIEW)
+        await running.server.stop(grace=60)
+        idle[1].write.assert_not_called()
+        text = b"".join(call.args[0] for call in asked[1].write.call_args_list)
+        assert text.startswith(b"HTTP/1.1 200 OK\r\n")
+        assert b"Connection: close\r\n" in text
+        for protocol, transport in (idle, asked):
+            transport.close.assert_called()
+            protocol.connection_lost(None)
+
+
+async def test_what_the_server_stops_before_its_answer_is_reported_and_nothing_else(
+    tls, caplog, monkeypatch
+):
+    async with serving(tls, request_timeout=600) as running:
+        _, writer = await running.raw()
+        writer.write(head(len(REVIEW)) + REVIEW[:-1])
+        await running.witness.begun.get()
+        await running.server.stop(grace=0.01)
+        webhook, code, seconds = running.witness.ended.get_nowait()
+        assert (webhook, code) == (MUTATE_RESOURCEBINDING, 503)
+        assert 0 < seconds < 600
+        await running.server.stop(grace=0)
+        writer.close()
+    assert running.server.draining
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]
+
+
+@pytest.mark.parametrize("pieces", [1, 2], ids=["at once", "in two pieces"])
+@pytest.mark.parametrize(("over", "name"), [(0, "MainThread"), (1, "large-review_0")])
+async def test_a_review_above_128_kibibytes_is_judged_in_a_thread(
+    tls, monkeypatch, pieces, over, name
+):
+    names = []
+
+    def watch(path, body, *context):
+        names.append(threading.current_thread().name)
+        return admit(path, body, *context)
+
+    monkeypatch.setattr(server_module, "admit", watch)
+    body = REVIEW + b" " * (128 * 1024 - len(REVIEW) + over)
+    async with serving(tls, request_timeout=60) as running:
+        reader, writer = await running.raw()
+        if pieces == 2:
+            writer.write(head(len(body)) + body[:10])
+            await running.witness.begun.get()
+            writer.write(body[10:])
+        else:
+            writer.write(head(len(body)) + body)
+        assert (await answer(reader))[0] == 200
+        writer.close()
+    assert names == [name]
+
+
+async def test_two_large_reviews_are_judged_at_a_time_and_the_others_wait_their_turn(
+    tls, monkeypatch
+):
+    began, release = asyncio.Queue(), threading.Semaphore(0)
+    loop = asyncio.get_running_loop()
+
+    def slow(path, body, *context):
+        loop.call_soon_threadsafe(began.put_nowait, 1)
+        release.acquire(timeout=60)
+        return admit(path, body, *context)
+
+    monkeypatch.setattr(server_module, "admit", slow)
+    large, read = REVIEW + b" " * LARGE_BODY_BYTES, asyncio.Queue()
+
+    class Slots(asyncio.Semaphore):
+        async def acquire(self):
+            read.put_nowait(1)
+            return await super().acquire()
+
+    async with serving(tls, request_timeout=60) as running, running.session() as session:
+        monkeypatch.setattr(running.server, "_large_slots", Slots(2))
+        posts = [asyncio.create_task(session.post(running.url, data=large)) for _ in range(3)]
+        async with asyncio.timeout(60):
+            for queue, count in ((read, 3), (began, 2)):
+                for _ in range(count):
+                    await queue.get()
+        assert len(running.server._bodies._bodies) == 1, "it counts until its turn"
+        assert running.server._large_slots.locked()
+        assert began.empty()
+        for _ in range(3):
+            release.release()
+        for post in posts:
+            async with await post as response:
+                assert response.status == 200
+        assert not running.server._large_slots.locked()
+
+
+async def test_a_review_that_no_thread_takes_is_a_500_and_leaves_its_place(tls, monkeypatch):
+    large = REVIEW + b" " * LARGE_BODY_BYTES
+    async with serving(tls, request_timeout=60) as running, running.session() as session:
+        running.server._threads.shutdown()
+        for _ in range(3):
+            async with session.post(running.url, data=large) as response:
+                assert response.status == 500
+                text = (await response.json())["message"]
+                assert "RuntimeError" in text
+        assert not running.server._large_slots.locked()
+
+
+async def test_a_server_that_never_listened_can_be_stopped():
+    server = WebhookServer(reporter=Witness())
+    assert server.draining is False
+    await server.stop(grace=0)
+    assert server.draining is True
+
+
+@pytest.mark.parametrize(
+    ("path", "rank"), [(MUTATE_RESOURCEBINDING, Rank.KNOWN), ("/nothing", Rank.NEW)]
+)
+async def test_a_connection_that_was_answered_is_known_and_a_refused_one_is_not(tls, path, rank):
+    async with serving(tls) as running:
+        reader, writer = await running.raw()
+        writer.write(head(len(REVIEW)).replace(MUTATE_RESOURCEBINDING.encode(), path.encode()))
+        writer.write(REVIEW)
+        await answer(reader)
+        assert [each.rank for line in running.server._table._lines for each in line] == [rank]
+        writer.close()

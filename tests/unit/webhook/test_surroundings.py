@@ -176,8 +176,9 @@ async def test_eight_hyperjobs_at_a_time_are_looked_at() -> None:
     kube.answer.clear()
     found, _ = around(kube)
     looks = [asyncio.create_task(found.missing(request(), needing("gone"))) for _ in range(8)]
-    while len(kube.asked) < 8:
+    for _ in range(8):
         await asyncio.sleep(0)
+    assert len(kube.asked) == 8
     assert await found.missing(request(), needing("gone")) == ()
     kube.answer.set()
     assert [missing_in(await each) for each in looks] == [['ConfigMap "gone"']] * 8
