@@ -43,14 +43,13 @@ class Bodies:
         self._size = 0
 
     @contextmanager
-    def taken(self, peer: str, deadline: asyncio.Timeout) -> Iterator[Body]:
+    def taken(self, body: Body) -> Iterator[None]:
         """Count a body in while inside; its `deadline` passes at once where it has to give way."""
-        body = Body(peer, deadline)
         if len(self._bodies) >= self._at_a_time:
             self._give_way(by_size=False)
         self._bodies[body] = None
         try:
-            yield body
+            yield
         finally:
             self.release(body)
 

@@ -174,9 +174,11 @@ class WebhookServer:
             # All of it is here: there is nothing to wait for, so nothing to limit.
             return admit(path, request.content.read_nowait(), self._context())
         connection.body_begins()
+        deadline = asyncio.timeout(self._limits.request_timeout)
+        body = Body(connection.peer, deadline)
         try:
-            async with asyncio.timeout(self._limits.request_timeout) as deadline:
-                with self._bodies.taken(connection.peer, deadline) as body:
+            async with deadline:
+                with self._bodies.taken(body):
                     return await self._read_and_admit(request, path, body, connection)
         except TimeoutError:
             if body.gave_way:

@@ -6,7 +6,7 @@ from unittest.mock import Mock
 import pytest
 from aiohttp import StreamReader
 
-from webhook.bodies import Bodies, BodyTooLarge
+from webhook.bodies import MEMORY_BYTES, Bodies, Body, BodyTooLarge
 from webhook.review import MAX_BODY_BYTES
 
 
@@ -19,9 +19,11 @@ class Sender:
         self.task = asyncio.create_task(self._read(bodies, peer))
 
     async def _read(self, bodies, peer):
+        deadline = asyncio.timeout(60)
+        body = Body(peer, deadline)
         try:
-            async with asyncio.timeout(60) as deadline:
-                with bodies.taken(peer, deadline) as body:
+            async with deadline:
+                with bodies.taken(body):
                     return await bodies.read(body, self.content)
         except TimeoutError:
             self.gave_way = body.gave_way
@@ -91,3 +93,39 @@ async def test_a_body_larger_than_any_review_is_given_up():
     await sender.send(MAX_BODY_BYTES + 1)
     with pytest.raises(BodyTooLarge):
         await sender.task
+
+
+async def test_a_body_may_be_as_large_as_a_review_and_the_memory_as_eight_of_them():
+    assert MEMORY_BYTES == 8 * MAX_BODY_BYTES == 56 * 2**20
+    (sender,) = await started(Bodies(at_a_time=1), "a")
+    await sender.send(MAX_BODY_BYTES)
+    assert await ended([sender]) == [MAX_BODY_BYTES]
+
+
+async def test_the_memory_may_be_full_to_its_last_byte():
+    senders = await started(Bodies(at_a_time=2, memory_bytes=1000), "a", "b")
+    for sender in senders:
+        await sender.send(500)
+    assert [sender.gave_way for sender in senders] == [False, False]
+    await senders[1].send(1)
+    assert [sender.gave_way for sender in senders] == [False, True]
+    assert await ended(senders) == [500, 0]
+
+
+async def test_a_body_that_was_released_frees_its_memory_once():
+    bodies = Bodies(at_a_time=9, memory_bytes=1000)
+    deadline = asyncio.timeout(None)
+    async with deadline:
+        body = Body("a", deadline)
+        with bodies.taken(body):
+            content = StreamReader(Mock(), 2**16, loop=asyncio.get_running_loop())
+            content.feed_data(b"x" * 900)
+            content.feed_eof()
+            assert len(await bodies.read(body, content)) == 900
+            bodies.release(body)
+    (sender,) = await started(bodies, "b")
+    await sender.send(1000)
+    assert await ended([sender]) == [1000]
+    (sender,) = await started(bodies, "b")
+    await sender.send(1001)
+    assert await ended([sender]) == [0]
