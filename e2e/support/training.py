@@ -19,6 +19,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import yaml
+from prometheus_client.parser import text_string_to_metric_families
 
 from e2e.support.scenario import Scenario, clusters_of, phase_of
 from e2e.support.settings import Settings
@@ -251,6 +252,26 @@ async def goes_on(scenario: Scenario, *, without: str = "", steps: int = 5) -> N
     while (now := max(steps_of(await said(scenario, without=without)))) < before + steps:
         assert time.monotonic() < deadline, f"still at step {now}{scenario.logs()}"
         await asyncio.sleep(_LOOK_SECONDS)
+
+
+async def until_spent(scenario: Scenario, use: str, seconds: float) -> None:
+    """Wait until the controller counts so many more seconds that HyperJobs spent in this way."""
+    until = _spent(scenario, use) + seconds
+    deadline = time.monotonic() + scenario.world.settings.timeout
+    while _spent(scenario, use) < until:
+        assert time.monotonic() < deadline, f"no {seconds:g} s {use}{scenario.logs()}"
+        await asyncio.sleep(_LOOK_SECONDS)
+
+
+def _spent(scenario: Scenario, use: str) -> float:
+    assert scenario.world.stack is not None, "the controller is the test's own"
+    samples = (
+        sample
+        for family in text_string_to_metric_families(scenario.world.stack.controller.metrics())
+        for sample in family.samples
+        if sample.name == "hyperjob_time_seconds"
+    )
+    return sum(sample.value for sample in samples if sample.labels["use"] == use)
 
 
 def kill(scenario: Scenario, job: str) -> None:

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from controller.admission.unplaced import MESSAGE_SECONDS
-from controller.manager import utc_now
+from controller.manager import Manager, utc_now
 from controller.model.observed import QueueAdmission
 from hyperjob.kube.client import Kube, PatchType
 from hyperjob.kube.resources import (
+    CLUSTERS,
     EVENTS,
     HYPERJOBS,
     PROPAGATION_POLICIES,
@@ -23,6 +24,7 @@ from tests.support.controller import (
     clusters,
     eventually,
     queue,
+    round_is_due,
     running_controller,
     set_cluster,
     settled,
@@ -175,7 +177,7 @@ async def test_those_that_wait_are_not_written_at_every_heartbeat_but_say_what_i
         before, began = control_plane.writes(), asyncio.get_running_loop().time()
         for beat in range(beats):
             await set_cluster(kube, "busy", 2 + beat % 2)
-            await asyncio.sleep(0.15)  # longer than changes are gathered
+            await eventually(partial(seen_by_a_round, manager, kube), what="a round")
         elapsed = asyncio.get_running_loop().time() - began
         await eventually(partial(all_say, "(has 3)"), what="all say what is true")
         written = ours(control_plane.writes() - before)
@@ -191,6 +193,13 @@ async def test_those_that_wait_are_not_written_at_every_heartbeat_but_say_what_i
             "POST hyperjobs": 1,
             "PATCH hyperjobs status": 1,
         }
+
+
+async def seen_by_a_round(manager: Manager, kube: Kube) -> bool:
+    """Return whether a round of the queue engine has seen the clusters as they are."""
+    there = {item["metadata"]["resourceVersion"] for item in (await kube.list(CLUSTERS)).items}
+    seen = {item["metadata"]["resourceVersion"] for item in manager.caches.clusters.items()}
+    return seen == there and not round_is_due(manager)
 
 
 async def test_hyperjobs_of_one_moment_share_no_capacity(

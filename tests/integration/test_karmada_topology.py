@@ -1,6 +1,5 @@
 """A whole sandbox: jobs travel to members, run there, and report back."""
 
-import asyncio
 import json
 import os
 from collections import Counter
@@ -27,6 +26,7 @@ from hyperjob_sandbox.karmada import names
 from hyperjob_sandbox.topology import Topology
 from tests.support.envtest import kube_apiserver
 from tests.support.sandbox import (
+    cluster_statuses,
     condition,
     config,
     following,
@@ -334,15 +334,12 @@ def gpus(field):
 
 async def comes_to_rest(topology):
     """Wait until several rounds of cluster status pass without a write."""
-    quiet, before = 0, None
-    for _ in range(100):
-        await asyncio.sleep(0.2)
-        counts = writes(topology)
-        quiet = quiet + 1 if counts == before else 0
-        before = counts
-        if quiet == 8:
+    for _ in range(20):
+        before = writes(topology)
+        await cluster_statuses(12)
+        if writes(topology) == before:
             return
-    raise AssertionError(f"still writing: {before}")
+    raise AssertionError(f"still writing: {writes(topology) - before}")
 
 
 @pytest.mark.parametrize("api", ["bare", "real"])

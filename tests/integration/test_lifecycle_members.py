@@ -1,6 +1,5 @@
 """The life of a HyperJob over HTTP, down to the members: moved, suspended, lost and found."""
 
-import asyncio
 import os
 import time
 from collections.abc import AsyncIterator
@@ -56,6 +55,15 @@ class Life:
         found = await self.hyperjobs.now(f"default/{name}", lambda obj: phase_of(obj) in phases)
         status: Object = found["status"]
         return status
+
+    async def answered(self, verb: str, stamp: str) -> None:
+        """Wait until HyperJob hj runs, and its last request of this verb is the stamped one."""
+        await self.hyperjobs.now(
+            "default/hj",
+            lambda obj: (
+                obj["status"].get("requests") == {verb: stamp} and phase_of(obj) == "Running"
+            ),
+        )
 
     async def in_member(self, member: str) -> dict[str, str]:
         """Give the phase of each vcjob that a member has."""
@@ -261,20 +269,19 @@ async def test_a_request_by_annotation_is_answered_once(tmp_path: Path, verb: st
         await life.create("hj", group("trainer", replicas=2))
         before = await life.until("hj", "Running")
         stamp = datetime.now(UTC).strftime("%H%M%S")
-        words = f"{stamp} hj-trainer-0"
-        await life.change(
-            "hj", {"metadata": {"annotations": {f"training.volcano.sh/{verb}": words}}}
-        )
-        await life.hyperjobs.now(
-            "default/hj",
-            lambda obj: (
-                obj["status"].get("requests") == {verb: stamp} and phase_of(obj) == "Running"
-            ),
-        )
+        await life.change("hj", requesting(verb, f"{stamp} hj-trainer-0"))
+        await life.answered(verb, stamp)
         after = await life.until("hj", "Running")
         assert [job.get("attempt", 0) for job in after["jobs"]] == [1, 0]
         assert after["restarts"] == 0
         if verb == "migrate":
             assert after["jobs"][0]["cluster"] != before["jobs"][0]["cluster"]
-        await asyncio.sleep(0.5)  # an absence can only be waited for
-        assert (await life.until("hj", "Running"))["jobs"][0]["attempt"] == 1
+        await life.change("hj", requesting(verb, f"{stamp}-again hj-trainer-1"))
+        await life.answered(verb, f"{stamp}-again")
+        later = await life.until("hj", "Running")
+        assert [job["attempt"] for job in later["jobs"]] == [1, 1]
+
+
+def requesting(verb: str, words: str) -> Object:
+    """Give the patch that makes a request by annotation."""
+    return {"metadata": {"annotations": {f"training.volcano.sh/{verb}": words}}}

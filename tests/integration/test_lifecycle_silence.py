@@ -1,6 +1,5 @@
 """Messages between Karmada and a member get lost; a sub-job runs nevertheless, over HTTP."""
 
-import asyncio
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ from hyperjob_sandbox.member.caches import MemberCaches
 from hyperjob_sandbox.member.job_controller import JobController
 from tests.integration.test_lifecycle_members import Life, Object, group, living
 from tests.support.controller import eventually
+from tests.support.sandbox import cluster_statuses
 
 JOB = "hj-trainer-0"
 SLOW = "test.example.com/slow"
@@ -55,7 +55,7 @@ async def quiet(life: Life) -> None:
     """Wait until Karmada has written all that it has to say of the sub-job."""
     versions: list[str] = []
     while len(versions) < 2 or versions[-1] != versions[-2]:
-        await asyncio.sleep(0.7)  # an absence can only be waited for
+        await cluster_statuses(4)
         works = (await life.kube.list(WORKS)).items
         versions.append(",".join(work["metadata"]["resourceVersion"] for work in works))
 

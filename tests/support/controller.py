@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -10,9 +10,20 @@ from typing import Any
 from controller.manager import Manager, utc_now
 from controller.model.observed import QueueAdmission
 from controller.options import Options
+from controller.wake.ratelimit import LONGEST_REST
+from hyperjob.api.names import LABEL_HYPERJOB
 from hyperjob.kube.client import Kube, PatchType
 from hyperjob.kube.errors import NotFound
-from hyperjob.kube.resources import CLUSTERS, HYPERJOBS, QUEUES
+from hyperjob.kube.resources import (
+    CLUSTERS,
+    HYPERJOBS,
+    PROPAGATION_POLICIES,
+    QUEUES,
+    RESOURCE_BINDINGS,
+    VCJOBS,
+    Resource,
+    key_of,
+)
 
 Object = dict[str, Any]
 TIME_LIMIT = 30.0
@@ -77,23 +88,55 @@ async def eventually(look: Callable[[], Awaitable[Any]], *, what: str) -> Any:
         raise AssertionError(f"never seen: {what}") from None
 
 
+def at_rest(manager: Manager) -> bool:
+    """Return whether no pass and no round of the queue engine is under way or due in a moment."""
+    queue = manager.queue
+    dues = (queue.due_in(key_of(obj)) for obj in manager.caches.hyperjobs.items())
+    return not (
+        round_is_due(manager)
+        or len(queue)
+        or queue.longest_running_seconds()
+        or any(due is not None and due <= LONGEST_REST for due in dues)
+    )
+
+
+def round_is_due(manager: Manager) -> bool:
+    """Return whether something changed since the last round of the queue engine."""
+    return manager._own._changed.is_set()
+
+
 async def settled(manager: Manager, kube: Kube, namespace: str) -> None:
-    """Wait until the controller has seen all there is and has nothing left to do."""
+    """Wait until the controller has seen all objects there are and has nothing left to do."""
+    caches, looks = manager.caches, list[dict[str, int]]()
+    followed = {
+        HYPERJOBS: caches.hyperjobs,
+        VCJOBS: caches.jobs,
+        PROPAGATION_POLICIES: caches.policies,
+        RESOURCE_BINDINGS: caches.bindings,
+        CLUSTERS: caches.clusters,
+        QUEUES: caches.queues,
+    }
 
     async def quiet() -> bool:
-        for item in (await kube.list(HYPERJOBS, namespace=namespace)).items:
-            metadata = item["metadata"]
-            known = manager.caches.hyperjob(f"{namespace}/{metadata['name']}")
-            if known is None or int(known["metadata"]["resourceVersion"]) < int(
-                metadata["resourceVersion"]
-            ):
-                return False
-        return not len(manager.queue) and not manager.queue.unfinished_seconds()
+        there: dict[str, int] = {}
+        held: dict[str, int] = {}
+        for resource, informer in followed.items():
+            scope = namespace if resource.namespaced else None
+            selector = LABEL_HYPERJOB if resource in (VCJOBS, PROPAGATION_POLICIES) else None
+            listed = await kube.list(resource, namespace=scope, label_selector=selector)
+            there |= _versions(resource, listed.items)
+            held |= _versions(resource, informer.items())
+        looks.append(there)
+        # A pass that wrote after the list shows in the next list: two looks must agree.
+        return looks[-2:] == [held, held] and at_rest(manager)
 
-    for _ in range(3):
-        await eventually(quiet, what="a controller at rest")
-        await asyncio.sleep(0.15)  # longer than changes are gathered
     await eventually(quiet, what="a controller at rest")
+
+
+def _versions(resource: Resource, items: Iterable[Object]) -> dict[str, int]:
+    return {
+        f"{resource.kind} {key_of(obj)}": int(obj["metadata"]["resourceVersion"]) for obj in items
+    }
 
 
 @contextlib.asynccontextmanager

@@ -4,11 +4,13 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
+from unittest import mock
 
 from hyperjob.kube.client import EventType, Kube
 from hyperjob.kube.informer import Informer
 from hyperjob.kube.resources import PROPAGATION_POLICIES, VCJOBS, Resource, key_of
 from hyperjob_sandbox.clusters import SandboxConfig, parse
+from hyperjob_sandbox.karmada.cluster_controller import ClusterController, Member
 
 Object = dict[str, Any]
 Predicate = Callable[[Object], Any]
@@ -137,6 +139,21 @@ async def following(kube: Kube, *resources: Resource) -> AsyncIterator[list[Foll
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def cluster_statuses(count: int) -> None:
+    """Wait until the simulated Karmada has collected the status of a cluster so many times."""
+    collected, collect = asyncio.Semaphore(0), ClusterController._status
+
+    async def counted(self: ClusterController, cluster: Object, member: Member) -> Object:
+        status = await collect(self, cluster, member)
+        collected.release()
+        return status
+
+    with mock.patch.object(ClusterController, "_status", counted):
+        async with asyncio.timeout(PATIENCE):
+            for _ in range(count):
+                await collected.acquire()
 
 
 def phase(job: Object) -> str:

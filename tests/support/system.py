@@ -11,13 +11,17 @@ import urllib.error
 import urllib.request
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 from urllib.parse import urlsplit
+from uuid import uuid4
 
 import yaml
+from prometheus_client.parser import text_string_to_metric_families
 
 from hyperjob.api.meta import Object
+from hyperjob.api.names import API_VERSION, KIND
 from tests.support.controlplane import ControlPlane
 from tests.support.envtest import kube_apiserver
 from tests.support.processes import free_port, wait_for
@@ -51,7 +55,10 @@ karmada: {clusterStatusSeconds: 0.5}
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """`without_crd` is what the controller answered on /readyz before the HyperJob CRD came."""
+    """`without_crd` is what the controller answered on /readyz before the HyperJob CRD came.
+
+    `apart` are writes that the tests leave out of their accounts.
+    """
 
     plane: ControlPlane
     members: Mapping[str, Path]
@@ -59,10 +66,15 @@ class System:
     controller: Service
     relay: Relay
     without_crd: str
+    apart: Counter[tuple[str, str, str]] = field(default_factory=Counter)
 
     def writes(self) -> Counter[tuple[str, str, str]]:
-        """Count the writes so far to what a HyperJob consists of, by (verb, resource, sub)."""
-        return Counter({key: count for key, count in self.plane.writes().items() if key[1] in OURS})
+        """Count the writes so far to what a HyperJob consists of, by (verb, resource, sub).
+
+        Those of `writes_beside_a_later_one` for its own HyperJob are left out.
+        """
+        written = {key: count for key, count in self.plane.writes().items() if key[1] in OURS}
+        return _difference(Counter(written), self.apart)
 
     def apply(self, namespace: str, *objects: Object) -> None:
         """Apply objects with kubectl."""
@@ -103,17 +115,62 @@ class System:
             namespace, name, lambda found: phase_of(found) in phases, what=" or ".join(phases)
         )
 
-    def until_quiet(self) -> Counter[tuple[str, str, str]]:
-        """Wait until nobody has written for a second; give all counts."""
-        before = self.writes()
+    def until_quiet(self, namespace: str) -> Counter[tuple[str, str, str]]:
+        """Wait until a later HyperJob is handled without a write to any other; give all counts."""
         deadline = time.monotonic() + PATIENCE
-        while True:
-            time.sleep(1)
-            now = self.writes()
-            if now == before:
-                return now
-            assert time.monotonic() < deadline, f"no end of writes: {now - before}"
-            before = now
+        while written := self.writes_beside_a_later_one(namespace):
+            assert time.monotonic() < deadline, f"no end of writes: {written}"
+        return self.writes()
+
+    def writes_beside_a_later_one(self, namespace: str) -> Counter[tuple[str, str, str]]:
+        """Have the controller handle a new HyperJob; give the writes meanwhile without its own.
+
+        It is suspended, so that it takes no share of a queue: a user creates and deletes it, and
+        the controller writes one status. The queue of the controller is empty afterwards.
+        """
+        before, name = self.writes(), f"later-{uuid4().hex[:8]}"
+        self.apply(namespace, _suspended(name))
+        self.until_phase(namespace, name, "Suspended")
+        self.plane.kubectl("delete", "hj", name, f"--namespace={namespace}", "--timeout=30s")
+        self.controller.wait(self._has_no_key, what="an empty queue")
+        self.apart.update(_OF_A_LATER_ONE)
+        return _difference(self.writes(), before)
+
+    def _has_no_key(self) -> bool:
+        """Return whether no HyperJob waits for the controller or is in work."""
+        waiting = ("workqueue_depth", "workqueue_unfinished_work_seconds")
+        return not any(
+            sample.value
+            for family in text_string_to_metric_families(self.controller.metrics())
+            for sample in family.samples
+            if sample.name in waiting
+        )
+
+
+_OF_A_LATER_ONE: Final = Counter(
+    [("POST", "hyperjobs", ""), ("PATCH", "hyperjobs", "status"), ("DELETE", "hyperjobs", "")]
+)
+
+
+def _difference(
+    after: Counter[tuple[str, str, str]], before: Counter[tuple[str, str, str]]
+) -> Counter[tuple[str, str, str]]:
+    """Subtract counts; where there are fewer afterwards the number is negative."""
+    after.subtract(before)
+    return Counter({key: count for key, count in after.items() if count})
+
+
+def _suspended(name: str) -> Object:
+    """Make a HyperJob that creates no sub-job."""
+    container = {"name": "main", "image": "i"}
+    tasks = [{"name": "worker", "replicas": 1, "template": {"spec": {"containers": [container]}}}]
+    group = {"name": "one", "replicas": 1, "templateSpec": {"tasks": tasks}}
+    return {
+        "apiVersion": API_VERSION,
+        "kind": KIND,
+        "metadata": {"name": name},
+        "spec": {"suspend": True, "replicatedJobs": [group]},
+    }
 
 
 def phase_of(hyperjob: Object) -> str:

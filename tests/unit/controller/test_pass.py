@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import aiohttp
@@ -33,6 +34,7 @@ from hyperjob.kube.resources import (
 )
 from hyperjob.kube.transport import Response
 from hyperjob.telemetry.metrics import Metrics
+from tests.support.controller import round_is_due
 from tests.support.fakekube import FakeKube, refusal
 from tests.support.memory import differences, remembered
 from tests.unit.controller.builders import GPU, binding, group, hyperjob, vcjob_status
@@ -86,6 +88,13 @@ async def until(found: Callable[[], Any]) -> None:
     async with asyncio.timeout(60):
         while not found():  # noqa: ASYNC110 - what is awaited is memory, which tells no event
             await asyncio.sleep(0.01)
+
+
+def seen_by_a_round(manager: Manager, cluster: Object) -> bool:
+    """Return whether a round of the queue engine has seen a cluster as it was put."""
+    seen = manager.caches.clusters.get(cluster["metadata"]["name"])
+    version = (seen or {}).get("metadata", {}).get("resourceVersion")
+    return version == cluster["metadata"]["resourceVersion"] and not round_is_due(manager)
 
 
 def status(kube: FakeKube, name: str = "hj") -> Object:
@@ -321,8 +330,8 @@ async def test_words_alone_are_written_at_a_bounded_rate_and_the_last_are_writte
         await until(lambda: reason(kube))
         before = kube.calls.count(("patch", "hyperjobs", "hj/status"))
         for free in (3, 2, 1):
-            kube.put(CLUSTERS, member("a", free))
-            await asyncio.sleep(0.1)  # longer than changes are gathered for a round
+            put = kube.put(CLUSTERS, member("a", free))
+            await until(partial(seen_by_a_round, manager, put))
         # A round looks at the room that is left; its words wait for the bounded rate.
         await until(lambda: 0.1 < (manager.queue.due_in("default/hj") or 0) <= MESSAGE_SECONDS)
         assert kube.calls.count(("patch", "hyperjobs", "hj/status")) == before

@@ -17,7 +17,7 @@ from controller.training.sources import LoggedTask, Source, sources_of
 from controller.training.watch import LIMIT_BYTES, Watch, watch
 from hyperjob.kube.errors import unreachable
 from tests.support.fakekube import refusal
-from tests.unit.controller.builders import binding, hyperjob, job, observed, pod, template
+from tests.unit.controller.builders import binding, hyperjob, job, labels, observed, pod, template
 
 T0 = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 A, B = ("ns/a", "a-0"), ("ns/b", "b-0")
@@ -93,13 +93,15 @@ def test_whatever_is_put_is_taken_once_and_never_early(changes: list[Any]) -> No
 # Sources.
 
 
-def seen(*jobs: Any, status: Mapping[str, Any] | None = None) -> Observed:
+def seen(
+    *jobs: Any, name: str = "hj", cluster: str = "a", status: Mapping[str, Any] | None = None
+) -> Observed:
     entries = [
         {"name": each["metadata"]["name"], "replicatedJob": "trainer", "index": number}
         for number, each in enumerate(jobs)
     ]
-    bindings = [binding(each["metadata"]["name"], cluster="a") for each in jobs]
-    raw = hyperjob(status={"jobs": entries, **(status or {})})
+    bindings = [binding(each["metadata"]["name"], cluster=cluster) for each in jobs]
+    raw = hyperjob(name=name, status={"jobs": entries, **(status or {})})
     return observed(raw, *jobs, *bindings)
 
 
@@ -292,6 +294,14 @@ class Bench:
         self.task.cancel()
         await asyncio.gather(self.task, return_exceptions=True)
 
+    async def reads_another(self, count: int) -> None:
+        """Have HyperJob other run on cluster b, and wait until its pod is read so often."""
+        pod = "b/other-trainer-0-worker-0"
+        self.logs.answers[pod] = text(1, 7)
+        other = job("other-trainer-0", phase="Running", gpus=1, marked=labels("other"))
+        self.reader.observe(seen(other, name="other", cluster="b"))
+        await self.until(lambda: self.logs.asked.count(pod) >= count)
+
     async def until(self, condition: Any) -> None:
         async with asyncio.timeout(30):
             while not condition():  # noqa: ASYNC110 - it has no event
@@ -353,8 +363,8 @@ async def test_without_a_hyperjob_that_runs_nothing_is_asked() -> None:
     async with Bench() as bench:
         bench.reader.observe(seen(job(phase="Pending")))
         bench.reader.observe(seen(job(phase="Completed")))
-        await asyncio.sleep(0.2)
-        assert bench.logs.asked == []
+        await bench.reads_another(2)
+        assert {name for name in bench.logs.asked if not name.startswith("b/")} == set()
 
 
 async def test_the_budget_holds_over_all_hyperjobs() -> None:
@@ -386,8 +396,9 @@ async def test_a_cluster_that_does_not_answer_is_left_alone(fault: Exception) ->
         jobs = [job(f"hj-trainer-{number}", phase="Running", gpus=1) for number in range(50)]
         bench.reader.observe(seen(*jobs))
         await bench.until(lambda: bench.results["unreachable"])
-        await asyncio.sleep(0.3)
-        assert len(bench.logs.asked) <= 33, "those on their way when it was found out, and no more"
+        await bench.reads_another(5)
+        asked = [name for name in bench.logs.asked if name.startswith("a/")]
+        assert len(asked) <= 33, "those on their way when it was found out, and no more"
 
 
 @pytest.mark.parametrize("spread", [1.0, 1.5])
@@ -484,9 +495,9 @@ async def test_a_hyperjob_that_is_gone_is_forgotten() -> None:
         await bench.until(lambda: bench.reader.trainings(KEY))
         bench.reader.forget(KEY)
         assert bench.reader.trainings(KEY) == {}
-        asked = len(bench.logs.asked)
-        await asyncio.sleep(0.2)
-        assert len(bench.logs.asked) <= asked + 1
+        asked = bench.logs.asked.count("a/hj-trainer-0-worker-0")
+        await bench.reads_another(3)
+        assert bench.logs.asked.count("a/hj-trainer-0-worker-0") <= asked + 1
 
 
 async def test_a_sub_job_beside_one_that_reports_is_searched_in_its_first_pods_alone() -> None:

@@ -405,11 +405,10 @@ async def test_a_closed_client_leaves_no_connection_at_whatever_moment_a_call_wa
 ):
     server.on(JOB, server.stream(then="hang"))
 
-    async def cancelled_after(turns: int) -> None:
+    async def cancelled_at(moment: float) -> None:
         async with connect(kubeconfig=server.kubeconfig) as hurried:
             task = asyncio.create_task(hurried.get(HYPERJOBS, "llm", namespace="default"))
-            for _ in range(turns):
-                await asyncio.sleep(0.0002)
+            await asyncio.wait({task}, timeout=moment)
             task.cancel()
             with suppress(asyncio.CancelledError):
                 await task
@@ -417,8 +416,8 @@ async def test_a_closed_client_leaves_no_connection_at_whatever_moment_a_call_wa
     gc.collect()
     with warnings.catch_warnings(record=True) as left:
         warnings.simplefilter("always")
-        for turns in range(60):
-            await asyncio.to_thread(asyncio.run, cancelled_after(turns))
+        for number in range(60):
+            await asyncio.to_thread(asyncio.run, cancelled_at(number * 0.0003))
         gc.collect()
     assert [str(warning.message) for warning in left] == []
 

@@ -71,11 +71,16 @@ async def test_a_failure_that_was_not_waited_for_shows_at_the_end():
         await background.stop()
 
 
+async def several_turns():
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
 async def test_waiting_ends_with_the_work_and_not_with_a_task_that_is_done():
     background = Background()
     background.start(asyncio.Event().wait(), name="for ever")
     background.start(asyncio.sleep(0), name="a moment")
-    await background.until(asyncio.sleep(0.01))
+    await background.until(several_turns())
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.01):
             await background.until(asyncio.Event().wait())

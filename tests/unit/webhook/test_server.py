@@ -445,7 +445,10 @@ async def test_an_idle_connection_has_no_limit_of_a_header(tls):
     async with serving(tls, header_seconds=0.02) as running:
         reader, writer = await running.raw()
         for _ in range(3):
-            await asyncio.sleep(0.1)
+            other, unfinished = await running.raw()
+            unfinished.write(b"P")
+            with contextlib.suppress(ConnectionError):
+                assert await other.read() == b"", "it has been idle for longer than a header may be"
             writer.write(head(len(REVIEW)) + REVIEW)
             assert (await answer(reader))[0] == 200
         writer.close()
