@@ -1,4 +1,1 @@
-"""From a HyperJob to the sub-jobs it wants, and the documents and changes that bring them about.
-
-Pure: says what should be, never looks at a cluster's capacity, never writes.
-"""
+"""The expansion of a HyperJob into sub-jobs, and their vcjobs and PropagationPolicies. Pure."""

@@ -1,6 +1,7 @@
-"""Taking over objects that bear our labels and have no controller, or lost their labels.
+"""Adoption of objects that have the HyperJob's labels and no controller, or lost their labels.
 
-An object with another controller is a stranger's: it is reported, never touched.
+An object with another controller is a name conflict: the status reports it, and the controller
+never changes it.
 """
 
 from controller.expansion.objects import labels_of, owner_reference
@@ -13,7 +14,7 @@ from hyperjob.api.names import KIND
 
 
 def predecessor(child: Child, hyperjob: str) -> bool:
-    """Return whether what is in the way belongs to a deleted HyperJob of the same name."""
+    """Return whether the conflicting object belongs to a deleted HyperJob of the same name."""
     return any(
         item is not None
         and item.ownership is Ownership.FOREIGN
@@ -23,7 +24,7 @@ def predecessor(child: Child, hyperjob: str) -> bool:
 
 
 def conflict(child: Child, hyperjob: str) -> NameTaken | None:
-    """Return the object of a stranger that keeps the sub-job from being made; None without one."""
+    """Return the object of another owner that has the sub-job's name; None if there is none."""
     for kind, item in (("Job", child.job), ("PropagationPolicy", child.policy)):
         if child.exists:
             break
@@ -39,7 +40,7 @@ def conflict(child: Child, hyperjob: str) -> NameTaken | None:
 
 
 def adoptions(hyperjob: HyperJob, sub_job: SubJob, child: Child) -> list[Adopt]:
-    """Return what must be taken over or labelled again."""
+    """Return the adoptions that a sub-job's objects need."""
     found: list[Adopt] = []
     job, policy = child.job, child.policy
     if job is not None and not job.deleting:
@@ -62,7 +63,7 @@ def _labels(hyperjob: HyperJob, sub_job: SubJob, attempt: int) -> dict[str, str]
 
 def _adopt(hyperjob: HyperJob, sub_job: SubJob, kind: str, uid: str, attempt: int) -> Adopt:
     metadata = {
-        "uid": uid,  # a precondition: the server refuses it on another object of this name
+        "uid": uid,  # a precondition: the API server refuses the patch of another object
         "labels": _labels(hyperjob, sub_job, attempt),
         "ownerReferences": [owner_reference(hyperjob)],
     }

@@ -1,7 +1,7 @@
-"""Automatic splits: number, size and cluster of the sub-jobs from what the clusters have free.
+"""Automatic splits: number, size and cluster of the sub-jobs, from the clusters' free resources.
 
-Decided anew in each pass while no sub-job of a split exists, so always with today's capacity; kept
-from then on. Whether enough of the gang can be placed is not judged here.
+Each pass decides a split anew until one of its sub-jobs exists, then it stays. `controller.gang`
+decides whether enough sub-jobs of the gang have a place.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -30,12 +30,12 @@ from hyperjob.api.names import child_name
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Split:
-    """What the automatic splits of a HyperJob come to.
+    """The decision about the automatic splits of a HyperJob.
 
-    `shares` are the pods that scale of each sub-job by replicatedJob, in the order of the indices;
-    `pins` and `overflow` the cluster, and why no preferred one, by sub-job; `waiting` a reason and
-    message by replicatedJob that cannot be split now. `questions` are for an external splitter,
-    which is asked `again` after a time.
+    `shares` are the pods of the scaled task of each sub-job, by replicatedJob and in the order of
+    the indices. `pins` are the clusters, `overflow` the reasons for no preferred cluster, by
+    sub-job. `waiting` has a reason and its details for each replicatedJob that cannot be split now.
+    `questions` are for an external splitter, which the controller asks again after `again`.
     """
 
     shares: Mapping[str, Sequence[int]] = field(default_factory=dict)
@@ -46,7 +46,7 @@ class Split:
     again: timedelta | None = None
 
     def pinned(self, request: Request) -> Request:
-        """Bind a sub-job to the cluster that its size was made for."""
+        """Return the request with only the cluster for which the sub-job's size was made."""
         cluster = self.pins.get(request.name)
         if cluster is None:
             return request
@@ -54,7 +54,7 @@ class Split:
 
 
 def resolve(observed: Observed) -> Split:
-    """Decide the automatic splits of a HyperJob; raises SpecError."""
+    """Return the decision about the automatic splits of a HyperJob; raises SpecError."""
     hyperjob = observed.hyperjob
     parts = [part_of(observed, group) for group in hyperjob.replicated_jobs if is_auto(group)]
     if not parts:
@@ -88,9 +88,10 @@ def resolve(observed: Observed) -> Split:
 
 
 def is_admitted(hyperjob: str, sub_job: SubJob, verdict: QueueVerdict) -> bool:
-    """Return whether a queue admitted a sub-job; those of an automatic split are admitted as one.
+    """Return whether a queue admitted a sub-job.
 
-    The queue engine does not know their number: any name of the split means all.
+    The queue engine admits an automatic split as a whole, before the number of its sub-jobs is
+    known: any admitted name of the split admits all of them.
     """
     if sub_job.name in verdict.admitted or not is_auto(sub_job.group):
         return sub_job.name in verdict.admitted
@@ -102,7 +103,7 @@ def is_admitted(hyperjob: str, sub_job: SubJob, verdict: QueueVerdict) -> bool:
 
 
 def _rooms(room: FreeRoom, missing: Sequence[Request], max_domains: int | None) -> list[FreeRoom]:
-    """Return what is free beside the sub-jobs of other groups, and without regard to them."""
+    """Return the room that is left by the sub-jobs of other groups, and the whole free room."""
     if not missing:
         return [room]
     placed = assign(missing, room, max_domains=max_domains)
@@ -136,7 +137,7 @@ def _decide(
 
 @dataclass(slots=True)
 class _Outcome:
-    """What became of wishes: shares, or a reason, by group."""
+    """The result of sharing out: the shares, or a reason, by replicatedJob."""
 
     shares: dict[str, Sequence[SplitShare]] = field(default_factory=dict)
     short: dict[str, tuple[Reason, Detail]] = field(default_factory=dict)
@@ -145,7 +146,7 @@ class _Outcome:
 
 
 def _share_out(observed: Observed, wishes: Iterable[Wish], room: FreeRoom) -> _Outcome:
-    """Share out the accelerators of one split after the other; give the reason where that fails."""
+    """Share out the accelerators of one split after the other; return shares or reasons."""
     limit = observed.hyperjob.max_domains
     outcome = _Outcome()
     for wish in wishes:
@@ -167,7 +168,7 @@ def _share_out(observed: Observed, wishes: Iterable[Wish], room: FreeRoom) -> _O
 def _ask(
     observed: Observed, wish: Wish, room: FreeRoom, outcome: _Outcome
 ) -> tuple[SplitShare, ...]:
-    """Return an external splitter's shares; without any, note its answer and the next question."""
+    """Return an external splitter's shares; without them, record the reason and the question."""
     said = consult(observed, wish, room)
     if not said.shares:
         outcome.short[wish.group] = Reason.WAITING_FOR_SPLITTER, said.wait
@@ -188,7 +189,7 @@ def _split(
     for part in parts:
         group, found = part.group, shares.get(part.group.name, ())
         if not part.decided and not found:
-            continue  # expansion lets one sub-job stand for all of it
+            continue  # expansion represents an unsized split by one sub-job
         total = len(part.decided) + len(found)
         one = expand_group(group, [1])
         kept = members_of(observed, Group(replicated_job=group, sizes=[*one.sizes] * total)).kept

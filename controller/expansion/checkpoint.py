@@ -1,6 +1,6 @@
-"""What spec.checkpoint adds to the pods of a sub-job: the claim, and the time to save.
+"""The PersistentVolumeClaim and the grace period that spec.checkpoint adds to a sub-job's pods.
 
-Never changes what the template says: a grace period that it sets stays.
+A terminationGracePeriodSeconds of the template stays as it is.
 """
 
 from controller.model.observed import Checkpoint

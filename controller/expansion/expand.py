@@ -1,6 +1,6 @@
-"""From a spec to the sub-jobs it wants: their names, templates, sizes and wishes.
+"""The sub-jobs of a spec: their names, templates, sizes and placement wishes.
 
-Knows nothing of what exists. The same spec and records always give the same sub-jobs.
+They depend on the spec alone, not on existing objects.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -34,7 +34,7 @@ from hyperjob.api.quantity import NANO
 
 
 class SpecError(ValueError):
-    """The spec cannot be carried out; the text says why. Admission normally refuses it before."""
+    """The spec is invalid, for the reason in the text; the webhook normally refuses it before."""
 
 
 def expand(
@@ -42,8 +42,8 @@ def expand(
 ) -> tuple[Group, ...]:
     """Return all groups with their sizes; raises SpecError.
 
-    `shares` are the pods that scale of each sub-job of an automatic split, by replicatedJob;
-    without them one sub-job represents all of it.
+    `shares` are the pods of the scaled task of each sub-job of an automatic split, by
+    replicatedJob; without them one sub-job represents the whole split.
     """
     if not hyperjob.replicated_jobs:
         raise SpecError("spec.replicatedJobs is empty")
@@ -53,10 +53,10 @@ def expand(
 
 
 def check_size(hyperjob: HyperJob) -> None:
-    """Raise SpecError for a HyperJob of more sub-jobs or pods than may be held in memory.
+    """Raise SpecError for a HyperJob with more sub-jobs or pods than the limits allow.
 
-    Counts without making any. Admission refuses such a HyperJob; a HyperJob stored by another
-    way, or before there was a limit, must not stop the controller for all others.
+    The check allocates no sub-job. The webhook refuses such a HyperJob; a HyperJob that was stored
+    without the webhook must not use up the controller's memory.
     """
     jobs = pods = 0
     for group in hyperjob.replicated_jobs:
@@ -70,7 +70,7 @@ def check_size(hyperjob: HyperJob) -> None:
 
 
 def sub_job_count(group: ReplicatedJob) -> int:
-    """Count the sub-jobs of a group as far as its spec alone says; an automatic split has one.
+    """Return the number of sub-jobs of a replicatedJob by its spec; 1 for an automatic split.
 
     Raises SpecError.
     """
@@ -85,7 +85,7 @@ def sub_job_count(group: ReplicatedJob) -> int:
 
 
 def _pod_count(group: ReplicatedJob, number: int) -> int:
-    """Count the pods of a group's sub-jobs."""
+    """Return the number of pods of a replicatedJob's sub-jobs."""
     template = sum(count(task.get("replicas")) for task in objects(group.template.get("tasks")))
     split = group.split
     if split is None:
@@ -110,7 +110,7 @@ def expand_group(group: ReplicatedJob, shares: Sequence[int] | None = None) -> G
 def sub_jobs(
     hyperjob: HyperJob, groups: Sequence[Group], indices: Mapping[str, Sequence[int]]
 ) -> Iterator[SubJob]:
-    """Name the sub-jobs of every group by the indices in use, in the order of the spec."""
+    """Yield the sub-jobs of every group, named by the indices in use, in the order of the spec."""
     for group in groups:
         name = group.replicated_job.name
         for position, index in enumerate(indices[name]):
@@ -123,7 +123,7 @@ def sub_jobs(
 
 
 def demand_of(template: Object) -> dict[str, int]:
-    """Return what all pods of a vcjob spec request together, pods counted as a resource."""
+    """Return the sum of the requests of all pods of a vcjob spec, `pods` among the resources."""
     return total(scale(group.request, group.number) for group in pod_groups(template))
 
 
@@ -166,7 +166,7 @@ def _sized(
 
 
 def _whole(template: Object, split: SplitPolicy, scale: Scale) -> Size:
-    """Return an automatic split that is not made yet as one sub-job."""
+    """Return an undecided automatic split as one sub-job."""
     wanted = split.accelerators or 0
     pods = max(1, -(-(wanted - scale.fixed) // scale.per_pod))
     size = _size(resized(template, task=scale.task, pods=pods), split.accelerator_type)

@@ -1,6 +1,6 @@
 """Growth of a running sub-job: the pods that its template has and its vcjob does not have yet.
 
-Its queue admits it like another sub-job, on the cluster where the vcjob runs.
+The queue engine admits the growth like a sub-job, on the cluster where the vcjob runs.
 """
 
 from controller.expansion.expand import demand_of
@@ -11,12 +11,12 @@ from controller.model.wire import count, objects
 
 
 def grown_name(name: str) -> str:
-    """Name what a sub-job is to have more of; no sub-job has such a name."""
+    """Return the name of a sub-job's growth in the queue engine; no sub-job has such a name."""
     return f"{name}+"
 
 
 def growth(sub_job: SubJob, child: Child) -> Request | None:
-    """Return what a sub-job is to have more of; None where no task of it grows."""
+    """Return the request of a sub-job's growth; None if no task grows."""
     job = child.job
     if job is None or not child.exists or child.is_terminal:
         return None

@@ -1,7 +1,7 @@
-"""Which indices of a replicatedJob are in use, and which go when there are too many.
+"""The indices of a replicatedJob's sub-jobs, and the choice of those that scaling down removes.
 
-Names are stable: a sub-job keeps its index for life. Scaling down takes what is not running first,
-then the highest index; scaling up takes the lowest free indices.
+A sub-job keeps its index, and its name, for life. Scaling down removes sub-jobs that do not run
+first, then those with the highest index; scaling up uses the lowest free indices.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ class Members:
 
 
 def members_of(observed: Observed, group: Group) -> Members:
-    """Choose the indices of a group from what exists and what the status recorded."""
+    """Return the indices of a group, from its existing vcjobs and the records in the status."""
     hyperjob, name = observed.hyperjob.name, group.replicated_job.name
     wanted = len(group.sizes)
     present = sorted(present_indices(observed, name))
@@ -48,7 +48,7 @@ def members_of(observed: Observed, group: Group) -> Members:
 
 
 def strangers(observed: Observed, wanted: frozenset[str]) -> list[str]:
-    """Return sub-jobs of ours, or their policies, that no replicatedJob wants any more."""
+    """Return the names of the HyperJob's vcjobs and policies that no replicatedJob has any more."""
     jobs = {
         name
         for name, job in observed.jobs.items()
@@ -61,7 +61,7 @@ def strangers(observed: Observed, wanted: frozenset[str]) -> list[str]:
 
 
 def present_indices(observed: Observed, group: str) -> set[int]:
-    """Return the indices of a group that the status recorded or a vcjob has."""
+    """Return the indices of a group that the status or a vcjob has."""
     prefix = child_name(observed.hyperjob.name, group, 0)[:-1]
     found = {
         record.index
@@ -80,7 +80,7 @@ def present_indices(observed: Observed, group: str) -> set[int]:
 
 
 def _worth(child: Child) -> int:
-    """Rank a sub-job by what would be lost with it; the least goes first."""
+    """Return the rank of a sub-job by the work that its deletion loses; the lowest goes first."""
     if not child.exists and not child.is_terminal:
         return 0
     if not child.is_terminal and child.phase is not JobPhase.RUNNING:

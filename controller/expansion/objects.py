@@ -1,7 +1,7 @@
-"""The documents of a sub-job: its PropagationPolicy and its vcjob.
+"""The manifests of a sub-job: its PropagationPolicy and its vcjob.
 
-Written once. A live object is never compared with them: webhooks default it, and Volcano refuses
-almost every later change.
+The controller creates objects from them and never compares live objects with them: webhooks default
+live objects, and Volcano refuses almost every later change.
 """
 
 from collections.abc import Mapping
@@ -73,7 +73,10 @@ def vcjob(hyperjob: HyperJob, sub_job: SubJob, *, attempt: int = 0) -> Object:
 
 
 def _permitted(given: Mapping[str, str]) -> dict[str, str]:
-    """Leave out what admission refuses: a HyperJob may be older than the rule, or the webhook."""
+    """Return labels or annotations without keys that the webhook refuses.
+
+    A HyperJob may have been stored before the rule, or without the webhook.
+    """
     return {key: value for key, value in given.items() if may_be_given(key)}
 
 
@@ -86,10 +89,10 @@ def policy(
     held: bool,
     attempt: int = 0,
 ) -> Object:
-    """Return the policy that pins a sub-job to one cluster.
+    """Return the PropagationPolicy that pins a sub-job to one cluster.
 
-    `held` keeps it from being dispatched until the gang is complete. Preemption Always takes the
-    vcjob over from a broader policy that claimed it.
+    `held` suspends dispatching until the gang is complete. With `preemption: Always` the policy
+    takes the vcjob over from a broader policy that claimed it.
     """
     spec: Object = {
         "resourceSelectors": [
@@ -116,9 +119,10 @@ def policy(
 
 
 def placement(cluster: str, admission: QueueAdmission) -> Object:
-    """Return the placement that pins to one cluster.
+    """Return the placement with one cluster.
 
-    Its affinity name reaches the binding, where our webhook reads what of it to suspend.
+    Karmada copies the name of its clusterAffinity into the ResourceBinding, where HyperJob's
+    webhook reads which of scheduling and dispatching to suspend.
     """
     return {
         "clusterAffinities": [

@@ -1,7 +1,8 @@
-"""Which sub-jobs of an automatic split have a size, and how many accelerators are left to share.
+"""The sub-jobs of an automatic split that have a size, and the accelerators left to share out.
 
-A sub-job that exists or has ended keeps its size. The sizes recorded for the others count while
-together they make up exactly what was asked for; else they are stale, and the rest is open again.
+A sub-job that exists or has ended keeps its size. The recorded sizes of the others count if all
+sizes together are exactly the requested accelerators; else they are stale, and the rest of the
+split is undecided again.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -19,14 +20,14 @@ from controller.model.resources import scale as multiply
 from controller.placement.share import Wish
 from hyperjob.api.names import child_name
 
-_PIECES: Final = 128  # an automatic split is judged in no more pieces than this
+_PIECES: Final = 128  # the queue engine judges an automatic split in at most so many
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AutoSplit:
-    """One automatic split: pods that scale by index where decided, and a wish for the rest.
+    """One automatic split: the decided pods of the scaled task by index, and a wish for the rest.
 
-    `parked`: no sub-job of it exists, and none is to be made yet.
+    `parked`: none of its sub-jobs exists, and the controller must not create one yet.
     """
 
     group: ReplicatedJob
@@ -36,12 +37,12 @@ class AutoSplit:
 
 
 def is_auto(group: ReplicatedJob) -> bool:
-    """Return whether a replicatedJob is split by what the clusters have free."""
+    """Return whether a replicatedJob has a split policy of mode `auto`."""
     return group.split is not None and group.split.mode == "auto"
 
 
 def part_of(observed: Observed, group: ReplicatedJob) -> AutoSplit:
-    """Look at one automatic split; raises SpecError."""
+    """Return the state of one automatic split; raises SpecError."""
     split, scale = _scale_of(group)
     standing: dict[int, int] = {}
     recorded: dict[int, int] = {}
@@ -66,13 +67,16 @@ def part_of(observed: Observed, group: ReplicatedJob) -> AutoSplit:
     if (standing or parked) and left == _accelerators(scale, recorded):
         decided, left = standing | recorded, 0
     if excluded.issuperset(cluster.name for cluster in observed.clusters):
-        excluded.clear()  # each of them left some cluster; together they may try all again
+        excluded.clear()  # with every cluster excluded by some sub-job, all are tried again
     wish = _wish(group, split, scale, left, frozenset(excluded)) if left > 0 else None
     return AutoSplit(group=group, decided=decided, wish=wish, parked=parked)
 
 
 def pieces(hyperjob: str, wish: Wish, taken: Collection[str]) -> Iterator[Request]:
-    """Cut an open split into pieces that fit on any cluster: its sub-jobs get their sizes later."""
+    """Yield an undecided split in small pieces, which fit on any mix of clusters.
+
+    The controller sizes the sub-jobs after the admission of the pieces.
+    """
     pods = max(1, -(-(wish.accelerators - wish.fixed) // max(1, wish.per_pod)))
     number = min(pods, _PIECES)
     like: dict[tuple[int, bool], Request] = {}
@@ -89,7 +93,7 @@ def pieces(hyperjob: str, wish: Wish, taken: Collection[str]) -> Iterator[Reques
 
 
 def _piece(wish: Wish, share: int, *, first: bool) -> Request:
-    """Return a piece of so many pods that scale; the other pods are in the first one."""
+    """Return a piece with `share` pods of the scaled task; the first has all other pods too."""
     piece = wish.request(share)
     if first:
         return piece

@@ -1,6 +1,6 @@
-"""What the pods of a task request, worked out once for each pod spec that the caches hold.
+"""The request of a task's pod, computed once for each pod spec in the informer caches.
 
-The caches share equal parts of objects, and replace them without ever changing them.
+The caches share equal parts of objects, and replace objects without changing them.
 """
 
 from typing import Final
@@ -14,6 +14,6 @@ _REQUESTS: Final[Memo[Object, Resources]] = Memo()
 
 
 def request_of(task: Object) -> Resources:
-    """Return what one pod of a task requests, which callers must not change."""
+    """Return the request of one pod of a task, in nano-units; callers must not change it."""
     spec = mapping(mapping(task.get("template")).get("spec"))
     return _REQUESTS.of(id(spec), spec, pod_request)

@@ -1,7 +1,7 @@
-"""Changes that Volcano takes on a live vcjob: replicas, minAvailable, priorityClassName.
+"""The changes that Volcano accepts on a live vcjob: replicas, minAvailable, priorityClassName.
 
-Only these are ever compared with the template, and only where the template says something: the
-rest of a live vcjob belongs to the webhooks that defaulted it.
+The controller compares only these fields with the template, and only those that the template sets:
+the other fields of a live vcjob have the defaults of Volcano's webhook.
 """
 
 from controller.model.observed import Job
@@ -11,10 +11,10 @@ from hyperjob.api.meta import Object
 
 
 def resize(job: Job, template: Object) -> Resize | None:
-    """Return the JSON patch that brings a live vcjob to its template, or None."""
+    """Return the JSON patch that makes a live vcjob equal to its template; None if it is."""
     tasks = objects(template.get("tasks"))
     if len(tasks) != len(job.tasks):
-        return None  # Volcano refuses it; admission does too
+        return None  # Volcano and HyperJob's webhook refuse the change
     operations: list[Object] = []
     for index, (live, task) in enumerate(zip(job.tasks, tasks, strict=True)):
         path = f"/spec/tasks/{index}"
@@ -42,9 +42,9 @@ def resize(job: Job, template: Object) -> Resize | None:
 
 
 def _least(wanted: int | None, live: int | None, before: int, after: int) -> int | None:
-    """Return the minAvailable to have; if the template has none, all pods where it was all.
+    """Return the minAvailable; without one in the template, all pods if it was all pods before.
 
-    A template's 0 means unset to Volcano.
+    Volcano reads 0 in the template as unset.
     """
     if wanted:
         return wanted

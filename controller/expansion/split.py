@@ -1,6 +1,6 @@
-"""Sizing of a template: how many accelerators each sub-job gets, and which task grows or shrinks.
+"""The sizes of a split: how many accelerators each sub-job gets, and which task scales for that.
 
-The sum is exactly what was asked for, or there is no split but an error that says what to change.
+The sum of the sizes is exactly the requested number; else SplitError says what to change.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from hyperjob.api.meta import Object
 
 
 class SplitError(ValueError):
-    """The accelerators cannot be shared out over this template."""
+    """The template cannot have the requested accelerators."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +33,10 @@ class Scale:
 
 
 def scale_of(template: Object, accelerator: str) -> Scale:
-    """Find the task that grows or shrinks: of those that request the accelerator, the largest."""
+    """Return the scale of a template; the largest task that requests the accelerator scales.
+
+    Raises SplitError if no task requests the accelerator, or one requests a fraction of it.
+    """
     best: Scale | None = None
     total = 0
     for index, task in enumerate(objects(template.get("tasks"))):
@@ -58,10 +61,10 @@ def scale_of(template: Object, accelerator: str) -> Scale:
 
 
 def static_sizes(split: SplitPolicy, template: Object, replicas: int) -> Sequence[int]:
-    """Return the pods of the scaled task for each sub-job of a static split.
+    """Return the pods of the scaled task for each sub-job of a static split; raises SplitError.
 
-    Several replicas share the accelerators as equally as whole pods allow; one replica keeps the
-    template's size and as many sub-jobs are made as the total needs, the last one smaller.
+    Several replicas share the accelerators as equally as whole pods allow. With one replica each
+    sub-job has the size of the template, and the last one the rest of the total.
     """
     if split.accelerators is None or split.accelerator_type is None:
         raise SplitError("splitPolicy needs accelerators and acceleratorType")
@@ -77,7 +80,7 @@ def static_sizes(split: SplitPolicy, template: Object, replicas: int) -> Sequenc
 
 
 def static_number(split: SplitPolicy, template: Object, replicas: int) -> int:
-    """Return how many sub-jobs a static split has, without making any."""
+    """Return the number of sub-jobs of a static split, without a list of them."""
     if replicas > 1:
         return replicas
     if split.accelerators is None or split.accelerator_type is None:
@@ -107,7 +110,7 @@ def _share(wanted: int, scale: Scale, parts: int) -> list[int]:
 
 
 def resized(template: Object, *, task: int, pods: int) -> Object:
-    """Return the template with one task's pods changed, minAvailable following.
+    """Return the template with another number of pods in one task, and a scaled minAvailable.
 
     A minAvailable equal to all pods stays so; any other keeps its proportion, rounded up.
     """

@@ -1,4 +1,4 @@
-"""A gang across clusters: held until it is whole, checked again, given back when it stays in parts.
+"""The gang of a HyperJob: the gate that holds it until it is complete, its review, its back-off.
 
-Pure: the time is an input, and every memory is in the HyperJob's status.
+Pure: the time is an input, and the state of a gang is in the HyperJob's status.
 """

@@ -1,6 +1,7 @@
-"""The gate of a gang: sub-jobs admitted by the queue are held until enough of them are.
+"""The gate of a gang: admitted sub-jobs are suspended until `minAvailable` of them are admitted.
 
-Opens only; closing is the webhook's work at creation. A suspension that is not ours is left alone.
+The controller only opens gates; the webhook closes them at the creation of a ResourceBinding. A
+suspension of another author stays.
 """
 
 from collections.abc import Collection, Sequence
@@ -13,10 +14,11 @@ from hyperjob.api.phases import JobPhase
 
 
 def is_held(child: Child) -> bool:
-    """Return whether a sub-job is behind a gate of ours.
+    """Return whether a gate of HyperJob holds the sub-job.
 
-    A policy that still suspends counts too: the webhook may have been away at creation. Once the
-    gate was opened, a suspension is not ours.
+    A PropagationPolicy that still suspends dispatching counts too: the webhook may have been down
+    at the creation of the ResourceBinding. A suspension after the gate was opened is another
+    author's.
     """
     if child.binding is None or child.binding.gate == GATE_OPEN:
         return False
@@ -24,7 +26,7 @@ def is_held(child: Child) -> bool:
 
 
 def is_through(child: Child) -> bool:
-    """Return whether nothing holds a sub-job back any more."""
+    """Return whether no gate and no suspension holds a sub-job any more."""
     if child.is_terminal:
         return True
     if child.binding is None or is_held(child):
@@ -38,20 +40,20 @@ def is_released(child: Child) -> bool:
 
 
 def is_cleared(child: Child, admission: QueueAdmission) -> bool:
-    """Return whether the queue released a held sub-job and Karmada placed it where we pinned it."""
+    """Return whether the queue released a held sub-job and Karmada placed it on its cluster."""
     binding = child.binding
     if binding is None or not is_held(child):
         return False
     if admission is QueueAdmission.NONE:
         return True  # no other component will release it
     if admission is QueueAdmission.BUILTIN and binding.scheduling_suspended:
-        return True  # left from Volcano Global: we are the queue
+        return True  # suspended while Volcano Global was in use; now the engine admits
     pin = child.policy.clusters if child.policy is not None else ()
     return is_released(child) and bool(binding.cluster) and binding.cluster in pin
 
 
 def is_undispatched(child: Child) -> bool:
-    """Return whether a vcjob of ours waits behind its gate, and no member has received it."""
+    """Return whether a gate holds this HyperJob's vcjob, and no member has received it."""
     if not _is_ours(child):
         return False
     if child.phase is not JobPhase.UNKNOWN:
@@ -68,9 +70,10 @@ def openings(
     admission: QueueAdmission,
     ready: Collection[str],
 ) -> list[OpenGate]:
-    """Return the gates to open now: all that are admitted and `ready`, once `minimum` can run.
+    """Return the gates to open now: those of all admitted and `ready` sub-jobs.
 
-    A sub-job whose binding has no gate is in its member already: it does not delay the others.
+    It is empty while fewer than `minimum` sub-jobs can run. A sub-job whose ResourceBinding has no
+    gate is in its member already and does not delay the others.
     """
     ours = [child for child in children if is_cleared(child, admission)]
     seen = [
@@ -100,7 +103,7 @@ def openings(
 
 
 def _is_ours(child: Child) -> bool:
-    """Return whether the vcjob is controlled by this very HyperJob; an orphan is adopted first."""
+    """Return whether this HyperJob controls the vcjob; an orphan must be adopted first."""
     return child.exists and child.job is not None and child.job.ownership is Ownership.OURS
 
 

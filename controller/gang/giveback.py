@@ -1,7 +1,8 @@
-"""An incomplete gang gives back: it deletes its held sub-jobs and asks its queue again later.
+"""The back-off of an incomplete gang: its held sub-jobs are deleted, and it queues again later.
 
-What is decided is written to the status first and done by a later pass, so that a controller which
-is killed in between neither forgets it nor does it twice. Never touches what a member has seen.
+The controller writes the decision to the status first, and a later pass deletes the sub-jobs: a
+controller that restarts in between acts on it once. It never deletes a sub-job that a member has
+received.
 """
 
 import hashlib
@@ -15,24 +16,24 @@ from controller.model.child import Child
 from controller.model.detail import GaveBack
 from controller.model.observed import GangRecord, Observed, QueueAdmission
 
-# In lengths of the time limit: the first wait, the longest, and what each HyperJob adds of its own.
+# Factors of the gang timeout: the first wait and the longest.
 _FIRST: Final = 0.25
 _LONGEST: Final = 4.0
-_PATIENCE: Final = timedelta(seconds=30)  # of a gang of which the queue has released nothing
-_SHORTEST: Final = timedelta(seconds=2)  # below a queue's own pace waits would not differ
+_PATIENCE: Final = timedelta(seconds=30)  # for a gang without a released sub-job
+_SHORTEST: Final = timedelta(seconds=2)  # shorter waits would end in the same round of the queue
 SOON: Final = timedelta(milliseconds=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GangBackOff:
-    """What the status is to remember of the gang, and when to look again."""
+    """The gang's record for the status, and the time until the next look."""
 
     record: GangRecord | None = None
     wait: timedelta | None = None
 
 
 def backs_off(observed: Observed) -> bool:
-    """Return whether a HyperJob has given back and waits until it may ask its queue again."""
+    """Return whether a HyperJob's gang was deleted and waits until it may queue again."""
     record = observed.hyperjob.gang
     return (
         observed.admission is not QueueAdmission.NONE
@@ -45,7 +46,7 @@ def backs_off(observed: Observed) -> bool:
 def to_give_back(
     observed: Observed, children: Sequence[Child], *, opening: Collection[str]
 ) -> list[Child]:
-    """Return the sub-jobs to delete: those that no member has received, once the status says so."""
+    """Return the sub-jobs to delete: if the status has the back-off, those in no member."""
     if not backs_off(observed):
         return []
     return [child for child in children if is_undispatched(child) and child.name not in opening]
@@ -58,13 +59,13 @@ def next_state(
     opening: Collection[str],
     leaving: bool = False,
 ) -> GangBackOff:
-    """Return the next state of a gang: incomplete, giving back, waiting to ask again, or whole.
+    """Return the next state of a gang: incomplete, to be deleted, backing off, or complete.
 
     `leaving`: sub-jobs beside `children` are being deleted.
 
-    Time counts from the last sub-job that the queue released. A gang of which the queue released
-    nothing holds no quota, only room, and keeps that while no other waits for room. So does a gang
-    that our own queue admission let in, which holds a share that only others who wait can use.
+    The gang timeout counts from the last sub-job that the queue released. A gang without a released
+    sub-job holds no quota but only room, and keeps it while no other HyperJob waits for room. The
+    same applies to a gang that the queue engine admitted.
     """
     if observed.admission is QueueAdmission.NONE or observed.hyperjob.suspend:
         return GangBackOff()
@@ -90,7 +91,7 @@ def next_state(
 
 
 def next_try(observed: Observed, attempts: int) -> GangRecord | None:
-    """Return the record of a gang that gives back now; None without a queue admission."""
+    """Return the record of a gang that is deleted now; None without a queue admission."""
     if observed.admission is QueueAdmission.NONE:
         return None
     retry = _retry_time(observed, attempts, observed.gang_timeout * _FIRST)
@@ -98,7 +99,7 @@ def next_try(observed: Observed, attempts: int) -> GangRecord | None:
 
 
 def gave_back(observed: Observed, left: Sequence[str] = ()) -> GaveBack | None:
-    """Return how often a HyperJob has given back, and until when it waits."""
+    """Return how often a HyperJob's gang was deleted, and until when it waits; None if never."""
     record = observed.hyperjob.gang
     if record is None or record.retry_time is None:
         return None
@@ -131,7 +132,7 @@ def _give_back(observed: Observed, record: GangRecord, *, window: timedelta) -> 
 
 
 def _retry_time(observed: Observed, attempts: int, first: timedelta) -> datetime:
-    """Return when to ask the queue again: later each time, and not when other HyperJobs do."""
+    """Return when the gang queues again: later each time, with a jitter by HyperJob."""
     longest = max(_SHORTEST, observed.gang_timeout * _LONGEST)
     window = min(longest, max(_SHORTEST, first * 2.0 ** min(attempts - 1, 16)))
     seed = f"{observed.hyperjob.uid}/{attempts}".encode()

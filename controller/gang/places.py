@@ -1,6 +1,6 @@
-"""The clusters of sub-jobs that no member has received: whether each still has room for them.
+"""The pinned clusters of sub-jobs that no member has received: whether each still has room.
 
-Decides who may go and who must move; carries nothing out.
+The result is which sub-jobs are ready to start there and which must move.
 """
 
 from collections.abc import Iterable, Sequence
@@ -17,13 +17,13 @@ from controller.placement.capacity import less_each
 from hyperjob.api.phases import JobPhase
 
 FRESH: Final = timedelta(seconds=30)
-"""How long the room that a vcjob was made for counts as certain: as old as a summary may be."""
+"""For so long the room of a new vcjob counts as certain: the greatest age of a summary."""
 
 
 def pinned_place_of(
     observed: Observed, sub_job: SubJob, child: Child, excluded: frozenset[str]
 ) -> PinnedPlace | None:
-    """Return the cluster of a sub-job that no member has received; None where it may not move."""
+    """Return the pinned cluster of a sub-job that no member has; None if it must not move."""
     policy, binding = child.policy, child.binding
     if child.phase is not JobPhase.UNKNOWN or (binding is not None and binding.applied):
         return None
@@ -31,7 +31,7 @@ def pinned_place_of(
         return None
     held = observed.admission is not QueueAdmission.NONE and is_held(child)
     if not held and policy.clusters != (child.cluster,):
-        return None  # on its way already
+        return None  # Karmada is dispatching it
     return PinnedPlace(
         request=sub_job.request(excluded),
         pin=policy.clusters[0],
@@ -42,18 +42,18 @@ def pinned_place_of(
 
 
 def _is_fresh(observed: Observed, child: Child) -> bool:
-    """Return whether a vcjob was made a moment ago.
+    """Return whether a vcjob was created less than FRESH ago.
 
-    A pod that started meanwhile may count twice, in the Cluster's summary and as a reservation.
-    A later summary could only add workloads of others, and it lacked those when the vcjob was
-    created, too.
+    A pod that has just started may count twice, in the Cluster's summary and as a reservation: the
+    cluster then seems full. A later summary differs only by other workloads, which the summary at
+    the creation of the vcjob did not have either.
     """
     created = child.job.created if child.job is not None else None
     return created is not None and observed.now < created + FRESH
 
 
 def domains(observed: Observed, pinned_places: Iterable[PinnedPlace]) -> list[tuple[str, str]]:
-    """Return (group, cluster) of the sub-jobs that can stay, in the form that placement takes."""
+    """Return (group, cluster) of the sub-jobs that can stay, as an argument of placement."""
     usable = {cluster.name for cluster in observed.clusters if cluster.usable}
     return [
         (pinned.request.group, pinned.pin)
@@ -69,7 +69,7 @@ def review_places(
     standing: Sequence[tuple[str, str]],
     placed: Iterable[tuple[Request, str]],
 ) -> Review:
-    """Review every pinned sub-job beside those that were placed just now, each with its cluster."""
+    """Review every pinned sub-job; `placed` are the sub-jobs that this pass has placed."""
     if not pinned_places:
         return Review()
     taken: dict[str, list[Request]] = {}
@@ -86,9 +86,9 @@ def review_places(
 def ready(
     observed: Observed, children: Sequence[Child], found: Review, minimum: int
 ) -> frozenset[str]:
-    """Return the held sub-jobs that may go.
+    """Return the held sub-jobs whose gates may open.
 
-    Once the first of a gang are through, the rest follows: room was found for all of it before.
+    After the first gates of a gang are open, the others follow: a review has found room for all.
     """
     through = sum(is_through(child) for child in children)
     if observed.admission is not QueueAdmission.NONE and not 0 < through < minimum:

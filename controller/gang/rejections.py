@@ -1,7 +1,7 @@
-"""Clusters that Karmada's scheduler refused for a sub-job, which are left out for a while.
+"""The clusters on which Karmada could not schedule a sub-job, which are avoided for some time.
 
-A refusal counts once it has lasted for a moment: at first it may be about an earlier pin. Each
-further refusal doubles the time. A sub-job that starts forgets its refusals.
+A refusal counts after it has lasted for some seconds: at first it may be about an earlier pin. Each
+further refusal doubles the time. The start of the sub-job clears its refusals.
 """
 
 from collections.abc import Iterable
@@ -22,7 +22,7 @@ _REMEMBERED: Final = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RejectionCheck:
-    """The refusals to record, the clusters to avoid now, and when that changes without an event."""
+    """The refusals for the status, the clusters to avoid now, and when these change next."""
 
     rejections: tuple[Rejection, ...] = ()
     excluded: frozenset[str] = frozenset()
@@ -30,12 +30,12 @@ class RejectionCheck:
 
     @property
     def left_out(self) -> tuple[Rejection, ...]:
-        """The refusals for which clusters are left out now."""
+        """The refusals whose clusters are avoided now."""
         return tuple(item for item in self.rejections if item.cluster in self.excluded)
 
 
 def check_rejection(child: Child, *, now: datetime) -> RejectionCheck:
-    """Return the refusals of a sub-job, with what its binding says now."""
+    """Return the refusals of a sub-job, recorded ones and that of its ResourceBinding."""
     if child.phase is not JobPhase.UNKNOWN:
         return RejectionCheck()
     known = {item.cluster: item for item in (child.record.rejections if child.record else ())}
@@ -58,12 +58,12 @@ def check_rejection(child: Child, *, now: datetime) -> RejectionCheck:
 
 
 def is_active(rejection: Rejection, now: datetime) -> bool:
-    """Return whether a cluster is left out now."""
+    """Return whether the cluster of a refusal is avoided now."""
     return rejection.retry_time is not None and now < rejection.retry_time
 
 
 def _rejected_pin(child: Child) -> str:
-    """Return the cluster that Karmada refuses; empty while it has not read the pin."""
+    """Return the pinned cluster that Karmada refuses; empty before Karmada has read the pin."""
     binding, policy = child.binding, child.policy
     if binding is None or policy is None or len(policy.clusters) != 1 or not child.exists:
         return ""

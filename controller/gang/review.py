@@ -1,7 +1,7 @@
-"""The second look at placement: whether a pinned sub-job still fits, and if not, where it does.
+"""The review of placements: whether a pinned sub-job still fits, or to which cluster it moves.
 
-Hours may pass between placement and release. A sub-job stays pinned to its cluster while that has
-room.
+Hours may pass between placement and release. A sub-job stays pinned to its cluster as long as the
+cluster has room.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,10 +17,10 @@ from controller.placement.place import Placement, place
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PinnedPlace:
-    """A sub-job that no member has seen, and the cluster it is pinned to.
+    """A sub-job that no member has received, and the cluster to which it is pinned.
 
-    `held`: its gate is closed, so its room is our reservation. `released`: the queue let it go.
-    `fresh`: it was made a moment ago, when its room was certain.
+    `held`: its gate is closed, and the controller reserves its room. `released`: the queue has
+    released it. `fresh`: it was created a moment ago, when its room was certain.
     """
 
     request: Request
@@ -31,13 +31,13 @@ class PinnedPlace:
 
     @property
     def name(self) -> str:
-        """Name the sub-job."""
+        """Return the name of the sub-job."""
         return self.request.name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Review:
-    """Who may go where it is, who must move where, and who has no place now and why."""
+    """The sub-jobs that are ready, the new clusters of those that move, and those without room."""
 
     ready: frozenset[str] = frozenset()
     moves: Mapping[str, str] = field(default_factory=dict)
@@ -51,10 +51,10 @@ def review(
     standing: Iterable[tuple[str, str]],
     max_domains: int | None,
 ) -> Review:
-    """Check every pinned sub-job against what is free now without its own reservation.
+    """Compare every pinned sub-job with the resources that are free without its own reservation.
 
-    `clusters` are as observed, all reservations taken off; `standing` are the sub-jobs that stay
-    where they are whatever comes of this.
+    `clusters` are as observed, with all reservations subtracted; `standing` are (group, cluster) of
+    the sub-jobs that stay where they are in any case.
     """
     if not pinned_places:
         return Review()
@@ -78,7 +78,10 @@ def review(
 def _sort(
     pinned_places: Sequence[PinnedPlace], clusters: Sequence[Cluster]
 ) -> tuple[list[PinnedPlace], list[PinnedPlace], list[PinnedPlace], list[Cluster]]:
-    """Return who keeps its place, who of them not for certain, who leaves, and what is left."""
+    """Return the sub-jobs that stay, the uncertain ones of them, those that leave, and clusters.
+
+    The clusters have the remaining free resources.
+    """
     left = {cluster.name: cluster for cluster in clusters}
     kept, unsettled, leaving = [], [], []
     for pinned in sorted(pinned_places, key=lambda pinned: not pinned.released):

@@ -1,4 +1,4 @@
-"""The life of a HyperJob: when it ends, what is made again, what waits, what is taken back.
+"""The life of a HyperJob: its end, restarts and moves, dependencies, planned stops, lost clusters.
 
-Pure: says what should become of the sub-jobs, never how; never reads a clock or a cluster.
+Pure: functions of the observed objects and the time in them.
 """

@@ -1,7 +1,7 @@
-"""How long a failed sub-job waits before it is made again.
+"""The back-off of a failed sub-job: how long the controller waits before it recreates the sub-job.
 
-Growing and bounded, and a function of recorded times alone, so that a restart of the controller
-changes nothing.
+The wait grows up to a bound. It depends on times in the status alone: a restart of the controller
+does not change it.
 """
 
 from datetime import datetime, timedelta
@@ -10,14 +10,14 @@ from typing import Final
 FIRST: Final = timedelta(seconds=10)
 LONGEST: Final = timedelta(minutes=5)
 STABLE: Final = timedelta(minutes=30)
-"""An attempt that lasted so long was no crash."""
+"""After an attempt of this length the next one has no back-off: the program did not crash."""
 _DOUBLINGS: Final = 10
 
 
 def delay(attempt: int, lasted: timedelta | None) -> timedelta:
-    """Return the wait before an attempt (1 is the first restart), given how long the last one was.
+    """Return the wait before an attempt, from 1; `lasted` is the length of the attempt before.
 
-    The first restart is at once, as is one after an attempt that lasted.
+    The wait is 0 before the first restart, and after an attempt of at least STABLE.
     """
     if attempt <= 1 or (lasted is not None and lasted >= STABLE):
         return timedelta()
@@ -25,5 +25,5 @@ def delay(attempt: int, lasted: timedelta | None) -> timedelta:
 
 
 def retry_time(attempt: int, *, now: datetime, began: datetime | None) -> datetime:
-    """Return when an attempt may be made; `began` is when the one before it was."""
+    """Return when the controller may create an attempt; `began` is the start of the one before."""
     return now + delay(attempt, None if began is None else now - began)

@@ -1,6 +1,6 @@
-"""Which failed sub-jobs are asked why they failed, before anything is done about them.
+"""The failed sub-jobs whose pods the controller reads for the cause, before it acts on the failure.
 
-What follows from a failure removes the pods that know its cause.
+A restart deletes the pods, and with them the exit codes of their containers.
 """
 
 from collections.abc import Sequence
@@ -11,11 +11,11 @@ from controller.model.observed import Observed
 from controller.model.planned import FailedJob
 
 _ASKED: Final = 4
-_LAST: Final = "~"  # sorts behind every time
+_LAST: Final = "~"  # sorts after every time
 
 
 def unexplained(observed: Observed, members: Sequence[Member]) -> tuple[FailedJob, ...]:
-    """Return the sub-jobs to ask about: the first that failed, where one of them is unknown yet."""
+    """Return the sub-jobs that failed first, if the cause of one of them is not known yet."""
     causes = observed.causes
     if causes is None:
         return ()

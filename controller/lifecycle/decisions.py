@@ -1,7 +1,7 @@
-"""What is decided about a HyperJob's sub-jobs before anything is done about them.
+"""Decisions about a HyperJob's sub-jobs: restarts, moves and the end.
 
-The controller writes a decision into the status first, and a later pass carries it out. If it dies
-in between, it neither forgets the decision nor carries it out twice.
+The controller writes a decision into the status first, and a later pass acts on it. A controller
+that restarts in between finds the decision in the status and acts on it once.
 """
 
 from collections.abc import Mapping
@@ -18,9 +18,9 @@ Member = tuple[SubJob, Child]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recreation:
-    """A sub-job that is made again, and why.
+    """A sub-job that the controller recreates, and why.
 
-    `leave` is the cluster that it must not come back to.
+    `leave` is the cluster that is excluded for it from now on.
     """
 
     name: str
@@ -32,10 +32,10 @@ class Recreation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restart:
-    """Sub-jobs that are made again, how many restarts that spends, and the requests it answers.
+    """The sub-jobs to recreate, how many of `maxRestarts` that costs, and the handled requests.
 
-    `gives_back`: the share of their queue is given back, and asked for again; not before the time
-    of `gang`, where there is one.
+    `gives_back`: the sub-jobs lose their share of their queue and wait for a new one; with `gang`
+    not before its `retry_time`.
     """
 
     again: tuple[Recreation, ...] = ()
@@ -47,7 +47,7 @@ class Restart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class End:
-    """The end of the HyperJob; without a cause it is that of its sub-jobs, which all ended."""
+    """The end of the HyperJob; without a cause all its sub-jobs have ended by themselves."""
 
     completed: bool
     reason: str = ""

@@ -1,6 +1,6 @@
-"""Taking a sub-job away: its vcjob, which ends it in its member, and its policy.
+"""Deletion of a sub-job: its vcjob, which Karmada then deletes in the member, and its policy.
 
-Only what is this HyperJob's own, and only the very objects that were seen.
+The controller deletes only objects of this HyperJob, and only those with the observed UIDs.
 """
 
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from controller.model.planned import DeleteChild, DeletionCause
 
 
 def deletion(child: Child, *, why: DeletionCause | None = None) -> Iterator[DeleteChild]:
-    """Yield the deletion of what is there and does not go already, if anything is."""
+    """Yield the deletion of the sub-job's objects, if one exists that is not being deleted."""
     job = child.job if _goes(child.job) else None
     policy = child.policy if _goes(child.policy) else None
     if job is not None or policy is not None:

@@ -1,6 +1,6 @@
-"""Which replicatedJobs wait for others, and which of them can never start.
+"""The replicatedJobs that wait for others (`dependsOn`), and those that can never start.
 
-Only sub-jobs that do not exist yet wait: a dependency that is lost later stops no running sub-job.
+Only sub-jobs that do not exist yet wait: a running sub-job goes on if its dependency fails later.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ _READY: Final = frozenset({JobPhase.RUNNING, JobPhase.COMPLETING, JobPhase.COMPL
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
-    """Sub-jobs that are not to be made yet, each with what it waits for; `hopeless` never are."""
+    """Sub-jobs that must not be created yet, with their unmet dependencies; `hopeless`: never."""
 
     for_what: Mapping[str, Sequence[Unmet]] = field(default_factory=dict)
     hopeless: frozenset[str] = frozenset()
@@ -29,7 +29,7 @@ class Waiting:
 def waiting(observed: Observed, members: Sequence[Member]) -> Waiting:
     """Return the sub-jobs whose replicatedJob waits for another one.
 
-    Without a failure policy, what waits for a failed sub-job waits for ever.
+    Without a failure policy a sub-job that depends on a failed one can never start.
     """
     groups = {group.name: group for group in observed.hyperjob.replicated_jobs}
     if not any(group.depends_on for group in groups.values()):
@@ -41,7 +41,7 @@ def waiting(observed: Observed, members: Sequence[Member]) -> Waiting:
     final = observed.hyperjob.failure_policy is None
     reasons: dict[str, Sequence[Unmet]] = {}
     lost: set[str] = set()
-    for group in groups.values():  # a dependency comes before what depends on it
+    for group in groups.values():  # the webhook demands that a dependency precedes its dependents
         lacking = [
             unmet
             for dependency in group.depends_on
@@ -66,7 +66,7 @@ def waiting(observed: Observed, members: Sequence[Member]) -> Waiting:
 def _unmet(
     dependency: Dependency, members: Sequence[Member], losses: Mapping[str, Loss]
 ) -> Unmet | None:
-    """Return what a dependency still lacks; None when it is met."""
+    """Return how far a dependency is from being met; None if it is met."""
     if dependency.status is DependencyStatus.COMPLETE:
         met = sum(child.phase is JobPhase.COMPLETED for _, child in members)
     else:

@@ -1,7 +1,4 @@
-"""When a HyperJob has ended, and how.
-
-Only the present attempts of its own sub-jobs decide it.
-"""
+"""The end of a HyperJob, Completed or Failed, by the present attempts of its own sub-jobs."""
 
 from collections.abc import Mapping, Sequence
 
@@ -21,9 +18,9 @@ def ending(
     waiting: Waiting,
     losses: Mapping[str, Loss] | None = None,
 ) -> End | None:
-    """Return the end that the sub-jobs have come to, None while there is none.
+    """Return the end of the HyperJob; None while it goes on.
 
-    A failure that a failure policy answers is not an end.
+    A failure to which the failure policy answers with a restart is not an end.
     """
     if not members:
         return None
@@ -50,14 +47,14 @@ def ending(
 
 
 def _counts(job: object) -> bool:
-    """Return whether a vcjob counts for this HyperJob; a vanished vcjob has left its record."""
+    """Return whether a vcjob counts for this HyperJob; for a deleted one its record counts."""
     return job is None or getattr(job, "ownership", None) is Ownership.OURS
 
 
 def _success(
     hyperjob: HyperJob, members: Sequence[Member], completed: Sequence[Member]
 ) -> OneCompleted | AllCompleted | None:
-    """Return how the success policy is satisfied; None while it is not."""
+    """Return how the sub-jobs satisfy the success policy; None while they do not."""
     policy = hyperjob.success_policy
     if policy is None:
         return None

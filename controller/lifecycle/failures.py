@@ -1,7 +1,7 @@
-"""The answer of the failure policy to sub-jobs that failed.
+"""The failure policy: its action for each sub-job that failed or was lost.
 
-Each failure is answered by the first rule that matches it. Of several answers an end of
-the HyperJob wins, then a restart of all of it.
+The first matching rule decides about a failure. With several failures the action FailHyperJob has
+precedence, then a restart of the whole HyperJob.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -30,7 +30,7 @@ from hyperjob.api.phases import JobPhase
 _UNMATCHED: Final = FailureRule(action=FailurePolicyAction.RESTART_HYPERJOB)
 _ALONE: Final = FailureRule(action=FailurePolicyAction.RESTART_JOB)
 _LOST: Final = FailureRule(action=FailurePolicyAction.RESTART_JOB_AND_IGNORE_MAX_RESTARTS)
-"""With a quorum: the others train on, and the loss of a cluster is no failure of the program."""
+"""The rule for a lost cluster with a quorum: no program has failed, and the others train on."""
 _FREE: Final = frozenset(
     {
         FailurePolicyAction.RESTART_HYPERJOB_AND_IGNORE_MAX_RESTARTS,
@@ -61,7 +61,7 @@ MatchedFailure = tuple[Failure, FailureRule, str]
 def failures_of(
     observed: Observed, members: Sequence[Member], losses: Mapping[str, Loss]
 ) -> list[Failure]:
-    """List what has failed in the present attempts, the earliest first."""
+    """Return the failures of the present attempts, the earliest first."""
     found = [failure for member in members for failure in _failure(observed, member, losses)]
     return sorted(found, key=lambda failure: (failure.at, failure.member[1].name))
 
@@ -69,9 +69,9 @@ def failures_of(
 def judge(
     observed: Observed, members: Sequence[Member], losses: Mapping[str, Loss]
 ) -> Restart | End | None:
-    """Return what the failure policy decides; None when nothing failed or there is no policy.
+    """Return the decision of the failure policy; None without a failure or without a policy.
 
-    With a quorum the sub-jobs of lost clusters are made again without a policy too.
+    With a quorum the sub-jobs of lost clusters are recreated without a policy too.
     """
     policy, quorum = observed.hyperjob.failure_policy, observed.hyperjob.quorum
     failures = (
@@ -118,7 +118,7 @@ def judge(
 def _affordable(
     answers: Sequence[MatchedFailure], *, left: int, spare: int, groups: Collection[str]
 ) -> list[MatchedFailure]:
-    """Leave out the failed sub-jobs that no restart is left for, as many as a quorum can spare."""
+    """Return the failures with a restart left, if the quorum can spare the others; else all."""
     costly = [answer for answer in answers if answer[1].action not in _FREE]
     too_many = costly[left:]
     needed = any(answer[0].member[0].group.name not in groups for answer in too_many)

@@ -1,6 +1,6 @@
-"""The actions for a HyperJob that has ended: release quota, delete leftovers, at last itself.
+"""The plan for an ended HyperJob: release quota, delete leftover sub-jobs, delete it after its TTL.
 
-No sub-job is created, changed or run again.
+The plan creates and changes no sub-job.
 """
 
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ from hyperjob.api.phases import JobPhase
 
 
 def after_end(observed: Observed) -> Plan:
-    """Return what remains to be done after the end."""
+    """Return the plan for an ended HyperJob."""
     actions: list[Action] = list(_leftovers(observed))
     actions += releases(observed, (child_of(observed, name) for name in sorted(observed.jobs)))
     wait: timedelta | None = None
@@ -40,21 +40,21 @@ def after_end(observed: Observed) -> Plan:
 
 
 def needs_more(observed: Observed, status: dict[str, object]) -> bool:
-    """Return whether something remains to be done once a status that ends it is written."""
+    """Return whether the plan after the write of this final status has an action or a wait."""
     ended = replace(observed, hyperjob=with_status(observed.hyperjob, status))
     return ended.hyperjob.is_finished and after_end(ended) != Plan(status=_final(ended))
 
 
 def _final(observed: Observed) -> Object:
-    """Return the status of a HyperJob that has ended: as it was, seen at this generation."""
+    """Return the stored status with the present generation as `observedGeneration`."""
     hyperjob = observed.hyperjob
     return {**hyperjob.status, "observedGeneration": hyperjob.generation}
 
 
 def _leftovers(observed: Observed) -> Iterator[Action]:
-    """Delete a sub-job that runs though its record has ended, or that the spec has no more."""
+    """Yield the deletions of sub-jobs that run although their record has ended, or are unknown."""
     if not observed.hyperjob.records:
-        return  # it ended before this controller knew it
+        return  # the Go controller ended it, whose status has no records
     for name in sorted({*observed.jobs, *observed.policies}):
         child = child_of(observed, name)
         if _outlived(child):
@@ -75,7 +75,7 @@ def _outlived(child: Child) -> bool:
 
 
 def _time_to_live(observed: Observed) -> timedelta | None:
-    """Return how long the HyperJob has left, None for ever."""
+    """Return the time until the deletion of the HyperJob; None without a TTL."""
     seconds = observed.hyperjob.ttl_seconds_after_finished
     if seconds is None:
         return None

@@ -1,7 +1,7 @@
-"""Which sub-jobs are on a cluster that is out of reach, and since when that counts as a loss.
+"""The sub-jobs on clusters that are not Ready or were removed, and when these count as lost.
 
-A cluster that is not Ready may be cut off and still run what it has: only time makes it lost. One
-that is no longer registered is lost at once, for Karmada has taken its sub-jobs away.
+A cluster that is not Ready may be disconnected and still run its pods: it counts as lost only after
+`--cluster-lost-timeout`. A removed Cluster is lost at once: Karmada has removed its sub-jobs.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,10 +15,10 @@ from hyperjob.api.phases import JobPhase
 
 
 def losses_of(observed: Observed, members: Sequence[Member]) -> Mapping[str, Loss]:
-    """Return the trouble with the clusters that sub-jobs were started on, by sub-job."""
+    """Return the trouble of the clusters on which sub-jobs were started, by sub-job."""
     since = {cluster.name: cluster.not_ready_since for cluster in observed.clusters}
     if not since:
-        return {}  # nothing is known of any cluster
+        return {}  # no Cluster is known, which is no sign of a loss
     found: dict[str, Loss] = {}
     for _, child in members:
         where = child.cluster
@@ -30,15 +30,15 @@ def losses_of(observed: Observed, members: Sequence[Member]) -> Mapping[str, Los
 
 
 def next_loss(observed: Observed, losses: Mapping[str, Loss]) -> timedelta | None:
-    """Return when the next cluster comes to count as lost."""
+    """Return the time until the next cluster counts as lost; None without such a cluster."""
     waits = [loss.at - observed.now for loss in losses.values() if not loss.is_lost]
     return min(waits, default=None)
 
 
 def _was_started(child: Child) -> bool:
-    """Return whether something of a sub-job is there that has not ended.
+    """Return whether a sub-job was started on its cluster and has not ended.
 
-    What never started is placed elsewhere at no cost.
+    A sub-job that never started can be placed on another cluster without a restart.
     """
     if not child.exists or child.is_terminal:
         return False

@@ -1,7 +1,7 @@
 """The quorum: how many sub-jobs must train together, and when the training has ended.
 
-`minAvailable` says what starts together. Once a sub-job runs, the others join it one by one, and
-`quorum` says how many of them the training needs.
+`minAvailable` sub-jobs start together. After that the others join one by one, and the training goes
+on while at least `quorum` sub-jobs train.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ from hyperjob.api.plugins import lighthouse_of
 
 
 def trainers(hyperjob: HyperJob) -> frozenset[str]:
-    """Name the replicatedJobs that train: all but those that only run a lighthouse."""
+    """Return the names of the replicatedJobs that train: all but those with only a lighthouse."""
     task = lighthouse_of(hyperjob.plugins)
     return frozenset(
         group.name
@@ -27,7 +27,7 @@ def trainers(hyperjob: HyperJob) -> frozenset[str]:
 
 
 def together(hyperjob: HyperJob, children: Sequence[Child], *, able: int) -> int:
-    """Return how many sub-jobs must have a place together, of those that wait for nothing."""
+    """Return how many of the `able` sub-jobs with met dependencies need a place together."""
     wanted = hyperjob.min_available
     least = len(children) if wanted is None else wanted
     if hyperjob.quorum is not None and any(_trains(child) for child in children):
@@ -38,9 +38,10 @@ def together(hyperjob: HyperJob, children: Sequence[Child], *, able: int) -> int
 def has_trained(
     hyperjob: HyperJob, members: Sequence[Member], losses: Mapping[str, Loss]
 ) -> QuorumCompleted | None:
-    """Return the end of a training from which sub-jobs are missing; None while it goes on.
+    """Return the end of a training with a quorum; None while it goes on.
 
-    The sub-jobs of a training end together: a sub-job created after that has no work left.
+    The sub-jobs of a training complete together: a sub-job that is recreated after that would have
+    no work left.
     """
     if hyperjob.quorum is None:
         return None

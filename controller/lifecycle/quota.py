@@ -1,8 +1,8 @@
-"""What Volcano Global leaves undone: it counts what has ended, and may forget what it decided.
+"""Corrections of Volcano Global's quota: ended sub-jobs, and ResourceBindings that it has left out.
 
-It counts bindings of sub-jobs that have ended until they are deleted. Karmada's detector writes the
-request again when it interprets the template anew, so this is asked in every pass. The vcjob, its
-pods and its logs stay as they are.
+Volcano Global counts the ResourceBinding of an ended sub-job until its deletion. The controller
+removes the request from it, in every pass: Karmada's detector may write the request again. The
+vcjob, its pods and its logs stay as they are.
 """
 
 from collections.abc import Iterable, Iterator
@@ -13,7 +13,7 @@ from controller.model.planned import ReleaseQuota, ReleaseScheduling
 
 
 def releases(observed: Observed, children: Iterable[Child]) -> Iterator[ReleaseQuota]:
-    """Return what takes ended sub-jobs out of Volcano Global's account."""
+    """Yield the actions that remove ended sub-jobs from Volcano Global's quota."""
     if observed.admission is not QueueAdmission.VOLCANO_GLOBAL:
         return
     for child in children:
@@ -25,7 +25,7 @@ def releases(observed: Observed, children: Iterable[Child]) -> Iterator[ReleaseQ
 
 
 def forgotten(observed: Observed, children: Iterable[Child]) -> Iterator[ReleaseScheduling]:
-    """Return what releases the bindings that Volcano Global has the quota for and has forgotten."""
+    """Yield the releases of ResourceBindings that Volcano Global left out despite free quota."""
     for child in children:
         binding = child.binding
         if (

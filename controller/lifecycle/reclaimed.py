@@ -12,7 +12,7 @@ from controller.model.reasons import Reason
 
 
 def giving_back(observed: Observed, members: Sequence[Member]) -> Restart | None:
-    """Return the restart of the sub-jobs that have not ended; None if the share is kept."""
+    """Return the restart of the sub-jobs that have not ended; None if it keeps its share."""
     verdict = observed.verdict
     if verdict is None or not verdict.reclaimed_for:
         return None

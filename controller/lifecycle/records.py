@@ -1,6 +1,6 @@
-"""Write a restart into the records of its sub-jobs; attempts are counted here alone.
+"""The record of a restart in the status of its sub-jobs; only this module counts attempts.
 
-The result is the HyperJob as its status will have it. Later passes carry the restart out.
+The result is the HyperJob with the status to write. Later passes delete and create the objects.
 """
 
 from collections.abc import Callable, Sequence
@@ -31,9 +31,9 @@ def with_restart(
     *,
     words: Callable[[AgainCause], str],
 ) -> Observed:
-    """Return what would be observed had the restart been recorded already.
+    """Return the observation as it is after the record of the restart.
 
-    `words` says why a sub-job is made again, for its record.
+    `words` returns the message of why a sub-job is recreated, for its record.
     """
     hyperjob = observed.hyperjob
     chosen = {again.name: again for again in decided.again}
@@ -90,7 +90,7 @@ def _record(
 def _history(
     observed: Observed, sub_job: SubJob, child: Child, again: Recreation, why: str
 ) -> tuple[Run, ...]:
-    """Return the runs that are over once a sub-job is made again; what never ran adds none."""
+    """Return the ended runs of a recreated sub-job; a sub-job that never ran adds none."""
     report = child.report
     record = child.record or Record(
         name=child.name,
@@ -122,10 +122,10 @@ def _history(
 def _excluded(
     observed: Observed, sub_job: SubJob, before: tuple[str, ...], leave: str
 ) -> tuple[str, ...]:
-    """Exclude a cluster; forget the oldest exclusions while they leave no cluster to go to.
+    """Return the excluded clusters with `leave`, without the oldest ones if no cluster is left.
 
-    Only the clusters that the sub-job could use count: of two such clusters among many, the one
-    left first is tried again.
+    Only clusters that the sub-job may use count: with two of them, the one excluded first becomes
+    available again.
     """
     if not leave:
         return before

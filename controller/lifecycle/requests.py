@@ -1,7 +1,7 @@
-"""Requests by annotation, "<token> [sub-job ...]": each token is carried out once.
+"""Restart and move requests by annotation, "<token> [sub-job ...]"; each token is handled once.
 
-The status records the token together with the decision, for a refused request too: it must not take
-effect later.
+The status records the token together with the decision. It records the token of a refused request
+too, which therefore takes no effect later.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,7 +19,7 @@ from hyperjob.api.names import MAX_TOKEN, MIGRATE_REQUEST, RESTART_REQUEST
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestAnswer:
-    """What becomes of the requests that were not handled yet."""
+    """The answer to new requests: the restart that they cause, and the refused ones."""
 
     restart: Restart
     refused: tuple[RefusedRequest, ...] = ()
@@ -36,9 +36,10 @@ class _Draft:
 def answer(
     hyperjob: HyperJob, members: Sequence[Member], *, no_target: Callable[[str], Sequence[Shortage]]
 ) -> RequestAnswer | None:
-    """Return the restarts and moves that are asked for; None when nothing new is.
+    """Return the answer to new requests; None if there is none.
 
-    `no_target` gives by a sub-job's name what other clusters lack for it; nothing if one has room.
+    `no_target` returns what the other clusters lack for the sub-job of a name; empty if one of them
+    has room.
     """
     draft = _Draft(no_target)
     for kind, annotation in (("restart", RESTART_REQUEST), ("migrate", MIGRATE_REQUEST)):
@@ -53,7 +54,7 @@ def answer(
 
 
 def refuse_after_end(hyperjob: HyperJob) -> RequestAnswer | None:
-    """Return the answer to requests that come after the end: nothing is run again."""
+    """Return the refusal of requests that come after the end of the HyperJob."""
     draft = _Draft()
     for kind, annotation in (("restart", RESTART_REQUEST), ("migrate", MIGRATE_REQUEST)):
         words = _new_request(hyperjob, kind, annotation)
@@ -69,7 +70,7 @@ def refuse_after_end(hyperjob: HyperJob) -> RequestAnswer | None:
 
 def _new_request(hyperjob: HyperJob, kind: str, annotation: str) -> list[str]:
     words = hyperjob.annotations.get(annotation, "").split()
-    # Admission refuses such a token; where it got past, it is not copied into the status.
+    # The webhook refuses such a token; without the webhook it must not reach the status.
     if words and len(words[0]) > MAX_TOKEN:
         return []
     handled = string(at(hyperjob.status, "requests", kind))
@@ -80,7 +81,7 @@ def _take(
     draft: _Draft, kind: str, words: Sequence[str], hyperjob: HyperJob, members: Sequence[Member]
 ) -> None:
     if not hyperjob.records:
-        return  # nothing was made yet: a copied manifest brought its annotation along
+        return  # no sub-job exists yet: the annotation came with a copied manifest
     token, names = words[0], list(dict.fromkeys(words[1:]))
     refuse = partial(RefusedRequest, kind=kind, token=token)
     known = {child.name: child for _, child in members}

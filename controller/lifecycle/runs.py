@@ -1,7 +1,8 @@
-"""When a run of a sub-job begins, and how a run that is over is written down.
+"""The runs of a sub-job: the start of the present one, and the history of the ended ones.
 
-A run lasts from the first running pod of a vcjob until that vcjob ends or goes. The present run is
-the entry of `status.jobs` itself; those before it are its history, the latest of them only.
+A run lasts from the first running pod of a vcjob to the end or the deletion of the vcjob. The
+fields of the present run are in the entry of `status.jobs`; its `history` has the latest runs
+before.
 """
 
 from collections import Counter
@@ -30,7 +31,7 @@ _HAS_RUN: Final = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PresentRun:
-    """The present run, and those before it; `start` is empty while no pod has run."""
+    """The present run and the runs before it; `start` is empty until a pod runs."""
 
     start: str = ""
     failure: ContainerFailure | None = None
@@ -38,7 +39,7 @@ class PresentRun:
 
 
 def present_run(observed: Observed, child: Child, *, reason: str, message: str) -> PresentRun:
-    """Return the run of a sub-job; `reason` and `message` are why it is where it is now."""
+    """Return the run of a sub-job; `reason` and `message` are those of its present phase."""
     record = child.record
     history = record.history if record is not None else ()
     start = record.start_time if record is not None else ""
@@ -52,7 +53,7 @@ def present_run(observed: Observed, child: Child, *, reason: str, message: str) 
 
 
 def failure_of(observed: Observed, child: Child) -> ContainerFailure | None:
-    """Return the container of the present attempt that failed first, where it is known."""
+    """Return the first failed container of the present attempt; None if it is unknown."""
     if child.record is not None and child.record.failure is not None:
         return child.record.failure
     failed = child.job is not None and child.phase.is_failed
@@ -60,7 +61,7 @@ def failure_of(observed: Observed, child: Child) -> ContainerFailure | None:
 
 
 def started(observed: Observed, child: Child) -> str:
-    """Return since when a sub-job runs, or ran until its end; empty where it is not known to."""
+    """Return the start of the present run of a sub-job; empty if it is not known to have run."""
     report = child.report
     if report is None:
         return ""
@@ -82,7 +83,7 @@ def run_over(
     start: str = "",
     failure: ContainerFailure | None = None,
 ) -> Run:
-    """Return the recorded run with its end."""
+    """Return the run of a record, ended at `end`."""
     return Run(
         attempt=record.attempt,
         cluster=record.cluster,
@@ -96,7 +97,7 @@ def run_over(
 
 
 def kept(histories: Sequence[Sequence[Run]]) -> list[Sequence[Run]]:
-    """Return the latest runs of each sub-job, as many as the status has room for."""
+    """Return the latest runs of each sub-job, as many as the status may have."""
     latest = [history[-_KEPT:] for history in histories]
     if sum(map(len, latest)) <= _KEPT_IN_ALL:
         return latest

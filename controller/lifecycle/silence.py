@@ -1,15 +1,15 @@
-"""Sub-jobs that Karmada says are applied, and of which their cluster reports nothing, or no pods.
+"""Silent sub-jobs: Karmada has applied the vcjob, and its cluster reports no status, or no pods.
 
-A message can be lost on the way: a vcjob that is made again can go with its predecessor, or never
-be noticed in its member. Karmada is asked to apply it again, less often each time; in the end it is
-made again, if it was never known to run. No attempt is spent on any of that. Where many sub-jobs of
-one HyperJob are silent nothing was lost: Karmada or the cluster is behind, and is left alone.
+A recreated vcjob can be deleted together with its predecessor in the member, or stay unnoticed
+there. The controller then has Karmada apply the vcjob again, after growing waits, and at last
+recreates it if it was never known to run. These steps cost no restart. If many sub-jobs of one
+HyperJob are silent, Karmada or the cluster is slow, and the controller only waits.
 
-Volcano can lose a vcjob too, when one of the same name was deleted shortly before: it then stays
-Pending for ever, without pods or with pods that run unseen. The status of such a vcjob
-looks like that of a vcjob that waits for room or images in its member. The controller therefore
-gives it longer, the longer the more of them there are, and then makes it again. Any other vcjob
-that is Pending only waits.
+Volcano can lose a vcjob, too, if another one of the same name was deleted shortly before: the vcjob
+then stays Pending forever, without pods, or with pods that Volcano does not count. Its status looks
+like that of a vcjob that waits for room or images in its member. The controller waits longer for
+it, the longer the more such vcjobs there are, and then recreates it. Any other Pending vcjob just
+waits.
 """
 
 from collections.abc import Sequence
@@ -24,16 +24,16 @@ from controller.model.observed import Observed, Silence
 from hyperjob.api.phases import JobPhase
 
 TIMES: Final = 4
-"""After so many steps it is for a person to look."""
+"""After so many steps the controller stops, and the message asks a person to look."""
 FEW: Final = 3
-"""More silent sub-jobs of a HyperJob than this are a delay, not a loss."""
+"""With more silent sub-jobs of a HyperJob the controller assumes a delay and waits."""
 IMAGES: Final = 3
-"""How much longer a namesake is given that has pods: they may wait for images."""
+"""The factor of the wait for a vcjob with pods: they may wait for images."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SilenceCheck:
-    """The next step about a silence; `silent` is None while it is no longer than usual."""
+    """The next step about a silent sub-job; `silent` is None before the silence timeout."""
 
     step: SilenceStep = SilenceStep.WAIT
     record: Silence | None = None
@@ -46,7 +46,7 @@ _HEARD: Final = SilenceCheck()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SilentCounts:
-    """The numbers of sub-jobs without a report, and without progress, for longer than usual."""
+    """How many sub-jobs have no report, and no progress, for longer than the silence timeout."""
 
     silent: int = 0
     unmoved: int = 0
@@ -56,7 +56,7 @@ _NONE: Final = SilentCounts()
 
 
 def count_silent(observed: Observed, members: Sequence[Member]) -> SilentCounts:
-    """Count the sub-jobs that are silent for longer than usual."""
+    """Count the sub-jobs that are silent for longer than the silence timeout."""
     limit = observed.now - observed.silence_timeout
     found = [
         child.report is None
@@ -69,7 +69,7 @@ def count_silent(observed: Observed, members: Sequence[Member]) -> SilentCounts:
 def check_silence(
     observed: Observed, child: Child, *, counts: SilentCounts = _NONE
 ) -> SilenceCheck:
-    """Return the next step for a silent sub-job, of which there are `counts`; a report ends it."""
+    """Return the next step for a silent sub-job; `counts` are those of all silent ones."""
     if child.report is not None and not _may_be_lost(observed, child):
         return _HEARD
     record = child.record.silence if child.record is not None else None
@@ -89,7 +89,7 @@ def check_silence(
     times = record.times if record is not None else 0
     if (
         counts.silent > FEW and child.report is None
-    ):  # each report makes a pass, so this is judged anew
+    ):  # each report of a cluster triggers a pass, which decides anew
         return SilenceCheck(record=record, silent=_silent(observed, child, since, SilenceStep.WAIT))
     if times >= TIMES:
         silent = _silent(observed, child, since, _step(child, times))
@@ -105,7 +105,7 @@ def check_silence(
 
 
 def _silent_since(observed: Observed, child: Child) -> datetime | None:
-    """Return when a sub-job was applied of which nothing is known since, or no progress."""
+    """Return when Karmada applied a silent sub-job; None if the sub-job is not silent."""
     binding = child.binding
     if not child.exists or child.is_terminal or binding is None:
         return None
@@ -121,13 +121,13 @@ def _silent_since(observed: Observed, child: Child) -> datetime | None:
 
 
 def _may_be_lost(observed: Observed, child: Child) -> bool:
-    """Return whether Volcano may have lost a vcjob whose namesake had just gone."""
+    """Return whether Volcano may have lost a vcjob: one of its name was deleted just before it."""
     moved = child.report is None or not child.report.unmoved
     return not moved and child.name in observed.followers
 
 
 def _step(child: Child, times: int) -> SilenceStep:
-    """Return the step after `times` steps: a sub-job that ran is never made again."""
+    """Return the next step after `times` steps; a sub-job that has run is never recreated."""
     again = child.report is not None or (times == TIMES and child.phase is JobPhase.UNKNOWN)
     return SilenceStep.MAKE_AGAIN if again else SilenceStep.ASK
 

@@ -1,8 +1,9 @@
-"""Planned stops of sub-jobs that train: the step that is saved, the wait for it, and the lost work.
+"""Planned stops of sub-jobs that train: the saved step, the wait for the end, and the lost work.
 
-A planned stop is recorded before anything is deleted. Until all sub-jobs that it stops have ended,
-or their grace period is over, nothing is made again: all start from the step that all have saved
-by then. Pure: what the programs say comes from their logs, and may be unknown.
+The controller records a planned stop in the status before it deletes a vcjob. It recreates no
+sub-job until all stopped ones have ended or their grace period has passed: all then resume from the
+last step that all have saved. Pure: the progress of the programs comes from their logs, and may be
+unknown.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -21,7 +22,7 @@ from hyperjob.api.phases import JobPhase
 from hyperjob.kube.microtime import micro_time
 
 ON_ITS_WAY: Final = timedelta(seconds=5)
-"""How long a deletion may take from the control plane to the SIGTERM in a member."""
+"""The longest time from the deletion in the control plane to the SIGTERM in the member."""
 
 _CAUSES: Final[Mapping[Reason, StopCause]] = {
     Reason.CLUSTER_LOST: StopCause.CLUSTER_LOST,
@@ -34,7 +35,7 @@ _ALIVE: Final = frozenset({JobPhase.RUNNING, JobPhase.COMPLETING, JobPhase.RESTA
 
 
 def cause_of(decided: Restart) -> StopCause:
-    """Return why a restart stops sub-jobs: a failure, unless all of it has another reason."""
+    """Return the cause of the stops of a restart: a failure, unless no sub-job of it has failed."""
     reasons = {again.reason for again in decided.again} - {Reason.RESTARTED_WITH_ALL}
     causes = {_CAUSES.get(reason, StopCause.FAILURE) for reason in reasons}
     return causes.pop() if len(causes) == 1 else StopCause.FAILURE
@@ -43,7 +44,7 @@ def cause_of(decided: Restart) -> StopCause:
 def stopped(
     observed: Observed, members: Sequence[Member], names: Collection[str], cause: StopCause
 ) -> Object:
-    """Return the fields of the status that record a stop of the sub-jobs named."""
+    """Return the status fields that record a stop of the named sub-jobs."""
     said = said_of(observed)
     fields = _kept(observed, said, names, cause)
     checkpoint = observed.hyperjob.checkpoint
@@ -62,7 +63,7 @@ def stopped(
 
 
 def suspending(observed: Observed, members: Sequence[Member]) -> Object | None:
-    """Return the fields that record a suspension before it is carried out; None once they do."""
+    """Return the status fields that record a suspension; None if none is due or it is recorded."""
     hyperjob = observed.hyperjob
     if not hyperjob.suspend or hyperjob.checkpoint is None or hyperjob.stop is not None:
         return None
@@ -73,10 +74,10 @@ def suspending(observed: Observed, members: Sequence[Member]) -> Object | None:
 
 
 def going_on(observed: Observed, members: Sequence[Member]) -> Object:
-    """Return what the status says of stops now: the stop, what it saved, and what was lost.
+    """Return the present status fields of stops: `stop`, `checkpoint` and `lostWork`.
 
-    While a stop goes on, the last lines of its programs count. Once a program has reported the
-    step that it resumed from, the steps between are lost.
+    During a stop the last progress lines of its programs count. After a program has reported the
+    step from which it resumed, the steps in between are lost work.
     """
     hyperjob, said = observed.hyperjob, said_of(observed)
     fields: Object = {
@@ -94,7 +95,7 @@ def going_on(observed: Observed, members: Sequence[Member]) -> Object:
 
 
 def is_over(observed: Observed, children: Iterable[Child]) -> bool:
-    """Return whether all sub-jobs of the planned stop have ended, or had the time to."""
+    """Return whether all sub-jobs of the planned stop have ended, or its time limit has passed."""
     stop = observed.hyperjob.stop
     if stop is None or observed.now >= stop.until:
         return True
@@ -103,11 +104,11 @@ def is_over(observed: Observed, children: Iterable[Child]) -> bool:
 
 
 def said_of(observed: Observed) -> dict[str, JobTraining]:
-    """Return the last reports of the programs of the first replicatedJob that reports.
+    """Return the last progress of each sub-job of the first replicatedJob that has any.
 
-    The progress of the whole training is theirs, too. A sub-job that reported in an earlier
-    attempt, and whose log of this one has ended without a word, does not report any more: a
-    launcher such as torchrun may start the process that reports in another sub-job each time.
+    The progress of the whole training is computed from it, too. Progress of an earlier attempt does
+    not count if the log of the present one has ended without a progress line: a launcher such as
+    torchrun may start the process that prints them in another sub-job each time.
     """
     found: dict[str, JobTraining] = {}
     group = ""
@@ -129,10 +130,10 @@ def _kept(
     names: Collection[str],
     cause: StopCause,
 ) -> Object:
-    """Return the entry of the step that all have saved, and of how far the stopped ones came.
+    """Return the status fields with the step that all have saved and the step that was reached.
 
-    A stop before the program has said a word again adds nothing to the one before. What it says
-    only now, of the step that it had resumed from, settles the one before.
+    A second stop before any new progress line adds nothing to the first. A late line with the step
+    from which the program resumed completes the record of the first.
     """
     settled = _settled(observed, said)
     entry = {**mapping(settled.get("checkpoint", observed.hyperjob.status.get("checkpoint")))}
@@ -154,7 +155,7 @@ def _kept(
 
 
 def _settled(observed: Observed, said: Mapping[str, JobTraining]) -> Object:
-    """Count what the last stop cost, once a program has reported where it resumed."""
+    """Return the status fields with the cost of the last stop, after a program has resumed."""
     entry = mapping(observed.hyperjob.status.get("checkpoint"))
     at, reached = timestamp(entry.get("stoppedTime")), integer(entry.get("stoppedStep"))
     if at is None or reached is None:
@@ -202,6 +203,6 @@ def _has_ended(observed: Observed, child: Child | None) -> bool:
     if child is None or child.is_terminal:
         return True
     if child.job is not None:
-        return False  # not deleted yet, or on its way out
+        return False  # its vcjob still exists
     said = observed.trainings.get(child.name)
     return said is not None and said.ended

@@ -1,13 +1,13 @@
-"""Which sub-jobs have been in their cluster for long without a running pod.
+"""Sub-jobs in their cluster without a running pod for longer than the start timeout.
 
-The sums of a cluster say that there is room, and its Volcano finds no node: the pods are larger
-than every node, a taint or a selector keeps them out, or another workload came first. Such a
-sub-job holds a share of its queue for nothing. It gives the share back, tries other clusters, and
-comes again after a growing time. What pods wait for in detail is known in the member alone.
+The resourceSummary of such a cluster has room, but Volcano there finds no node: the pods are larger
+than each node, a taint or a selector excludes them, or another workload was first. The sub-job
+uses its share of the queue for nothing. The controller deletes it, returns the share, excludes the
+cluster, and tries again after a growing time. The events of the pods are in the member only.
 
-Pods that have a node, and load a large image there, are no such case. Karmada sums up in each
-Cluster what pods without a node request (`status.resourceSummary.allocating`): where that is less
-than the sub-job requests, some of its pods have a node.
+Pods that have a node and pull a large image are not such a case. Karmada reports in each Cluster
+the sum of the requests of pods without a node (`status.resourceSummary.allocating`): if it is less
+than the request of the sub-job, some of its pods have a node.
 """
 
 from collections.abc import Callable, Sequence
@@ -30,11 +30,11 @@ def not_started(
     minimum: int,
     next_try: Callable[[int], GangRecord | None],
 ) -> Restart | None:
-    """Return the restart of the sub-jobs that did not start in time; None while all may.
+    """Return the restart of the sub-jobs that did not start in time; None if there is none.
 
-    `next_try` says when the queue is asked once more, by the number of the attempt.
-    All sub-jobs that have not ended go with them where fewer than `minimum` would stay. It spends
-    none of the restarts: no program has failed.
+    `next_try` returns the gang's record with the time of the next try, by the number of the try.
+    If fewer than `minimum` sub-jobs would stay, the restart has all that have not ended. It costs
+    none of `maxRestarts`, because no program has failed.
     """
     late = {
         child.name: child
@@ -67,13 +67,13 @@ def not_started(
 
 
 def next_due(observed: Observed, members: Sequence[Member]) -> timedelta | None:
-    """Return when the next sub-job is late, unless it starts before that."""
+    """Return the time until the next start timeout; None if no sub-job waits for a pod."""
     known = [due for each in members if (due := _due(observed, *each)) is not None]
     return min((due - observed.now for due in known if due > observed.now), default=None)
 
 
 def _due(observed: Observed, sub_job: SubJob, child: Child) -> datetime | None:
-    """Return until when a sub-job may wait for its first pod; None for all that do not wait."""
+    """Return until when a sub-job may wait for its first running pod; None if it does not wait."""
     report, binding = child.report, child.binding
     if not observed.start_timeout or observed.hyperjob.suspend:
         return None
@@ -93,7 +93,7 @@ def _due(observed: Observed, sub_job: SubJob, child: Child) -> datetime | None:
 
 
 def _on_nodes(demand: Resources, cluster: Cluster) -> bool:
-    """Return whether pods of a sub-job have a node, of which all pods exist."""
+    """Return whether some pods of a sub-job, all of which exist, have a node."""
     measure = measure_of(demand)
     waiting = cluster.unscheduled
     return waiting is not None and waiting.get(measure, 0) < demand.get(measure, 0)

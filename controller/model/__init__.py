@@ -1,1 +1,1 @@
-"""The values of a decision: what was observed, what is planned. Never does I/O."""
+"""The types of a reconcile: the observed objects (`observed`) and the plan (`planned`). No I/O."""

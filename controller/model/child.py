@@ -1,7 +1,7 @@
-"""One sub-job, read from all its objects: vcjob, policy, binding, and our own last record.
+"""One sub-job: its vcjob, PropagationPolicy and ResourceBinding, and its entry in `status.jobs`.
 
-Never forgets on an empty status: Karmada wipes a status when an apply fails, so what was last known
-remains until something newer is known.
+Karmada empties the status of a vcjob when an apply fails. The sub-job then keeps the phase that its
+entry in `status.jobs` records, until a cluster reports a newer one.
 """
 
 from dataclasses import dataclass
@@ -12,10 +12,10 @@ from hyperjob.api.names import binding_name
 from hyperjob.api.phases import JobPhase
 
 
-# Without slots: every step of a plan asks the same of each sub-job, which is worked out once.
+# Without slots: `cached_property` computes each answer once for all steps of a plan.
 @dataclass(frozen=True, kw_only=True)
 class Child:
-    """What is known of the sub-job of one name."""
+    """The objects that bear the name of one sub-job, and its record in the status."""
 
     name: str
     job: Job | None
@@ -23,13 +23,16 @@ class Child:
     binding: Binding | None
     record: Record | None
     left_behind: str = ""
-    """Name of a binding that is not this vcjob's; Karmada would give it to it, status and all."""
+    """Name of a ResourceBinding of this name that belongs to another object.
+
+    Karmada would attach it, with its old status, to a new vcjob of this name.
+    """
     stranger: str = ""
-    """The object of that binding, where it is no vcjob."""
+    """Kind and name of the object of that ResourceBinding, if it is not a vcjob."""
 
     @cached_property
     def exists(self) -> bool:
-        """Return whether the vcjob is there, is ours to count, and stays."""
+        """Return whether this HyperJob's vcjob of the present attempt exists and is not deleted."""
         return (
             self.job is not None
             and not self.job.deleting
@@ -39,7 +42,10 @@ class Child:
 
     @cached_property
     def attempt(self) -> int:
-        """Return the present attempt; what a child bears counts where the status was lost."""
+        """Return the present attempt: the later of the record's and the vcjob's.
+
+        The vcjob has it as a label, which counts if the status was lost.
+        """
         recorded = self.record.attempt if self.record is not None else 0
         if self.job is None or self.job.ownership is Ownership.FOREIGN:
             return recorded
@@ -47,7 +53,7 @@ class Child:
 
     @cached_property
     def is_outdated(self) -> bool:
-        """Return whether what there is of it belongs to an attempt that is over."""
+        """Return whether the vcjob, or the policy if no vcjob exists, is of an earlier attempt."""
         recorded = self.record.attempt if self.record is not None else 0
         if self.job is not None:
             mine = self.job.ownership is not Ownership.FOREIGN
@@ -58,31 +64,34 @@ class Child:
 
     @cached_property
     def is_leaving(self) -> bool:
-        """Return whether what there is of it is on its way out, or has to go."""
+        """Return whether the vcjob is being deleted or belongs to an earlier attempt."""
         return self.is_outdated or (self.job is not None and self.job.deleting)
 
     @cached_property
     def report(self) -> Report | None:
-        """Return the freshest report: the binding's comes one hop earlier than the vcjob's."""
+        """Return the newest report of the vcjob's status; None if no cluster has reported.
+
+        Karmada writes it to the ResourceBinding before it writes it to the vcjob.
+        """
         if not self.exists or self.job is None:
             return None
         if self.binding is None:
             return self.job.report
         pins = self.policy.clusters if self.policy is not None else ()
         if pins and self.binding.cluster and self.binding.cluster not in pins:
-            return None  # of the place that it is moved away from
+            return None  # the report of the cluster that the sub-job leaves
         return self.binding.report or self.job.report
 
     @cached_property
     def phase(self) -> JobPhase:
-        """Return the last known phase of the vcjob; UNKNOWN when it never reported one."""
+        """Return the last known phase of the vcjob; UNKNOWN if no cluster ever reported one."""
         report = self.report
         if report is not None:
             return report.phase
         if self.record is None:
             return JobPhase.UNKNOWN
         recorded = JobPhase(self.record.phase)
-        # What ran before its vcjob vanished does not run now; what had ended, has ended.
+        # Without its vcjob a sub-job cannot run any more, but an ended one stays ended.
         return recorded if self.exists or recorded.is_terminal else JobPhase.UNKNOWN
 
     @cached_property
@@ -92,19 +101,19 @@ class Child:
 
     @cached_property
     def cluster(self) -> str:
-        """Return the cluster it is on or pinned to; empty when it has none."""
+        """Return the cluster that the sub-job is on or is pinned to; empty if it has none."""
         if self.is_outdated:
             return ""
         if self.exists and self.binding is not None and self.binding.cluster:
             return self.binding.cluster
         if self.policy is not None and len(self.policy.clusters) == 1:
             return self.policy.clusters[0]
-        # Without policy and placement nothing keeps it where the record says, unless it has ended.
+        # Without a policy Karmada may move a sub-job: the record counts for an ended one only.
         return self.record.cluster if self.record is not None and self.is_terminal else ""
 
     @cached_property
     def running_pods(self) -> int:
-        """Count running pods as last known."""
+        """Return the last known number of running pods."""
         report = self.report
         if report is not None:
             return report.pods.running
@@ -114,14 +123,14 @@ class Child:
 
 
 def child_of(observed: Observed, name: str) -> Child:
-    """Gather the objects of one sub-job."""
+    """Return the sub-job of a name, with the observed objects that belong to it."""
     job = observed.jobs.get(name)
     binding = observed.bindings.get(binding_name(name))
     left_behind = stranger = ""
     if binding is not None and (job is None or binding.job_uid != job.uid):
         left_behind, stranger, binding = binding.name, binding.stranger, None
     if job is not None and job.ownership is Ownership.FOREIGN:
-        binding = None  # nothing is read from it, released or repaired
+        binding = None  # the controller neither reads nor changes another owner's objects
     return Child(
         name=name,
         job=job,

@@ -1,6 +1,6 @@
-"""What goes with a reason of a sub-job or a HyperJob: codes and numbers.
+"""The details of a reason of a sub-job or a HyperJob, as codes and numbers.
 
-The words for people are made of them in `controller.status.detail`, once.
+`controller.status.detail` turns them into messages.
 """
 
 import enum
@@ -16,7 +16,7 @@ from hyperjob.api.choices import DependencyStatus
 
 
 class Plain(enum.StrEnum):
-    """What needs no number."""
+    """Details without a number."""
 
     SUSPENDED = "Suspended"
     OLD_SUB_JOBS_LEAVE = "OldSubJobsLeave"
@@ -24,14 +24,14 @@ class Plain(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Quoted:
-    """Words of another component, of a program, or of the status as it is stored."""
+    """A message of another component, of a program, or of the stored status, quoted as it is."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Delayed:
-    """A sub-job that is made again later; `why` is what the status says of it."""
+    """The controller recreates the sub-job later; `why` is the message of its status entry."""
 
     why: str
     until: datetime
@@ -39,7 +39,7 @@ class Delayed:
 
 @dataclass(frozen=True, slots=True)
 class StopGoesOn:
-    """Sub-jobs are stopped; nothing is made again before they have ended, or before `until`."""
+    """The controller stops sub-jobs and creates none before all have ended, or before `until`."""
 
     until: datetime
 
@@ -56,14 +56,14 @@ class Unmet:
 
 @dataclass(frozen=True, slots=True)
 class Dependencies:
-    """Other replicatedJobs that do not satisfy the dependencies yet."""
+    """The replicatedJobs in `dependsOn` that do not satisfy it yet."""
 
     unmet: Sequence[Unmet]
 
 
 @dataclass(frozen=True, slots=True)
 class NotAdmitted:
-    """A queue has not admitted the sub-job; `lacks` is what is known of the reason."""
+    """The queue has not admitted the sub-job; `lacks` is the reason, as far as it is known."""
 
     queue: str
     lacks: "Detail | None" = None
@@ -71,7 +71,7 @@ class NotAdmitted:
 
 @dataclass(frozen=True, slots=True)
 class WaitsToGrow:
-    """A sub-job runs, and its queue has no room yet for so many pods."""
+    """The sub-job runs, and its queue has no room yet for the `pods` that the spec asks for."""
 
     pods: int
     wait: Wait | None
@@ -79,7 +79,7 @@ class WaitsToGrow:
 
 @dataclass(frozen=True, slots=True)
 class SplitterWait:
-    """The splitter is asked, again at `until`; `trouble` says what was wrong with its answer."""
+    """The controller asks the splitter, again at `until`; `trouble` is the fault of its answer."""
 
     trouble: SplitTrouble | None = None
     until: datetime | None = None
@@ -87,7 +87,7 @@ class SplitterWait:
 
 @dataclass(frozen=True, slots=True)
 class Leaving:
-    """An object of an earlier attempt is not gone yet."""
+    """An object of an earlier attempt is still being deleted."""
 
     kind: str
     name: str = ""
@@ -103,9 +103,10 @@ class ServerRefused:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NameTaken:
-    """An object of another owner has the name of a sub-job's own.
+    """An object of another owner has the name that an object of the sub-job needs.
 
-    `of_hyperjob`: its owner is another HyperJob; `of_predecessor`: a deleted one of this name.
+    `of_hyperjob`: its owner is another HyperJob. `of_predecessor`: its owner is a deleted HyperJob
+    of the same name.
     """
 
     kind: str
@@ -117,7 +118,7 @@ class NameTaken:
 
 @dataclass(frozen=True, slots=True)
 class BindingTaken:
-    """Karmada's binding of the sub-job's name is that of another object."""
+    """The ResourceBinding of the sub-job's name belongs to another object, `stranger`."""
 
     binding: str
     stranger: str
@@ -125,7 +126,7 @@ class BindingTaken:
 
 @dataclass(frozen=True, slots=True)
 class GaveBack:
-    """The gang gave back what it held, `times` times; `left` are excluded clusters."""
+    """The controller has deleted an incomplete gang `times` times; `left` are excluded clusters."""
 
     times: int
     until: datetime
@@ -133,7 +134,7 @@ class GaveBack:
 
 
 class SilenceCode(enum.StrEnum):
-    """What the cluster of a sub-job does not report."""
+    """Which report about a sub-job is missing from its cluster."""
 
     NOTHING = "Nothing"
     NO_PODS = "NoPods"
@@ -141,7 +142,7 @@ class SilenceCode(enum.StrEnum):
 
 
 class SilenceStep(enum.StrEnum):
-    """What is done about a silence."""
+    """What the controller does about a cluster that does not report."""
 
     WAIT = "Wait"
     ASK = "Ask"
@@ -150,10 +151,10 @@ class SilenceStep(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Silent:
-    """The cluster of a sub-job reports nothing, or no progress, since it was applied there.
+    """The cluster of a sub-job has reported nothing, or no progress, since the vcjob was applied.
 
-    With step WAIT the clusters of many other sub-jobs are silent too. `helpless`: the step was
-    taken so often, `times`, that a person has to look.
+    With step WAIT the clusters of many other sub-jobs do not report either. `helpless`: the
+    controller has taken the step `times` times without success, and a person has to look.
     """
 
     code: SilenceCode

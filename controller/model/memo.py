@@ -1,4 +1,4 @@
-"""What was worked out of objects that never change, such as those of the caches."""
+"""A memo of values computed from immutable objects, such as those of the informer caches."""
 
 from collections.abc import Callable, Hashable
 from typing import Final, Generic, TypeVar
@@ -10,16 +10,17 @@ T = TypeVar("T")
 
 
 class Memo(Generic[S, T]):
-    """Values by key, each for one source, which is known again by its identity.
+    """One value per key, computed from one source object and valid for this very object only.
 
-    The 1,024 values of a memo keep their sources alive, so no other source has the id of one.
+    A memo holds at most 1,024 values, and a reference to the source of each: no other object
+    can have the id of a source while its value is kept.
     """
 
     def __init__(self) -> None:
         self._known: dict[Hashable, tuple[S, T]] = {}
 
     def of(self, key: Hashable, source: S, make: Callable[[S], T]) -> T:
-        """Return what was made of a source; make it where the key has none, or of another one."""
+        """Return the value of the key; call `make` if it has none, or if its source is another."""
         known = self._known.get(key)
         if known is None or known[0] is not source:
             if len(self._known) >= _MOST:

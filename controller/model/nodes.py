@@ -1,8 +1,8 @@
-"""What a cluster's resource models prove about its nodes: how many pods of a size they can hold.
+"""An upper bound of the pods that the nodes of a cluster can hold, from its resource models.
 
-Karmada sorts a cluster's nodes into grades by what is left on each. That is too coarse to promise
-room for a pod, but it can rule room out, together with what is left on all nodes. Only what is
-ruled out is ever said, so that nothing waits for nodes that are there.
+Karmada counts the nodes of a cluster by grade, that is by the range of their free resources. The
+grades cannot prove that a pod fits on a node, but together with the free resources of all nodes
+they can prove that it does not. The controller uses them for this proof only.
 """
 
 from collections.abc import Iterator, Mapping
@@ -15,7 +15,7 @@ from hyperjob.api.meta import Object
 
 @dataclass(frozen=True, slots=True)
 class PodGroup:
-    """Pods that are alike: what each requests, itself counted, and how many they are."""
+    """`number` pods with equal requests; a request includes 1 of the resource `pods`."""
 
     request: Resources
     number: int
@@ -23,7 +23,7 @@ class PodGroup:
 
 @dataclass(frozen=True, slots=True)
 class Grade:
-    """Nodes of one grade: each has at least `least` left and, where known, less than `below`."""
+    """The nodes of one grade: each has at least `least` free and, if known, less than `below`."""
 
     count: int
     least: Resources
@@ -32,7 +32,10 @@ class Grade:
 
 @dataclass(frozen=True, slots=True)
 class Nodes:
-    """The nodes of a cluster; `left` is on all of them together, `all_counted` in the grades."""
+    """The nodes of a cluster by grade, and `left`, the free resources of all nodes together.
+
+    `all_counted`: the grades contain every node.
+    """
 
     grades: tuple[Grade, ...]
     left: Resources
@@ -44,10 +47,10 @@ class Nodes:
         return frozenset(name for grade in self.grades for name in grade.least)
 
     def most(self, name: str, amount: int) -> int:
-        """Bound from above the pods that the nodes can hold, each with an amount of a resource.
+        """Return an upper bound of the pods that fit, each with `amount` nano-units of a resource.
 
-        The least that each node has left holds some. Each further pod needs more on some node than
-        that, and all nodes together have only so much more.
+        The lower end of each grade holds some pods. Each further pod needs a node with more than
+        its lower end, and `left` bounds how much more all nodes have together.
         """
         found, spare = 0, self.left.get(name, 0)
         steps: list[tuple[int, int | None]] = [] if self.all_counted else [(amount, None)]
@@ -69,7 +72,7 @@ class Nodes:
 
 
 def parse_nodes(raw: Object) -> Nodes | None:
-    """Read what a Cluster's models say; None where it reports none that can be understood."""
+    """Return the nodes from a Cluster's resource models; None if it reports none, or bad ones."""
     summary = mapping(at(raw, "status", "resourceSummary"))
     counts = {
         number: count(item.get("count"))

@@ -1,6 +1,6 @@
-"""Everything a decision may depend on: one HyperJob, its objects, the clusters, the time.
+"""The input of a plan: one HyperJob, its objects, the Clusters, the queue's verdict and the time.
 
-Never holds a client or a cache. What is not here must not influence a plan.
+These values hold no client and no cache. A plan depends on nothing else.
 """
 
 import enum
@@ -25,7 +25,7 @@ from hyperjob.api.phases import JobPhase
 
 
 class QueueAdmission(enum.StrEnum):
-    """Who releases a HyperJob's sub-jobs into their queue."""
+    """The component that admits a HyperJob's sub-jobs to their queue."""
 
     VOLCANO_GLOBAL = "volcano-global"
     BUILTIN = "builtin"
@@ -33,16 +33,16 @@ class QueueAdmission(enum.StrEnum):
 
 
 class Ownership(enum.StrEnum):
-    """Whose an object with a sub-job's name is."""
+    """The owner of an object that has the name of a sub-job's object."""
 
     OURS = "Ours"
-    ORPHAN = "Orphan"  # bears our labels, has no controller: may be adopted
-    FOREIGN = "Foreign"  # never touched
+    ORPHAN = "Orphan"  # has the HyperJob's labels and no controller: it may be adopted
+    FOREIGN = "Foreign"  # has another controller: it is never changed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SplitPolicy:
-    """How many accelerators a replicatedJob is to have in total."""
+    """The split policy of a replicatedJob: `accelerators` is their total number."""
 
     mode: str
     accelerators: int | None
@@ -69,7 +69,7 @@ class FailureRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailurePolicy:
-    """What is done about failures; `max_restarts` is the budget of the whole HyperJob."""
+    """The failure policy; `max_restarts` is the budget of the whole HyperJob."""
 
     max_restarts: int = 0
     rules: tuple[FailureRule, ...] = ()
@@ -85,9 +85,10 @@ class SuccessPolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoint:
-    """Where the program keeps its checkpoints; `directory` is a path or URL for the program.
+    """Where the program saves its checkpoints; `directory` is a path or URL for the program.
 
-    `claim` is mounted there, where there is one. A pod has `grace_seconds` from SIGTERM to its end.
+    `claim` is the PersistentVolumeClaim that is mounted there; empty: none. A pod has
+    `grace_seconds` from SIGTERM to its end.
     """
 
     directory: str
@@ -103,7 +104,7 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stop:
-    """A planned stop that is going on: nothing is made before all `jobs` have ended."""
+    """A planned stop in progress: the controller creates no sub-job until all `jobs` have ended."""
 
     cause: StopCause
     until: datetime
@@ -112,7 +113,7 @@ class Stop:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicatedJob:
-    """One group of like sub-jobs of the spec; `template` is the vcjob spec as the user gave it."""
+    """A replicatedJob of the spec; `template` is the vcjob spec as the user wrote it."""
 
     name: str
     replicas: int
@@ -129,8 +130,8 @@ class ReplicatedJob:
 class Rejection:
     """A cluster on which Karmada could not schedule a sub-job.
 
-    `since`: Karmada refuses it since then, and the controller has not acted upon it yet.
-    `retry_time`: the cluster is left out until then.
+    `since`: Karmada has refused it since then, and the controller has not acted upon it yet.
+    `retry_time`: the controller does not use the cluster for the sub-job before then.
     """
 
     cluster: str
@@ -141,7 +142,7 @@ class Rejection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GangRecord:
-    """What the HyperJob's status last said about its gang while that was incomplete."""
+    """The last `status.gang` of a HyperJob whose gang is incomplete."""
 
     incomplete_since: datetime | None = None
     admitted: int = 0
@@ -151,7 +152,7 @@ class GangRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Silence:
-    """How often something was done about a silence, and when the next look is due."""
+    """How often the controller has acted on a cluster that does not report; when it looks again."""
 
     times: int = 0
     retry_time: datetime | None = None
@@ -159,7 +160,7 @@ class Silence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """What the HyperJob's status last said about one sub-job."""
+    """The last entry of a sub-job in `status.jobs`."""
 
     name: str
     replicated_job: str
@@ -186,7 +187,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HyperJob:
-    """The HyperJob itself, spec read once, status kept raw for comparison."""
+    """The HyperJob; `status` is the stored object, for comparison with the status to write."""
 
     namespace: str
     name: str
@@ -206,10 +207,10 @@ class HyperJob:
     success_policy: SuccessPolicy | None = None
     ttl_seconds_after_finished: int | None = None
     plugins: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    quorum: int | None = None  # fewest sub-jobs that must train; None: all, as one world
+    quorum: int | None = None  # fewest sub-jobs that train on without the others; None: all
     checkpoint: Checkpoint | None = None
     stop: Stop | None = None
-    resume_step: int | None = None  # that all sub-jobs start from; None: not known
+    resume_step: int | None = None  # the step from which all sub-jobs start; None: not known
     gang: GangRecord | None = None
 
     @property
@@ -219,7 +220,7 @@ class HyperJob:
 
     @property
     def is_finished(self) -> bool:
-        """Return whether it has ended, by its stored conditions."""
+        """Return whether the HyperJob's stored conditions say Completed or Failed."""
         return any(
             item.get("type") in (CONDITION_COMPLETED, CONDITION_FAILED)
             and item.get("status") == "True"
@@ -249,10 +250,10 @@ class PodCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """A vcjob's status as its cluster reported it; there is none without a phase.
+    """A vcjob's status as its cluster reported it; a status without a phase is no report.
 
-    `unmoved`: Volcano has seen the vcjob, and has reported no progress so far. `began` is when it
-    first ran, where its conditions say so.
+    `unmoved`: Volcano has seen the vcjob and has reported no progress so far. `began` is when the
+    vcjob first ran by its conditions; empty if they do not say it.
     """
 
     phase: JobPhase
@@ -277,7 +278,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """A vcjob that has, or claims, the name of a sub-job."""
+    """A vcjob that has the name of a sub-job."""
 
     name: str
     uid: str
@@ -294,7 +295,7 @@ class Job:
     report: Report | None
     created: datetime | None = None
     world: str = ""
-    spec: Object = field(default_factory=dict, compare=False, repr=False)  # shared, never changed
+    spec: Object = field(default_factory=dict, compare=False, repr=False)  # the cache's: read only
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -314,12 +315,12 @@ class Policy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Binding:
-    """A sub-job's ResourceBinding: where Karmada put it and what came back.
+    """A sub-job's ResourceBinding: the cluster that Karmada chose, and the status from there.
 
-    `job_uid` is the UID of its vcjob, which its ownerReference and its spec must agree about.
-    `pins` are the clusters of the policy as Karmada has read it; `applied_since` is when all of it
-    was applied; `stranger` names its object where that is no vcjob; `requests`: it asks for
-    resources, which Volcano Global counts as long as the binding exists.
+    `job_uid` is the UID of its vcjob; empty if its ownerReference and its spec name different ones.
+    `pins` are the clusters of the policy as Karmada has read it. `applied_since` is when Karmada
+    had applied all of it. `stranger` names its object if that is not a vcjob. `requests`: its spec
+    requests resources, which Volcano Global counts as long as the ResourceBinding exists.
     """
 
     name: str
@@ -342,11 +343,11 @@ class Binding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
-    """A member cluster as a candidate: what is free after all reservations, or why it is none.
+    """A Cluster as a candidate: its free resources after all reservations, or its `trouble`.
 
-    `not_ready_since` is set while the cluster has stopped being Ready.
-    `settling` is the part of the reservations that the status may count already. `unscheduled` is
-    what its pods without a node request together; None: the cluster does not report it.
+    `not_ready_since` is when a Cluster that was Ready stopped being so.
+    `settling` is the part of the reservations that the Cluster's status may count already.
+    `unscheduled` is the sum of the requests of its pods without a node; None: not reported.
     """
 
     name: str
@@ -359,14 +360,14 @@ class Cluster:
     region: str = ""
     zone: str = ""
     not_ready_since: datetime | None = None
-    nodes: Nodes | None = None  # None: nothing is known of them
-    reserved_pods: tuple[PodGroup, ...] = ()  # that `nodes` may not count yet
+    nodes: Nodes | None = None  # None: the Cluster reports no resource models
+    reserved_pods: tuple[PodGroup, ...] = ()  # pods that `nodes` may not count yet
     unscheduled: Resources | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """The API server refused an object of a sub-job; it is not tried again before `retry_at`."""
+    """The API server refused an object of a sub-job; the controller retries at `retry_at`."""
 
     reason: str
     message: str
@@ -375,28 +376,28 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueVerdict:
-    """What the queue engine says of a HyperJob: who may be made, and why the others wait.
+    """The queue engine's verdict on a HyperJob: the admitted sub-jobs, and why the others wait.
 
-    `undecided`: it has nothing yet and the first round is still to come.
-    `reclaimed_for`: the HyperJob for which it must give back what was lent to it. A message is
-    written anew only when `message_facts` are others.
+    `undecided`: the HyperJob has no sub-job, and the first round of the engine is still due.
+    `reclaimed_for`: the HyperJob whose queue reclaims the resources that it lent. The status gets
+    a new message only if `message_facts` differ.
     """
 
     undecided: bool = False
     unplaced: Mapping[str, Detail] = field(default_factory=dict)
-    """Why each sub-job that waits for room has no place: what which cluster lacks."""
+    """Why each sub-job that waits for room has no place: which cluster lacks which resources."""
     admitted: frozenset[str] = frozenset()
     reason: str = ""
     wait: Wait | None = None
     reclaimed_for: str = ""
     preempted: bool = False
-    """It makes way for a more urgent HyperJob of its own queue, and was lent nothing."""
+    """The HyperJob makes way for a HyperJob of higher priority in its own queue."""
     message_facts: MessageFacts | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
-    """Everything that concerns one HyperJob, read at one instant."""
+    """One HyperJob and everything that its plan depends on, read at one instant."""
 
     hyperjob: HyperJob
     jobs: Mapping[str, Job]
@@ -412,16 +413,16 @@ class Observed:
     cluster_lost_timeout: timedelta = timedelta(minutes=5)
     gang_timeout: timedelta = timedelta(minutes=5)
     silence_timeout: timedelta = timedelta(seconds=30)
-    start_timeout: timedelta = timedelta(minutes=15)  # 0: a sub-job may wait for its pods for ever
+    start_timeout: timedelta = timedelta(minutes=15)  # 0: a sub-job may wait for its pods forever
     contended: bool = False  # another HyperJob waits for capacity or a share
     priority: int = 0
     preempts: bool = True  # its PriorityClass lets it stop HyperJobs of lower priority
     passed_over: frozenset[str] = frozenset()  # sub-jobs that Volcano Global has no quota for
-    unanswered: frozenset[str] = frozenset()  # sub-jobs that it should have released for long
-    forgotten: frozenset[str] = frozenset()  # those of them left out while it releases others
-    split_answers: Mapping[str, SplitAnswer] | None = None  # by replicatedJob; None: none is asked
-    trainings: Mapping[str, JobTraining] = field(default_factory=dict)  # as their logs say
-    stopped_by: TimeUse | None = None  # what the time is lost to that a decided restart takes
-    # Why vcjobs failed, by UID: None where it cannot be known; no map where no pod is read.
+    unanswered: frozenset[str] = frozenset()  # sub-jobs whose release by Volcano Global is overdue
+    forgotten: frozenset[str] = frozenset()  # of these, while Volcano Global releases others
+    split_answers: Mapping[str, SplitAnswer] | None = None  # by replicatedJob; None: no splitter
+    trainings: Mapping[str, JobTraining] = field(default_factory=dict)  # by sub-job, from logs
+    stopped_by: TimeUse | None = None  # the use to which goodput counts the time of a restart
+    # Why vcjobs failed, by UID: a value None means unknown; None means that pods are not read.
     causes: Mapping[str, ContainerFailure | None] | None = None
-    followers: Collection[str] = ()  # vcjobs made soon after one of the same name had gone
+    followers: Collection[str] = ()  # vcjobs created soon after the deletion of a namesake

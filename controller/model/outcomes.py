@@ -1,6 +1,6 @@
-"""Why sub-jobs are made again, requests are refused and a HyperJob ends: codes and numbers.
+"""Why the controller recreates sub-jobs, refuses requests and ends a HyperJob: codes and numbers.
 
-The words for people are made of them in `controller.status.outcomes`, once.
+`controller.status.outcomes` turns them into messages.
 """
 
 import enum
@@ -16,9 +16,9 @@ from hyperjob.api.phases import JobPhase
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loss:
-    """The trouble with the cluster of a sub-job; it counts as lost from `at` on.
+    """The cluster of a sub-job is not Ready, or was deleted; it counts as lost from `at` on.
 
-    `since` is when the Cluster became not Ready; without it Karmada has no such Cluster any more.
+    `since` is when the Cluster stopped being Ready; None: Karmada has no such Cluster any more.
     """
 
     cluster: str
@@ -29,7 +29,7 @@ class Loss:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failed:
-    """A sub-job failed; `detail` is its first container that failed, else the words of Volcano."""
+    """A sub-job failed; `detail` is its first failed container, else the message of Volcano."""
 
     name: str
     phase: JobPhase
@@ -50,14 +50,14 @@ FailureCause: TypeAlias = Failed | Lost
 
 @dataclass(frozen=True, slots=True)
 class WithAll:
-    """All sub-jobs are made again for the failure of one."""
+    """The controller recreates all sub-jobs because one failed."""
 
     failure: FailureCause
 
 
 @dataclass(frozen=True, slots=True)
 class GivenBackWith:
-    """The sub-job goes with another, of which no pod ran."""
+    """The controller deletes the sub-job with another of its gang, `name`, of which no pod ran."""
 
     name: str
     cluster: str
@@ -73,7 +73,7 @@ class NoPodRan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MadeWay:
-    """The HyperJob makes way for `other`: for its lender, or for a more urgent one."""
+    """The HyperJob makes way for `other`: the lender's, or a HyperJob of higher priority."""
 
     other: str
     preempted: bool
@@ -81,7 +81,7 @@ class MadeWay:
 
 @dataclass(frozen=True, slots=True)
 class Requested:
-    """A person asked for it by annotation."""
+    """A person requested it by an annotation; `token` is its value."""
 
     kind: str
     token: str
@@ -92,7 +92,7 @@ AgainCause: TypeAlias = FailureCause | WithAll | GivenBackWith | NoPodRan | Made
 
 @dataclass(frozen=True, slots=True)
 class OneCompleted:
-    """A sub-job completed, and the success policy asks for any one."""
+    """A sub-job completed, and the success policy has the operator Any."""
 
     name: str
 
@@ -106,7 +106,7 @@ class AllCompleted:
 
 @dataclass(frozen=True, slots=True)
 class QuorumCompleted:
-    """So many of the sub-jobs that train completed, and no other runs."""
+    """`completed` of the `total` sub-jobs that train completed, a quorum, and no other runs."""
 
     completed: int
     total: int
@@ -114,7 +114,7 @@ class QuorumCompleted:
 
 @dataclass(frozen=True, slots=True)
 class NeverCompleted:
-    """Sub-jobs did not complete, and others depend on them."""
+    """The sub-jobs `names` did not complete, and others depend on them."""
 
     names: Sequence[str]
 
@@ -129,7 +129,7 @@ class FailedByRule:
 
 @dataclass(frozen=True, slots=True)
 class RestartsSpent:
-    """A sub-job failed when all restarts were spent."""
+    """A sub-job failed after the last restart that `maxRestarts` allows."""
 
     failure: FailureCause
     max_restarts: int
@@ -152,7 +152,7 @@ class RequestProblem(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefusedRequest:
-    """A request that is not carried out, or not for the sub-jobs named.
+    """A request that the controller refuses, for the whole HyperJob or for the sub-jobs `names`.
 
     `cluster` and `shortages` are set for NO_OTHER_CLUSTER.
     """

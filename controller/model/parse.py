@@ -1,6 +1,7 @@
-"""Wire objects to observed values, once, at the edge.
+"""Parsing of objects from the API server into the values of `controller.model.observed`.
 
-Never fails on a malformed object of another author; never keeps more of it than a decision needs.
+A malformed field of another author's object reads as absent and never raises. The values keep only
+the fields that a plan needs.
 """
 
 from collections.abc import Iterable, Mapping
@@ -63,7 +64,7 @@ _POD_COUNTERS: Final = ("pending", "running", "succeeded", "failed", "terminatin
 
 
 def parse_hyperjob(raw: Object) -> HyperJob:
-    """Read a HyperJob; what the schema would have refused reads as absent."""
+    """Parse a HyperJob; a field that the CRD's schema would refuse reads as absent."""
     metadata = mapping(raw.get("metadata"))
     spec = mapping(raw.get("spec"))
     status = mapping(raw.get("status"))
@@ -101,13 +102,13 @@ def parse_hyperjob(raw: Object) -> HyperJob:
 
 
 def with_status(hyperjob: HyperJob, status: Object) -> HyperJob:
-    """Return a HyperJob as it is once a status is written."""
+    """Return the HyperJob as it is after a write of this status."""
     records = {record.name: record for record in _records(status)}
     return with_fields(replace(hyperjob, records=records), status)
 
 
 def with_fields(hyperjob: HyperJob, status: Object) -> HyperJob:
-    """Return a HyperJob with another status whose sub-jobs are the same."""
+    """Return the HyperJob with another status, whose entries of `jobs` are unchanged."""
     return replace(
         hyperjob,
         status=status,
@@ -117,7 +118,7 @@ def with_fields(hyperjob: HyperJob, status: Object) -> HyperJob:
 
 
 def parse_job(raw: Object, *, owner: HyperJob) -> Job:
-    """Read a vcjob as seen by one HyperJob."""
+    """Parse a vcjob; its `ownership` is in relation to the HyperJob `owner`."""
     metadata = mapping(raw.get("metadata"))
     spec = mapping(raw.get("spec"))
     labels = string_map(metadata.get("labels"))
@@ -153,7 +154,7 @@ def parse_job(raw: Object, *, owner: HyperJob) -> Job:
 
 
 def parse_policy(raw: Object, *, owner: HyperJob) -> Policy:
-    """Read a PropagationPolicy as seen by one HyperJob."""
+    """Parse a PropagationPolicy; its `ownership` is in relation to the HyperJob `owner`."""
     metadata = mapping(raw.get("metadata"))
     ownership, holder = _ownership(metadata, owner)
     return Policy(
@@ -170,7 +171,7 @@ def parse_policy(raw: Object, *, owner: HyperJob) -> Policy:
 
 
 def parse_binding(raw: Object) -> Binding:
-    """Read a ResourceBinding of a vcjob."""
+    """Parse a ResourceBinding."""
     metadata = mapping(raw.get("metadata"))
     spec = mapping(raw.get("spec"))
     status = mapping(raw.get("status"))
@@ -203,7 +204,7 @@ def parse_binding(raw: Object) -> Binding:
 
 
 def parse_report(raw: object) -> Report | None:
-    """Read a vcjob status; None when it says no phase, for an empty phase is unknown."""
+    """Parse the status of a vcjob; None if it has no phase."""
     status = mapping(raw)
     state = mapping(status.get("state"))
     phase = string(state.get("phase"))
@@ -228,7 +229,7 @@ def parse_report(raw: object) -> Report | None:
 
 
 def _began(status: Object) -> str:
-    """Return when a vcjob first ran, by its conditions; empty where they do not say."""
+    """Return when a vcjob first ran, by its conditions; empty if they do not say it."""
     times = (
         string(item.get("lastTransitionTime"))
         for item in objects(status.get("conditions"))
@@ -254,7 +255,7 @@ def controller_of(metadata: Object) -> Object:
 
 
 def _job_uid(metadata: Object, spec: Object) -> str:
-    """Return the UID of a binding's vcjob; empty where its owner and its resource differ."""
+    """Return the UID of a ResourceBinding's vcjob; empty if its owner and its resource differ."""
     owner = string(controller_of(metadata).get("uid"))
     return owner if at(spec, "resource", "uid") in (None, "", owner) else ""
 
@@ -343,7 +344,7 @@ def _checkpoint(raw: object) -> Checkpoint | None:
 
 
 def parse_stop(raw: object) -> Stop | None:
-    """Read the planned stop that a status says is going on."""
+    """Parse `status.stop`, the planned stop in progress; None if there is none."""
     stop = mapping(raw)
     until, cause = timestamp(stop.get("until")), string(stop.get("cause"))
     if until is None or cause not in set(StopCause):
@@ -352,17 +353,16 @@ def parse_stop(raw: object) -> Stop | None:
 
 
 def _attempt(metadata: Object) -> int:
-    """Read the attempt that an object was made for; one without a mark is of the first.
+    """Return the attempt in an object's label or annotation; without them it is the first, 0.
 
-    The annotation says it again, so that a sub-job whose labels were taken away is not taken for
-    an old one.
+    The annotation repeats the label: an object whose labels a user removed stays of its attempt.
     """
     marks = (string_map(metadata.get(kind)).get(LABEL_ATTEMPT, "") for kind in _MARKED_BY)
     return max(natural(text) or 0 for text in marks)
 
 
 def _split(raw: Object) -> SplitPolicy | None:
-    """Read a split policy; static without a number of accelerators means the template as it is."""
+    """Parse a split policy; None for a static one without accelerators and acceleratorType."""
     policy = SplitPolicy(
         mode=string(raw.get("mode")) or "static",
         accelerators=integer(raw.get("accelerators")),
@@ -429,7 +429,7 @@ def _gang(raw: object) -> GangRecord | None:
 
 
 def _aggregated(status: Object, cluster: str) -> Object:
-    """Pick the aggregated status of the present cluster of the binding."""
+    """Return the entry of `status.aggregatedStatus` for the cluster of the ResourceBinding."""
     items = objects(status.get("aggregatedStatus"))
     for item in items:
         if item.get("clusterName") == cluster:
@@ -438,7 +438,7 @@ def _aggregated(status: Object, cluster: str) -> Object:
 
 
 def _with_task_counts(counters: Mapping[str, int], tasks: object) -> PodCounts:
-    """Prefer the job's counters; fill from its tasks where an interpreter dropped them."""
+    """Return the vcjob's pod counts, from its tasks if Karmada's interpreter dropped a counter."""
     by_phase: dict[str, int] = {}
     for task in mapping(tasks).values():
         for phase, number in mapping(mapping(task).get("phase")).items():

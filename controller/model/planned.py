@@ -1,6 +1,6 @@
-"""What is to be done: actions in their order, the status to write, events, when to look again.
+"""The plan: actions in their order, the status to write, Events, and the time of the next pass.
 
-An action carries all it needs; carrying it out takes no decision.
+An action has all that its API requests need: `controller.apply` takes no decision.
 """
 
 import enum
@@ -16,10 +16,10 @@ from hyperjob.api.meta import Object
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreateChild:
-    """Create a sub-job: its policy first, then its vcjob; either may be there already (None).
+    """Create the PropagationPolicy of a sub-job, then its vcjob; None: the object exists.
 
-    `export` is the export of its Service, which goes before it; `overflow` says why it does not
-    stand where it would rather be.
+    `export` is the ServiceExport of its Service, which is created first. `overflow` is why the
+    sub-job is on none of its preferred clusters.
     """
 
     name: str
@@ -34,7 +34,7 @@ class CreateChild:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repin:
-    """Move a sub-job to another cluster by its policy's placement."""
+    """Move a sub-job to another cluster: patch the placement of its PropagationPolicy."""
 
     name: str
     uid: str
@@ -46,7 +46,7 @@ class Repin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Adopt:
-    """Take over an object that bears our labels: set owner reference and missing labels."""
+    """Adopt an object with the HyperJob's labels: set its ownerReference and missing labels."""
 
     kind: Literal["Job", "PropagationPolicy"]
     name: str
@@ -56,7 +56,7 @@ class Adopt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resize:
-    """Change what Volcano lets change on a live vcjob; `operations` is a JSON patch."""
+    """Change the fields of a live vcjob that Volcano lets change; `operations` is a JSON patch."""
 
     name: str
     operations: tuple[Object, ...]
@@ -64,9 +64,10 @@ class Resize:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenGate:
-    """Let a held sub-job be dispatched: lift the policy's suspension, then the binding's.
+    """Lift the suspension of dispatching: of the PropagationPolicy, then of the ResourceBinding.
 
-    Only of the objects with these UIDs; without `policy_uid` there is no suspension to lift.
+    The controller changes only objects with these UIDs. An empty `policy_uid` means that the
+    policy suspends nothing.
     """
 
     name: str
@@ -78,10 +79,10 @@ class OpenGate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleaseQuota:
-    """Take the resource request out of the binding of a vcjob that has ended.
+    """Remove the resource request from the ResourceBinding of a vcjob that has ended.
 
-    Volcano Global gives the quota back at its next dispatch. `replicas` stays: with 0, Karmada
-    deletes the job and its pods in the member.
+    Volcano Global frees the quota at its next dispatch. `replicas` stays as it is: with 0,
+    Karmada would delete the Job and its pods in the member cluster.
     """
 
     name: str
@@ -90,7 +91,10 @@ class ReleaseQuota:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleaseScheduling:
-    """Let Karmada schedule a binding that Volcano Global has forgotten; it then counts there."""
+    """Lift the suspension of scheduling of a ResourceBinding that Volcano Global has left out.
+
+    Volcano Global counts the ResourceBinding in its quota once Karmada has scheduled it.
+    """
 
     name: str
     binding: str
@@ -99,7 +103,7 @@ class ReleaseScheduling:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskAgain:
-    """Have Karmada apply a vcjob again, which any new annotation does; `mark` is a new one."""
+    """Annotate a vcjob with a new `mark`: Karmada applies a changed vcjob again."""
 
     name: str
     uid: str
@@ -108,13 +112,16 @@ class AskAgain:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """Read a vcjob that may lack our label, and so be in no cache; the next pass plans with it."""
+    """Read a vcjob that may lack the HyperJob's label, and then is in no cache.
+
+    The next pass plans with it.
+    """
 
     name: str
 
 
 class DeletionCause(enum.StrEnum):
-    """Why a sub-job's objects are deleted, where its status does not say it."""
+    """Why the controller deletes the objects of a sub-job, where the status does not say it."""
 
     WOULD_TAKE_JOB = "WouldTakeJob"
     NOTHING_REPORTED = "NothingReported"
@@ -126,9 +133,9 @@ class DeletionCause(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteChild:
-    """Delete a sub-job's vcjob, then its policy; only objects with these UIDs.
+    """Delete a sub-job's vcjob, then its PropagationPolicy; only objects with these UIDs.
 
-    `export` names the export of its Service, which goes too if it is the same HyperJob's.
+    `export` is the name of the ServiceExport, which is deleted too if this HyperJob owns it.
     """
 
     name: str
@@ -140,7 +147,7 @@ class DeleteChild:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteHyperJob:
-    """Delete the HyperJob itself after ttlSecondsAfterFinished; only the one with this UID."""
+    """Delete the HyperJob with this UID after ttlSecondsAfterFinished."""
 
     name: str
     uid: str
@@ -163,7 +170,7 @@ Action: TypeAlias = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """One line for `kubectl describe`; `action` is what the controller did or saw."""
+    """An Event about the HyperJob; `action` is its action field, one CamelCase word."""
 
     type: Literal["Normal", "Warning"]
     reason: str
@@ -173,9 +180,9 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What an external splitter is to be asked about a replicatedJob.
+    """A question to an external splitter about one replicatedJob.
 
-    `digest` differs where `body` does; answers of another `occasion` are not used.
+    `digest` identifies `body`. The controller does not use an answer to another `occasion`.
     """
 
     group: str
@@ -186,7 +193,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailedJob:
-    """A failed vcjob whose pods are to be asked which container failed first."""
+    """A failed vcjob; the controller reads its pods to find the container that failed first."""
 
     name: str
     uid: str
@@ -195,10 +202,10 @@ class FailedJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """The whole decision; `status` None means leave the status alone.
+    """The decision of one pass; `status` None leaves the stored status as it is.
 
-    `needs` are the sizes of what could not be placed; of a HyperJob that waits for capacity without
-    any, nothing is known of what would help it.
+    `needs` are the sizes of the sub-jobs that found no place. If it is empty although the HyperJob
+    waits for capacity, any freed capacity may help.
     """
 
     actions: tuple[Action, ...] = ()

@@ -1,14 +1,14 @@
-"""Why a HyperJob or a sub-job is where it is, for programs; `controller.status` has the words."""
+"""The reasons in a HyperJob's status, for programs; `controller.status` has the messages."""
 
 import enum
 
 
 class Reason(enum.StrEnum):
-    """Why a HyperJob or a sub-job is where it is; one word for programs."""
+    """Why a HyperJob or a sub-job is in its phase: one CamelCase word, as in a condition."""
 
     # no sub-job exists yet
     INSUFFICIENT_CAPACITY = "InsufficientCapacity"
-    EXCEEDS_CLUSTERS = "ExceedsClusters"  # even empty clusters would not hold the gang
+    EXCEEDS_CLUSTERS = "ExceedsClusters"  # the gang does not fit even on empty clusters
     WAITING_FOR_SPLITTER = "WaitingForSplitter"
     NAME_CONFLICT = "NameConflict"
     REFUSED = "Refused"

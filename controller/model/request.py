@@ -1,4 +1,4 @@
-"""What placement needs to know of one sub-job."""
+"""The placement request of one sub-job."""
 
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
@@ -10,7 +10,7 @@ from controller.model.resources import Resources, measure_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """One sub-job to place: what it needs, where it wants to be, where it must not be."""
+    """One sub-job to place: its resources, its preferred clusters, its excluded clusters."""
 
     name: str
     group: str
@@ -20,12 +20,12 @@ class Request:
     excluded: frozenset[str] = frozenset()
     pods: tuple[PodGroup, ...] = ()
     kind: tuple[object, ...] = field(init=False, repr=False, compare=False)
-    """What makes two requests interchangeable."""
+    """Equal for two requests that placement treats alike, whatever their names are."""
     measure: str = field(init=False, repr=False, compare=False)
     """The resource that the sub-job is measured by."""
 
     def __post_init__(self) -> None:
-        """Work out once what every round of the queues and every placement asks for."""
+        """Compute `kind` and `measure` once: each round of a queue compares them often."""
         pods = tuple((_frozen(group.request), group.number) for group in self.pods)
         demand = _frozen(self.demand)
         kind = self.group, self.preferred, self.required, self.excluded, demand, pods
@@ -41,7 +41,7 @@ class Request:
         return made
 
     def tier(self, cluster: str) -> int:
-        """Return the rank of a cluster in the order of preference; all others rank last."""
+        """Return the rank of a cluster in `clusterNames`, from 0; unlisted clusters rank last."""
         return self.preferred.index(cluster) if cluster in self.preferred else len(self.preferred)
 
     def allows(self, cluster: str) -> bool:
@@ -54,7 +54,7 @@ _FIELDS: Final = tuple(each.name for each in fields(Request))
 
 @lru_cache(maxsize=4096)
 def _shared(kind: tuple[object, ...]) -> tuple[object, ...]:
-    """Return the one copy of equal kinds: tens of thousands of requests wait at a time."""
+    """Return one shared copy of equal kinds, to save memory with tens of thousands of requests."""
     return kind
 
 

@@ -1,7 +1,7 @@
 """Resource vectors: exact amounts by resource name, as Kubernetes adds and compares them.
 
-Amounts are whole nano-units, so nothing is ever rounded. A malformed quantity in another's
-object never raises: what cannot be read counts as absent.
+Amounts are integers in nano-units, which every Kubernetes quantity fits without rounding. A
+malformed quantity reads as absent and never raises.
 """
 
 import re
@@ -24,7 +24,7 @@ _ACCELERATOR: Final = re.compile(
 
 
 def parse_resources(raw: object) -> dict[str, int]:
-    """Read a ResourceList; skip entries that are no quantity."""
+    """Parse a ResourceList into nano-units; skip malformed quantities."""
     if not isinstance(raw, Mapping):
         return {}
     amounts: dict[str, int] = {}
@@ -58,7 +58,7 @@ def scale(vector: Resources, factor: int) -> dict[str, int]:
 
 
 def subtract(left: Resources, right: Resources) -> dict[str, int]:
-    """Return left less right over the names of both; may go below zero."""
+    """Return left minus right over the names of both; an amount may be negative."""
     result = dict(left)
     for name, amount in right.items():
         result[name] = result.get(name, 0) - amount
@@ -71,7 +71,7 @@ def largest(left: Resources, right: Resources) -> dict[str, int]:
 
 
 def fits(demand: Resources, free: Resources) -> bool:
-    """Return whether everything demanded is free."""
+    """Return whether `free` has every resource of `demand` in full."""
     for name, amount in demand.items():  # noqa: SIM110 - asked for each cluster and sub-job
         if amount > 0 and amount > free.get(name, 0):
             return False
@@ -79,7 +79,7 @@ def fits(demand: Resources, free: Resources) -> bool:
 
 
 def lacking(demand: Resources, free: Resources) -> dict[str, int]:
-    """Return per resource what is missing for demand; empty exactly when it fits."""
+    """Return the missing amount per resource; empty exactly if the demand fits."""
     missing: dict[str, int] = {}
     for name, amount in demand.items():
         gap = amount - max(free.get(name, 0), 0)
@@ -90,7 +90,7 @@ def lacking(demand: Resources, free: Resources) -> dict[str, int]:
 
 @lru_cache(maxsize=1024)
 def is_extended(name: str) -> bool:
-    """Return whether a resource is a device plugin's, not native to Kubernetes."""
+    """Return whether a resource is an extended resource of a device plugin, not a native one."""
     return name not in _NATIVE and not name.startswith(_NATIVE_PREFIXES)
 
 
@@ -100,19 +100,19 @@ def _is_accelerator(name: str) -> bool:
 
 
 def accelerator_of(demand: Resources) -> str | None:
-    """Name the resource that a sub-job is measured by: its accelerator, else its largest device."""
+    """Return the name of a demand's accelerator, else of its largest extended resource."""
     extended = [name for name, amount in demand.items() if is_extended(name) and amount > 0]
     known = [name for name in extended if _is_accelerator(name)]
     return min(known or extended, key=lambda name: (-demand[name], name), default=None)
 
 
 def measure_of(demand: Resources) -> str:
-    """Name the resource that a demand is compared by: its accelerator or device, else cpu."""
+    """Return the name of the resource that compares demands: `accelerator_of`, else `cpu`."""
     return accelerator_of(demand) or "cpu"
 
 
 def order_of(name: str) -> tuple[int, str]:
-    """Sort resources as a reader looks for them: accelerators, other devices, native, pods."""
+    """Return a sort key: accelerators, other extended resources, native resources, pods."""
     if name == PODS:
         return 3, name
     if not is_extended(name):
@@ -137,7 +137,7 @@ def quantities(vector: Resources) -> dict[str, str]:
 
 
 def accumulate(sums: dict[str, int], demand: Resources, sign: int) -> None:
-    """Add a demand to running sums in place, or take it off; what comes to nothing is left out."""
+    """Add `sign` times a demand to `sums` in place; remove a resource whose sum becomes 0."""
     for name, amount in demand.items():
         left = sums.get(name, 0) + sign * amount
         if left:
@@ -147,10 +147,11 @@ def accumulate(sums: dict[str, int], demand: Resources, sign: int) -> None:
 
 
 def pod_request(pod_spec: Object) -> dict[str, int]:
-    """Return what one pod requests: its containers and sidecars, or its largest init step.
+    """Return the request of one pod, in nano-units, as the Kubernetes scheduler computes it.
 
-    A limit replaces a request that is not given; requests of the pod itself override the
-    sum; overhead is added.
+    It is the larger of the sum over containers and sidecars and of the largest init container.
+    A limit replaces an absent request, pod-level requests override the sum, and the pod's
+    overhead is added.
     """
     running = total(map(_container_request, _containers(pod_spec, "containers")))
     sidecars: dict[str, int] = {}

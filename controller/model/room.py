@@ -1,4 +1,4 @@
-"""What a Cluster has and what of it is free: its resourceSummary is read here alone."""
+"""The allocatable, allocated and free resources of a Cluster, from its `resourceSummary`."""
 
 from dataclasses import dataclass
 
@@ -9,9 +9,9 @@ from hyperjob.api.meta import Object
 
 @dataclass(frozen=True, slots=True)
 class ClusterUsage:
-    """The resources of a Cluster: all, and those that pods use or are about to use.
+    """The resources of a Cluster: all of them, and `taken`, those that its pods request.
 
-    `unscheduled` is the part of `taken` that pods without a node request.
+    `unscheduled` is the part of `taken` that is requested by pods without a node.
     """
 
     allocatable: Resources
@@ -20,12 +20,12 @@ class ClusterUsage:
 
     @property
     def free(self) -> dict[str, int]:
-        """What is left; less than zero where a cluster has lost nodes."""
+        """The free resources; an amount is negative after a cluster has lost nodes."""
         return subtract(self.allocatable, self.taken)
 
 
 def room_of(cluster: Object | None) -> ClusterUsage:
-    """Read the resourceSummary of a Cluster; a Cluster that reports none has nothing."""
+    """Parse the resourceSummary of a Cluster; a Cluster without one has no resources."""
     summary = mapping(at(cluster, "status", "resourceSummary"))
     used, unscheduled = (parse_resources(summary.get(part)) for part in ("allocated", "allocating"))
     allocatable = parse_resources(summary.get("allocatable"))

@@ -1,4 +1,4 @@
-"""Runs of a sub-job: each from its first running pod to its end, as the status keeps them."""
+"""The runs of a sub-job in `status.jobs[].history`, each from its first running pod to its end."""
 
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ _MESSAGE_LIMIT = 200
 class ContainerFailure:
     """The first container of a sub-job that failed, as the kubelet of its cluster reported it.
 
-    `exit_code` is None where the pod failed as a whole, as by an eviction.
+    `exit_code` is None if the pod failed as a whole, for example by an eviction.
     """
 
     pod: str
@@ -41,9 +41,9 @@ class ContainerFailure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """One run that is over; `start` is empty where no pod was seen running, `phase` the last one.
+    """One ended run; `phase` is its last one, `start` is empty if no pod was seen running.
 
-    `reason` is one CamelCase word for what ended it.
+    `reason` is why it ended, one CamelCase word.
     """
 
     attempt: int
@@ -91,7 +91,7 @@ def read_runs(raw: object) -> tuple[Run, ...]:
 
 
 def read_failure(raw: object) -> ContainerFailure | None:
-    """Read the failure of a container from the status; None where there is none."""
+    """Parse the failure of a container in the status; None if there is none."""
     if not isinstance(raw, dict) or not string(raw.get("pod")):
         return None
     return ContainerFailure(

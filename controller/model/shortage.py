@@ -1,6 +1,6 @@
-"""Why a sub-job, or an automatic split, has no place: codes and numbers, which programs compare.
+"""Why a sub-job, or an automatic split, has no place: codes and numbers.
 
-The words for people are made of them in `controller.status.shortage`, once.
+Decisions compare them; `controller.status.shortage` turns them into messages.
 """
 
 import enum
@@ -11,7 +11,7 @@ from controller.model.resources import Resources
 
 
 class ClusterTrouble(enum.StrEnum):
-    """Why a cluster is no candidate at all."""
+    """Why the controller places nothing on a cluster."""
 
     REMOVED = "Removed"
     NOT_READY = "NotReady"
@@ -23,14 +23,14 @@ class ClusterTrouble(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """Why a cluster is no candidate; `detail` is the condition's reason, or the taint."""
+    """Why a cluster is not usable; `detail` is a condition's reason, or a taint."""
 
     code: ClusterTrouble
     detail: str = ""
 
 
 class Obstacle(enum.StrEnum):
-    """Why a sub-job is not on a cluster."""
+    """Why the controller does not place a sub-job on a cluster."""
 
     UNKNOWN = "UnknownCluster"
     UNUSABLE = "Unusable"
@@ -39,7 +39,7 @@ class Obstacle(enum.StrEnum):
     LACKS = "Lacks"
     NODES = "NoNode"
     MAX_DOMAINS = "MaxDomains"
-    # it has room for the sub-job
+    # from here on, the cluster has room for the sub-job alone
     OTHERS = "RoomOnlyWithoutOthers"
     STAYS = "Stays"
     SETTLED = "StandsAlready"
@@ -57,7 +57,7 @@ class Obstacle(enum.StrEnum):
 
     @property
     def has_room(self) -> bool:
-        """Return whether the cluster has room for the sub-job as it is."""
+        """Return whether the cluster has room for the sub-job alone."""
         return self in _WITH_ROOM
 
 
@@ -82,7 +82,7 @@ _WITH_ROOM = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Lack:
-    """A resource of which a cluster has too little; amounts in nano-units."""
+    """A resource that a cluster lacks: `missing`, `free` and `whole` amounts in nano-units."""
 
     resource: str
     missing: int
@@ -93,7 +93,7 @@ class Lack:
 
 @dataclass(frozen=True, slots=True)
 class Crowding:
-    """Pods of a size that a cluster's nodes cannot hold: how many are wanted, how many fit."""
+    """The nodes of a cluster hold at most `most` pods of this size, and `wanted` are needed."""
 
     resource: str
     amount: int
@@ -103,7 +103,7 @@ class Crowding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hindrance:
-    """What keeps a sub-job from one cluster.
+    """Why one cluster does not take a sub-job.
 
     `trouble` is set for UNUSABLE, `lacks` for LACKS, `crowding` for NODES, `limit` for MAX_DOMAINS;
     `other` is the HyperJob, cluster or replicatedJob that the code speaks of.
@@ -122,13 +122,13 @@ class ShortageCode(enum.StrEnum):
     """Why a sub-job has no place now."""
 
     NO_ROOM = "NoRoom"
-    WAITS_FOR_GANG = "WaitsForGang"  # it has room, the others it must be placed with have not
-    UNSETTLED = "Unsettled"  # the cluster's status may not count yet what has just started
+    WAITS_FOR_GANG = "WaitsForGang"  # it has room, the rest of its gang has none
+    UNSETTLED = "Unsettled"  # the Cluster's status may not count new pods yet
 
 
 @dataclass(frozen=True, slots=True)
 class NoDevice:
-    """A device that no cluster has, and the device of clusters that has nearly its name."""
+    """An extended resource that no cluster has; `near` is an existing one with a similar name."""
 
     name: str
     near: str = ""
@@ -136,7 +136,7 @@ class NoDevice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shortage:
-    """Why a sub-job has no place; `hidden` more clusters are not in `hindrances`."""
+    """Why a sub-job has no place, by cluster; `hidden` is how many clusters `hindrances` omits."""
 
     code: ShortageCode
     demand: Resources = field(default_factory=dict)
@@ -150,7 +150,7 @@ class Shortage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterOffer:
-    """What one cluster can take of an automatic split: accelerators, or why none."""
+    """The accelerators of an automatic split that one cluster can take, or why it takes none."""
 
     cluster: str
     room: int = 0
@@ -160,10 +160,10 @@ class ClusterOffer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SplitShortage:
-    """Why accelerators cannot be shared out.
+    """Why an automatic split finds no place for its accelerators.
 
-    `found` fit on `together` clusters; it takes at least `fewest`. `hidden` more clusters are not
-    in `parts`.
+    `found` accelerators fit on the clusters `together`; all of them need at least `fewest`
+    clusters. `hidden` is how many clusters `parts` omits.
     """
 
     accelerators: int
@@ -181,7 +181,7 @@ class SplitShortage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overflow:
-    """Why a sub-job is on none of its preferred clusters; `hidden` more are not listed."""
+    """Why a sub-job is on none of its preferred clusters; `hidden` is how many are not listed."""
 
     hindrances: tuple[Hindrance, ...] = ()
     hidden: int = 0
@@ -189,9 +189,9 @@ class Overflow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SplitOverflow:
-    """What the preferred clusters take of accelerators that they cannot hold alone.
+    """How many of an automatic split's accelerators each preferred cluster has room for.
 
-    A part without room and hindrance has too little room.
+    A part without `room` and `hindrance` has too little room.
     """
 
     accelerators: int

@@ -1,6 +1,6 @@
-"""What an external splitter answered, and what is wrong with an answer, as codes and numbers.
+"""The answer of an external splitter, and the fault of an unusable one, as codes and numbers.
 
-The words are made in `controller.status.splitting`, once.
+`controller.status.splitting` turns them into messages.
 """
 
 import enum
@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 
 class CallFault(enum.StrEnum):
-    """Why a call brought no answer that can be read."""
+    """Why the controller got no readable answer to a call of the splitter."""
 
     TIMEOUT = "Timeout"
     UNREACHABLE = "Unreachable"
@@ -26,7 +26,7 @@ class CallFault(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CallFailed:
-    """A call without an answer; `detail` quotes the other side or the error, `number` a limit."""
+    """A call without a readable answer; `detail` quotes the response or the error."""
 
     fault: CallFault
     detail: str = ""
@@ -35,7 +35,7 @@ class CallFailed:
 
 @dataclass(frozen=True, slots=True)
 class NoneGiven:
-    """The splitter answered without shares; `reason` is in its own words."""
+    """The splitter answered without shares; `reason` is its own message."""
 
     reason: str = ""
 
@@ -49,7 +49,7 @@ class NamedTwice:
 
 @dataclass(frozen=True, slots=True)
 class NoWholePods:
-    """A share is no number of accelerators that pods have."""
+    """The accelerators of a share are not a multiple of the accelerators of a pod."""
 
     cluster: str
     accelerators: int
@@ -57,7 +57,7 @@ class NoWholePods:
 
 @dataclass(frozen=True, slots=True)
 class NoRoom:
-    """A share is larger than what its cluster has room for."""
+    """A share has more accelerators than its cluster has free."""
 
     cluster: str
     accelerators: int
@@ -65,7 +65,7 @@ class NoRoom:
 
 @dataclass(frozen=True, slots=True)
 class WrongTotal:
-    """The shares are together not what the split needs."""
+    """The sum of the shares is not the number of accelerators of the split."""
 
     given: int
     wanted: int
@@ -73,7 +73,7 @@ class WrongTotal:
 
 @dataclass(frozen=True, slots=True)
 class TooManyClusters:
-    """The shares take the HyperJob to more clusters than it allows."""
+    """The shares would put the HyperJob on more clusters than `spec.maxDomains`."""
 
     limit: int
 
@@ -85,10 +85,10 @@ SplitTrouble: TypeAlias = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SplitAnswer:
-    """What an external splitter last said about one automatic split.
+    """The last answer of an external splitter about one automatic split.
 
     `digest` and `occasion` are the question's; `shares` are (cluster, accelerators); `trouble` is
-    why there are none; it is not asked again for an answer that cannot be used before `retry_at`.
+    why there are no shares. After an unusable answer the controller asks again at `retry_at`.
     """
 
     digest: str

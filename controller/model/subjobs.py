@@ -14,7 +14,7 @@ from hyperjob.api.quantity import NANO
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Size:
-    """One size of a template, and what it takes."""
+    """One size of a vcjob template, with its pods and their requests."""
 
     template: Object
     demand: Resources
@@ -23,7 +23,7 @@ class Size:
 
     @property
     def pods(self) -> int:
-        """Count the pods."""
+        """Return the number of pods."""
         return self.demand.get(PODS, 0) // NANO
 
 
@@ -45,7 +45,7 @@ class SubJob:
     size: Size
 
     def request(self, excluded: frozenset[str] = frozenset()) -> Request:
-        """Return what placement needs to know of it."""
+        """Return the placement request of the sub-job."""
         return Request(
             name=self.name,
             group=self.group.name,
@@ -58,5 +58,5 @@ class SubJob:
 
 
 def queue_of(template: Object) -> str:
-    """Return the queue a template goes to."""
+    """Return the queue that a vcjob template names."""
     return string(template.get("queue")) or "default"

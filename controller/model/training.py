@@ -1,7 +1,6 @@
-"""What the program of a sub-job said of its training, as read from its log or from the status.
+"""The training progress of a sub-job, as read from its pod's log or from the status.
 
-Never trusts a clock of a member further than the controller's own: its maker has bounded
-its times.
+Times are never later than the controller's own clock: the reader of the log bounds them.
 """
 
 from collections.abc import Mapping
@@ -18,10 +17,10 @@ from hyperjob.kube.microtime import micro_time
 class JobTraining:
     """The progress of one sub-job.
 
-    `updated` is when `step` was reported, `started` when the first step since the program last
-    started was, `saved` when `saved_step` was made. `steps`, `steps_per_second` and `metrics` are
-    known of a log alone. `ended`: the log of a sub-job that is being stopped was read to its end.
-    Without `said` there is no progress line in it.
+    `updated` is when the program reported `step`, `started` when it reported its first step since
+    its last start, `saved` when it saved the checkpoint of `saved_step`. Only a log has `steps`,
+    `steps_per_second` and `metrics`. `ended`: the controller has read the log of a stopping
+    sub-job to its end. `said` is false if the log has no progress line.
     """
 
     step: int
@@ -40,13 +39,14 @@ class JobTraining:
 
     @property
     def kept_until(self) -> datetime:
-        """Return until when its work would be kept if it stopped now."""
+        """Return the time up to which the work would be kept if the sub-job stopped now."""
         return self.started if self.saved is None else self.saved
 
     def reached(self, step: int) -> datetime:
-        """Return when a step was made, or would be at the speed since the start; never before that.
+        """Return when the program made a step, or will make it; at the earliest `started`.
 
-        The speed between the start, the checkpoint and the last line is taken as even.
+        The estimate assumes a constant speed between start, checkpoint and last progress line,
+        and the average speed after that.
         """
         points = [(self.start_step, self.started)]
         if self.saved_step is not None and self.saved is not None:
@@ -62,14 +62,14 @@ class JobTraining:
 
 
 def _between(first: tuple[int, datetime], last: tuple[int, datetime], step: int) -> datetime:
-    """Give the moment of a step on the line through two moments, at the earliest the first."""
+    """Return the time of a step by linear interpolation of two; at the earliest the first."""
     part = max(0.0, (step - first[0]) / (last[0] - first[0]))
-    # A step far beyond the last line is as good as the end of time.
+    # The bound keeps the result of a far step in the range of datetime.
     return first[1] + (last[1] - first[1]) * min(part, 1000.0)
 
 
 def parse_training(raw: object) -> JobTraining | None:
-    """Read what a status says of a training; None where it says nothing that can be used."""
+    """Parse the training of a status or of a sub-job's entry; None if it is unusable."""
     said = mapping(raw)
     updated, started = timestamp(said.get("updateTime")), timestamp(said.get("startTime"))
     if updated is None or started is None:
@@ -101,16 +101,17 @@ def training_object(training: JobTraining) -> Object:
 
 
 def known(read: JobTraining | None, recorded: JobTraining | None) -> JobTraining | None:
-    """Return the newest that is known: what was read, with the checkpoint recorded before it.
+    """Return the progress that was read, else the recorded one.
 
-    A program that resumed and has not saved again yet would resume at the same checkpoint.
+    Progress without a checkpoint keeps the recorded checkpoint: a program that resumed and has not
+    saved again would resume from it once more.
     """
     if read is None or not read.said or recorded is None:
         return recorded or read
     if read.attempt < recorded.attempt:
         return recorded
     before = recorded.saved_step
-    # A program that began below its own checkpoint did not read it.
+    # A program that started at a step before the checkpoint did not resume from it.
     if read.saved_step is None and before is not None and before <= read.start_step:
         return replace(read, saved_step=before, saved=read.started)
     return read

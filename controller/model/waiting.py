@@ -1,6 +1,6 @@
-"""Why a HyperJob waits in a line of the queue engine: codes and numbers, which programs compare.
+"""Why a HyperJob waits in a line of the queue engine: codes and numbers.
 
-The words for people are made of them in `controller.status.waiting`, once.
+Decisions compare them; `controller.status.waiting` turns them into messages.
 """
 
 import enum
@@ -13,7 +13,7 @@ from controller.model.shortage import Shortage
 
 
 class QueueTroubleCode(enum.StrEnum):
-    """Why a queue takes no jobs."""
+    """Why a Queue takes no jobs."""
 
     MISSING = "Missing"
     IS_ROOT = "IsRoot"
@@ -25,7 +25,7 @@ class QueueTroubleCode(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueTrouble:
-    """Why `queue` takes no jobs; `other` is the parent that the code speaks of."""
+    """Why the Queue `queue` takes no jobs; `other` is the parent that the code is about."""
 
     queue: str
     code: QueueTroubleCode
@@ -48,7 +48,7 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What a queue uses of what it is entitled to, of one resource, in nano-units."""
+    """A queue's use of one resource and the amount that it is entitled to, in nano-units."""
 
     resource: str
     used: int
@@ -57,7 +57,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """When the head of a line has room by the estimates of others, and whose end gives it."""
+    """When the head of a line has room, by the estimate of the HyperJob whose end frees it."""
 
     at: datetime
     after: str
@@ -66,10 +66,10 @@ class Start:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GangShortage:
-    """What the sub-jobs of a HyperJob lack, of which `needed` must start together.
+    """The gang of a HyperJob, `needed` sub-jobs, has no room; `lacking` is why, by sub-job.
 
-    `room_for` of them have a place; `never`: empty clusters hold too few as well. `hidden` more
-    sub-jobs are not in `lacking`.
+    `room_for` sub-jobs have a place. `never`: even empty clusters have room for too few. `hidden`
+    is how many sub-jobs `lacking` omits.
     """
 
     needed: int
@@ -81,7 +81,7 @@ class GangShortage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptRoom:
-    """There is room, but it is kept for the heads of lines: (HyperJob, queue), `hidden` more."""
+    """The room is reserved for the heads of lines, (HyperJob, queue), and for `hidden` more."""
 
     heads: Sequence[tuple[str, str]]
     hidden: int = 0
@@ -89,7 +89,7 @@ class KeptRoom:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SplitRoom:
-    """An automatic split needs more of a resource than clusters have room for, in nano-units."""
+    """An automatic split needs more of a resource than the clusters have free, in nano-units."""
 
     resource: str
     wanted: int
@@ -100,15 +100,15 @@ class SplitRoom:
 
 @dataclass(frozen=True, slots=True)
 class NextInLine:
-    """There is room for the HyperJob, and it is its turn next."""
+    """There is room for the HyperJob, and the next round starts it."""
 
 
 RoomDetail = GangShortage | KeptRoom | SplitRoom | NextInLine
-"""What keeps room from a HyperJob that its queue would admit."""
+"""Why a HyperJob that its queue would admit has no room."""
 
 
 class WaitCode(enum.StrEnum):
-    """The rule that makes a HyperJob wait in its line."""
+    """The rule by which a HyperJob waits in its line."""
 
     QUEUES_UNKNOWN = "QueuesUnknown"
     NOT_LOOKED_AT = "NotLookedAt"
@@ -122,9 +122,9 @@ class WaitCode(enum.StrEnum):
 
 
 class MessageFacts(NamedTuple):
-    """The parts of the message of a waiting HyperJob that are kept up to date.
+    """The parts of a waiting HyperJob's message whose change is written to its status.
 
-    `code` is what the HyperJob waits for; the others are the numbers of the message.
+    `code` is the rule by which it waits; the others are numbers of the message.
     """
 
     code: WaitCode | None
@@ -136,11 +136,12 @@ class MessageFacts(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wait:
-    """A place in a line, from 1, and why the HyperJob there waits.
+    """The place of a HyperJob in a line, from 1, and why it waits.
 
-    Without `queue` it is the line of all that wait for room. `trouble` is set for NOT_OPEN, `limit`
-    for LIMIT and LIMIT_OF_GANG, `resource` for GUARANTEE, `room` for CAPACITY, `behind` for BEHIND,
-    `until` for RESTING. `preempts` and `reclaims_from` are the HyperJobs that make way for it.
+    Without `queue` the line is that of all HyperJobs that wait for room. `trouble` is set for
+    NOT_OPEN, `limit` for LIMIT and LIMIT_OF_GANG, `resource` for GUARANTEE, `room` for CAPACITY,
+    `behind` for BEHIND, `until` for RESTING. `preempts` and `reclaims_from` are the HyperJobs that
+    make way for it.
     """
 
     queue: str
@@ -160,7 +161,7 @@ class Wait:
 
 
 def roughly(place: int) -> int:
-    """Round a place to its first digit, or its first two from 100 on, never to 0."""
+    """Return a place rounded to its first digit, or from 100 on to its first two; never 0."""
     if place <= 10:
         return place
     step = 10 if place < 100 else 10 ** (len(str(place)) - 2)

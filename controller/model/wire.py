@@ -1,6 +1,7 @@
-"""Reading of untyped objects: every accessor returns the wanted type whatever it is given.
+"""Accessors for untyped objects: each returns its type for any argument.
 
-Others' objects may be malformed; a missing or wrong field reads as absent and never raises.
+Objects of other authors may be malformed: a missing field, or a value of another type, reads as
+absent and never raises.
 """
 
 from collections.abc import Mapping
@@ -15,7 +16,7 @@ def mapping(value: object) -> Object:
 
 
 def objects(value: object) -> list[Object]:
-    """Return the objects in a list; anything else is skipped."""
+    """Return the objects in a list, without its other values."""
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
@@ -42,18 +43,18 @@ def integer(value: object) -> int | None:
 
 
 def count(value: object) -> int:
-    """Return a non-negative count; anything else is 0."""
+    """Return value if it is a non-negative integer, else 0."""
     number = integer(value)
     return number if number is not None and number > 0 else 0
 
 
 def natural(text: str) -> int | None:
-    """Read a number written in decimal digits, at most 18 of them; None for any other text."""
+    """Return the number in a text of 1 to 18 decimal digits; None for any other text."""
     return int(text) if len(text) <= 18 and text.isascii() and text.isdigit() else None
 
 
 def at(value: object, *path: str) -> object:
-    """Follow object keys; None when any step is missing."""
+    """Return the value at a path of object keys; None if a key is missing."""
     for key in path:
         if not isinstance(value, Mapping):
             return None
@@ -62,7 +63,7 @@ def at(value: object, *path: str) -> object:
 
 
 def condition(status: Object, kind: str) -> Object:
-    """Find a condition by type; an empty object when it is not there."""
+    """Return the condition of a type; an empty object if there is none."""
     for item in objects(status.get("conditions")):
         if item.get("type") == kind:
             return item
@@ -70,7 +71,7 @@ def condition(status: Object, kind: str) -> Object:
 
 
 def timestamp(value: object) -> datetime | None:
-    """Read an RFC 3339 time as Kubernetes prints it."""
+    """Parse an RFC 3339 time as Kubernetes prints it; None for any other value."""
     if not isinstance(value, str):
         return None
     try:
@@ -81,5 +82,5 @@ def timestamp(value: object) -> datetime | None:
 
 
 def rfc3339(moment: datetime) -> str:
-    """Print a time as metav1.Time does: UTC, whole seconds."""
+    """Return a time as metav1.Time prints it: UTC, whole seconds."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

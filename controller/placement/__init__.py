@@ -1,4 +1,4 @@
-"""Which cluster runs which sub-job: free capacity, assignment, and the exact shortage.
+"""Placement of sub-jobs on clusters: free capacity, assignment, and the exact shortage.
 
-Pure: equal inputs give equal outputs; never reads a clock, never talks to anything.
+Pure: equal inputs give equal outputs, without clock and I/O.
 """

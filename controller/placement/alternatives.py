@@ -1,6 +1,6 @@
-"""Why a sub-job is not on another cluster than its own, cluster by cluster.
+"""Why a sub-job is not on another cluster, cluster by cluster, for `kubectl hyperjob why`.
 
-For people who ask; no decision depends on it.
+No decision depends on it.
 """
 
 from collections.abc import Iterable
@@ -22,11 +22,11 @@ def alternatives(
     unplaced: tuple[Obstacle, str] = (Obstacle.NOT_FOR_ALL, ""),
     runs: bool = False,
 ) -> dict[str, Hindrance]:
-    """Return the reason for each cluster but the chosen one (empty: none was).
+    """Return the reason against each cluster but the chosen one (empty: none was chosen).
 
-    `room` is what is left beside all other sub-jobs, this one not put anywhere; `unplaced` is the
-    code, and what it speaks of, for clusters that have room while none was chosen. `runs`: the
-    sub-job exists on the chosen one.
+    `room` is the room with all other sub-jobs placed and without this one. `unplaced` is the code,
+    with its subject, for clusters with room if none was chosen. `runs`: the sub-job exists on the
+    chosen cluster.
     """
     found = {}
     for cluster in sorted(clusters, key=lambda cluster: cluster.name):
@@ -42,7 +42,7 @@ def alternatives(
 
 
 def _less_good(request: Request, chosen: str, other: str, room: FreeRoom) -> tuple[Obstacle, str]:
-    """Return the first wish that speaks for the chosen cluster, and what it speaks of."""
+    """Return the first rule by which the chosen cluster is better, and the subject of its code."""
     if chosen not in room.clusters:
         return Obstacle.SETTLED, ""
     best, cost = room.cost(request, chosen), room.cost(request, other)

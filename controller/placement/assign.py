@@ -1,6 +1,7 @@
 """Assignment of sub-jobs to clusters by preference, spread, nearness and best fit.
 
-Greedy, and good when there is room. It never looks back; `search` does when room is short.
+The algorithm is greedy, which is good while there is room. `search` tries alternatives when room
+is short.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,11 +16,11 @@ from controller.placement.slots import Slots
 _FAR: Final = 3
 
 RequestKind: TypeAlias = tuple[object, ...]
-"""What makes requests interchangeable."""
+"""Equal for requests that placement treats alike."""
 
 
 class Cost(NamedTuple):
-    """What speaks against a cluster, most important first; `left` is what stays unused there."""
+    """The cost of a cluster, the most important part first; `left` is the unused rest there."""
 
     tier: int
     siblings: int
@@ -30,7 +31,7 @@ class Cost(NamedTuple):
 
 @dataclass(slots=True)
 class FreeRoom:
-    """Free resources while an assignment is being made; `put` and `take` change it."""
+    """The free resources during an assignment; `put` and `take` change them."""
 
     clusters: Mapping[str, Cluster]
     free: dict[str, Resources]
@@ -49,9 +50,9 @@ class FreeRoom:
         free: Mapping[str, Resources] | None = None,
         slots: Slots | None = None,
     ) -> "FreeRoom":
-        """Make room from usable clusters and (group, cluster) of sub-jobs that stand already.
+        """Return the room of usable clusters; `standing` are (group, cluster) of placed sub-jobs.
 
-        `free` and `slots` are what is left where that is known; else as the clusters say.
+        `free` and `slots` replace the free resources and nodes of the clusters.
         """
         usable = {cluster.name: cluster for cluster in clusters if cluster.usable}
         if slots is None:
@@ -78,7 +79,7 @@ class FreeRoom:
         )
 
     def options(self, request: Request) -> list[str]:
-        """Return the clusters with room for a request, in no order that matters."""
+        """Return the clusters with room for a request, in no particular order."""
         return [name for name in self.free if self.holds(request, name)]
 
     def holds(self, request: Request, name: str) -> bool:
@@ -94,7 +95,7 @@ class FreeRoom:
         return [cost.name for cost in sorted(self.costs(request).values())]
 
     def costs(self, request: Request) -> dict[str, Cost]:
-        """Return what speaks against each cluster with room for a request."""
+        """Return the cost of each cluster with room for a request."""
         return {name: self.cost(request, name) for name in self.options(request)}
 
     def put(self, request: Request, cluster: str) -> None:
@@ -120,7 +121,7 @@ class FreeRoom:
             self._near = None
 
     def cost(self, request: Request, name: str) -> Cost:
-        """Return what speaks against a cluster with room for a request."""
+        """Return the cost of a cluster with room for a request."""
         measure = request.measure
         left = self.free[name].get(measure, 0) - request.demand.get(measure, 0)
         siblings = self.occupied.get((request.group, name), 0)
@@ -128,14 +129,14 @@ class FreeRoom:
 
     @property
     def near(self) -> frozenset[tuple[str, ...]]:
-        """Return the places of the clusters in use, from wide to narrow."""
+        """Return the `whereabouts` of all clusters in use."""
         if self._near is None:
             used = (self.clusters[domain] for domain in self.domains if domain in self.clusters)
             self._near = frozenset(where for cluster in used for where in whereabouts(cluster))
         return self._near
 
     def _distance(self, name: str) -> int:
-        """Return how far a cluster is from those in use: 0 in one zone … 3 at another provider."""
+        """Return the distance to the clusters in use: 0 in one zone, up to 3 at another provider."""
         near = self.near
         if not near or name in self.domains:
             return 0
@@ -143,7 +144,7 @@ class FreeRoom:
 
 
 def greedy(requests: Sequence[Request], room: FreeRoom) -> None:
-    """Put every request where it costs least now; those without room are left out."""
+    """Put every request on the cluster of least cost now; requests without room stay unassigned."""
     kinds = {request.kind: request for request in requests}
     costs, near = {kind: room.costs(request) for kind, request in kinds.items()}, room.near
     for kind, request in _in_order(requests, {kind: len(each) for kind, each in costs.items()}):
@@ -155,7 +156,7 @@ def greedy(requests: Sequence[Request], room: FreeRoom) -> None:
             near = room.near
             costs = {each: room.costs(like) for each, like in kinds.items()}
             continue
-        for each, like in kinds.items():  # nothing has changed for any other cluster
+        for each, like in kinds.items():  # the costs of other clusters are unchanged
             if room.holds(like, best.name):
                 costs[each][best.name] = room.cost(like, best.name)
             else:
@@ -182,14 +183,17 @@ def _in_order(
 
 
 def preference_cost(requests: Iterable[Request], assigned: Mapping[str, str]) -> int:
-    """Sum up how far down their preferences requests had to go."""
+    """Return the sum of the ranks of the assigned clusters among each request's preferences."""
     return sum(
         request.tier(assigned[request.name]) for request in requests if request.name in assigned
     )
 
 
 def whereabouts(cluster: Cluster) -> list[tuple[str, ...]]:
-    """Return the places a cluster is in, from wide to narrow; an unknown one ends the list."""
+    """Return the paths (provider), (provider, region) and (provider, region, zone) of a cluster.
+
+    An unknown part ends the list.
+    """
     steps = (cluster.provider, cluster.region, cluster.zone)
     depth = next((number for number, step in enumerate(steps) if not step), len(steps))
     return [steps[: number + 1] for number in range(depth)]

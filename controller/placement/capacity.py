@@ -1,8 +1,8 @@
-"""What is free on each cluster: allocatable less allocated, allocating, and our reservations.
+"""The free resources of a cluster: allocatable minus allocated, allocating and reservations.
 
-A cluster's resourceSummary lags behind by its refresh period. A sub-job that was placed is
-therefore counted here, as a reservation, until the summary is known to count it. The rule is on
-the safe side: for a moment a sub-job may be counted twice, but never not at all.
+A Cluster's resourceSummary lags behind by its refresh period. A placed sub-job therefore has a
+reservation until the summary is known to count its pods. For a moment a sub-job may count twice,
+but it always counts.
 """
 
 from collections.abc import Iterable, Mapping
@@ -29,14 +29,14 @@ from hyperjob.api.names import VCJOB_API_VERSION, VCJOB_KIND
 from hyperjob.api.phases import JobPhase
 
 LISTED_WITHIN: Final = timedelta(seconds=5)
-"""The longest time from Karmada's look at a member's pods to the arrival of its summary here."""
+"""The longest time from Karmada's list of a member's pods to the arrival of its summary here."""
 
 _REPELLING: Final = frozenset({"NoSchedule", "NoExecute"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reservation:
-    """What one sub-job takes on a cluster until the summary shows it; `shown_at` None: unknown."""
+    """The demand of one sub-job on a cluster; the summary counts it from `shown_at`, if known."""
 
     cluster: str
     demand: Resources
@@ -50,7 +50,7 @@ class Reservation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidacy:
-    """What makes a cluster no candidate; everything else does."""
+    """The optional requirements of a cluster for placement."""
 
     require_vcjob_api: bool = True
     require_resource_summary: bool = True
@@ -58,7 +58,7 @@ class Candidacy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """A cluster without reservations: as its object alone says."""
+    """A cluster without reservations, from its Cluster object alone."""
 
     name: str
     usable: bool
@@ -83,12 +83,12 @@ def reservation(
     pods: tuple[PodGroup, ...] = (),
     summarised: datetime | None = None,
 ) -> Reservation | None:
-    """Return what a sub-job reserves on its cluster; None once it is terminal, or shown.
+    """Return the reservation of a sub-job; None after its end, or if the summary counts its pods.
 
-    Its pods are in the summary (as allocated or allocating) when all of them exist in the member
-    for longer than `lag`, the longest refresh of the summary. They exist since the job Runs, or
-    else since `complete_since`, when we first saw as many pods as the sub-job has. A summary that
-    changed later than that, at `summarised`, counts them before `lag` is over.
+    The summary counts the pods (as allocated or allocating) after all of them have existed in the
+    member for `lag`, the longest refresh period. They exist since the vcjob is Running, or since
+    `complete_since`, when a report first had all pods. A summary that changed after that, at
+    `summarised`, counts them earlier.
     """
     if report is not None and report.phase.is_terminal:
         return None
@@ -102,7 +102,7 @@ def reservation(
 
 
 def is_listed(complete_since: datetime | None, summarised: datetime | None) -> bool:
-    """Return whether a summary of the time `summarised` counts pods that were all seen before."""
+    """Return whether a summary of the time `summarised` counts pods complete before that."""
     if complete_since is None or summarised is None:
         return False
     return complete_since + LISTED_WITHIN <= summarised
@@ -114,7 +114,7 @@ def is_complete(demand: Resources, report: Report | None) -> bool:
 
 
 def summarise(raw: Object, candidacy: Candidacy) -> Summary:
-    """Read a Cluster; say why it is no candidate, if it is none."""
+    """Return the summary of a Cluster, with its trouble if it is not usable."""
     name = string(at(raw, "metadata", "name"))
     spec, status = mapping(raw.get("spec")), mapping(raw.get("status"))
     room = room_of(raw)
@@ -136,7 +136,7 @@ def summarise(raw: Object, candidacy: Candidacy) -> Summary:
 
 
 def reserved(reservations: Iterable[Reservation], *, now: datetime) -> dict[str, Resources]:
-    """Add up, per cluster, what the summaries may still lack."""
+    """Return the sum of the reservations per cluster that the summaries may not count yet."""
     held: dict[str, list[Resources]] = {}
     for item in reservations:
         if item.holds(now):
@@ -150,10 +150,10 @@ def candidates(
     settling: Mapping[str, Resources] | None = None,
     pods: Mapping[str, tuple[PodGroup, ...]] | None = None,
 ) -> tuple[Cluster, ...]:
-    """Take reservations off what the summaries say is free; ordered by name.
+    """Return the clusters, by name, with the reservations subtracted from their free resources.
 
-    `settling` is the part of the reservations that the summaries may count already, `pods` are all
-    that they are made of.
+    `settling` is the part of the reservations that the summaries may count already; `pods` are
+    the pods of all reservations.
     """
     settling, pods = settling or {}, pods or {}
     return tuple(
@@ -177,9 +177,9 @@ def candidates(
 
 
 def free_of(summary: Summary, reserved: Resources) -> Resources:
-    """Return what a cluster has free: what its status says, less what is reserved on it.
+    """Return the free resources of a cluster: those of its status minus its reservations.
 
-    No more than the cluster has can ever run there, so no more of the reservations counts.
+    The reservations count at most as much as the cluster has.
     """
     if not reserved:
         return summary.free
@@ -191,7 +191,7 @@ def free_of(summary: Summary, reserved: Resources) -> Resources:
 
 
 def less(cluster: Cluster, requests: Iterable[Request], sign: int = 1) -> Cluster:
-    """Return a cluster with sub-jobs put on it; with sign -1, without those that are reserved."""
+    """Return a cluster with the requests subtracted; with sign -1, with them added back."""
     requests = list(requests)
     pods = (
         PodGroup(group.request, sign * group.number)
@@ -204,7 +204,7 @@ def less(cluster: Cluster, requests: Iterable[Request], sign: int = 1) -> Cluste
 def less_each(
     clusters: Iterable[Cluster], requests: Mapping[str, Iterable[Request]], sign: int = 1
 ) -> tuple[Cluster, ...]:
-    """Return clusters, each with the sub-jobs put on it that are for its name."""
+    """Return the clusters, each with the requests of its name subtracted."""
     return tuple(
         less(cluster, requests[cluster.name], sign) if cluster.name in requests else cluster
         for cluster in clusters
@@ -212,7 +212,7 @@ def less_each(
 
 
 def holding(cluster: Cluster, demand: Resources, pods: Iterable[PodGroup]) -> Cluster:
-    """Return a cluster on which so much more is taken, by such pods."""
+    """Return a cluster with the demand of these pods subtracted."""
     return replace(
         cluster,
         free=subtract(cluster.free, demand),
@@ -242,7 +242,7 @@ def _trouble(raw: Object, candidacy: Candidacy) -> Trouble | None:
 
 
 def _not_ready_since(status: Object) -> datetime | None:
-    """Return since when a cluster is not Ready; None also for one of which nothing was heard."""
+    """Return since when a Cluster is not Ready; None if it is Ready or has no condition Ready."""
     ready = condition(status, "Ready")
     if ready.get("status") not in ("False", "Unknown"):
         return None

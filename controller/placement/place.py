@@ -1,6 +1,6 @@
-"""From sub-jobs and clusters to an assignment, or to the exact shortage.
+"""Placement of the sub-jobs of a HyperJob: the clusters, or the exact shortage.
 
-A gang is placed whole or not at all. Nothing is remembered between calls.
+A gang is placed as a whole or not at all. Calls are independent of each other.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,10 +16,10 @@ from controller.placement.shortage import explain, explain_overflow
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placement:
-    """Cluster by sub-job, and for every sub-job without one the reason.
+    """The cluster of each placed sub-job, and the shortage of each other one.
 
-    `overflow` says why sub-jobs are on no preferred cluster; `never` that not even empty
-    clusters would hold as many as must be placed together.
+    `overflow` is why sub-jobs are on no preferred cluster. `never`: even empty clusters have no
+    room for as many as must be placed together.
     """
 
     assigned: Mapping[str, str] = field(default_factory=dict)
@@ -37,10 +37,10 @@ def place(
     max_domains: int | None = None,
     minimum: int = 0,
 ) -> Placement:
-    """Place as many requests as there is room for, or none if that is fewer than `minimum`.
+    """Place as many requests as have room, or none if these are fewer than `minimum`.
 
-    `standing` are (group, cluster) of sub-jobs that stay where they are: they count as domains and
-    keep like ones apart.
+    `standing` are (group, cluster) of sub-jobs that stay where they are: their clusters count as
+    domains, and other sub-jobs of their group prefer other clusters.
     """
     if not requests:
         return Placement()
@@ -90,7 +90,7 @@ def could_hold(
     minimum: int,
     max_domains: int | None,
 ) -> bool:
-    """Return whether the usable clusters, empty, would hold as many requests as the minimum."""
+    """Return whether `minimum` requests have room on the usable clusters when these are empty."""
     empty = FreeRoom.of((replace(each, nodes=None) for each in clusters), ())
     empty.free = {name: cluster.allocatable for name, cluster in empty.clusters.items()}
     return len(assign(requests, empty, max_domains=max_domains).assigned) >= minimum

@@ -1,6 +1,7 @@
-"""Assignment when room is short: tries alternatives, within a fixed number of steps.
+"""Assignment when room is short: a search of alternatives, within a fixed number of steps.
 
-Exact on small cases. The bound is on steps, never on time, so that equal inputs give equal outputs.
+The search is exact on small cases. Its bound is a number of steps, not a time: equal inputs give
+equal outputs.
 """
 
 from collections import Counter
@@ -16,15 +17,15 @@ _STEPS: Final = 4000
 _DOMAIN_SETS: Final = 400
 _FEWEST_SETS: Final = 4
 _PLACINGS: Final = 5_000  # sub-jobs times domain sets
-_SEARCHED: Final = 200  # sub-jobs; beyond it the greedy assignment is taken
+_SEARCHED: Final = 200  # sub-jobs; for more of them the greedy assignment is the result
 
 
 def assign(
     requests: Sequence[Request], room: FreeRoom, *, max_domains: int | None, least: int = 0
 ) -> FreeRoom:
-    """Return the room after placing as many requests as it can, preferences first.
+    """Return the room after an assignment of as many requests as possible, preferences first.
 
-    Where it is sure that fewer than `least` fit, none is placed.
+    It may assign none if fewer than `least` fit.
     """
     if max_domains is None:
         return _assign_freely(requests, room)
@@ -40,7 +41,7 @@ def assign(
         if best_score is None or score < best_score:
             best, best_score = trial, score
         if best_score <= (len(requests) - most, 0):
-            break  # no set after this one holds more
+            break  # the sets are sorted: no later one holds more
     return best if best is not None else room
 
 
@@ -50,7 +51,7 @@ def _assign_freely(requests: Sequence[Request], room: FreeRoom) -> FreeRoom:
     if len(trial.assigned) == len(requests) or len(requests) > _SEARCHED:
         return trial
     if len({request.kind for request in requests}) == 1:
-        return trial  # like requests cannot do better: each cluster holds what it holds
+        return trial  # requests of one kind: no order of them is better
     return _Search(requests, room, trial).run()
 
 
@@ -89,10 +90,9 @@ class _Search:
 def _domain_sets(
     requests: Sequence[Request], room: FreeRoom, max_domains: int
 ) -> Iterator[tuple[frozenset[str], int]]:
-    """Give the sets of clusters to try, and the most that each can hold; the largest first.
+    """Yield the sets of clusters to try, with a bound of the requests of each; the largest first.
 
-    Clusters in use are in every set. Most often the first set is enough, and the others are not
-    made.
+    Clusters in use are in every set. The generator is lazy: mostly the first set is enough.
     """
     used = frozenset(room.domains)
     slots = max_domains - len(used)
@@ -132,7 +132,7 @@ def _domain_sets(
 
 
 def _holds(kinds: Sequence[Request], room: FreeRoom, name: str) -> list[int]:
-    """Count how many requests of each kind a cluster could hold if it held nothing else."""
+    """Return how many requests of each kind, alone, a cluster has room for."""
     free = room.free[name]
     return [
         min(
@@ -146,7 +146,7 @@ def _holds(kinds: Sequence[Request], room: FreeRoom, name: str) -> list[int]:
 
 
 def _bound(counts: Sequence[int], holds: Sequence[Sequence[int]]) -> int:
-    """Bound from above how many requests a set of clusters can take, kind by kind."""
+    """Return an upper bound of the requests that a set of clusters can take, kind by kind."""
     return sum(
         min(count, sum(held[position] for held in holds)) for position, count in enumerate(counts)
     )

@@ -1,10 +1,10 @@
-"""Sharing accelerators out over clusters: how many sub-jobs, how large, and where each goes.
+"""The built-in splitter: it shares accelerators out over clusters, one sub-job for each cluster.
 
-Each cluster chosen gets one sub-job. In this order: the preferred clusters alone, if they can hold
-all of it; as few clusters as possible; as many preferred ones as possible, the earlier the better;
-clusters near each other; shares as equal as possible; the least left over. Preferred clusters are
-filled in their order, the others share the rest. Exact where the choices are few, a good choice
-where they are many. Nothing is remembered between calls.
+Its rules in order: the preferred clusters alone, if they can hold all accelerators; as few clusters
+as possible; as many preferred ones as possible, the earlier the better; clusters near each other;
+shares as equal as possible; the least unused rest. Preferred clusters are filled in their order,
+the others share the rest. The choice is exact if there are few combinations, else a good one. Calls
+are independent of each other.
 """
 
 from bisect import bisect_left
@@ -25,10 +25,10 @@ _Cost = tuple[int, int, int, int, int, tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """Accelerators of one kind to share out, and what a sub-job takes of everything.
+    """The accelerators of one kind to share out, and the requests of a sub-job's pods.
 
-    A sub-job has `fixed` accelerators in the pods of `others`, and `per_pod` in each pod that
-    scales, which requests `pod`.
+    A sub-job has `fixed` accelerators in the pods of `others`, and `per_pod` in each pod of the
+    scaled task, which requests `pod`.
     """
 
     group: str
@@ -43,7 +43,7 @@ class Wish:
     excluded: frozenset[str] = frozenset()
 
     def request(self, pods: int, name: str = "") -> Request:
-        """Return a sub-job of so many pods that scale."""
+        """Return the request of a sub-job with so many pods in the scaled task."""
         groups = (*self.others, PodGroup(self.pod, pods))
         return Request(
             name=name,
@@ -56,35 +56,36 @@ class Wish:
         )
 
     def pods_of(self, parts: int) -> int | None:
-        """Return the pods that so many sub-jobs have together; None if they are not whole."""
+        """Return the scaled pods of `parts` sub-jobs together; None if not a whole number."""
         pods, rest = divmod(self.accelerators - parts * self.fixed, self.per_pod)
         return pods if not rest and pods >= parts else None
 
     @property
     def most_parts(self) -> int:
-        """Return how many sub-jobs there can be at most, one pod that scales in each."""
+        """Return the greatest possible number of sub-jobs, each with one pod in the scaled task."""
         return self.accelerators // (self.fixed + self.per_pod)
 
 
 @dataclass(frozen=True, slots=True)
 class SplitShare:
-    """A sub-job of an automatic split: its cluster, and its pods that scale."""
+    """A sub-job of an automatic split: its cluster, and its pods in the scaled task."""
 
     cluster: str
     pods: int
 
 
 def capacities(wish: Wish, room: FreeRoom) -> dict[str, int]:
-    """Return, for each cluster that can hold a sub-job at all, the most pods it can have."""
+    """Return the most scaled pods of a sub-job, for each cluster that can hold one."""
     return {name: _most(wish, room, name) for name in sorted(room.options(wish.request(1)))}
 
 
 def share(
     wish: Wish, room: FreeRoom, *, max_domains: int | None, most: Mapping[str, int] | None = None
 ) -> tuple[SplitShare, ...]:
-    """Share the accelerators out over clusters with room; empty when that cannot be done.
+    """Return the shares of the accelerators on clusters with room; empty if they do not fit.
 
-    Clusters in use by `room` count as domains already; `most` bounds the pods on clusters further.
+    Clusters in use by `room` count as domains already. `most` is a further bound of the pods on
+    each cluster.
     """
     capacity = capacities(wish, room)
     if most is not None:
@@ -103,7 +104,7 @@ def share(
 def most_together(
     capacity: Mapping[str, int], room: FreeRoom, *, max_domains: int | None
 ) -> list[str]:
-    """Return the clusters that hold most together, without exceeding the domains; largest first."""
+    """Return the clusters, at most `max_domains`, that together hold most; the largest first."""
     slots = _slots(room, max_domains)
     chosen = []
     for name in sorted(capacity, key=lambda name: (-capacity[name], name)):
@@ -116,7 +117,7 @@ def most_together(
 
 
 class _Chooser:
-    """Chooses among the clusters of one pool."""
+    """The choice among the clusters of one pool."""
 
     def __init__(
         self, wish: Wish, room: FreeRoom, capacity: Mapping[str, int], max_domains: int | None
@@ -141,7 +142,7 @@ class _Chooser:
         return ()
 
     def _sets(self, parts: int, pods: int) -> Iterator[tuple[str, ...]]:
-        """Yield sets of clusters to compare; a set that holds all pods is always among them."""
+        """Yield the sets of clusters to compare; at least one of them holds all pods."""
         yield tuple(self._largest[:parts])
         if comb(len(self._capacity), parts) <= _COMBINATIONS:
             yield from combinations(self._capacity, parts)
@@ -152,7 +153,7 @@ class _Chooser:
             yield tuple(self._compose(near, parts, pods))
 
     def _compose(self, near: Sequence[str], parts: int, pods: int) -> list[str]:
-        """Return preferred clusters while the rest can do with them, and the best of the rest."""
+        """Return as many preferred clusters as the number allows, and the best of the others."""
         chosen: list[str] = []
         for name in self._wish.preferred:
             if name not in self._capacity or len(chosen) == parts:
@@ -203,7 +204,10 @@ class _Chooser:
         return max(map(len, places)) - len(common) if len(places) > 1 else 0
 
     def _shares(self, names: Sequence[str], pods: int) -> tuple[SplitShare, ...]:
-        """Fill the preferred clusters in their order, a pod left for each; then share equally."""
+        """Return shares: preferred clusters are filled in order, the others share the rest equally.
+
+        Each cluster gets at least one pod.
+        """
         first = [name for name in self._wish.preferred if name in names]
         others = sorted(
             (name for name in names if name not in first),
@@ -218,7 +222,7 @@ class _Chooser:
 
 
 def _equally(clusters: Sequence[tuple[str, int]], pods: int) -> list[SplitShare]:
-    """Share pods as equally as capacities, given largest first, allow; the larger get more."""
+    """Share pods as equally as the capacities, the largest first, allow; larger ones get more."""
     found = []
     for left in range(len(clusters), 0, -1):
         name, capacity = clusters[left - 1]

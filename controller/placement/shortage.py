@@ -1,6 +1,6 @@
 """Why a sub-job has no place, cluster by cluster.
 
-Bounded: a federation of hundreds of clusters still gives a value that a person can read in words.
+The number of clusters is bounded: a message about hundreds of them stays readable.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -28,7 +28,7 @@ _RESOURCES_SHOWN: Final = 2
 def explain(
     request: Request, clusters: Iterable[Cluster], room: FreeRoom, *, max_domains: int | None
 ) -> Shortage:
-    """Return what a sub-job needs and what each cluster lacks, given the room after all others."""
+    """Return the demand of a sub-job and what each cluster lacks; `room` has all others placed."""
     known = {cluster.name: cluster for cluster in clusters}
     others = () if request.required else (name for name in known if name not in request.preferred)
     names = [*request.preferred, *sorted(others)]
@@ -46,7 +46,7 @@ def explain(
 def explain_overflow(
     request: Request, clusters: Iterable[Cluster], room: FreeRoom, *, max_domains: int | None
 ) -> Overflow:
-    """Return what the preferred clusters lack for a sub-job that is on another."""
+    """Return what the preferred clusters lack for a sub-job on another cluster."""
     known = {cluster.name: cluster for cluster in clusters}
     found = _hindrances(request.preferred, request, known, room, max_domains)
     return Overflow(hindrances=found, hidden=len(request.preferred) - len(found))
@@ -68,7 +68,7 @@ def _hindrances(
 def why_not(
     request: Request, name: str, cluster: Cluster | None, room: FreeRoom, max_domains: int | None
 ) -> Hindrance:
-    """Return why a sub-job is not on a cluster, given the room that is left beside all others."""
+    """Return why a sub-job is not on a cluster; `room` has all others placed."""
     if cluster is None:
         return Hindrance(cluster=name, code=Obstacle.UNKNOWN)
     found = obstacle(request, cluster, room, max_domains)
@@ -78,7 +78,7 @@ def why_not(
 def obstacle(
     request: Request, cluster: Cluster, room: FreeRoom, max_domains: int | None
 ) -> Hindrance | None:
-    """Return what keeps a sub-job from a cluster; None when nothing does."""
+    """Return why a cluster cannot take a sub-job; None if it can."""
     name = cluster.name
     if not cluster.usable:
         return Hindrance(cluster=name, code=Obstacle.UNUSABLE, trouble=cluster.trouble)
@@ -114,7 +114,7 @@ def _lacks(demand: Resources, free: Resources, cluster: Cluster) -> tuple[Lack, 
 
 
 def _no_device(found: Sequence[Hindrance], clusters: Iterable[Cluster]) -> NoDevice | None:
-    """Return a device that no cluster has; None where a cluster reports nothing yet."""
+    """Return an extended resource that no cluster has; None if a cluster reports no resources."""
     absent = [
         lack.resource
         for hindrance in found[:1]

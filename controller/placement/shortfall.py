@@ -1,6 +1,6 @@
-"""Why accelerators cannot be shared out, or not over preferred clusters alone.
+"""Why the accelerators of a split do not fit, on all clusters or on the preferred ones alone.
 
-Bounded, as the explanations of single sub-jobs are.
+The number of clusters in an explanation is bounded, as in `shortage`.
 """
 
 from collections.abc import Iterable, Sequence
@@ -24,7 +24,7 @@ _CLUSTERS_SHOWN: Final = 5
 def explain_shortfall(
     wish: Wish, clusters: Iterable[Cluster], room: FreeRoom, *, max_domains: int | None
 ) -> SplitShortage:
-    """Return how many accelerators are wanted, how many fit, and what each cluster can take."""
+    """Return the wanted accelerators, how many fit, and how many each cluster can take."""
     known = {cluster.name: cluster for cluster in clusters}
     capacity = capacities(wish, room)
     together = most_together(capacity, room, max_domains=max_domains)
@@ -54,7 +54,7 @@ def explain_shortfall(
 def explain_overflow_of(
     wish: Wish, clusters: Iterable[Cluster], shares: Sequence[SplitShare]
 ) -> SplitOverflow:
-    """Return what the preferred clusters take of accelerators that they cannot hold alone."""
+    """Return how many of the accelerators each preferred cluster takes."""
     known = {cluster.name: cluster for cluster in clusters}
     taken = {item.cluster: wish.fixed + item.pods * wish.per_pod for item in shares}
     parts = []

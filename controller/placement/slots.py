@@ -1,6 +1,6 @@
-"""Pods put on clusters, held against what the clusters' resource models say of their nodes.
+"""The check of placed pods against the nodes of their cluster, by its resource models.
 
-A cluster without models holds whatever its sums allow.
+A cluster without resource models has no such check: only its free resources count.
 """
 
 from collections.abc import Iterable, Mapping
@@ -11,7 +11,7 @@ from controller.model.shortage import Crowding
 
 
 class Slots:
-    """The pods put on each cluster; `add` changes them."""
+    """The pods placed on each cluster; `add` changes them."""
 
     def __init__(self, clusters: Iterable[Cluster]) -> None:
         self._nodes = {cluster.name: cluster.nodes for cluster in clusters if cluster.nodes}
@@ -31,7 +31,7 @@ class Slots:
         return made
 
     def crowding(self, cluster: str, pods: Iterable[PodGroup]) -> Crowding | None:
-        """Return why pods do not fit on the nodes beside those put there; None if they may."""
+        """Return why pods do not fit on the nodes beside those placed before; None if they may."""
         nodes = self._nodes.get(cluster)
         if nodes is None:
             return None
@@ -53,7 +53,7 @@ class Slots:
         return None
 
     def add(self, cluster: str, pods: Iterable[PodGroup], sign: int = 1) -> None:
-        """Put pods on a cluster, or take them away."""
+        """Add pods to a cluster, or with sign -1 remove them."""
         for resource in self._resources.get(cluster, ()):
             put = dict(self._put.get((cluster, resource), {}))
             for amount, number in _by_amount(pods, resource).items():

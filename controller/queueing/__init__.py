@@ -1,4 +1,4 @@
-"""Our own queue admission over Volcano's Queues: who may start now, and why the others wait.
+"""The queue engine: which HyperJobs may start now by Volcano's Queues, and why the others wait.
 
-Pure. Knows queues, priorities, demands and free capacity; makes no call, asks no clock.
+Pure: it computes with queues, priorities, demands and free capacity, without I/O and clock.
 """

@@ -1,6 +1,7 @@
-"""What every queue uses, and what that leaves it: capability, guarantees of others, its share.
+"""The usage of each queue, and the limits on it: capability, guarantees of other queues, share.
 
-The queue cache adds and removes what HyperJobs hold. A claim of a head lasts for one round.
+The queue cache adds and removes the demands of HyperJobs. A claim of a head of line lasts for one
+round.
 """
 
 import math
@@ -14,7 +15,7 @@ Rank = tuple[int, float, str]
 
 
 class Account:
-    """Usage by queue, each including its children's."""
+    """Usage by queue, which includes the usage of its children."""
 
     def __init__(self, tree: Tree) -> None:
         self.tree = tree
@@ -33,17 +34,17 @@ class Account:
         return self._used.get(queue, {})
 
     def add(self, queue: str, demand: Resources, sign: int = 1) -> None:
-        """Count a demand in a queue and all above it, or take it off."""
+        """Add `sign` times a demand to a queue and to all its parents."""
         for name in self.tree.path(queue):
             accumulate(self._used[name], demand, sign)
 
     def claim(self, queue: str, demand: Resources) -> None:
-        """Keep room under the capabilities for a head of queue, for the rest of the round."""
+        """Reserve room under the capabilities for a head of line, for the rest of the round."""
         for name in self.tree.path(queue):
             accumulate(self._claimed.setdefault(name, {}), demand, 1)
 
     def forget_claims(self) -> None:
-        """Begin a new round."""
+        """Remove all claims, at the start of a round."""
         self._claimed.clear()
         self._spoken_for.clear()
 
@@ -71,23 +72,24 @@ class Account:
         return None
 
     def kept_for_others(self, resources: Iterable[str]) -> Mapping[str, int]:
-        """Return what guarantees keep free that their queues do not use now."""
+        """Return the part of all guarantees that their queues do not use now."""
         if not self.tree.guaranteed:
             return {}
         spoken = self._spoken_for
         return {name: self._unused(ROOT, name) + spoken.get(name, 0) for name in resources}
 
     def speak_for(self, demand: Resources, free: Resources) -> None:
-        """Reserve what is free beside all guarantees for the head of a line that waits for them."""
+        """Reserve free resources beyond all guarantees for a head of line that waits for them."""
         for name, amount in demand.items():
             beside = max(0, free.get(name, 0) - self._unused(ROOT, name))
             self._spoken_for[name] = max(self._spoken_for.get(name, 0), min(amount, beside))
 
     def owes(self, borrower: str, queue: str, demand: Resources) -> bool:
-        """Return whether what a queue uses was lent to it by another queue, which asks for it now.
+        """Return whether `queue` may reclaim resources from `borrower` for a demand.
 
-        It must allow that (`reclaimable`). Where their branches of the tree part, the lender
-        must stay within its share, the other one be above, and not be of higher priority.
+        The borrower must be `reclaimable`. Below the first common parent of the two queues, the
+        branch of `queue` must stay within its share, and the branch of the borrower must be above
+        its share and have no higher priority.
         """
         branches = self.tree.lent(borrower, queue)
         if branches is None:
@@ -101,17 +103,17 @@ class Account:
         return self._used[theirs].get(measure, 0) > most
 
     def whose_turn(self, asking: Mapping[str, Resources]) -> str:
-        """Return the queue that is next, given what the first in line of each asks for.
+        """Return the queue whose turn it is; `asking` is the demand of the first of each line.
 
-        Queues that do not exist come first: their HyperJobs get a message and no share. Then, level
-        by level from the leaves up, siblings are compared, each with what the next of it asks for:
-        the share of a parent does not decide which of its children is next.
+        Queues that do not exist come first: their HyperJobs get a message and no share. Then the
+        siblings of each level are compared, from the leaves up, each with the demand of its own
+        next HyperJob: the share of a parent does not decide between its children.
         """
         paths = {queue: self.tree.path(queue) for queue in asking}
         nowhere = [queue for queue, path in paths.items() if len(path) == 1]
         if nowhere:
             return min(nowhere)
-        standing = {queue: queue for queue in asking}  # per queue on the way up, who is next of it
+        standing = {queue: queue for queue in asking}  # the best leaf below each queue so far
         for depth in range(max(len(path) for path in paths.values()) - 1, 0, -1):
             rivals: dict[str, list[tuple[Rank, str]]] = {}
             for queue in [each for each in standing if len(self.tree.path(each)) == depth + 1]:
@@ -136,17 +138,17 @@ class Account:
         return max(own - self._used[queue].get(resource, 0), inner, 0)
 
     def _rank(self, queue: str, demand: Resources) -> Rank:
-        """Return what orders a queue among its siblings: priority, share, name.
+        """Return the sort key of a queue among its siblings: priority, share, name.
 
-        The share is what it would be with half of the next demand: counted without it, queues of
-        small weight would get too much on average, counted with all of it too little.
+        The share includes half of the next demand. Without it queues of small weight would get too
+        much on average, with all of it too little.
         """
         known = self.tree.queues.get(queue)
         priority = known.priority if known is not None else 0
         return -priority, self._share(queue, demand), queue
 
     def _share(self, queue: str, demand: Resources) -> float:
-        """Return the largest part that a queue uses of what it is entitled to, of any resource."""
+        """Return the largest ratio of usage to entitled amount of a queue, over all resources."""
         entitled, used = self.tree.entitled.get(queue, {}), self._used[queue]
         largest = 0.0
         for name in used if not demand else {*used, *demand}:

@@ -1,6 +1,6 @@
-"""The rules of admission for one HyperJob: open queues, their limits, and room for its gang now.
+"""The rules of admission for one HyperJob: its queues are open, have quota, and its gang has room.
 
-Changes nothing.
+These functions change neither the account nor the space that they get.
 """
 
 from collections.abc import Mapping, Sequence
@@ -47,7 +47,7 @@ def closed(queues: Sequence[str], account: Account) -> Block | None:
 def try_to_admit(
     waiting: Sequence[QueuedSubJob], needs: PlacementNeeds, account: Account, space: Space
 ) -> Grant | Block:
-    """Return clusters for at least as many sub-jobs as must start together, or why not."""
+    """Return clusters for at least the sub-jobs that must start together, or the block."""
     verdict = _try_in_order(waiting, needs, account, space)
     if isinstance(verdict, Block) and verdict is not CAPACITY:
         smallest = _smallest_first(waiting)
@@ -60,9 +60,9 @@ def try_to_admit(
 def gang_of(
     waiting: Sequence[QueuedSubJob], needs: PlacementNeeds, account: Account
 ) -> Sequence[QueuedSubJob]:
-    """Return the sub-jobs that a head of queue waits for: the smallest that must start together.
+    """Return the sub-jobs for which a head of line waits: the smallest that can form its gang.
 
-    Fewer than that: capabilities forbid it even while its queues use nothing.
+    The result is shorter than the gang if the capabilities forbid it even with unused queues.
     """
     tree = account.tree
     queues = {part.queue for part in waiting}
@@ -82,14 +82,14 @@ def gang_of(
 
 
 def is_guaranteed(waiting: Sequence[QueuedSubJob], account: Account) -> bool:
-    """Return whether all of it is within what is guaranteed to its queue."""
+    """Return whether the guarantees of their queues cover all waiting sub-jobs."""
     queues = {part.queue for part in waiting}
     demand = total(part.request.demand for part in waiting)
     return len(queues) == 1 and account.is_guaranteed(queues.pop(), demand)
 
 
 def leaves_guarantees(gang: Sequence[QueuedSubJob], account: Account, most: Resources) -> bool:
-    """Return whether there is room for a gang beside all guarantees when nothing else runs."""
+    """Return whether a gang has room beside all guarantees if nothing else runs."""
     if not account.tree.guaranteed:
         return True
     for part in gang:
@@ -104,7 +104,7 @@ def leaves_guarantees(gang: Sequence[QueuedSubJob], account: Account, most: Reso
 def _try_in_order(
     waiting: Sequence[QueuedSubJob], needs: PlacementNeeds, account: Account, space: Space
 ) -> Grant | Block:
-    """Try with as many as the limits allow in this order."""
+    """Admit, in this order, as many sub-jobs as the limits of their queues allow."""
     allowed, block = _within_limits(waiting, account, space)
     least = max(1, needs.needed)
     if len(allowed) < least:
@@ -137,7 +137,7 @@ def _is_within(
 def _within_limits(
     waiting: Sequence[QueuedSubJob], account: Account, space: Space
 ) -> tuple[list[QueuedSubJob], Block | None]:
-    """Pick the sub-jobs that limits allow, in order; give the first block of the others."""
+    """Return the sub-jobs that the limits allow, in order, and the first block of the others."""
     allowed: list[QueuedSubJob] = []
     block: Block | None = None
     asked: dict[str, int] = {}

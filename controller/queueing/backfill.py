@@ -1,13 +1,14 @@
-"""Backfill by estimates (EASY): until when others may use what is kept for the head of a line.
+"""EASY backfill: until when other HyperJobs may use the room reserved for the head of a line.
 
-The running times that HyperJobs estimate (`templateSpec.runningEstimate`) say when the head of a
-line has room at last. Until then the room that is kept for it may hold HyperJobs that
-end before, by their own estimates. A holder without an estimate never ends here, and a HyperJob
-without one is never let in before the head: without estimates all is as if there were no backfill.
+The estimates of running HyperJobs (`templateSpec.runningEstimate`) give the time at which the head
+of a line has room. Until then its reserved room may hold HyperJobs that end before, by their own
+estimates. A running HyperJob without an estimate counts as endless, and a waiting HyperJob without
+an estimate never backfills: without any estimate there is no backfill.
 
-The head starts no later than without backfill if estimates hold. Where they do not, it starts later
-by at most the time that the HyperJobs let in before it run beyond their estimates: after the
-expected start no other HyperJob is let in. (D. Lifka, The ANL/IBM SP Scheduling System, 1995.)
+If the estimates hold, the head starts no later than without backfill. If they do not, the head
+starts later by at most the time that the backfilled HyperJobs run beyond their estimates: after
+the expected start the engine backfills no other HyperJob. (D. Lifka, The ANL/IBM SP Scheduling
+System, 1995.)
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,9 +34,10 @@ def estimate_of(entry: Entry, tree: Tree) -> timedelta | None:
 
 
 def end_of(key: str, entry: Entry, tree: Tree, *, now: datetime) -> ExpectedEnd | None:
-    """Return when a HyperJob ends that holds a share; None where no estimate supports a time.
+    """Return when a HyperJob that holds a share ends; None without an estimate.
 
-    What does not run yet begins now. What runs beyond its estimate ends now at the earliest.
+    A HyperJob that does not run yet counts from now. A HyperJob beyond its estimate is overdue and
+    ends now at the earliest.
     """
     if entry.end is not None and entry.end.at > now:
         return entry.end
@@ -46,31 +48,31 @@ def end_of(key: str, entry: Entry, tree: Tree, *, now: datetime) -> ExpectedEnd 
     at = (since or now) + estimate
     end = ExpectedEnd(max(now, at), key, entry.frees, overdue=at <= now)
     if since is not None and entry.unit.estimate is not None:
-        entry.end = end  # the same until the HyperJob, or what it holds, is another
+        entry.end = end  # valid until the HyperJob or its holding changes
     return end
 
 
 class CapacityTimeline:
-    """What is free after each end, worked out once for all heads of a round."""
+    """The free resources after each expected end, computed once for all heads of a round."""
 
     def __init__(self, space: Space, ends: Sequence[ExpectedEnd]) -> None:
-        """`space` is what is free now; `ends` are sorted by time."""
+        """`space` has the free resources now; `ends` are sorted by time."""
         self._ends = ends
         self._space = space.emptied(()) if ends else space
-        self._freed = self._space.copy()  # after the ends that were looked at
+        self._freed = self._space.copy()  # after the ends computed so far
         self._free: list[dict[str, Resources]] = []
         self._sums: list[Resources] = []
 
     def earliest(self, waiting: Pending) -> Start | None:
-        """Return when a gang has room, as ends come to pass; None where all are not enough.
+        """Return the first expected end after which a gang has room; None if there is none.
 
-        A gang that has room already waits for another reason: its start is unknown, too.
+        The result is None too for a gang that has room now: it waits for another reason.
         """
         ends = self._ends
         if not ends or has_room(waiting, self._space):
             return None
         low, high = self._enough(waiting.shape.needs.floor) - 1, len(ends)  # no room at `low`
-        step = 1  # most often one of the first moments with enough of everything is it
+        step = 1  # the search widens slowly: mostly one of the first ends gives the room
         while high - low > 1:
             middle = min(low + step, high - 1) if high == len(ends) else (low + high) // 2
             low, high = (low, middle) if self._has_room(waiting, middle) else (middle, high)
@@ -88,7 +90,7 @@ class CapacityTimeline:
         return has_room(waiting, space)
 
     def _enough(self, floor: Resources) -> int:
-        """Return the first end after which enough is free in all, wherever it is."""
+        """Return the first end after which the clusters together have enough free resources."""
         for number in range(len(self._ends)):
             self._look(number)
             if fits(floor, self._sums[number]):
@@ -96,7 +98,7 @@ class CapacityTimeline:
         return len(self._ends)
 
     def _look(self, number: int) -> None:
-        """Work out what is free after all ends up to one."""
+        """Compute the free resources after all ends up to number `number`."""
         for end in self._ends[len(self._free) : number + 1]:
             for cluster, demand in end.frees:
                 self._freed.take(cluster, demand, -1)
@@ -105,7 +107,7 @@ class CapacityTimeline:
 
 
 def has_room(waiting: Pending, space: Space) -> bool:
-    """Return whether there is room for as many as must start together."""
+    """Return whether the sub-jobs that must start together have room."""
     needs = waiting.shape.needs
     if not space.allows(needs.floor):
         return False
@@ -119,7 +121,7 @@ def has_room(waiting: Pending, space: Space) -> bool:
 
 
 def room_for(waiting: Pending, space: Space) -> Mapping[str, str]:
-    """Return clusters for as many as must start together, or more; nothing for fewer."""
+    """Return clusters for the sub-jobs that have room; empty if fewer than must start together."""
     needs = waiting.shape.needs
     requests = [part.request for part in waiting.parts]
     least = max(1, needs.needed)

@@ -1,7 +1,7 @@
-"""The queue cache: all HyperJobs that hold a share or wait, and what the last round said of them.
+"""The queue cache: all HyperJobs that hold a share or wait, with the result of the last round.
 
-A memory of what objects say, and of grants that no object shows yet; a new leader builds it anew.
-It asks no clock and makes no call: callers pass the time.
+It holds the state of API objects, and grants that no object shows yet; a new leader rebuilds it
+from the objects. It does no I/O and reads no clock: callers pass the time.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -31,7 +31,7 @@ from controller.queueing.units import QueuedHyperJob
 _FIRST_REST: Final = timedelta(seconds=5)
 _LONGEST_REST: Final = timedelta(minutes=5)
 FOLLOWED: Final = 10
-"""HyperJobs of each line whose messages say what is free and when they start."""
+"""How many HyperJobs of each line have the free resources and their start in their message."""
 _RESTING: Final = Block(code=WaitCode.RESTING)
 
 
@@ -49,14 +49,14 @@ class QueueCache:
         forecast_every: timedelta = timedelta(minutes=5),
         places_every: timedelta = timedelta(seconds=30),
     ) -> None:
-        """`lag` is the longest time until a cluster's status shows that pods are gone.
+        """`lag` is the longest time until a Cluster's status no longer counts deleted pods.
 
-        `confirmer` says which queues there are, else those that `set_queues` gets. `counts` says
-        whether the vcjob of a key is taken off what is free already: it is from the moment it is
-        created, which is before its HyperJob is looked at again. A round admits no other HyperJob
-        while `most_in_flight` sub-jobs are admitted that no object shows yet. The starts of those
-        behind the heads of lines are forecast anew after `forecast_every`, and those further behind
-        are looked at after `places_every` for another place in their line alone.
+        `confirmer` chooses the queues; the default takes those of `set_queues`. `counts` returns
+        whether the free resources already exclude the vcjob of a key: they do from its creation
+        on, before the next pass of its HyperJob. A round admits no more HyperJobs while
+        `most_in_flight` admitted sub-jobs have no object yet. The engine computes the expected
+        starts behind the heads of lines again after `forecast_every`. A HyperJob further behind
+        whose place alone has changed gets a new message after `places_every`.
         """
         self._places_every = places_every
         self._forecast_every = forecast_every
@@ -74,20 +74,20 @@ class QueueCache:
         self.starts: dict[str, Start] = {}
         self.later: Mapping[str, Start] = {}
         self._forecast_at: datetime | None = None
-        # The heads with a start, and the starts of those behind, when messages were looked at last.
+        # Heads with a start, and the starts behind them, as of the last check of messages.
         self._forecast: tuple[frozenset[str], Mapping[str, Start]] = frozenset(), self.later
         self._now: datetime | None = None
         self.blocks: dict[tuple[str, Shape], Block] = {}
         self.could: WeakKeyDictionary[PlacementNeeds, bool] = WeakKeyDictionary()
         self.wants: WeakKeyDictionary[PlacementNeeds, Mapping[str, Resources]] = WeakKeyDictionary()
         self._exceeds: WeakKeyDictionary[Shape, bool] = WeakKeyDictionary()
-        self._exceeds_in: Tree | None = None  # for which the above was worked out
+        self._exceeds_in: Tree | None = None  # the tree for which it was computed
         self._shares = Shares(self._confirmer, self.lines)
         self._holdings = Holdings(self.entries, self._shares, lag=lag, counts=counts)
         self._reclaims = Reclaims(self.entries, lag=lag)
         self._shapes = Shapes()
         self._places: dict[str, datetime] = {}
-        self._behind: set[str] = set()  # lines whose places further behind were not looked at
+        self._behind: set[str] = set()  # lines with unchecked places behind the first ten
         self._resting: dict[str, None] = {}
         self._flying: dict[str, int] = {}
         self.in_flight = 0
@@ -127,16 +127,16 @@ class QueueCache:
 
     @property
     def needs_queues(self) -> bool:
-        """Return whether Queue objects have to be known before anything is admitted."""
+        """Return whether the engine admits no HyperJob before it knows the Queue objects."""
         return self._confirmer.needs_queues
 
     def set_queues(self, queues: Iterable[Queue]) -> None:
-        """Replace all queues; before the first time no HyperJob is admitted."""
+        """Replace all queues; before the first call the engine admits no HyperJob."""
         self.known = True
         self._shares.set_queues(queues, self.entries.values())
 
     def put(self, key: str, unit: QueuedHyperJob | None, *, now: datetime) -> bool:
-        """Take in a HyperJob, None if it has ended; return whether the cache changed."""
+        """Add, replace or, with None, remove a HyperJob; return whether the cache changed."""
         entry = self.entries.get(key)
         unit = None if unit is None else self._confirmer.unit(unit)
         if unit is None:
@@ -148,7 +148,7 @@ class QueueCache:
         if entry is None:
             entry = self.entries[key] = Entry(QueuedHyperJob(key=key, minimum=0, parts=()))
         elif entry.unit == unit:
-            entry.unit = unit  # its checkpoint may be a newer one
+            entry.unit = unit  # it may have a newer checkpoint
             return False
         elif entry.unit.parts != unit.parts:
             entry.rests_until, entry.rests = None, 0
@@ -156,14 +156,14 @@ class QueueCache:
         return True
 
     def grant(self, key: str, clusters: Mapping[str, str], *, now: datetime) -> None:
-        """Give sub-jobs a share and promise them their clusters."""
+        """Admit sub-jobs: they hold a share of their queue and a reservation on their cluster."""
         entry = self.entries[key]
         entry.granted = entry.granted.union(clusters)
         entry.reserved_clusters |= clusters
         self._change(key, entry, entry.unit, now)
 
     def returned(self, key: str, names: frozenset[str], *, now: datetime) -> timedelta | None:
-        """Take back unused grants; return how long the HyperJob is not admitted after that."""
+        """Revoke unused grants; return for how long the engine then does not admit the HyperJob."""
         entry = self.entries.get(key)
         if entry is None:
             return None
@@ -182,7 +182,7 @@ class QueueCache:
         return self._holdings.reserved(but=but)
 
     def exceeds(self, waiting: Pending) -> bool:
-        """Return whether the capabilities of its queues forbid a gang for ever."""
+        """Return whether a gang is larger than the capabilities of its queues."""
         if self._exceeds_in is not self.account.tree:
             self._exceeds_in = self.account.tree
             self._exceeds.clear()
@@ -194,32 +194,32 @@ class QueueCache:
         return known
 
     def reclaim(self, head: str, borrowers: Iterable[str], *, now: datetime) -> None:
-        """Make borrowers give back what they hold, for the head of a line."""
+        """Start a reclaim: the borrowers make way for the head of a line."""
         self._reclaims.start(head, borrowers, now=now)
 
     def stop_reclaim(self) -> None:
-        """Have no borrower give back any more."""
+        """End the present reclaim."""
         self._reclaims.stop()
 
     def reclaiming(self) -> Reclaim | None:
-        """Return which borrowers give back for which head of a line, as long as the head waits."""
+        """Return the present reclaim; None if there is none or its head no longer waits."""
         return self._reclaims.current()
 
     def gives_back_for(self, key: str) -> str:
-        """Name the HyperJob for which another one is to give back what it holds; empty for none."""
+        """Return the head of line for which a HyperJob makes way; empty if there is none."""
         return self._reclaims.head_for(key)
 
     def is_preempted(self, key: str) -> bool:
-        """Return whether a HyperJob makes way for a more urgent one of its own queue."""
+        """Return whether a HyperJob makes way for one of higher priority in its own queue."""
         return self._reclaims.is_preempted(key, self.account.tree)
 
     def may_reclaim(self, *, now: datetime) -> bool:
-        """Return whether borrowers may be asked now: all earlier ones have ended, and it shows."""
+        """Return whether a reclaim may start: the Cluster status shows the end of earlier ones."""
         moment = self._reclaims.may_start_from(self.account.tree)
         return moment is not None and moment <= now
 
     def start_of(self, key: str) -> Start | None:
-        """Return when a HyperJob is expected to start: the head of a line, or one behind it."""
+        """Return the expected start of a HyperJob at the head of a line or behind it, if known."""
         start = self.starts.get(key)
         if start is not None or self._now is None:
             return start
@@ -227,14 +227,14 @@ class QueueCache:
         return later if later is not None and later.at > self._now else None
 
     def wants_forecasts(self, *, now: datetime) -> bool:
-        """Return whether it is time to forecast anew when those behind the heads start."""
+        """Return whether a new forecast of the starts behind the heads of lines is due."""
         due = self._forecast_at is None or now >= self._forecast_at + self._forecast_every
         if due:
             self._forecast_at = now
         return due
 
     def ends(self, *, now: datetime) -> list[ExpectedEnd]:
-        """Return when those that hold a share end by their estimates, the soonest first."""
+        """Return the expected ends of the HyperJobs that hold a share, the soonest first."""
         tree = self.account.tree
         found = (
             end_of(key, entry, tree, now=now)
@@ -249,12 +249,12 @@ class QueueCache:
         return sorted([*gone, *known], key=lambda end: (end.at, end.key))
 
     def ends_by(self, key: str, until: datetime, *, now: datetime) -> bool:
-        """Return whether a HyperJob that started now would end, and be seen to have, by a time."""
+        """Return whether a HyperJob that starts now ends, with `lag`, before a time."""
         estimate = estimate_of(self.entries[key], self.account.tree)
         return estimate is not None and now + estimate + self._lag <= until
 
     def coming(self) -> Space:
-        """Return the room that there will be when clusters show all that has ended."""
+        """Return the room after every Cluster's status shows the pods that have ended."""
         return self.open.emptied(self._holdings.occupancy.fading)
 
     def begin(
@@ -264,9 +264,9 @@ class QueueCache:
         shown: Mapping[str, Resources] | None = None,
         now: datetime,
     ) -> None:
-        """Begin a round with what is free now, less the reservations.
+        """Begin a round with the free resources of the clusters minus the reservations.
 
-        `shown` is what each cluster's status alone says is free, without our reservations.
+        `shown` are the free resources by each Cluster's status alone, without the reservations.
         """
         self._reclaims.begin(now=now)
         for key in list(self._resting):
@@ -291,21 +291,21 @@ class QueueCache:
         self.open = self.space.copy()
 
     def admitted(self, key: str) -> frozenset[str]:
-        """Return the sub-jobs of a HyperJob that may be made."""
+        """Return the sub-jobs of a HyperJob that the controller may create."""
         entry = self.entries.get(key)
         return frozenset(entry.holding) if entry is not None else frozenset()
 
     def block_of(self, entry: Entry) -> Block | None:
-        """Return what the last round said of a HyperJob that waits; None before its first round."""
+        """Return why a HyperJob waits, by the last round; None before its first round."""
         if entry.rests_until is not None:
             return _RESTING
         waiting = entry.waiting
         return self.blocks.get((waiting.queue, waiting.shape)) if waiting is not None else None
 
     def is_contended(self, key: str) -> bool:
-        """Return whether another HyperJob waits that could use what this one holds.
+        """Return whether another HyperJob waits that could use the resources of this one.
 
-        A HyperJob in a closed queue, or that asks for more than there will ever be, may not.
+        A HyperJob in a closed queue does not count, nor a HyperJob that can never have room.
         """
         return any(other != key for other in self._resting) or any(
             self.could.get(shape.needs, True)
@@ -315,20 +315,20 @@ class QueueCache:
         )
 
     def next_change(self, *, now: datetime) -> timedelta | None:
-        """Return the time until a HyperJob may be admitted without an event."""
+        """Return the time until a HyperJob may be admitted without a change of an object."""
         if not self.lines:
             return None
         resting = (self.entries[key].rests_until for key in self._resting)
         taking = self._reclaims.may_start_from(self.account.tree)
         if taking is not None and taking <= now:
-            taking = None  # time has done what it can
+            taking = None  # its time limit has passed
         times = [self._holdings.occupancy.next_change(), taking, *resting]
         return min((max(each - now, timedelta()) for each in times if each), default=None)
 
     def stale_messages(self, *, now: datetime) -> Iterator[StaleMessage]:
-        """Return the waiting HyperJobs whose status says something else than is true now.
+        """Return the waiting HyperJobs whose stored message differs from the present facts.
 
-        A HyperJob that no round has looked at yet has no message.
+        A HyperJob has no message before its first round.
         """
         lines = self.lines
         self._behind |= lines.moved
@@ -368,10 +368,10 @@ class QueueCache:
         return looked is None or looked + self._places_every <= now
 
     def message_facts(self, entry: Entry, place: int) -> MessageFacts:
-        """Return the parts of a message that stay up to date: block, rough place, free and used.
+        """Return the parts of a message that are kept up to date: block, place, free and used.
 
-        Far from the head of a line the place is rounded, and what is free is of the time when the
-        message was written, so that one step of a line of thousands changes few messages.
+        Far from the head of a line the place is rounded and the free resources are not kept up to
+        date: one step of a line of thousands then changes few messages.
         """
         return self._facts(entry, self.block_of(entry), place)
 
@@ -391,7 +391,7 @@ class QueueCache:
         return MessageFacts(code, roughly(place), free, used, expected)
 
     def _change(self, key: str, entry: Entry, unit: QueuedHyperJob, now: datetime) -> None:
-        """Bring holdings, occupancy and line up to date with a unit and the grants."""
+        """Update holdings, occupancy and lines for a changed HyperJob and its grants."""
         entry.unit, entry.end = unit, None
         if entry.granted:
             entry.granted &= {part.name for part in unit.parts} - unit.held - unit.ended

@@ -1,7 +1,7 @@
-"""Who has to confirm that a gang may start, and by which queues and limits it is admitted before.
+"""The three modes of queue admission: none, the queue engine alone, Volcano Global.
 
-The engine is the same in every mode: order, room, gang and reservation. A confirmer only says which
-queues there are and what of them others use.
+The engine does order, room, gang and reservation in every mode. A confirmer supplies the queues
+and their usage by other workloads.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -14,7 +14,7 @@ from controller.queueing.queues import Queue
 from controller.queueing.units import QueuedHyperJob
 
 IMPLICIT: Final = ""
-"""The one queue, without limits, of the mode without confirmation."""
+"""The name of the one queue, without limits, of the mode without queues."""
 
 
 Holds: TypeAlias = Callable[[str], bool]
@@ -28,10 +28,10 @@ def _none(_holds: Holds) -> Mapping[str, Resources]:
 
 
 class Confirmer(Protocol):
-    """What differs between the modes."""
+    """The differences between the modes."""
 
     needs_queues: bool
-    """Whether Queue objects have to be known before anything is admitted."""
+    """Whether the engine admits no HyperJob before it knows the Queue objects."""
 
     def queues(self, found: Iterable[Queue], clusters: Sequence[Cluster]) -> Iterable[Queue]:
         """Return the queues by which HyperJobs are admitted."""
@@ -42,12 +42,12 @@ class Confirmer(Protocol):
         ...
 
     def others(self, holds: Holds) -> Mapping[str, Resources]:
-        """Return what is used of each queue beside the HyperJobs in the queue cache."""
+        """Return the usage of each queue by workloads that are not in the queue cache."""
         ...
 
 
 class NoConfirmation:
-    """No component confirms: all HyperJobs are in one line for the clusters' room."""
+    """The mode without queues: all HyperJobs are in one line for the room on the clusters."""
 
     needs_queues = False
 
@@ -60,12 +60,12 @@ class NoConfirmation:
         return replace(unit, parts=tuple(replace(part, queue=IMPLICIT) for part in unit.parts))
 
     def others(self, holds: Holds) -> Mapping[str, Resources]:
-        """Return nothing: the clusters' status shows what others use."""
+        """Return nothing: the Clusters' status shows what other workloads use."""
         return {}
 
 
 class BuiltinQueues:
-    """Volcano's Queues, by our own account; `others` is what vcjobs without a HyperJob use."""
+    """The mode with Volcano's Queues and the engine's account; others are vcjobs of no HyperJob."""
 
     needs_queues = True
 
@@ -81,26 +81,27 @@ class BuiltinQueues:
         return unit
 
     def others(self, holds: Holds) -> Mapping[str, Resources]:
-        """Return what is used that no HyperJob in the queue cache accounts for."""
+        """Return the usage of vcjobs that belong to no HyperJob in the queue cache."""
         return self._others(holds)
 
 
 class VolcanoGlobal(BuiltinQueues):
-    """Volcano Global confirms each binding by its own arithmetic.
+    """The mode in which Volcano Global releases each ResourceBinding by its own quota.
 
-    A queue may use min(capability, all that the Ready clusters have) of each resource; `others`
-    sums up the bindings that are not suspended and whose sub-jobs hold no share in the queue cache.
+    A queue may use min(capability, total of the Ready clusters) of each resource. The usage of
+    others is the sum over ResourceBindings that are not suspended and whose sub-jobs hold no share
+    in the queue cache.
     """
 
     def queues(self, found: Iterable[Queue], clusters: Sequence[Cluster]) -> Iterable[Queue]:
-        """Return the queues with the capabilities that Volcano Global gives them."""
+        """Return the queues with the capabilities with which Volcano Global computes."""
         ready = [cluster for cluster in clusters if cluster.not_ready_since is None]
         everything = total(cluster.allocatable for cluster in ready)
         return [bounded(queue, everything) for queue in found]
 
 
 def bounded(queue: Queue, everything: Resources) -> Queue:
-    """Bound a queue's capability by all that there is; pods are not counted there."""
+    """Return the queue, its capability bounded by the clusters' total; `pods` has no bound."""
     most = {name: amount for name, amount in everything.items() if name != PODS}
     own = {name: amount for name, amount in queue.capability.items() if name != PODS}
     limits = {name: min(amount, own.get(name, amount)) for name, amount in most.items()}

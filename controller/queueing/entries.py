@@ -1,7 +1,4 @@
-"""What the queue cache knows of one HyperJob: what it holds, what it waits for, what is reserved.
-
-Values only.
-"""
+"""The entry of one HyperJob in the queue cache: its holding, its waiting part, its reservations."""
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -13,7 +10,7 @@ from controller.queueing.shapes import Shape
 from controller.queueing.units import OrderInQueue, QueuedHyperJob, QueuedSubJob
 
 _FIRST_REFRESH: Final = timedelta(seconds=1)
-_DOUBLINGS: Final = 6  # numbers of a message are a minute old at most
+_DOUBLINGS: Final = 6  # the numbers of a message are at most a minute old
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +25,9 @@ class Pending:
 
 @dataclass(frozen=True, slots=True)
 class ExpectedEnd:
-    """When a HyperJob that holds a share ends by its estimate, and what that frees by cluster.
+    """When a HyperJob that holds a share ends by its estimate, and the resources that it frees.
 
-    An `overdue` one runs beyond its estimate: nothing is known of its end.
+    An `overdue` HyperJob runs beyond its estimate: its end is unknown.
     """
 
     at: datetime
@@ -40,10 +37,10 @@ class ExpectedEnd:
 
 
 class StaleMessage(NamedTuple):
-    """A HyperJob whose message is out of date, and how long that may wait.
+    """A HyperJob whose message is out of date, and for how long it may stay so.
 
-    It may not wait at all where the HyperJob waits for something else now. `news` is a first
-    message, or the first time that a start is expected.
+    A message with another reason may not stay. `news`: the HyperJob has no message, or no expected
+    start in it, yet.
     """
 
     key: str
@@ -53,13 +50,13 @@ class StaleMessage(NamedTuple):
 
 @dataclass(slots=True)
 class Entry:
-    """What is known of one HyperJob.
+    """The state of one HyperJob in the queue cache.
 
-    `granted` are sub-jobs that the engine admitted and that no object shows yet. The clusters of
-    `reserved_clusters` are reserved for sub-jobs that do not exist yet. `holding` are the sub-jobs
-    that hold a share of their queue, with their clusters, `queues` those queues. When the HyperJob
-    ends, at `end` if known, each cluster has `frees` free again. `written` are the facts of the
-    message in its status since `written_at`; `refreshes` counts changes of its numbers alone.
+    `granted` are admitted sub-jobs that no object shows yet. `reserved_clusters` are the clusters
+    of the sub-jobs that do not exist yet. `holding` are the sub-jobs that hold a share of their
+    queue, with their clusters; `queues` are those queues. The end of the HyperJob, at `end` if
+    known, frees `frees` on each cluster. `written` are the facts of the message in its status
+    since `written_at`; `refreshes` counts updates of the numbers only.
     """
 
     unit: QueuedHyperJob
@@ -78,7 +75,7 @@ class Entry:
     refreshes: int = 0
 
     def hold(self, holding: dict[str, tuple[QueuedSubJob, str]]) -> None:
-        """Note which sub-jobs hold a share, and where."""
+        """Record the sub-jobs that hold a share, with their clusters."""
         self.holding = holding
         self.queues = frozenset(part.queue for part, _ in holding.values())
         self.frees = tuple(
@@ -91,12 +88,12 @@ class Entry:
         return [part for name, (part, _) in self.holding.items() if name not in self.unit.made]
 
     def cluster_of(self, name: str) -> str:
-        """Return where a sub-job is or will be; its last cluster while no object shows one."""
+        """Return the present or reserved cluster of a sub-job, else its last one."""
         known = self.unit.clusters.get(name) or self.reserved_clusters.get(name)
         return known or (self.holding[name][1] if name in self.holding else "")
 
     def note_written(self, facts: MessageFacts | None, *, now: datetime) -> None:
-        """Note what the status says from now on."""
+        """Record the facts of the message that the status has from now on."""
         if facts == self.written:
             return
         alike = facts is not None and self.written is not None and facts.code is self.written.code
@@ -104,9 +101,9 @@ class Entry:
         self.written, self.written_at = facts, now
 
     def refresh_in(self, *, now: datetime) -> timedelta:
-        """Return how long numbers of its message may be stale: twice as long every time.
+        """Return how long the numbers of the message may stay stale: twice as long each time.
 
-        What it waits for is never stale: the caller asks only where numbers alone changed.
+        The caller asks only if the numbers alone changed: a new reason is written at once.
         """
         if self.written_at is None:
             return timedelta()

@@ -1,8 +1,9 @@
-"""When HyperJobs behind the head of a line are expected to start, by the estimates of all before.
+"""The expected starts of HyperJobs behind the head of a line, from the estimates of all before.
 
-Those that wait are put into the room that ends give, one after the other: none starts before the
-one ahead of it. A HyperJob that passes others starts earlier than that, and more urgent ones that
-come later delay it. Where an estimate is missing that a time would rest on, there is no time.
+The forecast places the waiting HyperJobs one after the other into the room that expected ends free:
+none starts before the HyperJob ahead of it. In reality a HyperJob may pass others and start
+earlier, and a later HyperJob of higher priority may delay it. Without one of the estimates that a
+time depends on, there is no expected start.
 """
 
 from bisect import insort
@@ -16,7 +17,7 @@ from controller.queueing.entries import Entry, ExpectedEnd, Pending
 
 
 def forecasts(cache: QueueCache, *, now: datetime) -> dict[str, Start]:
-    """Return when the first of every line are expected to start, by key; heads are among them."""
+    """Return the expected starts of the first HyperJobs of every line, heads included, by key."""
     space, ends = cache.open.emptied(()), list(cache.ends(now=now))
     found: dict[str, Start] = {}
     last: ExpectedEnd | None = None
@@ -29,7 +30,7 @@ def forecasts(cache: QueueCache, *, now: datetime) -> dict[str, Start]:
                 space.take(cluster, demand, -1)
         clusters = room_for(waiting, space) if fits else {}
         if not clusters or (last is not None and last.overdue):
-            break  # nothing is known of those behind it either
+            break  # the starts behind it are unknown too
         if last is not None and last.key:
             found[key] = Start(last.at, last.key)
         taken = [(part, clusters[part.name]) for part in waiting.parts if part.name in clusters]
@@ -46,7 +47,7 @@ def forecasts(cache: QueueCache, *, now: datetime) -> dict[str, Start]:
 
 
 def _in_turn(cache: QueueCache) -> Iterator[tuple[str, Entry, Pending]]:
-    """Give the first of every line that wait for room alone: all heads, then all seconds, ..."""
+    """Yield the first HyperJobs of all lines that wait for room: all heads, then all seconds."""
     firsts = sorted(
         (place, queue, order[2])
         for queue in cache.lines.queues()

@@ -1,7 +1,8 @@
-"""What HyperJobs hold: shares of queues, room on clusters, and reservations for what is to be made.
+"""The holdings of HyperJobs: shares of queues, room on clusters, reservations.
 
-A reservation is a sub-job that holds a share and does not exist yet: each round takes its room
-before anything else gets any, on the cluster it was admitted for, else wherever there is some.
+A reservation belongs to a sub-job that holds a share and does not exist yet. Each round subtracts
+the reservations before it admits anything: on the cluster for which the engine admitted the
+sub-job, else on any cluster with room.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -29,7 +30,7 @@ class Holdings:
         lag: timedelta,
         counts: Callable[[str], bool],
     ) -> None:
-        """`lag` and `counts` are as the queue cache gets them."""
+        """`lag` and `counts` are those of the queue cache."""
         self.holders: dict[str, None] = {}
         self.missing: dict[str, None] = {}
         self.occupancy = Occupancy(lag=lag)
@@ -44,7 +45,7 @@ class Holdings:
         return job in self._jobs
 
     def update(self, key: str, entry: Entry, *, now: datetime) -> None:
-        """Bring the holdings of a HyperJob up to date with its unit and its grants."""
+        """Update the holdings of a HyperJob from its sub-jobs and its grants."""
         unit = entry.unit
         holds = (unit.held | entry.granted) - unit.ended
         entry.reserved_clusters = {
@@ -78,7 +79,7 @@ class Holdings:
         return found
 
     def reserve(self, space: Space) -> None:
-        """Take the room of all reservations; find other room where a cluster is not usable."""
+        """Subtract all reservations; move those on an unusable cluster to another one."""
         for key in sorted(self.missing, key=lambda key: self._entries[key].unit.order):
             entry = self._entries[key]
             unplaced = []
@@ -95,11 +96,11 @@ class Holdings:
     def eventual(
         self, clusters: Sequence[Cluster], shown: Mapping[str, Resources], *, now: datetime
     ) -> dict[str, Resources]:
-        """Return what each cluster will have free when all HyperJobs have ended."""
+        """Return the free resources of each cluster after the end of all HyperJobs."""
         return self.occupancy.eventual(clusters, shown, now=now)
 
     def _reservations(self, entry: Entry) -> list[QueuedSubJob]:
-        """Return the sub-jobs that hold a share and take nothing that is counted yet."""
+        """Return the sub-jobs that hold a share and that no free amount excludes yet."""
         namespace = entry.unit.key.partition("/")[0]
         return [part for part in entry.missing if not self._counts(f"{namespace}/{part.name}")]
 
@@ -124,7 +125,7 @@ class Holdings:
 
 
 def _reserve_elsewhere(entry: Entry, unplaced: Sequence[Request], space: Space) -> None:
-    """Move reservations to clusters with room; keep all that those left over could use."""
+    """Move reservations to clusters with room; for the rest, keep all room that they could use."""
     limit = entry.unit.max_domains
     standing = [
         (part.request.group, cluster) for part, cluster in entry.holding.values() if cluster

@@ -1,6 +1,6 @@
-"""Which HyperJobs wait in which line, in order, in groups that the same rules stop.
+"""The lines of waiting HyperJobs, one per queue, in order and grouped by shape.
 
-Keeps order only; the reason of a wait is not known here.
+A shape is a set of HyperJobs that the same rules block; the module knows no reason of a wait.
 """
 
 from bisect import bisect_left, insort
@@ -18,14 +18,14 @@ class Lines:
     def __init__(self) -> None:
         self._lines: dict[str, list[OrderInQueue]] = {}
         self._groups: dict[str, Groups] = {}
-        self.changed: set[str] = set()  # what some of a line wait for is another now
-        self.moved: set[str] = set()  # places alone are others
+        self.changed: set[str] = set()  # lines in which a HyperJob waits for another reason
+        self.moved: set[str] = set()  # lines in which only places changed
 
     def __bool__(self) -> bool:
         return bool(self._lines)
 
     def queues(self) -> list[str]:
-        """List the queues in which HyperJobs wait that do not rest."""
+        """Return the queues in which HyperJobs wait that are not resting."""
         return sorted(self._groups)
 
     def line(self, queue: str) -> Sequence[OrderInQueue]:
@@ -37,13 +37,13 @@ class Lines:
         return bisect_left(self.line(queue), order) + 1
 
     def groups(self) -> Iterator[tuple[str, Shape, Sequence[OrderInQueue]]]:
-        """Give the HyperJobs that wait and do not rest, by queue and shape."""
+        """Yield the HyperJobs that wait and are not resting, by queue and shape."""
         for queue, groups in self._groups.items():
             for shape, orders in groups.items():
                 yield queue, shape, orders
 
     def shapes(self, queue: str) -> Iterable[tuple[Shape, Sequence[OrderInQueue]]]:
-        """Give the HyperJobs that wait in a line and do not rest, by shape."""
+        """Return the HyperJobs that wait in a line and are not resting, by shape."""
         return self._groups.get(queue, {}).items()
 
     def firsts(self, queue: str) -> list[OrderInQueue]:
@@ -56,7 +56,7 @@ class Lines:
         return orders[0] if orders else None
 
     def join(self, queue: str, shape: Shape, order: OrderInQueue, *, resting: bool) -> None:
-        """Add a HyperJob; with `resting` it keeps its place in the line and is not admitted."""
+        """Add a HyperJob; a `resting` one keeps its place in the line and is not admitted."""
         insort(self._lines.setdefault(queue, []), order)
         if not resting:
             insort(self._groups.setdefault(queue, {}).setdefault(shape, []), order)

@@ -1,7 +1,7 @@
-"""What HyperJobs hold on each cluster, and so what will be free there once all of them have ended.
+"""The demands of HyperJobs on each cluster, and the free resources after the end of all of them.
 
-What has just ended counts on until the cluster's status must show it; otherwise it would pass for
-another workload, which never ends.
+A sub-job that has just ended counts until the Cluster's status must show its end: otherwise its
+resources would count as those of another workload, which never ends.
 """
 
 from collections import deque
@@ -13,41 +13,41 @@ from controller.model.observed import Cluster
 from controller.model.resources import Resources, subtract, total
 
 Fading: TypeAlias = tuple[str, Resources]
-"""A cluster, and what of it is on its way to be free."""
+"""A cluster, and the resources that ended sub-jobs are about to free on it."""
 
 
 class Occupancy:
     """Demands by cluster."""
 
     def __init__(self, *, lag: timedelta) -> None:
-        """`lag` is the longest time until a cluster's status shows that pods are gone."""
+        """`lag` is the longest time until a Cluster's status no longer counts deleted pods."""
         self._lag = lag
         self._held: dict[str, dict[str, int]] = {}
         self._fading: deque[tuple[datetime, str, Resources]] = deque()
 
     def hold(self, cluster: str, demand: Resources) -> None:
-        """Begin to hold; without a cluster nothing is known."""
+        """Add the demand of a sub-job on a cluster; an empty cluster is ignored."""
         if cluster:
             self._held[cluster] = total((self._held.get(cluster, {}), demand))
 
     def drop(self, cluster: str, demand: Resources) -> None:
-        """Hold no longer, or elsewhere."""
+        """Remove the demand of a sub-job that left a cluster."""
         if cluster:
             self._held[cluster] = subtract(self._held.get(cluster, {}), demand)
 
     def fade(self, cluster: str, demand: Resources, *, now: datetime) -> None:
-        """Note that a sub-job has ended, whose pods the summary may still count."""
+        """Record an ended sub-job, whose pods the Cluster's resourceSummary may still count."""
         self._forget(now)
         if cluster:
             self._fading.append((now + self._lag, cluster, demand))
 
     @property
     def fading(self) -> list[tuple[str, Resources]]:
-        """Return what has ended, by cluster, and may not show yet."""
+        """Return the demands of ended sub-jobs that Clusters may still count."""
         return [(cluster, demand) for _, cluster, demand in self._fading]
 
     def unseen(self, clusters: Iterable[Cluster], free: Mapping[str, Resources]) -> list[Fading]:
-        """Return what ended sub-jobs still occupy in summaries: not held, and not `free`."""
+        """Return the demands of ended sub-jobs that Cluster summaries still count as used."""
         found: list[Fading] = []
         for cluster in clusters if self._fading else ():
             ended = total(each for _, name, each in self._fading if name == cluster.name)
@@ -61,13 +61,13 @@ class Occupancy:
         return [each for each in found if each[1]]
 
     def next_change(self, *, after: datetime | None = None) -> datetime | None:
-        """Return when the next ended one is forgotten, or the next one later than `after`."""
+        """Return when the next ended sub-job stops counting; with `after`, the next later one."""
         return next((due for due, _, _ in self._fading if after is None or due > after), None)
 
     def eventual(
         self, clusters: Iterable[Cluster], shown: Mapping[str, Resources], *, now: datetime
     ) -> dict[str, Resources]:
-        """Return what will be free per cluster: all but what others take."""
+        """Return the resources per cluster that other workloads leave to HyperJobs."""
         self._forget(now)
         ours: dict[str, list[Resources]] = {name: [held] for name, held in self._held.items()}
         for _, name, demand in self._fading:

@@ -1,4 +1,4 @@
-"""The priority that a PriorityClass gives; pure."""
+"""The priority and the preemptionPolicy of a HyperJob, from its PriorityClasses. Pure."""
 
 from collections.abc import Mapping
 
@@ -23,7 +23,7 @@ def preempts(hyperjob: HyperJob, classes: Mapping[str, Object]) -> bool:
 
 
 def value_of(name: str, classes: Mapping[str, Object]) -> int:
-    """Return the value of a PriorityClass; of none, that of the default class, or 0."""
+    """Return the value of a PriorityClass; for an empty name the global default's, else 0."""
     if not name:
         defaults = (each for each in classes.values() if each.get("globalDefault") is True)
         return max((integer(each.get("value")) or 0 for each in defaults), default=0)

@@ -1,6 +1,6 @@
-"""Volcano's Queues as a tree, and what each of them is entitled to.
+"""Volcano's Queues as a tree, and the resources to which each queue is entitled.
 
-Reads Queue objects only. A queue that cannot take jobs stays in the tree, for what it holds counts.
+A Queue that takes no jobs stays in the tree: its present usage counts.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -44,7 +44,7 @@ class Queue:
 
 
 def parse_queue(raw: Object) -> Queue:
-    """Read a Queue; what the schema would have refused reads as absent."""
+    """Parse a Queue; a field that the CRD's schema would refuse reads as absent."""
     name = string(at(raw, "metadata", "name"))
     return Queue(
         name=name,
@@ -63,7 +63,7 @@ def parse_queue(raw: Object) -> Queue:
 
 
 def estimate(text: object) -> timedelta | None:
-    """Read an estimated running time; what is no duration above 0 reads as absent."""
+    """Parse an estimated running time; None for anything but a duration above 0."""
     try:
         found = nanoseconds(string(text))
     except ValueError:
@@ -75,7 +75,7 @@ class Tree:
     """All queues below `root`, which need not exist as an object."""
 
     def __init__(self, queues: Iterable[Queue], total: Resources) -> None:
-        """Share `total`, what all usable clusters have, among the queues."""
+        """Divide `total`, the resources of all usable clusters, among the queues."""
         self.queues: dict[str, Queue] = {queue.name: queue for queue in queues}
         self.queues.setdefault(ROOT, Queue(name=ROOT, parent=""))
         self._paths: dict[str, tuple[str, ...]] = {}
@@ -94,14 +94,14 @@ class Tree:
         self._share_out(ROOT)
 
     def path(self, name: str) -> tuple[str, ...]:
-        """Return the queues from root to `name`; root alone where it does not exist."""
+        """Return the queues from root to `name`; only root if the queue does not exist."""
         return self._paths.get(name, (ROOT,))
 
     def lent(self, borrower: str, queue: str) -> tuple[str, str] | None:
-        """Return the branches of a borrower and of a queue that may take back what was lent to it.
+        """Return the branches, below their common parent, of a borrower and of a reclaiming queue.
 
-        None where it never may: in one branch, or where the borrower's Queue does not allow it, or
-        where the borrower's branch has the higher priority.
+        None if `queue` may never reclaim from the borrower: one is a parent of the other, the
+        borrower is not `reclaimable`, or the borrower's branch has the higher priority.
         """
         known = self.queues.get(borrower)
         if known is None or not known.reclaimable:
@@ -113,7 +113,7 @@ class Tree:
         return theirs, ours
 
     def trouble(self, name: str) -> QueueTrouble | None:
-        """Return why a queue takes no jobs; None when it does."""
+        """Return why a Queue takes no jobs; None if it takes jobs."""
         if name not in self.queues:
             return QueueTrouble(queue=name, code=QueueTroubleCode.MISSING)
         if name == ROOT:
@@ -158,9 +158,9 @@ class Tree:
 
 
 def _divided(queues: Sequence[Queue], name: str, amount: int) -> Mapping[str, int]:
-    """Divide an amount of one resource: what is deserved first, the rest by weight.
+    """Divide an amount of one resource among queues: first `deserved`, then the rest by weight.
 
-    None gets more than its capability, nor less than its guarantee.
+    Each queue gets at least its guarantee and at most its capability.
     """
     fixed = {
         queue.name: _bounded(queue, name, queue.deserved[name])

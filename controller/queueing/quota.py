@@ -1,8 +1,8 @@
-"""Volcano Global's arithmetic: what it counts of each queue, and which bindings it must release.
+"""Volcano Global's quota: the usage that it counts, and the ResourceBindings it will release.
 
-It counts `replicas x request` of every ResourceBinding that is not suspended, whatever became of
-the job. It releases suspended ones by PriorityClass and age, one by one, as far as the queue's
-capability reaches; it knows no gang. Source: its capacity plugin, measured against 0.3.0.
+Volcano Global counts `replicas x request` of every ResourceBinding that is not suspended, also
+after the end of the Job. It releases suspended ones by PriorityClass and age, one by one, up to the
+queue's capability, without regard to gangs. Source: its capacity plugin, measured with 0.3.0.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -16,10 +16,10 @@ from controller.queueing.units import OrderInQueue, order_in_queue
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Charge:
-    """A binding of a workload: what it asks for in which queue.
+    """The request of one ResourceBinding, and its queue.
 
-    `sub_job` is the key of the vcjob where that is a HyperJob's, else empty; `waits` while Volcano
-    Global has not released it.
+    `sub_job` is the key of a HyperJob's vcjob; empty for another workload. `waits`: Volcano Global
+    has not released it yet.
     """
 
     queue: str
@@ -30,7 +30,7 @@ class Charge:
 
 
 class Charges:
-    """All bindings that count. Of other workloads only the request and its queue are kept."""
+    """All ResourceBindings that count, and their sums by queue."""
 
     def __init__(self) -> None:
         self._charges: dict[str, Charge] = {}
@@ -38,7 +38,7 @@ class Charges:
         self._sums: dict[str, dict[str, int]] = {}
 
     def put(self, key: str, charge: Charge | None) -> bool:
-        """Take in a binding as it is now, None when it is gone; return whether that matters."""
+        """Add, replace or, with None, remove a ResourceBinding; return whether a charge changed."""
         before = self._charges.pop(key, None)
         if before is not None and not before.waits:
             accumulate(self._sums[before.queue], before.request, -1)
@@ -56,7 +56,7 @@ class Charges:
         return {queue: dict(sums) for queue, sums in self._sums.items() if sums}
 
     def beside(self, holds: Callable[[str], bool]) -> Mapping[str, Resources]:
-        """Return that without the sub-jobs that hold a share, which are counted elsewhere."""
+        """Return the same without sub-jobs that hold a share, which the queue cache counts."""
         found = {queue: dict(sums) for queue, sums in self._sums.items() if sums}
         for key in self._own:
             charge = self._charges[key]
@@ -65,13 +65,13 @@ class Charges:
         return {queue: sums for queue, sums in found.items() if sums}
 
     def waiting(self) -> Iterable[Charge]:
-        """Give the sub-jobs that wait to be released."""
+        """Return the sub-jobs that wait for their release."""
         return [self._charges[key] for key in sorted(self._own) if self._charges[key].waits]
 
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What Volcano Global does with the sub-jobs that wait: keys of vcjobs."""
+    """The keys of the vcjobs that Volcano Global will release, and of those it will pass over."""
 
     released: frozenset[str] = frozenset()
     passed_over: frozenset[str] = frozenset()
@@ -80,10 +80,10 @@ class Forecast:
 def forecast_dispatch(
     charges: Charges, queues: Iterable[Queue], priority: Callable[[str], int | None]
 ) -> Forecast:
-    """Work out the next dispatch; `queues` are bounded by what there is.
+    """Compute the next dispatch of Volcano Global; `queues` are those of `confirm.bounded`.
 
-    `priority` gives that of a vcjob's PriorityClass by key, None where that class does not exist:
-    Volcano Global passes over what names it. So it does with a queue that does not exist.
+    `priority` returns the value of a vcjob's PriorityClass by key; None if the class does not
+    exist. Volcano Global ignores a vcjob with such a class, or with a Queue that does not exist.
     """
     limits = {queue.name: queue.capability for queue in queues}
     used = {queue: dict(sums) for queue, sums in charges.released().items()}
@@ -112,7 +112,7 @@ def _order(charge: Charge, priority: int) -> OrderInQueue:
 
 
 def charge_of(binding: Mapping[str, object], *, queue: str, sub_job: str) -> Charge:
-    """Read what a binding asks for."""
+    """Return the charge of a ResourceBinding."""
     spec = mapping(binding.get("spec"))
     number = count(spec.get("replicas"))
     request = parse_resources(at(spec, "replicaRequirements", "resourceRequest"))

@@ -1,6 +1,6 @@
-"""From what is observed of a HyperJob to what queue admission needs to know of it.
+"""The queue engine's view of a HyperJob (`QueuedHyperJob`), from its observed objects.
 
-Objects and records alone say what holds a share, so a restarted controller knows it too.
+A sub-job holds a share by the objects and the status alone: a restarted controller finds the same.
 """
 
 from collections.abc import Iterator, Sequence
@@ -30,14 +30,13 @@ from hyperjob.api.phases import JobPhase
 from hyperjob.kube.microtime import micro_time
 
 _DEFAULT_QUEUE: Final = "default"
-_NONE: Final[frozenset[str]] = frozenset()  # Python makes another empty set at each call
+_NONE: Final[frozenset[str]] = frozenset()  # one object for all entries, to save memory
 
 
 def unit_of(observed: Observed) -> QueuedHyperJob | None:
-    """Return a HyperJob as a unit; None when it holds nothing and waits for nothing.
+    """Return a HyperJob for the queue engine; None if it holds no share and does not wait.
 
-    Sub-jobs that wait for others to be ready or complete are left out until their time has come,
-    and so are those that were given back.
+    It has no sub-job whose dependencies are not met, nor one of a gang that backs off.
     """
     hyperjob = observed.hyperjob
     if hyperjob.deleting or hyperjob.suspend or hyperjob.is_finished:
@@ -107,12 +106,12 @@ def unit_of(observed: Observed) -> QueuedHyperJob | None:
 
 
 def _kept(observed: Observed) -> str:
-    """Return until when the work of all sub-jobs is kept; empty where no program says so."""
+    """Return the time up to which all sub-jobs have saved their work; empty if it is unknown."""
     return min((micro_time(each.kept_until) for each in said_of(observed).values()), default="")
 
 
 def _estimate(hyperjob: HyperJob) -> timedelta | None:
-    """Return the longest running time that templates estimate; None where one has no estimate."""
+    """Return the longest running time that templates estimate; None if one has no estimate."""
     found = [estimate(group.template.get("runningEstimate")) for group in hyperjob.replicated_jobs]
     known = [each for each in found if each is not None]
     return max(known) if known and len(known) == len(found) else None
@@ -123,7 +122,7 @@ def _is_held(child: Child) -> bool:
 
 
 def _started(child: Child) -> str:
-    """Return when a sub-job began to run, empty where it does not."""
+    """Return when a sub-job began to run; empty if it does not run."""
     report = child.report
     if report is None or report.phase is not JobPhase.RUNNING or report.since is None:
         return ""
@@ -131,9 +130,9 @@ def _started(child: Child) -> str:
 
 
 def _living(observed: Observed) -> QueuedHyperJob | None:
-    """Return what a HyperJob that is deleted, suspended or ended still holds: its vcjobs that live.
+    """Return a deleted, suspended or ended HyperJob with its vcjobs that have not ended.
 
-    A vcjob that no member has holds nothing, and nothing new is admitted.
+    A vcjob in no member cluster holds no share. The engine admits no new sub-job of it.
     """
     children = [child_of(observed, name) for name in sorted(observed.jobs)]
     parts = [
@@ -160,10 +159,10 @@ def _living(observed: Observed) -> QueuedHyperJob | None:
 
 
 def unit_of_remains(key: str, remains: Sequence[tuple[Object, Binding]]) -> QueuedHyperJob | None:
-    """Return what the vcjobs of a HyperJob that does not exist any more hold of their queues.
+    """Return a HyperJob that no longer exists, with its vcjobs that still hold a share.
 
-    `remains` are vcjobs, orphaned or not yet collected, with their bindings. A vcjob that no member
-    has holds nothing: any user may set its labels.
+    `remains` are vcjobs, orphaned or not yet garbage collected, with their ResourceBindings. A
+    vcjob in no member cluster holds no share: any user may create one with these labels.
     """
     parts = []
     for job, binding in remains:
@@ -183,9 +182,9 @@ def unit_of_remains(key: str, remains: Sequence[tuple[Object, Binding]]) -> Queu
 
 
 def _is_in_member(binding: Binding) -> bool:
-    """Return whether a member has, or is about to get, a vcjob that has not ended.
+    """Return whether a member cluster has, or is about to get, a vcjob that has not ended.
 
-    Behind an open gate Karmada applies the vcjob in the member, whatever becomes of the HyperJob.
+    After the gate was opened Karmada applies the vcjob in the member, also without its HyperJob.
     """
     if binding.report is not None:
         return not binding.report.phase.is_terminal
@@ -193,10 +192,10 @@ def _is_in_member(binding: Binding) -> bool:
 
 
 def _lives(child: Child) -> bool:
-    """Return whether a member has, or is about to get, a vcjob of ours that has not ended.
+    """Return whether a member has, or is about to get, this HyperJob's vcjob, and it has not ended.
 
-    With `--cascade=orphan` the garbage collector takes the ownerReference out of the vcjob before
-    it lets the HyperJob go: the vcjob runs on and is still charged in between.
+    With `--cascade=orphan` the garbage collector removes the ownerReference of the vcjob before it
+    removes the HyperJob: in between the vcjob runs on and still holds its share.
     """
     job, binding = child.job, child.binding
     if job is None or job.ownership is Ownership.FOREIGN:
@@ -207,14 +206,14 @@ def _lives(child: Child) -> bool:
 
 
 def _is_still_there(child: Child) -> bool:
-    """Return whether a vcjob is on its way out; what it holds is free once it is gone."""
+    """Return whether a vcjob is being deleted; it holds its share until its deletion ends."""
     job = child.job
     mine = job is not None and job.ownership is not Ownership.FOREIGN
     return mine and child.is_leaving and not child.is_terminal
 
 
 def _automatic(observed: Observed) -> tuple[dict[str, Wish], dict[str, list[int]]]:
-    """Return what is still to be split, and the sizes of what is split already."""
+    """Return the wishes of undecided splits, and the sizes of decided ones, by replicatedJob."""
     wishes: dict[str, Wish] = {}
     shares: dict[str, list[int]] = {}
     for group in observed.hyperjob.replicated_jobs:
@@ -231,7 +230,7 @@ def _automatic(observed: Observed) -> tuple[dict[str, Wish], dict[str, list[int]
 def _members(
     observed: Observed, groups: tuple[Group, ...], *, open_: frozenset[str]
 ) -> Iterator[tuple[SubJob, Child]]:
-    """Name the sub-jobs as a plan does; of a split that is still open, only those decided."""
+    """Yield the sub-jobs as a plan has them; of an undecided split only those with a size."""
     indices: dict[str, tuple[int, ...]] = {}
     for group in groups:
         name = group.replicated_job.name
@@ -245,7 +244,7 @@ def _members(
 
 
 def _holds_all(hyperjob: HyperJob, group: str) -> bool:
-    """Return whether a split that is open again, for a restart, was admitted before."""
+    """Return whether a split that a restart made undecided again was admitted before."""
     records = hyperjob.records.values()
     return any(record.admitted for record in records if record.replicated_job == group)
 
@@ -256,4 +255,4 @@ def _request(sub_job: SubJob, child: Child) -> Request:
     request = sub_job.request(frozenset(excluded) if excluded else _NONE)
     if child.job is None or growth(sub_job, child) is None:
         return request
-    return replace(request, demand=demand_of(child.job.spec))  # what it has until it grows
+    return replace(request, demand=demand_of(child.job.spec))  # its present size, until it grows

@@ -1,8 +1,9 @@
-"""Which HyperJobs make way for a head of line: borrowers, and the less urgent of its own queue.
+"""The choice of HyperJobs that make way for a head of line: by reclaim and by preemption.
 
-HyperJobs of queues with `reclaimable: true` give back what was lent to them, to a queue within its
-share. Within a queue one whose PriorityClass preempts stops those of lower priority. Each goes
-whole, and only if the first then starts. Tries things out on copies.
+Reclaim: HyperJobs of Queues with `reclaimable: true` return borrowed resources to a queue that is
+within its share. Preemption: a HyperJob whose PriorityClass allows it stops HyperJobs of lower
+priority in its own queue. A HyperJob is stopped as a whole, and only if the head can then start.
+The choice is tried on copies of the account and of the space.
 """
 
 from collections.abc import Sequence
@@ -21,15 +22,15 @@ from controller.queueing.reclaims import may_preempt
 from controller.queueing.room import Space
 from hyperjob.api.quantity import NANO
 
-_MOST: Final = 64  # more HyperJobs than this never give back for one
+_MOST: Final = 64  # at most so many HyperJobs make way for one
 
 
 def borrowers_for(cache: QueueCache, waiting: Pending, *, now: datetime) -> Sequence[str] | None:
-    """Return the fewest that must make way for a HyperJob to start, the least urgent of them.
+    """Return the fewest HyperJobs that must make way for a HyperJob to start.
 
-    Of equally urgent ones those that lose least, the work since their last checkpoint or start on
-    all that they hold; then those that started last, then by name. None: that cannot help it.
-    Empty: what has ended leaves enough, and only has to be seen.
+    The order of choice is the lowest priority, then the least loss (`loss_of`), then the latest
+    start, then the name. None: no choice gives enough room. Empty: ended HyperJobs leave enough
+    room, and the engine waits until the Clusters' status shows it.
     """
     gang = gang_of(waiting.parts, waiting.shape.needs, cache.account)
     queues = {part.queue for part in gang}
@@ -48,7 +49,7 @@ def borrowers_for(cache: QueueCache, waiting: Pending, *, now: datetime) -> Sequ
     trial = _Trial(waiting, cache.account.copy(), cache.coming())
     if not known:
         return None if not trial.is_enough() else ()
-    # What was granted a moment ago is not made yet: it is not given and taken in one round.
+    # A HyperJob with a grant of this round is not stopped in the same round.
     holders = [entry for entry in known if entry is not head and not entry.granted]
     holders.sort(key=lambda entry: (_since(entry), entry.unit.key), reverse=True)
     holders.sort(key=lambda entry: loss_of(entry, now=now))
@@ -75,9 +76,9 @@ def borrowers_for(cache: QueueCache, waiting: Pending, *, now: datetime) -> Sequ
 
 
 def _shortest(taken: list[Entry], trial: "_Trial") -> list[Entry]:
-    """Return the shortest beginning of those taken that is enough; give the others theirs back."""
+    """Return the shortest prefix of `taken` that frees enough; return the others' in the trial."""
     short, enough = -1, len(taken)
-    standing = enough  # as many are taken in the trial
+    standing = enough  # the number of HyperJobs that the trial has stopped
     while enough - short > 1:
         middle = (short + enough) // 2
         for entry in taken[middle:standing]:
@@ -92,10 +93,10 @@ def _shortest(taken: list[Entry], trial: "_Trial") -> list[Entry]:
 
 
 def loss_of(entry: Entry, *, now: datetime) -> float:
-    """Return what a HyperJob loses by stopping now, in seconds times accelerators held.
+    """Return the loss of a HyperJob that stops now, in accelerator-seconds.
 
-    The seconds are those since its last checkpoint, or since it started; without accelerators the
-    HyperJob counts as one.
+    The seconds count from its last checkpoint, else from its start. A HyperJob without accelerators
+    counts as one accelerator.
     """
     kept = timestamp(entry.unit.kept or _since(entry))
     if kept is None:
@@ -107,7 +108,7 @@ def loss_of(entry: Entry, *, now: datetime) -> float:
 
 
 def _lenders(queue: str, tree: Tree) -> frozenset[str]:
-    """Return the queues to which another queue can ever have lent what they use."""
+    """Return the queues from which `queue` may ever reclaim resources."""
     if not tree.lends:
         return frozenset()
     return frozenset(each for each in tree.queues if tree.lent(each, queue) is not None)
@@ -118,7 +119,7 @@ def _since(entry: Entry) -> str:
 
 
 class _Trial:
-    """Queues and clusters as they would be if some gave back what they hold."""
+    """Copies of the account and the space, as if some HyperJobs had been stopped."""
 
     def __init__(self, waiting: Pending, account: Account, space: Space) -> None:
         self._waiting = waiting

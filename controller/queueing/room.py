@@ -1,7 +1,7 @@
-"""Free capacity during one round: what is taken, what is reserved for heads of lines.
+"""The free resources of the clusters during one round, without those reserved for heads of lines.
 
-Never gives out more than is free. What is kept for a head is all that it could use anywhere, so
-nothing that passes it can delay it.
+For a head everything is reserved that it could use on any cluster: no HyperJob that passes it can
+then delay it.
 """
 
 from collections import Counter
@@ -20,7 +20,10 @@ Standing = Sequence[tuple[str, str]]
 
 
 class Space:
-    """The usable clusters: `free` now, and what is `eventual`ly free when all HyperJobs ended."""
+    """The usable clusters with their free resources, in nano-units by cluster and resource.
+
+    `free` are those of now, `eventual` those after the end of all HyperJobs.
+    """
 
     def __init__(self, clusters: Iterable[Cluster], eventual: Mapping[str, Resources]) -> None:
         self.clusters = tuple(clusters)
@@ -30,7 +33,7 @@ class Space:
         self.slots = FreeRoom.of(self.clusters, ()).slots
         self._eventual = eventual
         self.most: Resources = total(eventual.values())
-        self.sum: dict[str, int] = {}  # of what is free, wherever that is
+        self.sum: dict[str, int] = {}  # the free resources of all clusters together
         for free in self.free.values():
             for name, amount in free.items():
                 self.sum[name] = self.sum.get(name, 0) + max(0, amount)
@@ -42,7 +45,7 @@ class Space:
         return made
 
     def allows(self, floor: Resources) -> bool:
-        """Return whether the clusters together have as much free: a quick check before `assign`."""
+        """Return whether the clusters together have `floor` free: a quick check before `assign`."""
         return all(amount <= self.sum.get(name, 0) for name, amount in floor.items())
 
     def assign(
@@ -53,9 +56,9 @@ class Space:
         *,
         least: int = 0,
     ) -> Mapping[str, str]:
-        """Return clusters for as many requests as there is room for.
+        """Return clusters for as many requests as have room.
 
-        Where it is sure that there is room for fewer than `least`, none gets a cluster.
+        The result may be empty if fewer than `least` have room.
         """
         room = FreeRoom.of(self.clusters, standing, free=self.free, slots=self.slots)
         return assign(requests, room, max_domains=max_domains, least=least).assigned
@@ -69,10 +72,10 @@ class Space:
         least: int,
         alike: bool,
     ) -> bool:
-        """Return whether there is room for `least` of the requests; `alike`: all are of one kind.
+        """Return whether `least` of the requests have room; `alike`: all are of one kind.
 
-        Says what `assign` finds. Like requests are only counted, for each cluster holds what it
-        holds in whatever order they come.
+        The answer equals that of `assign`. Requests of one kind are only counted: their order makes
+        no difference to a cluster.
         """
         if not alike or self.slots:
             return len(self.assign(requests, standing, max_domains, least=least)) >= least
@@ -94,14 +97,14 @@ class Space:
     def could(
         self, requests: Sequence[Request], standing: Standing, max_domains: int | None
     ) -> int:
-        """Count the requests that there will be room for when all HyperJobs have ended."""
-        # What single nodes hold now says nothing of what they will hold then.
+        """Return how many requests have room after the end of all HyperJobs."""
+        # The nodes' free resources will be others then.
         room = FreeRoom.of((replace(each, nodes=None) for each in self.clusters), standing)
         room.free = {name: self._eventual.get(name, {}) for name in room.free}
         return len(assign(requests, room, max_domains=max_domains).assigned)
 
     def emptied(self, ended: Iterable[tuple[str, Resources]]) -> "Space":
-        """Return a copy with the room of what has ended, looking at no single nodes."""
+        """Return a copy with the resources of ended sub-jobs free, without checks of nodes."""
         made = self.copy()
         made.clusters = tuple(
             each if each.nodes is None else replace(each, nodes=None) for each in self.clusters
@@ -112,12 +115,12 @@ class Space:
         return made
 
     def put(self, request: Request, cluster: str) -> None:
-        """Put a sub-job on a cluster."""
+        """Subtract the demand of a sub-job from a cluster."""
         self.take(cluster, request.demand)
         self.slots.add(cluster, request.pods)
 
     def take(self, cluster: str, demand: Resources, sign: int = 1) -> None:
-        """Take a demand, or give it back; more than is free leaves less than nothing."""
+        """Subtract `sign` times a demand from a cluster; free amounts may become negative."""
         if cluster in self.free:
             self.free[cluster] = free = dict(self.free[cluster])
             for name, amount in demand.items():
@@ -128,7 +131,7 @@ class Space:
     def wants(
         self, requests: Sequence[Request], *, most: int, max_domains: int | None
     ) -> dict[str, Resources]:
-        """Return all that a head could use, on every cluster where it could be some day."""
+        """Return the resources that a head could use, on every cluster that can ever take it."""
         counts = Counter(request.kind for request in requests)
         kinds = list({request.kind: request for request in requests}.values())
         everything = total(request.demand for request in requests)
@@ -151,7 +154,7 @@ class Space:
         return found
 
     def keep(self, wants: Mapping[str, Resources]) -> None:
-        """Keep what a head wants, as far as it is free, for the rest of the round."""
+        """Reserve these resources, as far as they are free, for the rest of the round."""
         for name, wanted in wants.items():
             free, left = self.free[name], None
             for each, amount in wanted.items():

@@ -1,8 +1,8 @@
-"""One round: every HyperJob that the rules allow is admitted, in order.
+"""One round of the queue engine: it admits, in order, every HyperJob that the rules allow.
 
-Queues take turns by priority and by how much of their share they use; in a line, priority and age
-count. The first of a line that has no room, and will have some, keeps what it could use: those
-behind it pass only where they cannot delay it.
+Queues take turns by priority and by the use of their share; a line is ordered by priority and age.
+For the first HyperJob of a line without room the engine reserves the free resources that it could
+use: those behind it use only what is left, and cannot delay it.
 """
 
 import heapq
@@ -35,12 +35,12 @@ _BEHIND: Final = Block(code=WaitCode.BEHIND)
 
 
 def play(cache: QueueCache, *, now: datetime) -> list[str]:
-    """Run a round that has begun; return the HyperJobs that it admits or that have to give back."""
+    """Play a round; return the HyperJobs that it admits and those that must make way."""
     return _Round(cache, now).play() if cache.known else []
 
 
 class _Round:
-    """The state of one round: a shape without room stays without, for room only shrinks."""
+    """The state of one round; a shape without room stays so, because the room only shrinks."""
 
     def __init__(self, cache: QueueCache, now: datetime) -> None:
         self._cache = cache
@@ -52,13 +52,13 @@ class _Round:
         self._led: set[str] = set()
         self._granted: dict[str, None] = {}
         self._asked: dict[str, None] = {}
-        self._outlook: CapacityTimeline | None = None  # until another HyperJob is admitted
-        self._starts: dict[str, Start | None] = {}  # of heads, by queue
+        self._outlook: CapacityTimeline | None = None  # valid until the next grant
+        self._starts: dict[str, Start | None] = {}  # the expected starts of heads, by queue
 
     def play(self) -> list[str]:
-        """Go on until no other HyperJob can be admitted, or enough wait to be made.
+        """Admit HyperJobs until no other one can start, or enough sub-jobs wait for creation.
 
-        The others are admitted by the next rounds, when objects show those that were.
+        Later rounds, after the objects of this one exist, admit the others.
         """
         cache = self._cache
         self._resume()
@@ -80,7 +80,7 @@ class _Round:
         return [*self._granted, *self._asked]
 
     def _resume(self) -> None:
-        """Begin with the HyperJob that others give back for: it alone gets what becomes free."""
+        """Begin with the head of the present reclaim: the resources that become free are for it."""
         known = self._cache.reclaiming()
         entry = self._cache.entries[known.head] if known is not None else None
         if known is None or entry is None or entry.waiting is None or entry.rests_until:
@@ -92,15 +92,15 @@ class _Round:
         else:
             self._blocks[waiting.queue, waiting.shape] = verdict
             if not self._lead(waiting.queue, known.head, waiting, verdict):
-                self._cache.stop_reclaim()  # its queue was closed, or its room is lost
+                self._cache.stop_reclaim()  # its queue was closed, or its cluster was lost
 
     def _next(self, firsts: list[OrderInQueue]) -> Resources:
-        """Return what the first of a line asks for."""
+        """Return the demand of the first HyperJob of a line."""
         waiting = self._cache.entries[firsts[0][2]].waiting if firsts else None
         return waiting.shape.needs.floor if waiting is not None else {}
 
     def _advance(self, queue: str, firsts: list[OrderInQueue]) -> bool:
-        """Go along a line until a HyperJob is admitted; return whether more may follow."""
+        """Try the HyperJobs of a line up to the first grant; return whether more may follow."""
         fifo = self._is_fifo(queue)
         while firsts:
             order = heapq.heappop(firsts)
@@ -135,10 +135,10 @@ class _Round:
             found = try_to_admit(able, shape.needs, account, space)
             return found if isinstance(found, Grant) else block
         if account.tree.guaranteed and is_guaranteed(waiting.parts, account):
-            # Not even a head of another queue keeps it from what it is guaranteed.
+            # A guarantee precedes the reservations of heads: the room is `open`, without them.
             return try_to_admit(waiting.parts, shape.needs, self._account, self._cache.open)
         if self._cache.exceeds(waiting) and fits(shape.needs.floor, space.most):
-            # It waits for a higher limit, whether there is room now or not.
+            # The block is then the limit, whether there is room now or not.
             return try_to_admit(waiting.parts, shape.needs, account, space)
         if shape.needs in self._failed:
             return CAPACITY
@@ -168,7 +168,7 @@ class _Round:
                 heapq.heappush(firsts, order)
 
     def _will_go(self, gang: Sequence[QueuedSubJob], waiting: Pending) -> bool:
-        """Return whether a gang will have room, or a share, when all HyperJobs have ended."""
+        """Return whether a gang has room, beside all guarantees, after the end of all HyperJobs."""
         needs, account, space = waiting.shape.needs, self._account, self._cache.space
         if self._cache.exceeds(waiting):
             return False
@@ -180,7 +180,7 @@ class _Round:
         return could and leaves_guarantees(gang, account, space.most)
 
     def _lead(self, queue: str, key: str, waiting: Pending, block: Block) -> bool:
-        """Reserve for the first of a line if it can start some day; return whether it can."""
+        """Reserve room for the first of a line if it can ever start; return whether it can."""
         needs, account, space = waiting.shape.needs, self._account, self._cache.space
         if not needs.needed or block.code is WaitCode.NOT_OPEN:
             return False
@@ -207,10 +207,10 @@ class _Round:
         return True
 
     def _expect(self, queue: str, key: str, waiting: Pending) -> None:
-        """Work out when a head has room, until which others may use what is kept for it."""
+        """Compute the expected start of a head; until then others may use its reserved room."""
         cache, known = self._cache, self._cache.reclaiming()
         start = None
-        if known is None or known.head != key:  # what is given back for it is its own at once
+        if known is None or known.head != key:  # a reclaim frees the room sooner
             if self._outlook is None:
                 self._outlook = CapacityTimeline(cache.open, cache.ends(now=self._now))
             start = self._outlook.earliest(waiting)
@@ -219,14 +219,14 @@ class _Round:
         self._starts[queue] = start
 
     def _backfill(self) -> None:
-        """Admit HyperJobs that end, as estimated, before a head could use the room kept for it."""
+        """Admit HyperJobs that end, by their estimates, before the heads can use their room."""
         cache = self._cache
         known = {q: each for q, each in self._starts.items() if each and not each.overdue}
         if not known:
             return
         until = min(each.at for each in known.values())
         spare = self._spare(self._starts.keys() - known.keys())
-        failed: set[PlacementNeeds] = set()  # what is spare only shrinks
+        failed: set[PlacementNeeds] = set()  # the spare room only shrinks
         ahead = {queue: self._fillers(queue, until, spare) for queue in cache.lines.queues()}
         while ahead := {queue: orders for queue, orders in ahead.items() if orders}:
             queue = self._account.whose_turn(
@@ -249,7 +249,7 @@ class _Round:
                 failed.add(needs)
 
     def _spare(self, queues: Iterable[str]) -> Space:
-        """Return what is free, less what the heads keep whose start is not known."""
+        """Return the free room without the reservations of the heads with an unknown start."""
         cache = self._cache
         spare = cache.open.copy()
         for queue in sorted(queues):
@@ -259,9 +259,9 @@ class _Round:
         return spare
 
     def _fillers(self, queue: str, until: datetime, spare: Space) -> list[OrderInQueue]:
-        """Return those of a line that have no room and end, by estimates, before a time, in order.
+        """Return the HyperJobs of a line that may backfill: they end before `until`, by estimates.
 
-        They are those of the shapes that would have room in what is spare.
+        They have no room beside the reservations, and may have some in the spare room; in order.
         """
         cache, heads = self._cache, set(self._cache.heads.values())
         if self._is_fifo(queue):
@@ -275,7 +275,7 @@ class _Round:
         )
 
     def _take_back(self, key: str, waiting: Pending) -> None:
-        """Have others give back what was lent to them, where no other head of line is ahead."""
+        """Start a reclaim or a preemption for a head, unless another head is before it."""
         cache = self._cache
         ahead = [head for head in cache.heads.values() if head != key]
         if ahead or not cache.may_reclaim(now=self._now):
@@ -285,7 +285,7 @@ class _Round:
             cache.reclaim(key, borrowers, now=self._now)
             self._asked |= dict.fromkeys(borrowers)
         elif borrowers is None and known is not None and known.head == key:
-            cache.stop_reclaim()  # all was in vain: it is not first any more
+            cache.stop_reclaim()  # no choice of borrowers gives it enough room any more
 
     def _is_fifo(self, queue: str) -> bool:
         known = self._account.tree.queues.get(queue)

@@ -1,7 +1,7 @@
-"""Shapes of waiting HyperJobs: the same rules stop all HyperJobs of one shape.
+"""Shapes of waiting HyperJobs: the same rules block all HyperJobs of one shape.
 
-Shapes are compared by identity, for thousands are looked up in every round; a registry makes equal
-ones the same object, and forgets those not in use.
+A round looks up thousands of shapes, by identity for speed: the registry returns one object for
+equal shapes, and drops a shape after its last use.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,9 +17,9 @@ Standing = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, weakref_slot=True)
 class PlacementNeeds:
-    """What clusters must have; `floor` is the least that can be admitted at once.
+    """The needs of a waiting HyperJob on clusters; `floor` is the least that its gang demands.
 
-    `alike`: all that waits is of one kind.
+    `alike`: all its waiting sub-jobs are of one kind.
     """
 
     needed: int
@@ -32,7 +32,7 @@ class PlacementNeeds:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, weakref_slot=True)
 class Shape:
-    """What clusters must have, and which queues must allow it."""
+    """The needs of a waiting HyperJob on clusters, and the queues that must admit it."""
 
     needs: PlacementNeeds
     queues: tuple[str, ...]
@@ -53,9 +53,9 @@ class Shapes:
         needed: int,
         promised: Mapping[str, str] | None = None,
     ) -> Shape:
-        """Return the shape of a unit of which some parts wait.
+        """Return the shape of a HyperJob, some of whose sub-jobs wait.
 
-        `promised` are the clusters of sub-jobs that are granted and not made.
+        `promised` are the clusters of granted sub-jobs that do not exist yet.
         """
         clusters = {**(promised or {}), **unit.clusters}
         names = {part.name for part in waiting}
@@ -86,7 +86,7 @@ class Shapes:
 
 
 def _floor(waiting: Sequence[QueuedSubJob], number: int) -> Resources:
-    """Bound from below what any `number` of the parts demand together."""
+    """Return a lower bound of the demand of any `number` of the sub-jobs together."""
     demands = [part.request.demand for part in waiting]
     if number >= len(demands):
         return total(demands)

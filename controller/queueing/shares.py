@@ -1,6 +1,6 @@
-"""The queues as they are confirmed, and what each uses: sub-jobs of HyperJobs, and other workloads.
+"""The usage of the queues of the present mode, by sub-jobs of HyperJobs and by other workloads.
 
-The queue cache adds and removes sub-jobs.
+The queue cache adds and removes the sub-jobs.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,7 +16,7 @@ from controller.queueing.units import QueuedSubJob
 
 
 class Shares:
-    """The account of the queues, opened anew when a queue or the total of the clusters changes."""
+    """The account of the queues, rebuilt when a Queue or the clusters' total changes."""
 
     def __init__(self, confirmer: Confirmer, lines: Lines) -> None:
         self._lines = lines
@@ -28,13 +28,13 @@ class Shares:
         self._total: Resources = {}
 
     def set_queues(self, queues: Iterable[Queue], entries: Iterable[Entry]) -> None:
-        """Take in all Queue objects, and count anew."""
+        """Replace all Queue objects and rebuild the account."""
         self._listed = tuple(queues)
         self.queues = tuple(self._confirmer.queues(self._listed, ()))
         self._open(entries)
 
     def renew(self, clusters: Sequence[Cluster], holds: Holds, entries: Iterable[Entry]) -> None:
-        """Take in the clusters, and what other workloads use."""
+        """Update the clusters' total and the usage of other workloads."""
         capacity = total(cluster.allocatable for cluster in clusters if cluster.usable)
         queues = tuple(self._confirmer.queues(self._listed, clusters))
         others = self._confirmer.others(holds)
@@ -47,7 +47,7 @@ class Shares:
             self._count_others(1)
 
     def count(self, part: QueuedSubJob, sign: int = 1) -> None:
-        """Count a sub-job that holds a share, or take it off."""
+        """Add a sub-job that holds a share to the account, or with -1 remove it."""
         self.account.add(part.queue, part.request.demand, sign)
 
     def _open(self, entries: Iterable[Entry]) -> None:

@@ -1,6 +1,6 @@
-"""A HyperJob as queue admission sees it: its sub-jobs, who holds a share, who waits.
+"""A HyperJob in the queue engine: its sub-jobs, which of them hold a share and which wait.
 
-Keeps no template: ten thousand of them wait at a time.
+The values hold no template, to save memory: ten thousand HyperJobs may wait.
 """
 
 from collections.abc import Mapping
@@ -15,12 +15,12 @@ OrderInQueue: TypeAlias = tuple[int, str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueuedSubJob:
-    """One sub-job."""
+    """One sub-job in the queue engine, or a piece of an undecided automatic split."""
 
     queue: str
     request: Request
-    piece: bool = False  # of an automatic split, whose sub-jobs are sized when it is admitted
-    grows: bool = False  # what a sub-job that runs is to have more of
+    piece: bool = False  # of an automatic split, which is sized after its admission
+    grows: bool = False  # the growth of a running sub-job, not a sub-job itself
 
     @property
     def name(self) -> str:
@@ -30,13 +30,12 @@ class QueuedSubJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueuedHyperJob:
-    """One HyperJob that has not ended; `made` are sub-jobs that exist, `clusters` where they are.
+    """One HyperJob that has not ended; `made` are its existing sub-jobs, on `clusters`.
 
-    `held` are those that hold a share of their queue, made or about to be made again. `preempts`:
-    it may stop HyperJobs of lower priority; `since` is when it started last, RFC 3339. `kept` is
-    until when its work would be kept if it stopped now, where its programs say so: it changes with
-    each checkpoint and decides nothing but who makes way.
-    `estimate` is how long it runs, as its templates estimate.
+    `held` are the sub-jobs that hold a share of their queue, existing or about to be recreated.
+    `preempts`: it may stop HyperJobs of lower priority. `since` is its last start, RFC 3339. `kept`
+    is the time up to which its work is saved, empty if unknown: it changes with each checkpoint and
+    matters only to the choice of HyperJobs that make way. `estimate` is its estimated running time.
     """
 
     key: str
@@ -56,13 +55,13 @@ class QueuedHyperJob:
 
     @property
     def order(self) -> OrderInQueue:
-        """Return its place among those of its queue: priority, then age."""
+        """Return the sort key of the HyperJob in its line: priority, then age."""
         return order_in_queue(priority=self.priority, created=self.created, key=self.key)
 
 
 def order_in_queue(*, priority: int, created: str, key: str) -> OrderInQueue:
-    """Return what those of one queue are sorted by: higher priority first, then the older.
+    """Return the sort key in a line: higher priority first, then the older HyperJob.
 
-    Volcano Global sorts the vcjobs of a queue by the same.
+    Volcano Global sorts the vcjobs of a queue in the same order.
     """
     return -priority, created, key

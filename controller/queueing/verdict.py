@@ -1,6 +1,6 @@
-"""What the queue engine says of one HyperJob: its place in line, its queue's share, what it lacks.
+"""The queue engine's verdict on one HyperJob: its place in line, its queue's share, what it lacks.
 
-Codes and numbers only; the round has decided, and `controller.status.waiting` has the words.
+The last round has decided it; `controller.status.waiting` turns its codes into messages.
 """
 
 from collections.abc import Mapping
@@ -44,9 +44,9 @@ _CODES: Final = {
 
 
 def verdict_of(cache: QueueCache, key: str, *, patient: bool = False) -> QueueVerdict:
-    """Say which sub-jobs of a HyperJob may be made and why the others wait.
+    """Return the admitted sub-jobs of a HyperJob, and why the others wait.
 
-    `patient`: queues that are not known yet are not mentioned for some seconds.
+    With `patient` a HyperJob is undecided, without a message, while the Queues are unknown.
     """
     entry = cache.entries.get(key)
     reclaimed_for = name_for(cache, key, cache.gives_back_for(key))
@@ -104,7 +104,7 @@ _UNBLOCKED: Final = (WaitCode.NOT_LOOKED_AT, Reason.WAITING_FOR_QUEUE)
 
 
 def name_for(cache: QueueCache, reader: str, key: str) -> str:
-    """Return what a message of the HyperJob `reader` calls another HyperJob."""
+    """Return the name of another HyperJob in a message of the HyperJob `reader`."""
     if cache.names_others or not key or reader.partition("/")[0] == key.partition("/")[0]:
         return key
     return OTHER_NAMESPACE
@@ -118,7 +118,7 @@ def share_of(cache: QueueCache, queue: str, demand: Resources) -> Share | None:
         return None
     share = entitled.get(measure, 0)
     if is_extended(measure):
-        share -= share % NANO  # no queue has a part of a device
+        share -= share % NANO  # devices are whole
     return Share(resource=measure, used=cache.account.used(queue).get(measure, 0), entitled=share)
 
 
@@ -132,7 +132,7 @@ def _expected(cache: QueueCache, key: str) -> Start | None:
 
 
 def _make_way(cache: QueueCache, key: str) -> tuple[list[str], list[str]]:
-    """Return the HyperJobs that are preempted for the head of a line, and those that give back."""
+    """Return the HyperJobs that make way for a head of line: by preemption, and by reclaim."""
     known = cache.reclaiming()
     if known is None or known.head != key:
         return [], []
@@ -145,7 +145,7 @@ def _make_way(cache: QueueCache, key: str) -> tuple[list[str], list[str]]:
 
 
 def _shortage(cache: QueueCache, waiting: Pending) -> tuple[RoomDetail, Mapping[str, Detail]]:
-    """Return what keeps room from a HyperJob, and what each of its sub-jobs lacks."""
+    """Return why a HyperJob has no room, and what each of its sub-jobs lacks."""
     whole: RoomDetail | None = _kept(cache, waiting)
     if whole is None and all(part.piece for part in waiting.parts):
         whole = _split_shortage(cache, waiting)
@@ -171,7 +171,7 @@ def _shortage(cache: QueueCache, waiting: Pending) -> tuple[RoomDetail, Mapping[
 
 
 def _kept(cache: QueueCache, waiting: Pending) -> KeptRoom | None:
-    """Return the HyperJobs for which room is kept that this one could use; None without any."""
+    """Return the heads whose reserved room this HyperJob could use; None if there is none."""
     needs = waiting.shape.needs
     requests = [part.request for part in waiting.parts]
     own = waiting.order[2]
@@ -189,7 +189,7 @@ def _kept(cache: QueueCache, waiting: Pending) -> KeptRoom | None:
 
 
 def _head(cache: QueueCache, waiting: Pending, key: str, queue: str) -> tuple[str, str]:
-    """Return what a message calls a head and its queue, which may be named after its tenant."""
+    """Return a head and its queue as a message names them: a queue's name may name its tenant."""
     name = name_for(cache, waiting.order[2], key)
     hidden = name != key and queue != waiting.queue
     return name, "" if hidden else _named(queue)
@@ -211,7 +211,7 @@ def _placement(cache: QueueCache, waiting: Pending) -> Placement:
 
 
 def _split_shortage(cache: QueueCache, waiting: Pending) -> SplitRoom | NextInLine:
-    """Return what an automatic split lacks as a whole: its pieces are not in the spec."""
+    """Return what an automatic split lacks as a whole: the user does not know its pieces."""
     needs, demands = waiting.shape.needs, {part.name: part.request.demand for part in waiting.parts}
     requests = [part.request for part in waiting.parts]
     found = cache.open.assign(requests, needs.standing, needs.max_domains)

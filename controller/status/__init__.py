@@ -1,4 +1,4 @@
-"""What a HyperJob's status says, derived from what was observed and decided.
+"""The status and the Events of a HyperJob, from the observed objects and the plan. Pure.
 
-Pure. The same observation gives the same status, byte for byte; times move only when states do.
+Equal input gives an equal status, byte for byte: a time changes only with the state that it is of.
 """

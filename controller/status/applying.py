@@ -1,4 +1,4 @@
-"""What Karmada says where it could not apply a vcjob in its cluster, in a reason and its words."""
+"""The reason and the message of a vcjob that Karmada could not apply in its cluster."""
 
 import re
 from typing import Final
@@ -9,7 +9,7 @@ _DENIAL: Final = re.compile(r'admission webhook "([^"]+)" denied the request: (.
 
 
 def apply_failure(cluster: str, error: str) -> tuple[Reason, str]:
-    """Give why Karmada could not apply a vcjob in its cluster: refused there, or not reached."""
+    """Return the reason and the message: the cluster refused the vcjob, or was not reached."""
     denial = _DENIAL.search(" ".join(error.split()))
     if denial is None:
         return Reason.APPLY_FAILED, error

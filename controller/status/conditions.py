@@ -1,6 +1,6 @@
-"""The conditions Completed and Failed, in the Go controller's words.
+"""The conditions Completed and Failed of a HyperJob, with the messages of the Go controller.
 
-Set only when every sub-job has ended; conditions of others are kept.
+The controller sets them only after every sub-job has ended, and keeps conditions of other types.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from hyperjob.api.phases import JobPhase
 def conditions_of(
     status: Object, jobs: Sequence[JobState], end: End | None, *, generation: int, now: str
 ) -> list[Object]:
-    """Return the conditions of the HyperJob: before its end only those of other components."""
+    """Return the conditions of the HyperJob; before its end only those of other components."""
     current = conditions.parse(status)
     for kind in (CONDITION_COMPLETED, CONDITION_FAILED):
         current = conditions.remove(current, kind)

@@ -1,6 +1,6 @@
-"""The whole status of a HyperJob, from what was observed and intended.
+"""The whole status of a HyperJob, from the observed objects and the outlook of each sub-job.
 
-Computed anew each time; of the old status only times and last known states are read.
+Every pass computes it anew; only times and last known states come from the old status.
 """
 
 from collections.abc import Iterable, Sequence
@@ -31,7 +31,7 @@ _COUNTERS: Final = ("pending", "running", "succeeded", "failed", "terminating", 
 
 
 def derive(observed: Observed, outlooks: Outlooks) -> Object:
-    """Return the status to have."""
+    """Return the status to write."""
     hyperjob, old = observed.hyperjob, observed.hyperjob.status
     now = rfc3339(observed.now)
     jobs = [job_state(observed, outlook) for outlook in outlooks.items]
@@ -83,7 +83,7 @@ def derive(observed: Observed, outlooks: Outlooks) -> Object:
 
 
 def _expected(state: State, verdict: QueueVerdict | None) -> Object | None:
-    """Return when a HyperJob that waits has room by estimates; None where they support no time."""
+    """Return when a waiting HyperJob is expected to have room; None if estimates give no time."""
     start = verdict.wait.start if verdict is not None and verdict.wait is not None else None
     if start is None or start.overdue or state.phase not in _WAITING:
         return None
@@ -91,13 +91,13 @@ def _expected(state: State, verdict: QueueVerdict | None) -> Object | None:
 
 
 def _share(jobs: Sequence[JobState], outlooks: Outlooks) -> float:
-    """Return the part of the sub-jobs that train on without the others."""
+    """Return the share, from 0 to 1, of the sub-jobs that train on without the others."""
     training = [job for job in jobs if job.group in outlooks.trainers]
     return sum(job.is_ready for job in training) / len(training) if training else 0.0
 
 
 def derive_refusal(observed: Observed, message: str) -> Object:
-    """Return the status of a HyperJob whose spec cannot be carried out."""
+    """Return the status of a HyperJob with an invalid spec."""
     previous = string(at(observed.hyperjob.status, "state", "phase"))
     phase = Phase(previous) if previous in set(Phase) else Phase.PENDING
     state = State(phase=phase, reason=Reason.INVALID_SPEC, message=message)
@@ -165,7 +165,7 @@ def _pods(job: JobState, counter: str) -> int:
 
 
 def _vcjob_state(job: JobState, old: Object) -> Object:
-    """Return Volcano's state of a sub-job; the last known one while it is silent."""
+    """Return Volcano's state of a sub-job; the last known one if the cluster reports none."""
     if job.report is None and job.reason == Reason.ENDED:
         return {"phase": job.phase}
     if job.report is None:

@@ -1,4 +1,4 @@
-"""The words for what goes with a reason."""
+"""The messages of the details of a reason (`controller.model.detail`)."""
 
 from collections.abc import Iterable
 from typing import Final, assert_never
@@ -44,7 +44,7 @@ _SILENCE: Final = {
 
 
 def detail_text(detail: Detail | None) -> str:
-    """Say what goes with a reason; empty where nothing does."""
+    """Return the message of a reason's details; empty for None."""
     match detail:
         case None:
             return ""
@@ -83,8 +83,8 @@ def detail_text(detail: Detail | None) -> str:
         case GaveBack():
             left = f"; not on {', '.join(detail.left)} again" if detail.left else ""
             return (
-                "the gang stayed incomplete, so what it held was given back"
-                f" (time {detail.times}); asks again at {detail.until:%H:%M:%S}Z{left}"
+                "the gang stayed incomplete, and the controller deleted its sub-jobs"
+                f" (time {detail.times}); it retries at {detail.until:%H:%M:%S}Z{left}"
             )
         case _:
             assert_never(detail)
@@ -95,9 +95,9 @@ def _splitter(detail: SplitterWait) -> str:
         return "waits for the splitter's answer"
     why = split_trouble_text(detail.trouble)
     if detail.until is None:
-        return f"asks the splitter again, for {why}"
+        return f"the controller asks the splitter again: {why}"
     return (
-        "the splitter gave no share that can be used, and is asked again at"
+        "the splitter's answer is unusable, and the controller asks again at"
         f" {rfc3339(detail.until)}: {why}"
     )
 
@@ -117,15 +117,17 @@ def _in_the_way(detail: NameTaken | BindingTaken | Leaving) -> str:
             return f"waits until its old {what} is gone"
         case BindingTaken():
             return (
-                f"ResourceBinding {detail.binding} is that of {detail.stranger}, and Karmada has"
-                " one of this name for both; delete that, or give the HyperJob another name"
+                f"ResourceBinding {detail.binding} belongs to {detail.stranger}, and Karmada would"
+                f" use it for both; delete {detail.stranger}, or give the HyperJob another name"
             )
         case NameTaken(of_predecessor=True):
             return f"waits until the {detail.kind} of an earlier HyperJob of this name is gone"
         case NameTaken():
             holder = f", controlled by {detail.owner}" if detail.owner else ""
-            told = f"{detail.kind} {detail.name} exists and is not this HyperJob's{holder}"
-            if detail.of_hyperjob:  # which would make again what is deleted
+            told = (
+                f"{detail.kind} {detail.name} exists and does not belong to this HyperJob{holder}"
+            )
+            if detail.of_hyperjob:  # its controller would recreate a deleted object
                 return f"{told}; give one of the two HyperJobs another name"
             return f"{told}; delete it, or give the HyperJob another name"
         case _:
@@ -133,19 +135,19 @@ def _in_the_way(detail: NameTaken | BindingTaken | Leaving) -> str:
 
 
 def silent_text(silent: Silent) -> str:
-    """Say what a cluster does not report, and what is done about that."""
+    """Return which report of a cluster is missing, and what the controller does about that."""
     since = rfc3339(silent.since)
     told = (
-        f"{_SILENCE[silent.code]} reported by cluster {silent.cluster} since it was applied there"
-        f" at {since}"
+        f"cluster {silent.cluster} has reported {_SILENCE[silent.code]} since Karmada applied the"
+        f" Job there at {since}"
     )
     match silent.step:
         case SilenceStep.WAIT:
-            return f"{told}, as of many others"
+            return f"{told}, like the clusters of many other sub-jobs"
         case SilenceStep.MAKE_AGAIN:
-            told = f"{told}; it is made again"
+            told = f"{told}; the controller recreates it"
         case SilenceStep.ASK:
-            told = f"{told}; Karmada is asked again"
+            told = f"{told}; the controller has Karmada apply it again"
         case _:
             assert_never(silent.step)
     return f"{told}; {_advice(silent)}" if silent.helpless else told
@@ -162,7 +164,7 @@ def _advice(silent: Silent) -> str:
 
 
 def left_out_text(rejections: Iterable[Rejection]) -> str:
-    """Say which clusters are left out until when; empty when none is."""
+    """Return which clusters are left out until when; empty if none is."""
     return "; ".join(
         f"Karmada could not schedule it on {item.cluster}, left out until"
         f" {item.retry_time:%H:%M:%S}Z"

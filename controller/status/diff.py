@@ -1,4 +1,4 @@
-"""The difference of two statuses as a merge patch, so that nothing stale is ever written back."""
+"""The difference of two statuses as a merge patch, which overwrites no unchanged field."""
 
 import enum
 from typing import Final
@@ -10,10 +10,10 @@ _TRAINING: Final = frozenset({"training", "goodput"})
 
 
 def merge_patch(old: object, new: Object) -> Object:
-    """Return what to merge into `old` to get `new`; empty when they say the same.
+    """Return the JSON merge patch that turns `old` into `new`; empty if they are equal.
 
-    Fields of `old` that `new` does not name are left alone at the top, taken away below. None
-    takes a field away that `old` has.
+    A top-level field of `old` that `new` lacks stays; below the top level the patch removes it.
+    None in `new` removes a field of `old`.
     """
     current = mapping(old)
     return {
@@ -24,7 +24,7 @@ def merge_patch(old: object, new: Object) -> Object:
 
 
 class Weight(enum.IntEnum):
-    """How much of the status a change concerns."""
+    """How important a change of the status is."""
 
     NOTHING = 0
     WORDS = 1  # messages alone

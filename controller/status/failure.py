@@ -1,10 +1,10 @@
-"""The words for the container that failed first."""
+"""The message about the container of a sub-job that failed first."""
 
 from controller.model.runs import ContainerFailure
 
 
 def container_text(failure: ContainerFailure) -> str:
-    """Say which container failed, and how."""
+    """Return the pod, the container and the way in which it failed."""
     container = f", container {failure.container}" if failure.container else ""
     how = [failure.reason] if failure.reason else []
     if failure.exit_code is not None:

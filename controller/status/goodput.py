@@ -1,7 +1,7 @@
-"""What the time of a HyperJob went to: an account that grows at transitions alone.
+"""The goodput of a HyperJob: an account of its time by use, which changes only at transitions.
 
-All it needs is in the status, so that neither a restart of the controller nor a lost history
-changes it, and nothing is written at rest. `docs/goodput.md` defines every number.
+The account is complete in `status.goodput`: it survives a restart of the controller, and a HyperJob
+without transitions causes no writes. `docs/goodput.md` defines every number.
 """
 
 from collections.abc import Mapping
@@ -22,10 +22,10 @@ _MILLISECOND: Final = timedelta(milliseconds=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenStop:
-    """A stop that the training has not said to have recovered from.
+    """A stop after which the training has not reported a step yet.
 
-    The work since `since` is kept until `kept_until`, as far as is known; `work` is of the last
-    lines.
+    The work between `since` and `kept_until` is kept, as far as is known. `work` is the last
+    progress before the stop.
     """
 
     time: datetime
@@ -37,9 +37,9 @@ class OpenStop:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GoodputAccount:
-    """Milliseconds by use until `since`, and what time goes to since then.
+    """Milliseconds by use up to `since`, and `state`, the use of the time after that.
 
-    `share` is the part of the sub-jobs that train in a degraded HyperJob.
+    `share` is the share of the sub-jobs that train in a Degraded HyperJob, from 0 to 1.
     """
 
     since: datetime
@@ -50,13 +50,13 @@ class GoodputAccount:
 
     @property
     def trains(self) -> bool:
-        """Return whether the training makes steps, as far as phases show."""
+        """Return whether the training makes steps, judged by the phases of the sub-jobs."""
         return self.state is TimeUse.PRODUCTIVE or (
             self.state is TimeUse.DEGRADED and self.share > 0
         )
 
     def until(self, now: datetime) -> "GoodputAccount":
-        """Count the time until a moment; a moment that has passed already counts nothing."""
+        """Return the account with the time up to `now`; unchanged if `now` is before `since`."""
         if self.state is None or now <= self.since:
             return self
         lasted = now - self.since
@@ -71,7 +71,7 @@ class GoodputAccount:
     def move(
         self, time: timedelta, *, to: TimeUse, out_of: TimeUse | None = None
     ) -> "GoodputAccount":
-        """Count time as of one use, and no longer as of another, which has at least none left."""
+        """Return the account with `time` moved from `out_of`, which stays at least 0."""
         number = round(time / _MILLISECOND)
         spent = dict(self.spent)
         if out_of is not None:
@@ -83,10 +83,10 @@ class GoodputAccount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moment:
-    """All that an account depends on at one look.
+    """The input of an account in one pass.
 
-    `share` is the part of the sub-jobs that train while the HyperJob is degraded; `before` and
-    `work` are what the programs had said at the look before, and have said now.
+    `share` is the share of the sub-jobs that train while the HyperJob is Degraded. `before` and
+    `work` are the progress of the training in the pass before and now.
     """
 
     now: datetime
@@ -102,7 +102,10 @@ class Moment:
 
 
 def begin(moment: Moment) -> GoodputAccount:
-    """Begin an account; one of a HyperJob that an earlier release started takes it from there."""
+    """Return a new account: the HyperJob has waited for its queue from its creation to its start.
+
+    A HyperJob that an earlier release started has a start already; a new one has none.
+    """
     state = time_use(moment.phase, moment.reason, before=None, cause=None)
     account = GoodputAccount(since=moment.created, state=TimeUse.WAITING_FOR_QUEUE)
     if moment.started is not None:
@@ -111,7 +114,7 @@ def begin(moment: Moment) -> GoodputAccount:
 
 
 def advance(account: GoodputAccount, moment: Moment) -> GoodputAccount:
-    """Bring an account up to a look; the same account where nothing has changed."""
+    """Return the account at this moment; the same object if no transition occurred."""
     account = _heard(account, moment)
     cause = moment.stopped_by or (account.stop.cause if account.stop is not None else None)
     before = moment.stopped_by or account.state
@@ -127,15 +130,15 @@ def advance(account: GoodputAccount, moment: Moment) -> GoodputAccount:
     if trained.trains and not after.trains:
         return _stopped(after, trained, moment, cause or TimeUse.LOST_TO_FAILURES)
     after = _trained_before(after, trained, moment.work)
-    # Its first line may have come together with the report that it runs.
+    # The first progress line may arrive in the same pass as the phase Running.
     return _heard(after, moment) if after.trains and after.stop is not None else after
 
 
 def finish(account: GoodputAccount, work: JobTraining | None, steps: int | None) -> GoodputAccount:
-    """Take the time after the last of all steps out of the productive time, once.
+    """Return the account without the time after the last step in its productive time.
 
-    The last lines of a program may be read when its HyperJob has ended already. The account has
-    ended with the HyperJob; `completionTime` has whole seconds only and may be before these lines.
+    The controller may read the last lines of a program after its HyperJob has ended, and the
+    account with it. `completionTime` has whole seconds only and may be before these lines.
     """
     if account.state is not None or TimeUse.FINISHING in account.spent:
         return account
@@ -149,45 +152,45 @@ def finish(account: GoodputAccount, work: JobTraining | None, steps: int | None)
 
 
 def ratio(account: GoodputAccount, now: datetime) -> float:
-    """Return the productive part of all time until now that was not suspended; 0 of no time."""
+    """Return the productive share of all time that was not suspended, from 0 to 1."""
     spent = account.until(now).spent
     whole = sum(spent.values()) - spent.get(TimeUse.SUSPENDED, 0)
     return spent.get(TimeUse.PRODUCTIVE, 0) / whole if whole > 0 else 0.0
 
 
 def _heard(account: GoodputAccount, moment: Moment) -> GoodputAccount:
-    """Take in what the programs have said since the last look."""
+    """Return the account with the progress lines since the pass before."""
     work, stop = moment.work, account.stop
     if work is None or account.state is None:
         return account
     if stop is not None:
         if stop.work is not None and _goes_on(stop.work, work):
-            if account.trains and work.step > stop.work.step:  # it had only waited for others
+            if account.trains and work.step > stop.work.step:  # the program did not restart
                 return replace(_corrected(account, stop, kept=stop.time), stop=None)
             return _corrected(account, replace(stop, work=work), kept=work.kept_until)
         if not account.trains:
-            return account  # its first line came before the report that it runs: wait for that
+            return account  # the first line is earlier than the phase Running: wait for the phase
         resumed = stop.work.reached(work.start_step) if stop.work is not None else stop.kept_until
         account = replace(_corrected(account, stop, kept=resumed), stop=None)
         return _loaded(account, work, moment.now)
     if moment.before is None:
         return _loaded(account, work, moment.now)
-    # A later start that is before the last line belongs to another sub-job: with a quorum the first
-    # sub-job to start may be gone.
+    # A newer start that is before the last line is that of another sub-job: with a quorum the
+    # sub-job that started first may be gone.
     if account.trains and work.started > moment.before.updated:
         return _began_again(account, moment.before, work, moment.now)
     return account
 
 
 def _goes_on(before: JobTraining, work: JobTraining) -> bool:
-    """Return whether a training that was stopped did not begin anew, but only waited for others."""
+    """Return whether the program did not restart, but only waited for the stopped sub-jobs."""
     if work.started <= before.started:
         return True
     return work.started < before.updated and work.step >= before.step
 
 
 def _loaded(account: GoodputAccount, work: JobTraining, now: datetime) -> GoodputAccount:
-    """Count the time until the first line of a program as its start."""
+    """Return the account with the time before a program's first line counted as Starting."""
     if account.state is not TimeUse.PRODUCTIVE or work.started <= account.since:
         return account
     began = min(work.started, now)
@@ -198,7 +201,7 @@ def _loaded(account: GoodputAccount, work: JobTraining, now: datetime) -> Goodpu
 def _trained_before(
     after: GoodputAccount, before: GoodputAccount, work: JobTraining | None
 ) -> GoodputAccount:
-    """Count as productive what a program did before its clusters reported that it runs."""
+    """Return the account with the steps before the phase Running counted as productive."""
     if work is None or before.state is None or before.trains or not after.trains:
         return after
     if not before.since < work.started < after.since:
@@ -210,7 +213,7 @@ def _trained_before(
 def _began_again(
     account: GoodputAccount, before: JobTraining, work: JobTraining, now: datetime
 ) -> GoodputAccount:
-    """Count what a program makes again that began anew by itself, and what it stood still for."""
+    """Return the account after a program restarted by itself: the repeated steps are lost."""
     began = max(account.since, min(work.started, now))
     kept = min(before.reached(work.start_step), began)
     counted = account.until(began)
@@ -220,16 +223,16 @@ def _began_again(
 def _stopped(
     after: GoodputAccount, trained: GoodputAccount, moment: Moment, cause: TimeUse
 ) -> GoodputAccount:
-    """Count what a stop loses: all that was done since the last checkpoint."""
+    """Return the account after a stop: the work since the last checkpoint is lost."""
     work, stop = moment.work, trained.stop
     if stop is not None:
-        # It stopped again before it said a word: all of that is lost, and where the last work is
-        # taken up is still to be heard.
+        # The second stop came before any progress line: all time between the stops is lost, and
+        # the step from which the program resumes is still unknown.
         lost = after.since - trained.since
         return after.move(lost, to=cause, out_of=TimeUse.PRODUCTIVE)
     since = trained.since if work is None else min(trained.since, work.started)
     kept = since if work is None else min(max(work.kept_until, since), moment.now)
-    # Of a time in which a part of the sub-jobs trained, that part is lost.
+    # A Degraded HyperJob loses the share of the time that counted as productive.
     part = trained.share if trained.state is TimeUse.DEGRADED else 1.0
     lost = (moment.now - max(kept, trained.since)) * part
     lost += max(timedelta(), trained.since - kept)
@@ -240,7 +243,7 @@ def _stopped(
 
 
 def _corrected(account: GoodputAccount, stop: OpenStop, *, kept: datetime) -> GoodputAccount:
-    """Count work of a stop as kept until another moment than was known before."""
+    """Return the account with the work before a stop kept up to a newly known moment."""
     kept = min(max(kept, stop.since), stop.time)
     counted = account.move(kept - stop.kept_until, to=TimeUse.PRODUCTIVE, out_of=stop.cause)
     return replace(counted, stop=replace(stop, kept_until=kept))
@@ -252,7 +255,7 @@ def _finished(account: GoodputAccount, moment: Moment) -> GoodputAccount:
 
 
 def parse_account(raw: object) -> GoodputAccount | None:
-    """Read an account; None where there is none that can be gone on with."""
+    """Parse `status.goodput`; None if it is absent or unusable."""
     told = mapping(raw)
     since = timestamp(told.get("since"))
     state = string(told.get("state"))
@@ -302,7 +305,7 @@ def _parse_stop(raw: Object) -> OpenStop | None:
 
 
 def _decimal(value: object) -> float:
-    """Read a share from 0 to 1."""
+    """Parse a share from 0 to 1."""
     try:
         return min(1.0, max(0.0, float(string(value) or "0")))
     except ValueError:

@@ -1,6 +1,6 @@
-"""The status of one sub-job: where it is, and why it does not run yet.
+"""The entry of one sub-job in `status.jobs`: its cluster, its phase and why it does not run yet.
 
-Never reports less than is known: an empty status keeps the last known phase.
+An empty status of its vcjob keeps the last known phase.
 """
 
 from collections.abc import Sequence
@@ -43,10 +43,10 @@ _READY: Final = frozenset({JobPhase.RUNNING, JobPhase.COMPLETING, JobPhase.COMPL
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobState:
-    """One sub-job in the words of the status.
+    """The fields of a sub-job's status entry.
 
-    `is_next` says that it had to wait for others and has not run yet; `starts_again` is when it is
-    made again.
+    `is_next`: the sub-job waited for a dependency and has not run yet. `starts_again` is when the
+    controller recreates it.
     """
 
     name: str
@@ -77,21 +77,21 @@ class JobState:
 
     @property
     def is_ready(self) -> bool:
-        """Return whether it runs within reach, or has completed."""
+        """Return whether the sub-job runs on a cluster that is not lost, or has completed."""
         return self.job_phase in _READY and not self.lost
 
     @property
     def is_terminal(self) -> bool:
-        """Return whether it has ended."""
+        """Return whether the sub-job has ended."""
         return self.job_phase.is_terminal
 
     @property
     def is_placed(self) -> bool:
-        """Return whether it is on a cluster, or was until its end."""
+        """Return whether the sub-job is on a cluster, or was on one until its end."""
         return self.phase != UNPLACED and (bool(self.cluster) or self.is_terminal)
 
     def to_object(self, history: Sequence[Run]) -> Object:
-        """Return the entry of `status.jobs`, with what is kept of the history."""
+        """Return the entry of `status.jobs`, with these runs as its history."""
         entry: Object = {
             "name": self.name,
             "replicatedJob": self.group,
@@ -121,7 +121,7 @@ class JobState:
 
 
 def job_state(observed: Observed, outlook: Outlook) -> JobState:
-    """Derive the state of one sub-job."""
+    """Return the state of one sub-job."""
     child, record = outlook.child, outlook.child.record
     report = None if outlook.ended else child.report
     phase, reason, message = _situation(observed, outlook)
@@ -204,7 +204,7 @@ def _reported(observed: Observed, outlook: Outlook, report: Report) -> tuple[str
 
 
 def _silent(outlook: Outlook, record: Record) -> tuple[str, str]:
-    """Return why a sub-job that had a phase reports none now."""
+    """Return why the cluster of a sub-job that had a phase reports none now."""
     binding = outlook.child.binding
     if outlook.loss is not None:
         return _trouble(outlook.loss)
@@ -293,7 +293,7 @@ def _training(training: JobTraining | None) -> Object | None:
 
 
 def _queued(observed: Observed, queue: str) -> str:
-    """Say why a queue may not admit."""
+    """Return why a queue has not admitted a sub-job."""
     if observed.queues is not None:
         state = observed.queues.get(queue)
         if state is None:

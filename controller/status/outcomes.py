@@ -1,4 +1,4 @@
-"""The words for why sub-jobs are made again, requests are refused, and a HyperJob ends."""
+"""Messages about the end of a HyperJob, recreated sub-jobs and refused requests."""
 
 from collections.abc import Iterable
 from datetime import timedelta
@@ -33,7 +33,7 @@ from controller.status.shortage import shortage_text
 
 
 def loss_text(loss: Loss) -> str:
-    """Say what is the matter with a cluster, and when it counts as lost."""
+    """Return the trouble of a cluster, and from when on the cluster counts as lost."""
     if loss.since is None:
         return f"cluster {loss.cluster} is gone"
     text = f"cluster {loss.cluster} is not Ready since {rfc3339(loss.since)}"
@@ -43,7 +43,7 @@ def loss_text(loss: Loss) -> str:
 
 
 def failure_text(failure: FailureCause) -> str:
-    """Say which sub-job failed, where and how."""
+    """Return which sub-job failed, on which cluster and how."""
     match failure:
         case Failed():
             where = f" on {failure.cluster}" if failure.cluster else ""
@@ -61,29 +61,29 @@ def _detail(detail: ContainerFailure | str) -> str:
 
 
 def again_text(cause: AgainCause) -> str:
-    """Say why a sub-job is made again."""
+    """Return why the controller recreates a sub-job."""
     match cause:
         case Failed() | Lost():
             return failure_text(cause)
         case WithAll():
-            return f"restarted with all, for {failure_text(cause.failure)}"
+            return f"restarted with all sub-jobs, because {failure_text(cause.failure)}"
         case GivenBackWith():
-            return f"given back with {cause.name}, of which no pod ran on {cause.cluster}"
+            return f"deleted together with {cause.name}, of which no pod ran on {cause.cluster}"
         case NoPodRan():
             minutes = cause.limit / timedelta(minutes=1)
-            return f"no pod of it ran on {cause.cluster} within {minutes:g} minutes"
+            return f"none of its pods ran on {cause.cluster} within {minutes:g} minutes"
         case MadeWay():
             if cause.preempted:
-                return f"is preempted by {cause.other}, which is more urgent"
-            return f"gives back what its queue was lent, for {cause.other}"
+                return f"is preempted by {cause.other}, which has a higher priority"
+            return f"makes way for {cause.other}, whose queue takes back what it lent"
         case Requested():
-            return f"{cause.kind} {cause.token} was asked for"
+            return f"{cause.kind} {cause.token} was requested"
         case _:
             assert_never(cause)
 
 
 def end_text(cause: EndCause) -> str:
-    """Say how a HyperJob came to its end."""
+    """Return why a HyperJob ended."""
     match cause:
         case OneCompleted():
             return f"{cause.name} completed, and successPolicy asks for any one"
@@ -97,14 +97,14 @@ def end_text(cause: EndCause) -> str:
             return f"{failure_text(cause.failure)}; {cause.rule} fails the HyperJob"
         case RestartsSpent():
             spent = cause.max_restarts
-            text = f"all {spent} restarts are spent" if spent else "maxRestarts is 0"
+            text = f"all {spent} restarts are used up" if spent else "maxRestarts is 0"
             return f"{failure_text(cause.failure)}; {text}"
         case _:
             assert_never(cause)
 
 
 def refusal_events(refused: Iterable[RefusedRequest]) -> tuple[Event, ...]:
-    """Return the events of requests that are not carried out."""
+    """Return the Events of refused requests."""
     return tuple(
         Event(
             type="Warning",

@@ -1,7 +1,4 @@
-"""What a plan intends for one sub-job: the bridge from decision to status.
-
-Carries what was decided; takes no decision and has no words.
-"""
+"""The outlook of a sub-job: the decisions of a plan about it, from which its status is derived."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -18,11 +15,12 @@ from controller.model.subjobs import SubJob
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outlook:
-    """A sub-job, its objects, and what keeps it from being made, if anything does.
+    """A sub-job, its objects, and why the controller does not create it, if it does not.
 
-    `blocked` is the reason, `detail` what goes with it, `no_room` why its present place is gone.
-    `loss` is the trouble with its cluster, `ended` the end of the HyperJob that ended it too,
-    `unheard` that its cluster is silent; `left_out` are clusters that Karmada refused.
+    `blocked` is the reason and `detail` its details; `no_room` is why its cluster has no room any
+    more; `loss` is the trouble of its cluster; `ended` is the end of the HyperJob that ended it
+    too; `unheard`: its cluster does not report; `left_out`: clusters on which Karmada could not
+    schedule it.
     """
 
     sub_job: SubJob
@@ -42,7 +40,7 @@ class Outlook:
 
     @property
     def lost(self) -> bool:
-        """Whether its cluster counts as lost."""
+        """Whether the cluster of the sub-job counts as lost."""
         return self.loss is not None and self.loss.is_lost
 
 
@@ -50,8 +48,8 @@ class Outlook:
 class Outlooks:
     """All sub-jobs of a HyperJob in the order of its spec, and how many must run together.
 
-    `quorum` of those of the replicatedJobs `trainers` train on without the others.
-    `never`: not even empty clusters would hold as many as are `needed`.
+    `quorum` sub-jobs of the replicatedJobs `trainers` can train on without the others.
+    `never`: even empty clusters have no room for the `needed` sub-jobs.
     """
 
     items: Sequence[Outlook]

@@ -1,6 +1,6 @@
-"""The phase of the whole HyperJob, and the sentence that says why it is in it.
+"""The phase, reason and message of a HyperJob.
 
-The first rule that holds decides; each is one line of the table in the documentation.
+The first rule that applies decides; each rule is one line of the table in docs/lifecycle.md.
 """
 
 from collections.abc import Iterable, Sequence
@@ -32,7 +32,7 @@ class State:
 
 
 def state_of(jobs: Sequence[JobState], outlooks: Outlooks, *, previous: str) -> State:
-    """Decide the phase from all sub-jobs; `previous` is the phase the status has now."""
+    """Return the state from all sub-jobs; `previous` is the phase in the stored status."""
     total, minimum = len(jobs), outlooks.minimum
     ready = sum(job.is_ready for job in jobs)
     failed = [job for job in jobs if job.job_phase.is_failed]
@@ -156,7 +156,7 @@ def _running(jobs: Sequence[JobState], ready: int, total: int) -> str:
 
 
 def _urgency(job: JobState) -> tuple[int, str]:
-    """Sort sub-jobs that need a person's help before those that only need time."""
+    """Return a sort key: sub-jobs that need a person's help come before those that need time."""
     order = (
         Reason.APPLY_FAILED,
         Reason.REFUSED_BY_CLUSTER,
@@ -170,7 +170,7 @@ def _urgency(job: JobState) -> tuple[int, str]:
 
 
 def _each(jobs: Sequence[JobState]) -> str:
-    """Name the first few sub-jobs with their phase and message; like ones once."""
+    """Return the first few sub-jobs with phase and message; equal messages appear once."""
     shown = sorted(jobs, key=_urgency)[:_NAMES_SHOWN]
     restarting = [job for job in shown if _restarts(job)]
     texts = list(alike((job.name, _predicate(job)) for job in shown if job not in restarting))
@@ -189,7 +189,7 @@ def _restart(job: JobState) -> str:
 
 
 def _predicate(job: JobState) -> str:
-    """Say of a sub-job, after its name, where it is and what it waits for."""
+    """Return the phase, the cluster and the message of a sub-job, to follow its name."""
     if job.phase == UNPLACED:
         return job.message
     where = f" on {job.cluster}" if job.cluster else ""
@@ -197,7 +197,7 @@ def _predicate(job: JobState) -> str:
 
 
 def _named(name: str, failure: str) -> str:
-    """Name a sub-job with the failure that it is made again for, its own or that of another."""
+    """Return the name of a sub-job, with the failure for which the controller recreates it."""
     return failure if failure.split(" ", 1)[0] == name else f"{name}: {failure}"
 
 

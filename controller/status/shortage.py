@@ -1,6 +1,6 @@
-"""The words for a shortage: what is needed, and what each cluster lacks.
+"""Messages about a shortage: what a sub-job or a split needs, and what each cluster lacks.
 
-The one place where they are made; decisions compare the codes and numbers instead.
+Decisions compare the codes and numbers of `controller.model.shortage` instead.
 """
 
 from collections.abc import Iterable, Sequence
@@ -40,7 +40,7 @@ _PLAIN: Final = {
     Obstacle.UNKNOWN: "does not exist",
     Obstacle.EXCLUDED: "is excluded",
     Obstacle.NOT_ALLOWED: "is not in clusterNames (clusterPolicy Required)",
-    Obstacle.OTHERS: "has room only without the others",
+    Obstacle.OTHERS: "has room for this sub-job, but not for the others on it",
     Obstacle.STAYS: "has room, but running sub-jobs stay where they are",
     Obstacle.SETTLED: "has room, but the sub-job is placed already",
     Obstacle.NOT_PREFERRED: "has room, but is not in clusterNames",
@@ -55,19 +55,19 @@ _PLAIN: Final = {
 
 
 def shortage_text(short: Shortage | SplitShortage) -> str:
-    """Say why a sub-job, or an automatic split, has no place."""
+    """Return why a sub-job, or an automatic split, has no place."""
     return _split_shortage(short) if isinstance(short, SplitShortage) else _shortage(short)
 
 
 def overflow_text(overflow: Overflow | SplitOverflow) -> str:
-    """Say why preferred clusters do not take a sub-job, or accelerators."""
+    """Return why the preferred clusters do not take a sub-job, or the accelerators of a split."""
     if isinstance(overflow, SplitOverflow):
         return "; ".join(_overflown(part, overflow) for part in overflow.parts)
     return "; ".join(_hindrances(overflow.hindrances, overflow.hidden))
 
 
 def trouble_text(trouble: Trouble | None) -> str:
-    """Say why a cluster is no candidate; empty where it is one."""
+    """Return why a cluster is not usable; empty if it is."""
     if trouble is None:
         return ""
     text = _TROUBLES[trouble.code]
@@ -77,7 +77,7 @@ def trouble_text(trouble: Trouble | None) -> str:
 
 
 def hindrance_text(hindrance: Hindrance) -> str:
-    """Say what keeps a sub-job from a cluster, as what follows the cluster's name."""
+    """Return why a cluster does not take a sub-job, to follow the cluster's name."""
     other, crowding = hindrance.other, hindrance.crowding
     match hindrance.code:
         case Obstacle.UNUSABLE:
@@ -103,7 +103,7 @@ def hindrance_text(hindrance: Hindrance) -> str:
 
 
 def need_text(demand: Resources) -> str:
-    """Say the size of a sub-job: its accelerators, or else its native resources."""
+    """Return the size of a sub-job: its accelerators, else its native resources."""
     measure = accelerator_of(demand)
     if measure is not None:
         return amount_text(measure, demand[measure])
@@ -116,7 +116,8 @@ def _shortage(shortage: Shortage) -> str:
     cluster = shortage.cluster
     match shortage.code:
         case ShortageCode.UNSETTLED:
-            return f"waits until the status of {cluster} counts what has just started there"
+            counts = f"the status of {cluster} counts the pods that have just started there"
+            return f"waits until {counts}"
         case ShortageCode.WAITS_FOR_GANG:
             number = shortage.together
             return f"has room on {cluster}, waits until {number} sub-jobs can be placed together"
@@ -132,13 +133,13 @@ def _shortage(shortage: Shortage) -> str:
 
 
 def no_device_text(found: NoDevice) -> str:
-    """Say that no cluster has a device, and which one was probably meant."""
+    """Return that no cluster has an extended resource, with an existing one of similar name."""
     hint = f"; did you mean {found.near}?" if found.near else ""
     return f"no cluster has {found.name}{hint}"
 
 
 def alike(texts: Iterable[tuple[str, str]]) -> Sequence[str]:
-    """Say what is true of several names once: "each of a, b and 1 more lacks 8 cpu"."""
+    """Return one text for all names with an equal text: "each of a, b and 1 more lacks 8 cpu"."""
     names: dict[str, list[str]] = {}
     for name, text in texts:
         names.setdefault(text, []).append(name)
@@ -209,7 +210,7 @@ def _lack(lack: Lack) -> str:
 
 
 def _crowded(crowding: Crowding) -> str:
-    """Say what the resource models of the cluster show; the sums alone would fit."""
+    """Return that the nodes of a cluster have no room, although the sum over all nodes has."""
     size = amount_text(crowding.resource, crowding.amount)
     if not crowding.most:
         return f"has no node with {size} left, by its resource models"

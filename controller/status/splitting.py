@@ -1,4 +1,4 @@
-"""The words for what is wrong with the answer of an external splitter."""
+"""Messages about an unusable answer of an external splitter."""
 
 from typing import Final, assert_never
 
@@ -28,7 +28,7 @@ _FAULTS: Final = {
 
 
 def split_trouble_text(trouble: SplitTrouble) -> str:
-    """Say why the splitter gave no shares that can be used."""
+    """Return why the answer of the splitter is unusable."""
     match trouble:
         case CallFailed():
             text = _FAULTS[trouble.fault]

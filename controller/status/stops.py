@@ -1,4 +1,4 @@
-"""The words for what a planned stop saved."""
+"""Messages about the checkpoints that a planned stop saved."""
 
 from controller.model.wire import count, integer, mapping, string
 from hyperjob.api.checkpoint import StopCause
@@ -6,7 +6,7 @@ from hyperjob.api.meta import Object
 
 
 def describe(status: Object) -> str:
-    """Say what a planned stop did not save; empty where all is saved, or nothing is known."""
+    """Return the steps that a planned stop saved and did not save; empty if no step is known."""
     entry = mapping(status.get("checkpoint"))
     cause, reached = string(entry.get("stopCause")), integer(entry.get("stoppedStep"))
     if reached is None or cause not in set(StopCause) or not StopCause(cause).is_planned:
@@ -20,7 +20,7 @@ def describe(status: Object) -> str:
 
 
 def has_lost(status: Object) -> bool:
-    """Return whether a planned stop did not save all that was reached."""
+    """Return whether a planned stop lost steps after the last checkpoint."""
     entry = mapping(status.get("checkpoint"))
     return bool(describe(status)) and count(entry.get("stoppedStep")) > count(
         entry.get("resumeStep")

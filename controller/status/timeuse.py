@@ -1,4 +1,4 @@
-"""What a moment in the life of a HyperJob goes to, by its phase and reason. Pure."""
+"""The use of a HyperJob's time, for its goodput, by its phase and reason. Pure."""
 
 from typing import Final, assert_never
 
@@ -25,10 +25,10 @@ LOST: Final = frozenset({TimeUse.LOST_TO_FAILURES, TimeUse.LOST_TO_PLANNED_STOPS
 def time_use(
     phase: Phase, reason: str, *, before: TimeUse | None, cause: TimeUse | None
 ) -> TimeUse | None:
-    """Return what time goes to from now on; None after the end.
+    """Return the use of the time from now on; None after the end of the HyperJob.
 
-    `before` is what it went to, and `cause` what a stop that the training has not recovered from
-    was for.
+    `before` is the use up to now. `cause` is the use to which the open stop counts, the stop after
+    which the training has not reported a step yet.
     """
     match phase:
         case Phase.PENDING | Phase.QUEUED:

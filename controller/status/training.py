@@ -1,6 +1,6 @@
-"""The progress of the whole training, from the reports of its sub-jobs.
+"""`status.training`: the progress of the whole training, from the progress of its sub-jobs.
 
-Nothing is forgotten: while no program says anything new, the status stays as it is.
+Without a new progress line the stored status stays as it is.
 """
 
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ _LONGEST: Final = timedelta(days=3650)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubJobProgress:
-    """The report of a sub-job in its present `attempt`."""
+    """The progress of a sub-job; `attempt` is its present one."""
 
     group: str
     attempt: int
@@ -38,7 +38,7 @@ class SubJobProgress:
 
 
 def training_status(observed: Observed, jobs: Sequence[JobState]) -> Object | None:
-    """Return `status.training`; None while no program has said anything."""
+    """Return `status.training`; None until a program has printed a progress line."""
     return _told(
         observed,
         [
@@ -49,7 +49,7 @@ def training_status(observed: Observed, jobs: Sequence[JobState]) -> Object | No
 
 
 def with_last_lines(observed: Observed, status: Object) -> Object:
-    """Add to the status of a HyperJob that has ended what its programs said last."""
+    """Return the status of an ended HyperJob with the last progress lines of its programs."""
     voices = [
         SubJobProgress(
             group=record.replicated_job,
@@ -91,10 +91,10 @@ def _told(observed: Observed, voices: Sequence[SubJobProgress]) -> Object | None
 
 
 def whole(voices: Sequence[SubJobProgress]) -> JobTraining | None:
-    """Put the sub-jobs together: the furthest step, and the checkpoint that all of them have.
+    """Return the furthest step of the sub-jobs, and the last checkpoint that all of them have.
 
-    Only the sub-jobs of the first replicated job that says anything count, and of them only those
-    that have said something in their present attempt, if there are any.
+    Only the first replicatedJob with a progress line counts. If any of its sub-jobs has a progress
+    line of the present attempt, its other sub-jobs do not count.
     """
     found = [(each, each.training) for each in voices if each.training and each.training.said]
     if not found:
@@ -120,9 +120,9 @@ def whole(voices: Sequence[SubJobProgress]) -> JobTraining | None:
 def goodput_status(
     observed: Observed, state: State, training: Object | None, *, share: float = 0.0
 ) -> Object:
-    """Return `status.goodput`: as it was, where nothing has changed.
+    """Return `status.goodput`; the stored one if no transition occurred.
 
-    `share` is the part of the sub-jobs that train while the HyperJob is Degraded.
+    `share` is the share of the sub-jobs that train while the HyperJob is Degraded, from 0 to 1.
     """
     hyperjob, now = observed.hyperjob, observed.now
     old = mapping(hyperjob.status.get("goodput"))
@@ -147,7 +147,7 @@ def goodput_status(
 def _end(
     training: JobTraining, steps: int | None, speed: float, *, now: datetime, told: Object
 ) -> datetime | None:
-    """Estimate when the last step is made; an estimate that is still good stays."""
+    """Return the expected time of the last step; the stored estimate if it is still good."""
     if not steps or training.step >= steps:
         return None
     seconds = (steps - training.step) / speed

@@ -1,7 +1,6 @@
-"""Events: one for each change of a HyperJob that a user wants to know of.
+"""The Events of a HyperJob, from the difference of two statuses and from successful actions.
 
-Events follow from two statuses and from the actions that were carried out, never from a pass alone:
-a pass that changes nothing makes no Event.
+A pass without a change emits no Event.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -37,12 +36,14 @@ from hyperjob.text import listed
 
 _NAMES_SHOWN: Final = 5
 _WHYS: Final = {
-    DeletionCause.WOULD_TAKE_JOB: "which would take a Job that is another's",
-    DeletionCause.NOTHING_REPORTED: "whose cluster reports nothing of it",
-    DeletionCause.NO_PODS: "whose cluster reports no pods of it",
-    DeletionCause.NO_PROGRESS: "whose cluster reports no progress of it",
-    DeletionCause.GANG_INCOMPLETE: "given back because the gang stayed incomplete",
-    DeletionCause.OTHER_CLUSTERS: "made again for the clusters that the others run in now",
+    DeletionCause.WOULD_TAKE_JOB: "which would place the Job of another owner",
+    DeletionCause.NOTHING_REPORTED: "whose cluster reports nothing about it",
+    DeletionCause.NO_PODS: "whose cluster reports none of its pods",
+    DeletionCause.NO_PROGRESS: "whose cluster reports no progress",
+    DeletionCause.GANG_INCOMPLETE: "because the gang stayed incomplete",
+    DeletionCause.OTHER_CLUSTERS: (
+        "to recreate it for the clusters in which the other sub-jobs run now"
+    ),
 }
 _WARNING_PHASES: Final = frozenset({Phase.DEGRADED, Phase.FAILED})
 _TROUBLES: Final = frozenset(
@@ -59,7 +60,7 @@ _TROUBLES: Final = frozenset(
 
 
 def status_events(old: Object, new: Object) -> tuple[Event, ...]:
-    """Return the events of a change of status."""
+    """Return the Events of a change of status."""
     events = []
     phase, reason = string(at(new, "state", "phase")), string(at(new, "state", "reason"))
     was = string(at(old, "state", "phase")), string(at(old, "state", "reason"))
@@ -95,7 +96,7 @@ def status_events(old: Object, new: Object) -> tuple[Event, ...]:
 
 
 def _failure(job: Object, earlier: Object) -> Iterator[Event]:
-    """Report the container of a sub-job that failed first, once the kubelet has reported it."""
+    """Yield the Event about the first failed container of a sub-job, which the status now has."""
     failure, cluster = read_failure(job.get("failure")), string(job.get("cluster"))
     runs = read_runs(job.get("history"))
     if runs and runs[-1:] != read_runs(earlier.get("history"))[-1:]:
@@ -111,7 +112,7 @@ def _failure(job: Object, earlier: Object) -> Iterator[Event]:
 
 
 def _stops(old: Object, new: Object) -> Iterator[Event]:
-    """Return the event of a planned stop that is over; it says what was not saved."""
+    """Yield the Event of the end of a planned stop; its note has the steps that were not saved."""
     if not mapping(old.get("stop")) or mapping(new.get("stop")):
         return
     saved = describe(new)
@@ -124,7 +125,7 @@ def _stops(old: Object, new: Object) -> Iterator[Event]:
 
 
 def _rejections(job: Object, earlier: Object) -> Iterator[Event]:
-    """Report each cluster on which the sub-job is not placed from now on."""
+    """Yield an Event for each cluster on which the controller stops placing the sub-job."""
     known = {item.get("cluster"): item.get("times") for item in objects(earlier.get("rejections"))}
     for item in objects(job.get("rejections")):
         cluster, times = string(item.get("cluster")), item.get("times")
@@ -139,7 +140,7 @@ def _rejections(job: Object, earlier: Object) -> Iterator[Event]:
 
 
 def restart_events(decided: Restart, told: tuple[Event, ...]) -> tuple[Event, ...]:
-    """Add an event about the sub-jobs that are made again, unless the phase has one."""
+    """Return `told` with an Event about recreated sub-jobs, unless it has one of the phase."""
     if not decided.again or any(event.reason == Phase.RESTARTING for event in told):
         return told
     names = _listed([again.name for again in decided.again])
@@ -147,13 +148,13 @@ def restart_events(decided: Restart, told: tuple[Event, ...]) -> tuple[Event, ..
         type="Warning" if decided.spent else "Normal",
         reason=Phase.RESTARTING,
         action="Restart",
-        note=f"Makes {names} again: {again_text(decided.again[0].cause)}",
+        note=f"Recreates {names}: {again_text(decided.again[0].cause)}",
     )
     return (*told, event)
 
 
 def action_events(done: Iterable[Action]) -> tuple[Event, ...]:
-    """Return the Events of the actions that were carried out, one for all actions of a kind."""
+    """Return the Events of successful actions: one for all actions of a kind."""
     by_kind: dict[type[Action], list[Action]] = {}
     for action in done:
         by_kind.setdefault(type(action), []).append(action)
@@ -175,7 +176,7 @@ def _told(actions: Sequence[Action]) -> Event | None:
             clusters = sorted({item.cluster for item in actions if isinstance(item, CreateChild)})
             return _event("Created", "Create", f"Created {names} on {', '.join(clusters)}")
         case Adopt():
-            return _event("Adopted", "Adopt", f"Took over {names}")
+            return _event("Adopted", "Adopt", f"Adopted {names}")
         case Resize():
             return _event("Resized", "Resize", f"Changed the size of {names}")
         case AskAgain():
@@ -194,7 +195,8 @@ def _told(actions: Sequence[Action]) -> Event | None:
             because = f", {' or '.join(whys)}" if whys else ""
             return _event("Deleted", "Delete", f"Deleted {names}{because}")
         case DeleteHyperJob():
-            return _event("Expired", "Delete", f"Deleted {names}, its time after the end is over")
+            note = f"Deleted {names}: ttlSecondsAfterFinished has passed"
+            return _event("Expired", "Delete", note)
         case _:
             assert_never(actions[0])
 

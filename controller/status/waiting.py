@@ -1,6 +1,6 @@
-"""The words for a HyperJob that waits in a line: its place, its queue's share, what is missing.
+"""Messages about a HyperJob that waits in a line: its place, its queue's share, missing resources.
 
-The one place where they are made; decisions compare the codes and numbers instead.
+Decisions compare the codes and numbers of `controller.model.waiting` instead.
 """
 
 from typing import Final, assert_never
@@ -35,7 +35,7 @@ OTHER_NAMESPACE: Final = "a HyperJob of another namespace"
 
 
 def wait_text(wait: Wait | None) -> str:
-    """Say the place of a HyperJob in its line, why it waits, and for how long by estimates."""
+    """Return the place of a HyperJob in its line, why it waits and its expected start."""
     if wait is None:
         return ""
     text = f"{_place(wait)}: {_why(wait)}{_expected(wait.start)}"
@@ -46,13 +46,13 @@ def wait_text(wait: Wait | None) -> str:
 
 
 def share_text(share: Share) -> str:
-    """Say what a queue uses of its share, as a part of a sentence."""
+    """Return the use of a queue's share, as a part of a sentence."""
     used, entitled = (amount_only(share.resource, each) for each in (share.used, share.entitled))
     return f"{used} of its share of {entitled} {share.resource}"
 
 
 def trouble_of_queue(trouble: QueueTrouble | None) -> str:
-    """Say why a queue takes no jobs, with its name; empty when it does."""
+    """Return why a Queue takes no jobs, with its name; empty if it takes jobs."""
     if trouble is None:
         return ""
     name, other = trouble.queue, trouble.other
@@ -60,7 +60,7 @@ def trouble_of_queue(trouble: QueueTrouble | None) -> str:
         case QueueTroubleCode.PARENT_MISSING:
             return f"queue {other}, a parent of queue {name}, does not exist"
         case QueueTroubleCode.CIRCLE:
-            return f"the parents of queue {name} form a circle"
+            return f"the parents of queue {name} form a cycle"
         case QueueTroubleCode.NOT_OPEN if other:
             return f"queue {other}, a parent of queue {name}, is {trouble.state}"
         case _:
@@ -68,7 +68,7 @@ def trouble_of_queue(trouble: QueueTrouble | None) -> str:
 
 
 def after_its_name(trouble: QueueTrouble | None) -> str:
-    """Say why a queue takes no jobs, as what follows its name; empty when it does."""
+    """Return why a Queue takes no jobs, to follow its name; empty if it takes jobs."""
     if trouble is None:
         return ""
     match trouble.code:
@@ -85,18 +85,18 @@ def after_its_name(trouble: QueueTrouble | None) -> str:
 
 
 def room_text(room: RoomDetail) -> str:
-    """Say what keeps room from a HyperJob that its queue would admit."""
+    """Return why a HyperJob that its queue would admit has no room."""
     match room:
         case GangShortage():
             return _gang(room)
         case KeptRoom():
             texts = [_head(key, queue) for key, queue in room.heads]
             more = f" and {room.hidden} more" if room.hidden else ""
-            return f"there is room, but it is kept for {'; '.join(texts)}{more}"
+            return f"there is room, but it is reserved for {'; '.join(texts)}{more}"
         case SplitRoom():
             return _split(room)
         case NextInLine():
-            return "there is room, and it is its turn next"
+            return "there is room, and the HyperJob starts next"
         case _:
             assert_never(room)
 
@@ -119,7 +119,7 @@ def _why(wait: Wait) -> str:
                 " API server?"
             )
         case WaitCode.NOT_LOOKED_AT:
-            return "is about to be looked at"
+            return "the queue engine has not considered it yet"
         case WaitCode.NOT_OPEN:
             return trouble_of_queue(wait.trouble)
         case WaitCode.LIMIT | WaitCode.LIMIT_OF_GANG:
@@ -129,10 +129,11 @@ def _why(wait: Wait) -> str:
         case WaitCode.CAPACITY:
             return room_text(wait.room) if wait.room is not None else ""
         case WaitCode.BEHIND:
-            return f"waits behind {wait.behind}, for the queue's dequeueStrategy is fifo"
+            return f"waits behind {wait.behind}: the queue's dequeueStrategy is fifo"
         case WaitCode.RESTING:
             until = rfc3339(wait.until) if wait.until is not None else "once"
-            return f"was admitted and could not be made; it is its turn again from {until}"
+            failed = "was admitted, but its sub-jobs could not be created"
+            return f"{failed}; the queue retries from {until}"
         case _:
             assert_never(wait.code)
 
@@ -142,10 +143,10 @@ def _limit(limit: Limit | None, *, of_gang: bool) -> str:
         return "its queue's capability is used up"
     most = amount_text(limit.resource, limit.capability)
     if not limit.ever:
-        return f"asks for more than queue {limit.queue} may ever use, its capability of {most}"
+        return f"needs more than queue {limit.queue} may ever use: its capability is {most}"
     if of_gang:
-        gang = "the sub-jobs that must start together ask for more than queue"
-        return f"{gang} {limit.queue} may ever use, its capability of {most}"
+        gang = "the sub-jobs that must start together need more than queue"
+        return f"{gang} {limit.queue} may ever use: its capability is {most}"
     used, missing = (
         amount_only(limit.resource, limit.used),
         amount_text(limit.resource, limit.missing),
@@ -187,4 +188,4 @@ def _split(split: SplitRoom) -> str:
 
 
 def _head(key: str, queue: str) -> str:
-    return f"{key}, first in queue {queue}" if queue else f"{key}, which is first in line"
+    return f"{key}, first in queue {queue}" if queue else f"{key}, first in line"

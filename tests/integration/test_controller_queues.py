@@ -272,7 +272,7 @@ async def test_without_queues_of_ours_the_first_that_waits_keeps_its_room(
         await kube.create(HYPERJOBS, hyperjob(namespace, "big", gpus=8))
         await state_with(kube, namespace, "big", "there is room for 1")
         await kube.create(HYPERJOBS, hyperjob(namespace, "small"))
-        kept = f"there is room, but it is kept for {namespace}/big, which is first in line"
+        kept = f"there is room, but it is reserved for {namespace}/big, first in line"
         status = await state_with(kube, namespace, "small", kept)
         assert status["state"]["reason"] == "InsufficientCapacity"
         await settled(manager, kube, namespace)

@@ -70,7 +70,7 @@ OBJECT_UNKNOWN = rule(
 JOB_TAKEN = rule(
     "X4.job-taken",
     WARNING,
-    'sub-job "{name}" exists already and is not this HyperJob\'s',
+    'sub-job "{name}" exists already and does not belong to this HyperJob',
     "a vcjob or policy of the name of a sub-job belongs to someone else",
     "rename the HyperJob or the replicatedJob, or delete the other object",
 )

@@ -163,8 +163,8 @@ def test_beside_others_room_is_kept_for_the_first_that_waits(
     assert [found[name]["verdict"] for name in found] == ["Fits", "Waits", "Waits"]
     where = ", first in queue default"
     if admission is QueueAdmission.NONE:
-        where = ", which is first in line"
-    assert f"there is room, but it is kept for ml/big{where}" in found["small"]["message"]
+        where = ", first in line"
+    assert f"there is room, but it is reserved for ml/big{where}" in found["small"]["message"]
     jobs[1] = job("never", split={"accelerators": 280})
     found = planned(tmp_path, *jobs, admission=admission)
     assert [found[name]["verdict"] for name in found] == ["Fits", "CannotRun", "Fits"]
@@ -176,7 +176,7 @@ def test_with_our_queues_those_planned_before_count_as_what_ends_some_day(tmp_pa
     assert [found[name]["verdict"] for name in found] == ["Fits", "Waits", "Waits"]
     text = f"its automatic split needs 272 {GPU}, there is room for 144: 144 on gpu-west"
     assert found["big"]["message"].endswith(text)
-    assert "kept for ml/big, first in queue default" in found["small"]["message"]
+    assert "reserved for ml/big, first in queue default" in found["small"]["message"]
 
 
 def test_what_would_be_refused_takes_no_room(tmp_path: Path):

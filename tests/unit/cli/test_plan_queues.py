@@ -92,7 +92,7 @@ def test_a_capability_makes_it_wait_with_what_is_missing(tmp_path: Path) -> None
 def test_more_than_its_queue_may_ever_use_cannot_run(tmp_path: Path) -> None:
     (found,) = planned(tmp_path, live(queues=[queue(capability={GPU: 24})]), job(gpus=32))
     assert found.verdict is Verdict.CANNOT_RUN
-    assert "asks for more than queue default may ever use" in found.message
+    assert "needs more than queue default may ever use" in found.message
 
 
 def test_those_that_wait_already_come_first(tmp_path: Path) -> None:
@@ -136,7 +136,7 @@ def test_room_that_is_kept_for_the_first_in_line_is_named(tmp_path: Path) -> Non
     first = existing("first", gpus=64, queue="x")
     (found,) = planned(tmp_path, live(running, first, queues=queues), job("new", gpus=8))
     assert found.verdict is Verdict.WAITS
-    assert "kept for ml/first, first in queue x" in found.message
+    assert "reserved for ml/first, first in queue x" in found.message
 
 
 def from_file(folder: Path, *jobs: Object, form: str = "json", **more: Object) -> Result:

@@ -87,7 +87,7 @@ def test_a_smaller_capability_keeps_one_waiting() -> None:
     world = live(existing("one", gpus=16), queues=[queue(capability={GPU: 16})])
     found = one(world, world.with_queues([queue(capability={GPU: 8})]), "one")
     assert found.change is Change.NO_LONGER_STARTS
-    assert "asks for more than queue default may ever use" in found.message
+    assert "needs more than queue default may ever use" in found.message
 
 
 def test_an_added_cluster_lets_one_start_on_it() -> None:

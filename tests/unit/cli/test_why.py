@@ -334,8 +334,8 @@ CASES = {
         {"queues": [queue(capability={GPU: "4"})]},
     ),
     "the member reports nothing": Case(
-        hyperjob("Starting", waiting("NothingReported", "nothing reported by cluster east")),
-        WAITS, "NothingReported", "llm-trainer-0: nothing reported by cluster east",
+        hyperjob("Starting", waiting("NothingReported", "cluster east has reported nothing")),
+        WAITS, "NothingReported", "llm-trainer-0: cluster east has reported nothing",
         "kubectl hyperjob describe llm",
     ),
     "the member refuses the job": Case(
@@ -551,8 +551,8 @@ def test_why_the_run_before_failed_is_known_after_the_restart(phase: str) -> Non
 @pytest.mark.parametrize(
     ("reason", "message"),
     [
-        ("Preempted", "is preempted by team/urgent, which is more urgent"),
-        ("Reclaimed", "gives back what its queue was lent, for team/owner"),
+        ("Preempted", "is preempted by team/urgent, which has a higher priority"),
+        ("Reclaimed", "makes way for team/owner, whose queue takes back what it lent"),
     ],
 )
 def test_for_whom_a_hyperjob_was_stopped_is_said_until_it_runs_again(

@@ -204,8 +204,8 @@ def test_a_child_that_lost_its_labels_gets_them_back() -> None:
         (
             [job(owners=[], marked={})],
             (
-                "Job hj-trainer-0 exists and is not this HyperJob's; delete it, or give the"
-                " HyperJob another name"
+                "Job hj-trainer-0 exists and does not belong to this HyperJob; delete it, or give"
+                " the HyperJob another name"
             ),
         ),
         (
@@ -215,7 +215,7 @@ def test_a_child_that_lost_its_labels_gets_them_back() -> None:
         (
             [policy(owners=owner("older", "x"))],
             (
-                "PropagationPolicy hj-trainer-0 exists and is not this HyperJob's,"
+                "PropagationPolicy hj-trainer-0 exists and does not belong to this HyperJob,"
                 " controlled by HyperJob x; give one of the two HyperJobs another name"
             ),
         ),

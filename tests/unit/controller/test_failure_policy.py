@@ -190,7 +190,7 @@ def test_what_the_budget_does_not_cover_ends_it_with_the_reason(action: Object, 
     assert enough["restarts"] == 5
     short = decide([action], *failed(0), *failed(1), budget=5, restarts=6 - spent)
     assert short["state"]["reason"] == "MaxRestartsExceeded"
-    assert short["state"]["message"] == "hj-trainer-0 is Failed on a; all 5 restarts are spent"
+    assert short["state"]["message"] == "hj-trainer-0 is Failed on a; all 5 restarts are used up"
     assert short["conditions"][0]["message"] == short["state"]["message"]
     assert short["restarts"] == 6 - spent
 
@@ -242,7 +242,7 @@ def test_a_restart_beside_sub_jobs_enough_to_run_is_told_as_an_event() -> None:
     assert decided.status["state"]["phase"] == "Running"
     (event,) = decided.events
     assert (event.type, event.reason) == ("Warning", "Restarting")
-    assert event.note == "Makes hj-trainer-1 again: hj-trainer-1 is Failed on a"
+    assert event.note == "Recreates hj-trainer-1: hj-trainer-1 is Failed on a"
 
 
 def test_what_is_moved_does_not_come_back_while_there_is_another_cluster() -> None:

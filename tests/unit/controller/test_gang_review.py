@@ -62,7 +62,8 @@ def test_what_may_be_counted_twice_moves_nobody_but_is_waited_for() -> None:
     assert (found.ready, dict(found.moves)) == (frozenset(), {})
     (waits,) = found.short.values()
     assert waits.code is ShortageCode.UNSETTLED
-    assert detail_text(waits) == "waits until the status of a counts what has just started there"
+    counts = "the status of a counts the pods that have just started there"
+    assert detail_text(waits) == f"waits until {counts}"
 
 
 def test_what_was_made_a_moment_ago_goes_though_others_may_be_counted_twice() -> None:

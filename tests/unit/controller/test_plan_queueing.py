@@ -49,7 +49,8 @@ def test_nothing_is_made_of_a_hyperjob_that_waits() -> None:
     assert made.actions == ()
     state = status(made)["state"]
     assert (state["phase"], state["reason"]) == ("Queued", "InsufficientCapacity")
-    assert state["message"] == "first of 3 in queue research: is about to be looked at"
+    why = "the queue engine has not considered it yet"
+    assert state["message"] == f"first of 3 in queue research: {why}"
     assert [job["phase"] for job in status(made)["jobs"]] == ["Queued", "Queued"]
     assert all("admitted" not in job for job in status(made)["jobs"])
     assert "clusters" not in status(made)
@@ -143,7 +144,8 @@ def test_a_hyperjob_that_must_give_back_is_recorded_to_be_made_again_behind_its_
     assert made.actions == (), "the record comes first"
     found = status(made)
     assert found["state"]["phase"] == "Restarting"
-    assert "gives back what its queue was lent, for team-b/base-model" in found["state"]["message"]
+    why = "makes way for team-b/base-model, whose queue takes back what it lent"
+    assert why in found["state"]["message"]
     assert found["restarts"] == 2, "it costs none of its restarts"
     assert [(each["attempt"], each.get("admitted")) for each in found["jobs"]] == [(1, None)] * 2
     assert [(event.type, event.reason) for event in made.events] == [("Normal", "Restarting")]
@@ -204,7 +206,8 @@ def test_growth_of_what_runs_waits_for_its_queue_and_says_so() -> None:
     told = status(made)
     assert told["state"]["phase"] == "Running", "what runs is untouched"
     text = (
-        "runs, and waits to grow to 12 pods: first of 3 in queue research: is about to be looked at"
+        "runs, and waits to grow to 12 pods: first of 3 in queue research: the queue engine has not"
+        " considered it yet"
     )
     assert [each["message"] for each in told["jobs"]] == [text, text]
 
@@ -225,7 +228,7 @@ def test_a_hyperjob_that_is_preempted_says_by_which_and_spends_no_restart() -> N
     made = decided(verdict, *both)
     told = status(made)
     assert told["state"]["phase"] == "Restarting"
-    assert "is preempted by ns/urgent, which is more urgent" in told["state"]["message"]
+    assert "is preempted by ns/urgent, which has a higher priority" in told["state"]["message"]
     assert told["restarts"] == 0
     assert any("is preempted by ns/urgent" in event.note for event in made.events)
 

@@ -92,13 +92,13 @@ def test_without_names_a_tenant_reads_nothing_of_the_hyperjob_that_preempts_it()
 @pytest.mark.parametrize(
     ("theirs", "of", "shown"),
     [
-        (queue("x"), "other", "kept for a HyperJob of another namespace, first in queue x"),
-        (queue("y"), "other", "kept for a HyperJob of another namespace, which is first in line"),
-        (queue("y"), "ns", "kept for ns/head, first in queue y"),
+        (queue("x"), "other", "reserved for a HyperJob of another namespace, first in queue x"),
+        (queue("y"), "other", "reserved for a HyperJob of another namespace, first in line"),
+        (queue("y"), "ns", "reserved for ns/head, first in queue y"),
         (
             queue("x", dequeueStrategy="fifo"),
             "other",
-            "waits behind a HyperJob of another namespace, for",
+            "waits behind a HyperJob of another namespace: the queue",
         ),
     ],
     ids=["one queue", "another queue", "another queue, one namespace", "a fifo queue"],

@@ -55,12 +55,12 @@ RULES: dict[str, tuple[QueueWorld, set[str], dict[str, str]]] = {
     "what asks for more than the capability waits for ever, and says so": (
         world([unit("big", 16), unit("small", 8, age=1)], queue("default", gpus=12)),
         {"small"},
-        {"big": "asks for more than queue default may ever use, its capability of 12"},
+        {"big": "needs more than queue default may ever use: its capability is 12"},
     ),
     "a gang that asks for more than the capability waits for ever, and says so": (
         world([unit("gang", 8, 8), unit("small", 8, age=1)], queue("default", gpus=12)),
         {"small"},
-        {"gang": "must start together ask for more than queue default may ever use, its cap"},
+        {"gang": "must start together need more than queue default may ever use: its cap"},
     ),
     "a parent's capability bounds its children together": (
         world(
@@ -180,7 +180,7 @@ RULES: dict[str, tuple[QueueWorld, set[str], dict[str, str]]] = {
     "parents in a circle are named": (
         world([unit("one", 8, queue="x")], queue("x", parent="y"), queue("y", parent="x")),
         set(),
-        {"one": "the parents of queue x form a circle"},
+        {"one": "the parents of queue x form a cycle"},
     ),
     "jobs go to leaves": (
         world([unit("one", 8, queue="up")], queue("up"), queue("x", parent="up")),
@@ -204,7 +204,7 @@ RULES: dict[str, tuple[QueueWorld, set[str], dict[str, str]]] = {
     "a big one at the head keeps what it could use": (
         world([unit("on", 16), unit("head", 24, age=1), unit("small", 8, age=2)]),
         {"on"},
-        {"small": "there is room, but it is kept for ns/head, first in queue default"},
+        {"small": "there is room, but it is reserved for ns/head, first in queue default"},
     ),
     "a small one passes where the head cannot stand": (
         world(
@@ -235,7 +235,7 @@ RULES: dict[str, tuple[QueueWorld, set[str], dict[str, str]]] = {
             queue("default", dequeueStrategy="fifo"),
         ),
         {"on"},
-        {"small": "waits behind ns/big, for the queue's dequeueStrategy is fifo"},
+        {"small": "waits behind ns/big: the queue's dequeueStrategy is fifo"},
     ),
     "one that never fits holds up no fifo queue": (
         world(
@@ -270,7 +270,7 @@ RULES: dict[str, tuple[QueueWorld, set[str], dict[str, str]]] = {
             queue("y"),
         ),
         {"on"},
-        {"more": "kept for ns/head, first in queue y"},
+        {"more": "reserved for ns/head, first in queue y"},
     ),
     "maxDomains is kept": (
         world([unit("together", 24, 24, max_domains=1)], a=32, b=32),
@@ -301,7 +301,7 @@ RULES: dict[str, tuple[QueueWorld, set[str], dict[str, str]]] = {
             a=28,
         ),
         {"on"},
-        {"small": "kept for ns/head, first in queue default"},
+        {"small": "reserved for ns/head, first in queue default"},
     ),
     "what must stand together is as many as must start": (
         world(
@@ -312,7 +312,7 @@ RULES: dict[str, tuple[QueueWorld, set[str], dict[str, str]]] = {
             ]
         ),
         {"on"},
-        {"small": "there is room, but it is kept for ns/head, first in queue default"},
+        {"small": "there is room, but it is reserved for ns/head, first in queue default"},
     ),
 }
 
@@ -452,7 +452,7 @@ def test_a_grant_that_comes_to_nothing_is_taken_back_and_tried_again_later() -> 
     assert made.decide() == []
     until = rfc3339(made.now + rest)
     assert made.message("one").endswith(
-        f"was admitted and could not be made; it is its turn again from {until}"
+        f"was admitted, but its sub-jobs could not be created; the queue retries from {until}"
     )
     assert made.cache.next_change(now=made.now) == rest
     made.now += rest

@@ -98,8 +98,8 @@ def test_a_longer_silence_has_karmada_apply_it_again() -> None:
     assert told["silence"] == after(1, LIMIT + 2 * LIMIT)
     assert told["reason"] == "NothingReported"
     assert told["message"] == (
-        f"nothing reported by cluster a since it was applied there at {rfc3339(NOW)};"
-        " Karmada is asked again"
+        f"cluster a has reported nothing since Karmada applied the Job there at {rfc3339(NOW)};"
+        " the controller has Karmada apply it again"
     )
     assert "attempt" not in told
     assert decided.requeue_after == 2 * LIMIT
@@ -211,7 +211,8 @@ def test_where_many_are_silent_nothing_was_lost(silent: int) -> None:
     assert decided.status is not None
     for entry in decided.status["jobs"]:
         assert entry["reason"] == "NothingReported"
-        assert entry["message"].endswith("at 2026-01-02T03:04:05Z, as of many others")
+        others = "like the clusters of many other sub-jobs"
+        assert entry["message"].endswith(f"at 2026-01-02T03:04:05Z, {others}")
         assert "silence" not in entry
 
 
@@ -281,9 +282,9 @@ def test_a_namesake_is_left_alone_in_the_end() -> None:
     decided = plan(namesake(unmoved(), at=20 * LIMIT, silence=after(TIMES, 19 * LIMIT)))
     assert (decided.actions, decided.requeue_after) == ((), None)
     assert entry(decided)["message"] == (
-        f"0 of 8 pods run: no pods reported by cluster a since it was applied there at"
-        f" {rfc3339(NOW)}; it is made again; this did not help 4 times: its PodGroup in the cluster"
-        " says what it waits for"
+        f"0 of 8 pods run: cluster a has reported no pods since Karmada applied the Job there at"
+        f" {rfc3339(NOW)}; the controller recreates it; this did not help 4 times: its PodGroup in"
+        " the cluster says what it waits for"
     )
 
 

@@ -220,7 +220,7 @@ def test_an_answer_of_no_use_is_waited_out_and_told() -> None:
     assert told(decided) == (
         "WaitingForSplitter",
         (
-            "the splitter gave no share that can be used, and is asked again at"
+            "the splitter's answer is unusable, and the controller asks again at"
             " 2026-01-02T03:04:10Z: a has no room for 128 accelerators"
         ),
     )
@@ -230,7 +230,7 @@ def test_it_is_asked_again_when_it_is_due() -> None:
     decided = plan(seen({"trainer": answered(trouble=UNREACHABLE, later=0)}))
     assert len(decided.questions) == 1
     assert told(decided)[1] == (
-        "asks the splitter again, for it cannot be reached (no route to host)"
+        "the controller asks the splitter again: it cannot be reached (no route to host)"
     )
 
 

@@ -162,7 +162,7 @@ def test_phase(objects: list[Object], phase: str, reason: str, text: str) -> Non
             "RestartHyperJob",
             (
                 "0 of 2 needed sub-jobs run; hj-trainer-0 is Failed on a;"
-                " hj-trainer-1: restarted with all, for hj-trainer-0 is Failed on a"
+                " hj-trainer-1: restarted with all sub-jobs, because hj-trainer-0 is Failed on a"
             ),
         ),
     ],

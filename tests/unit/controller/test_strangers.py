@@ -104,7 +104,7 @@ def test_a_binding_of_another_kind_is_named_and_looked_at_again() -> None:
     found = decided(hyperjob(group(replicas=1)), other)
     assert found.actions == ()
     assert phase(found) == ("Pending", "NameConflict")
-    assert f"{NAME}-job is that of batch/v1 Job {NAME}" in message(found)
+    assert f"{NAME}-job belongs to batch/v1 Job {NAME}" in message(found)
     assert found.requeue_after == CONFLICT_RECHECK
 
 
