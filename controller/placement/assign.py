@@ -136,7 +136,7 @@ class FreeRoom:
         return self._near
 
     def _distance(self, name: str) -> int:
-        """Return the distance to the clusters in use: 0 in one zone, up to 3 at another provider."""
+        """Return the distance to the clusters in use: 0 in one zone to 3 at another provider."""
         near = self.near
         if not near or name in self.domains:
             return 0

@@ -81,10 +81,10 @@ def detail_text(detail: Detail | None) -> str:
         case ServerRefused():
             return f"{detail.reason}: {detail.message}"
         case GaveBack():
-            left = f"; not on {', '.join(detail.left)} again" if detail.left else ""
+            left = f" without {', '.join(detail.left)}" if detail.left else ""
             return (
-                "the gang stayed incomplete, and the controller deleted its sub-jobs"
-                f" (time {detail.times}); it retries at {detail.until:%H:%M:%S}Z{left}"
+                f"waits for the next try at {detail.until:%H:%M:%S}Z{left}: the gang stayed"
+                f" incomplete (time {detail.times}), and the controller deleted its sub-jobs"
             )
         case _:
             assert_never(detail)

@@ -136,7 +136,7 @@ def test_what_was_decided_is_done_and_told() -> None:
     assert decided.status is not None
     state = decided.status["state"]
     assert (state["phase"], state["reason"]) == ("Pending", "GangBackOff")
-    assert "deleted its sub-jobs (time 1); it retries at 03:05:05Z" in state["message"]
+    assert "next try at 03:05:05Z: the gang stayed incomplete (time 1), and the" in state["message"]
     assert [(event.type, event.reason) for event in decided.events] == [("Warning", "GangBackOff")]
 
 

@@ -92,7 +92,7 @@ def test_what_it_gives_back_is_deleted_first_and_only_then_its_share_is_free() -
     after = status(plan(replace(gone, verdict=QueueVerdict())))
     assert not any(item.get("admitted") for item in after["jobs"])
     assert after["state"]["reason"] == Reason.GANG_BACK_OFF
-    assert "it retries at" in after["state"]["message"]
+    assert "waits for the next try at" in after["state"]["message"]
 
 
 def test_it_queues_again_when_its_time_has_come() -> None:
