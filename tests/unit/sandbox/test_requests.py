@@ -10,11 +10,7 @@ from hyperjob_sandbox.apiserver.printing import NAME_COLUMN
 from hyperjob_sandbox.apiserver.state.resources import Registry, ResourceInfo, version_priority
 from hyperjob_sandbox.apiserver.transport import coreevents
 from hyperjob_sandbox.apiserver.transport.decode import load, read_object
-from hyperjob_sandbox.apiserver.transport.requestinfo import (
-    negotiate,
-    parse,
-    wants_aggregated_discovery,
-)
+from hyperjob_sandbox.apiserver.transport.requestinfo import negotiate, parse
 
 
 @pytest.mark.parametrize(
@@ -67,13 +63,6 @@ PARTIAL = ",".join(
 )
 def test_the_first_form_that_can_be_written_wins(accept: str, form: str) -> None:
     assert negotiate(accept) == form
-
-
-def test_aggregated_discovery_is_given_to_those_who_prefer_it() -> None:
-    wanted = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
-    assert wants_aggregated_discovery(f"{wanted},application/json")
-    assert not wants_aggregated_discovery(f"application/json,{wanted}")
-    assert not wants_aggregated_discovery("")
 
 
 THING = ResourceInfo("", "v1", "things", "thing", "Thing")

@@ -96,21 +96,18 @@ class ResourceInfo:
 
 
 class Registry:
-    """All served resources; `changes` counts every registration, for caches of documents."""
+    """All served resources."""
 
     def __init__(self) -> None:
-        self.changes = 0
         self._resources: dict[GroupResource, ResourceInfo] = {}
 
     def add(self, info: ResourceInfo) -> None:
         """Serve a resource, in place of one of the same group and name."""
         self._resources[info.group, info.plural] = info
-        self.changes += 1
 
     def remove(self, group: str, plural: str) -> None:
         """Stop serving a resource."""
         self._resources.pop((group, plural), None)
-        self.changes += 1
 
     def find(self, group: str, version: str, plural: str) -> ResourceInfo | None:
         """Find the resource that a path names."""
