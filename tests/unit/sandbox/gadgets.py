@@ -40,7 +40,7 @@ SCHEMA = {
 }
 
 
-TYPES = StructuralSchema.build(SCHEMA).types
+TYPES = StructuralSchema.build(SCHEMA).node
 VERSION = "conf.example.dev/v1"
 
 

@@ -9,7 +9,7 @@ from hyperjob_sandbox.apiserver.ownership.apply import (
     ApplyConflict,
     keep_times,
 )
-from hyperjob_sandbox.apiserver.schema.typeinfo import TypeInfo
+from hyperjob_sandbox.apiserver.schema.typeinfo import BUILTIN
 from tests.unit.sandbox.gadgets import (
     T1,
     T2,
@@ -283,7 +283,7 @@ def test_a_status_write_owns_status_alone():
 
 
 def test_builtin_kinds_merge_their_known_lists():
-    types = TypeInfo.deduced()
+    types = BUILTIN
 
     def pod(*containers, labels=None):
         return {

@@ -13,7 +13,7 @@ from typing import Final
 from hyperjob.api.meta import Object
 from hyperjob_sandbox.apiserver import errors, jsonvalue
 from hyperjob_sandbox.apiserver.ownership import typed
-from hyperjob_sandbox.apiserver.ownership.fields import EMPTY, FieldPath, print_path
+from hyperjob_sandbox.apiserver.ownership.fields import EMPTY, FieldPath, Fields, print_path
 from hyperjob_sandbox.apiserver.ownership.managedfields import (
     Manager,
     Managers,
@@ -21,7 +21,7 @@ from hyperjob_sandbox.apiserver.ownership.managedfields import (
     decode,
     encode,
 )
-from hyperjob_sandbox.apiserver.schema.typeinfo import TypeInfo
+from hyperjob_sandbox.apiserver.schema.typeinfo import BUILTIN, TypeInfo
 from hyperjob_sandbox.apiserver.state.clock import wire_now
 from hyperjob_sandbox.apiserver.transport.call import Call
 
@@ -37,7 +37,6 @@ _STRIPPED: Final = frozenset(
         *(("f:metadata", f"f:{name}") for name in _SYSTEM_META),
     ]
 )
-_DEDUCED: Final = TypeInfo.deduced()
 
 
 class ApplyConflict(errors.ApiError):
@@ -89,7 +88,7 @@ class Writer:
         return cls(
             manager=call.field_manager,
             api_version=resource.api_version,
-            types=_DEDUCED if resource.schema is None else resource.schema.types,
+            types=BUILTIN if resource.schema is None else resource.schema.node,
             now=wire_now(),
             subresource=subresource,
             reset=reset,
@@ -108,24 +107,23 @@ def apply(live: Object | None, applied: Object, writer: Writer) -> Object:
         name = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}"
         kind = f"{applied.get('apiVersion', '')}, Kind={applied.get('kind', '')}"
         why = f"failed to create typed patch object ({name}; {kind}): {error}"
-        raise errors.plain_internal(why) from None
+        raise errors.failed(500, "", why) from None
     old, managers = _before(live, applied)
     applier = Manager(writer.manager, "Apply", "", writer.subresource)
     last = managers.get(applier, Owned())
-    mine = typed.without(typed.to_fields(applied, types), writer.reset)
-    managers[applier] = Owned(mine, writer.api_version, last.time)
+    own = {name: value for name, value in applied.items() if name not in writer.reset}
+    managers[applier] = Owned(typed.to_fields(own, types), writer.api_version, last.time)
     merged: Object = typed.merge(old, applied, types)
     if last.fields:
         # What the applier applied last time, does not now, and no other manager owns, goes.
         owned = EMPTY.union(*(each.fields for each in managers.values()))
-        gone = typed.with_parents(last.fields, types) - typed.with_parents(owned, types)
+        gone = typed.with_parents(last.fields) - typed.with_parents(owned)
         merged = typed.remove(merged, gone, types)
-    change = typed.compare(old, merged, types, ignored=writer.reset)
-    _take(managers, applier, change, force=writer.force)
-    changed = not jsonvalue.equal(merged, old)
+    changed, removed = typed.compare(old, merged, types, ignored=writer.reset)
+    _take(managers, applier, changed, removed, force=writer.force)
     entry = managers.pop(applier)
     if kept := entry.fields - _STRIPPED:
-        time = writer.now if changed else last.time
+        time = last.time if jsonvalue.equal(merged, old) else writer.now
         managers[applier] = replace(entry, fields=kept, time=time)
     return _with_managers(merged, managers)
 
@@ -140,26 +138,27 @@ def track(live: Object | None, new: Object, writer: Writer) -> Object:
         return stripped
     updater = Manager(writer.manager, "Update", writer.api_version, writer.subresource)
     held = managers.pop(updater, Owned())
-    change = typed.compare(old, stripped, writer.types, ignored=writer.reset)
-    _take(managers, updater, change, force=True)
-    taken = (change.modified | change.added) - _STRIPPED
+    changed, removed = typed.compare(old, stripped, writer.types, ignored=writer.reset)
+    _take(managers, updater, changed, removed, force=True)
+    taken = changed - _STRIPPED
     # A writer keeps what it set before, and its time where it sets nothing new.
-    if kept := (held.fields - change.removed) | taken:
+    if kept := (held.fields - removed) | taken:
         time = writer.now if taken else held.time
         managers[updater] = Owned(kept, writer.api_version, time)
     return _with_managers(stripped, managers)
 
 
-def _take(managers: Managers, taker: Manager, change: typed.Comparison, *, force: bool) -> None:
+def _take(
+    managers: Managers, taker: Manager, changed: Fields, removed: Fields, *, force: bool
+) -> None:
     """Give changed fields to the writer; raise ApplyConflict where others hold them."""
-    changed = change.modified | change.added
     others = [manager for manager in managers if manager != taker]
     conflicts = {manager: managers[manager].fields & changed for manager in others}
     if any(conflicts.values()) and not force:
         raise ApplyConflict((m, path) for m, held in conflicts.items() for path in held)
     for manager in others:
         entry = managers[manager]
-        left = entry.fields - conflicts[manager] - change.removed
+        left = entry.fields - conflicts[manager] - removed
         if not left:
             del managers[manager]
         elif len(left) < len(entry.fields):

@@ -3,10 +3,10 @@
 The algebra below server-side apply. Pure: results share nothing that is changed later with inputs.
 """
 
-from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
-from typing import TypeAlias
+from collections.abc import Collection, Iterator
+from typing import Final, TypeAlias
 
+from hyperjob.api.meta import Object
 from hyperjob_sandbox.apiserver import jsonvalue
 from hyperjob_sandbox.apiserver.jsonvalue import Json
 from hyperjob_sandbox.apiserver.ownership.fields import (
@@ -17,29 +17,20 @@ from hyperjob_sandbox.apiserver.ownership.fields import (
     print_path,
     value_element,
 )
-from hyperjob_sandbox.apiserver.schema.schemanode import MISSING
-from hyperjob_sandbox.apiserver.schema.typeinfo import DEDUCED, TypeInfo
+from hyperjob_sandbox.apiserver.schema.typeinfo import DEDUCED, MISSING, TypeInfo
 
 Children: TypeAlias = dict[Element, tuple[Json, TypeInfo]]
+_INNER: Final = object()
 
 
 class MisfitError(ValueError):
     """An applied object that does not fit its type; the text says where."""
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """Which fields a change removed, modified and added; none is in two of them."""
-
-    removed: Fields
-    modified: Fields
-    added: Fields
-
-
 def _children(value: Json, kind: TypeInfo) -> Children | None:
     """Return what lies directly below a value; None for a value that is owned whole."""
     if isinstance(value, dict) and not kind.atomic_map:
-        return {f"f:{name}": (item, kind.field(name) or DEDUCED) for name, item in value.items()}
+        return {f"f:{name}": (item, kind.below(name) or DEDUCED) for name, item in value.items()}
     if not isinstance(value, list) or kind.keys is None:
         return None
     below = kind.item()
@@ -63,7 +54,7 @@ def check(value: Json, kind: TypeInfo, path: FieldPath = ()) -> None:
     """Raise MisfitError for unknown fields, and for items that cannot be told apart."""
     if isinstance(value, dict):
         for name in value:
-            if kind.field(name) is None:
+            if kind.below(name) is None:
                 raise MisfitError(
                     f"{print_path((*path, f'f:{name}'))}: field not declared in schema"
                 )
@@ -97,47 +88,35 @@ def _set_fields(value: Json, kind: TypeInfo, path: FieldPath) -> Iterator[FieldP
         yield from _set_fields(item, below, at)
 
 
-def _everything(value: Json, kind: TypeInfo, path: FieldPath) -> Iterator[FieldPath]:
-    """Walk the paths of a value and of all below it."""
-    yield path
-    for element, (item, below) in (_children(value, kind) or {}).items():
-        yield from _everything(item, below, (*path, element))
+def compare(
+    old: Object, new: Object, kind: TypeInfo, *, ignored: Collection[str] = ()
+) -> tuple[Fields, Fields]:
+    """Return which fields a change set and which it removed, outside of ignored top-level ones."""
+    names = [
+        name
+        for name in {**old, **new}
+        if name not in ignored
+        and not jsonvalue.equal(old.get(name, MISSING), new.get(name, MISSING))
+    ]
+    before = _flat({name: old[name] for name in names if name in old}, kind, ())
+    after = _flat({name: new[name] for name in names if name in new}, kind, ())
+    changed = (
+        path
+        for path, value in after.items()
+        if path not in before or not jsonvalue.equal(before[path], value)
+    )
+    return frozenset(changed), frozenset(before.keys() - after.keys())
 
 
-def compare(old: Json, new: Json, kind: TypeInfo, *, ignored: Iterable[str] = ()) -> Comparison:
-    """Return what changed between two values of one type, outside of ignored top-level fields."""
-    found: tuple[set[FieldPath], set[FieldPath], set[FieldPath]] = (set(), set(), set())
-    _compare(old, new, kind, (), found)
-    without = {f"f:{name}" for name in ignored}
-    return Comparison(*(frozenset(p for p in paths if p[0] not in without) for paths in found))
-
-
-def _compare(
-    old: Json,
-    new: Json,
-    kind: TypeInfo,
-    path: FieldPath,
-    found: tuple[set[FieldPath], set[FieldPath], set[FieldPath]],
-) -> None:
-    if jsonvalue.equal(old, new):
-        return
-    removed, modified, added = found
-    before, after = _children(old, kind), _children(new, kind)
-    if before is None or after is None:
-        # It became another kind of value: what was below it is gone.
-        modified.add(path)
-        removed.update(p for p in _everything(old, kind, path) if p != path)
-        added.update(p for p in _everything(new, kind, path) if p != path)
-        return
-    for element in {**before, **after}:
-        at = (*path, element)
-        if element not in after:
-            removed.update(_everything(*before[element], at))
-        elif element not in before:
-            added.update(_everything(*after[element], at))
-        else:
-            (was, _), (now, below) = before[element], after[element]
-            _compare(was, now, below, at, found)
+def _flat(value: Json, kind: TypeInfo, path: FieldPath) -> dict[FieldPath, Json]:
+    """Return every field with its value, or `_INNER` where it has fields of its own."""
+    children = _children(value, kind)
+    if children is None:
+        return {path: value}
+    found: dict[FieldPath, Json] = {path: _INNER}
+    for element, (item, below) in children.items():
+        found |= _flat(item, below, (*path, element))
+    return found
 
 
 def merge(live: Json, applied: Json, kind: TypeInfo) -> Json:
@@ -190,22 +169,7 @@ def remove(value: Json, gone: Fields, kind: TypeInfo, path: FieldPath = ()) -> J
     return _rebuilt(value, kept)
 
 
-def with_parents(fields: Fields, kind: TypeInfo) -> Fields:
-    """Return the set with the declared fields that lead to its members, which own nothing alone."""
-    found = set(fields)
-    for path in fields:
-        at: TypeInfo | None = kind
-        for i, element in enumerate(path[:-1]):
-            if element[0] == "f" and at is not None:
-                if at.declared(element[2:]):
-                    found.add(path[: i + 1])
-                at = at.field(element[2:])
-            elif at is not None:
-                at = at.item()
-    return frozenset(found)
-
-
-def without(fields: Fields, ignored: Iterable[str]) -> Fields:
-    """Leave out top-level fields and everything below them."""
-    names = {f"f:{name}" for name in ignored}
-    return frozenset(path for path in fields if path[0] not in names) if names else fields
+def with_parents(fields: Fields) -> Fields:
+    """Return the set with the fields that lead to its members, which own nothing alone."""
+    leading = (path[:i] for path in fields for i in range(1, len(path)) if path[i - 1][0] == "f")
+    return fields.union(leading)

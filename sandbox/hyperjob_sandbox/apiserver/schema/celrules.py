@@ -77,14 +77,14 @@ class Rules:
                 elif self._additional is not None and key not in self._node.properties:
                     yield from self._additional.validate(item, before.get(key), path.key(key))
         elif isinstance(value, list) and self._items is not None:
-            items = old if isinstance(old, list) and self._node.list_type == "map" else []
+            items = old if isinstance(old, list) and self._node.keys else []
             earlier = {self._key(item): item for item in items}
             for i, item in enumerate(value):
                 yield from self._items.validate(item, earlier.get(self._key(item)), path.index(i))
 
     def _key(self, item: Json) -> str:
-        keys = self._node.list_map_keys
-        return str([item.get(key) for key in keys] if isinstance(item, dict) else item)
+        keys = self._node.keys
+        return str([item.get(key) for key in keys] if keys and isinstance(item, dict) else item)
 
     def _run(self, value: Json, old: Json, path: Path) -> Iterator[FieldError]:
         values: Mapping[str, Json] = {"self": value} | ({"oldSelf": old} if old is not None else {})

@@ -29,11 +29,15 @@ SCHEMA: Final[Object] = {
         **dict.fromkeys(("generation", "deletionGracePeriodSeconds"), _INT),
         **dict.fromkeys(("creationTimestamp", "deletionTimestamp"), _TIME),
         **dict.fromkeys(("labels", "annotations"), _TEXTS),
-        "finalizers": {"type": "array", "items": _STRING},
-        "ownerReferences": _structs(
-            **dict.fromkeys(("apiVersion", "kind", "name", "uid"), _STRING),
-            **dict.fromkeys(("controller", "blockOwnerDeletion"), _BOOL),
-        ),
+        "finalizers": {"type": "array", "items": _STRING, "x-kubernetes-list-type": "set"},
+        "ownerReferences": {
+            **_structs(
+                **dict.fromkeys(("apiVersion", "kind", "name", "uid"), _STRING),
+                **dict.fromkeys(("controller", "blockOwnerDeletion"), _BOOL),
+            ),
+            "x-kubernetes-list-type": "map",
+            "x-kubernetes-list-map-keys": ["uid"],
+        },
         "managedFields": _structs(
             **dict.fromkeys(("manager", "operation", "apiVersion"), _STRING),
             **dict.fromkeys(("fieldsType", "subresource"), _STRING),
@@ -55,8 +59,10 @@ _JSON_NAMES: Final = {"integer": "number", "boolean": "bool"}
 def is_unreadable(finding: ErrorDetails) -> bool:
     """Tell whether a finding says that metadata cannot be read; a null is dropped instead."""
     at: tuple[Any, ...] = finding["loc"]
-    known = finding["type"] != "extra_forbidden"
-    return known and at[0] == "metadata" and (finding["input"] is not None or type(at[-1]) is int)
+    read = finding["type"] in ("extra_forbidden", "duplicate")
+    return (
+        not read and at[0] == "metadata" and (finding["input"] is not None or type(at[-1]) is int)
+    )
 
 
 def unreadable(obj: Object, finding: ErrorDetails) -> errors.ApiError:

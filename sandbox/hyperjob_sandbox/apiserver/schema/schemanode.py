@@ -1,23 +1,20 @@
 """One node of a structural schema, read once from a CRD's `openAPIV3Schema`.
 
-Every pass over an object (pruning, defaulting, rules, field ownership) walks these nodes. A node is
-never changed after it was built and judges nothing: `crdvalidation` says whether a schema is sound.
+Every pass over an object (pruning, defaulting, rules, field ownership) walks these nodes.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final
 
 from hyperjob.api.meta import Object
 from hyperjob_sandbox.apiserver import jsonvalue
 from hyperjob_sandbox.apiserver.jsonvalue import Json
-
-ListType = Literal["atomic", "set", "map"]
-MISSING: Final = object()
+from hyperjob_sandbox.apiserver.schema.typeinfo import DEDUCED, MISSING, TypeInfo
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Node:
+class Node(TypeInfo):
     """A schema with its children; `raw` keeps the value validations as they were written."""
 
     raw: Object
@@ -28,16 +25,20 @@ class Node:
     """What takes the place of a value that is not there, or MISSING; null is no default."""
     fills: bool
     """Whether there is a default here or below."""
+    free: bool
+    """Whether unknown fields stay, here or above: server-side apply takes them as they come."""
 
     @classmethod
-    def build(cls, schema: Object) -> "Node":
-        """Read a schema."""
+    def build(cls, schema: Object, *, free: bool = False) -> "Node":
+        """Read a schema, `free` where it lies below one that keeps unknown fields."""
         additional, items = schema.get("additionalProperties"), schema.get("items")
+        free = free or _preserves(schema)
         properties = {
-            name: cls.build(child) for name, child in (schema.get("properties") or {}).items()
+            name: cls.build(child, free=free)
+            for name, child in (schema.get("properties") or {}).items()
         }
-        below = cls.build(additional) if isinstance(additional, dict) else None
-        item = cls.build(items) if isinstance(items, dict) else None
+        below = cls.build(additional, free=free) if isinstance(additional, dict) else None
+        item = cls.build(items, free=free) if isinstance(items, dict) else None
         default = schema.get("default")
         given = default is not None
         return cls(
@@ -48,6 +49,7 @@ class Node:
             default=default if given else MISSING,
             fills=given
             or any(node.fills for node in (*properties.values(), below, item) if node is not None),
+            free=free,
         )
 
     @property
@@ -56,22 +58,34 @@ class Node:
         return str(self.raw.get("type", ""))
 
     @property
-    def preserve(self) -> bool:
-        """Tell whether unknown fields stay."""
-        return bool(
-            self.raw.get("x-kubernetes-preserve-unknown-fields")
-            or self.raw.get("additionalProperties") is True
-        )
-
-    @property
-    def list_type(self) -> ListType:
-        """Tell how lists merge."""
-        return self.raw.get("x-kubernetes-list-type") or "atomic"
-
-    @property
-    def list_map_keys(self) -> tuple[str, ...]:
-        """Give the fields that tell the items of a list map apart."""
+    def keys(self) -> tuple[str, ...] | None:
+        """Give the keys of a list map, none for a set; None where lists are owned whole."""
+        if self.raw.get("x-kubernetes-list-type", "atomic") == "atomic":
+            return None
         return tuple(self.raw.get("x-kubernetes-list-map-keys") or ())
+
+    @property
+    def atomic_map(self) -> bool:
+        """Tell whether an object is owned whole."""
+        return self.raw.get("x-kubernetes-map-type") == "atomic"
+
+    def declared(self, name: str) -> bool:
+        """Tell whether an object names this field, other than as a key of a map."""
+        return name in self.properties
+
+    def below(self, name: str) -> TypeInfo | None:
+        """Return the type of a field; None where the schema does not know it."""
+        follows = self.free or not self.properties
+        return self.field(name) or (DEDUCED if follows else None)
+
+    def item(self) -> TypeInfo:
+        """Return the type of a list's items."""
+        return self.items or DEDUCED
+
+    def key_default(self, name: str) -> Json:
+        """Return the default of a list map's key in its items, or MISSING."""
+        child = self.items.field(name) if self.items is not None else None
+        return child.default if child is not None else MISSING
 
     def field(self, name: str) -> "Node | None":
         """Return the schema of a field of an object, or of a key of a map."""
@@ -91,7 +105,7 @@ class Node:
                         del value[key]
                     else:
                         unknown += child.prune(value[key], at)
-                elif not self.preserve:
+                elif not _preserves(self.raw):
                     unknown.append(at)
                     del value[key]
         return unknown
@@ -116,6 +130,12 @@ class Node:
         elif isinstance(value, list) and self.items is not None and self.items.fills:
             for item in value:
                 self.items.fill(item)
+
+
+def _preserves(schema: Object) -> bool:
+    """Tell whether unknown fields of an object stay."""
+    kept: bool = schema.get("x-kubernetes-preserve-unknown-fields", False)
+    return kept or schema.get("additionalProperties") is True
 
 
 _NOTHING: Final = Node.build({})

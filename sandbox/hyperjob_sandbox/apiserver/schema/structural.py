@@ -20,7 +20,6 @@ from hyperjob_sandbox.apiserver.schema import objectmeta
 from hyperjob_sandbox.apiserver.schema.celrules import Rules
 from hyperjob_sandbox.apiserver.schema.checks import with_checks
 from hyperjob_sandbox.apiserver.schema.schemanode import Node
-from hyperjob_sandbox.apiserver.schema.typeinfo import TypeInfo
 
 _ROOT: Final = Path()
 _META: Final = ("apiVersion", "kind", "metadata")
@@ -41,10 +40,9 @@ _RULES_SKIPPED: Final = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StructuralSchema:
-    """A compiled `openAPIV3Schema`, with the types that field ownership goes by."""
+    """A compiled `openAPIV3Schema`."""
 
     node: Node
-    types: TypeInfo
     _shape: SchemaValidator
     _rules: Rules | None
 
@@ -61,7 +59,6 @@ class StructuralSchema:
         rules = Rules(node)
         return cls(
             node=node,
-            types=TypeInfo.from_node(node),
             _shape=SchemaValidator(compile_schema(node.raw, special=with_checks)),
             _rules=rules if rules.needed() else None,
         )
