@@ -27,6 +27,7 @@ from hyperjob_sandbox.apiserver.transport.authorization import (
     allow_known_users,
     refusal,
 )
+from hyperjob_sandbox.apiserver.transport.call import Call
 from hyperjob_sandbox.apiserver.transport.encode import to_version
 from hyperjob_sandbox.apiserver.transport.requestinfo import RequestInfo
 
@@ -52,7 +53,6 @@ class Core:
         self.admission = AdmissionChain(
             namespaces=self.namespace, resolve_service=self._service_address
         )
-        self.request_counts: Counter[tuple[str, str, str]] = Counter()
 
     def require(self, user: User, action: Action) -> None:
         """Raise 403 for what a user may not do; the audit sees it either way."""
@@ -69,6 +69,13 @@ class Core:
     def find(self, resource: ResourceInfo, namespace: str, name: str) -> Stored | None:
         """Find one stored object."""
         return self.collection(resource).get((namespace if resource.namespaced else "", name))
+
+    def live(self, call: Call) -> Stored:
+        """Find the object that a request names; raise 404 where there is none."""
+        stored = self.find(call.resource, call.info.namespace, call.info.name)
+        if stored is None:
+            raise call.not_found()
+        return stored
 
     def _service_address(self, namespace: str, name: str, port: int) -> tuple[str, int]:
         """Find what is behind a webhook's Service; raise LookupError where nothing does."""
@@ -149,10 +156,12 @@ class Metrics:
     """Counters since the server was made, by their labels as Prometheus' text format has them."""
 
     def __init__(self) -> None:
+        self.by_verb: Counter[tuple[str, str, str]] = Counter()
         self._requests: Counter[str] = Counter()
 
     def count(self, info: RequestInfo, code: int, *, applied: bool) -> None:
         """Count a request that was answered with a code."""
+        self.by_verb[info.verb, info.resource, info.subresource] += 1
         labels = {
             "code": code,
             "component": "apiserver",

@@ -97,9 +97,11 @@ class Frontend:
         except errors.NoSuchPathError:
             reply = Reply(404, b"404 page not found\n", "text/plain; charset=utf-8")
         except web.HTTPRequestEntityTooLarge:
-            reply = status_reply(errors.too_large(BODY_LIMIT).status)
+            why = f"Request entity too large: limit is {BODY_LIMIT}"
+            reply = status_reply(errors.failure(413, "RequestEntityTooLarge", why))
         except TimeoutError:
-            reply = status_reply(errors.timeout("the request did not end in time").status)
+            why = "the request did not end in time"
+            reply = status_reply(errors.failure(504, "Timeout", why, kind=""))
         except (ConnectionError, asyncio.CancelledError):
             raise
         except Exception:  # noqa: BLE001  a bug is answered 500; the server goes on

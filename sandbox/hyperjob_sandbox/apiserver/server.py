@@ -86,7 +86,7 @@ class ApiServer:
     @property
     def request_counts(self) -> Counter[tuple[str, str, str]]:
         """Give the requests so far, by verb, resource and subresource."""
-        return self._core.request_counts
+        return self._core.metrics.by_verb
 
     @property
     def store(self) -> Store:

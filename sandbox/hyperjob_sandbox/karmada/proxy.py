@@ -88,6 +88,4 @@ def _told(error: KubeError) -> errors.ApiError:
     if error.http_code:
         return errors.ApiError({**error.status, "code": error.http_code})
     message = f"error trying to reach service: {error.message}"
-    return errors.ApiError(
-        errors.failure(HTTPStatus.SERVICE_UNAVAILABLE, "ServiceUnavailable", message)
-    )
+    return errors.failed(HTTPStatus.SERVICE_UNAVAILABLE, "ServiceUnavailable", message)

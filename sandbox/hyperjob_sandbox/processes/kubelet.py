@@ -179,4 +179,4 @@ def _by_name(objects: list[Object], namespace: str) -> Mapping[str, Object]:
 
 
 def _bad_request(message: str) -> errors.ApiError:
-    return errors.ApiError(errors.failure(400, "BadRequest", message))
+    return errors.bad_request(message)

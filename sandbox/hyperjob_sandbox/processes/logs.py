@@ -105,9 +105,5 @@ def _number(query: dict[str, str], name: str, *, least: int) -> int | None:
     if not text:
         return None
     if not text.lstrip("-").isascii() or not text.lstrip("-").isdigit() or int(text) < least:
-        raise errors.ApiError(
-            errors.failure(
-                400, "BadRequest", f"{name}: Invalid value: {text}: must be at least {least}"
-            )
-        )
+        raise errors.bad_request(f"{name}: Invalid value: {text}: must be at least {least}")
     return int(text)

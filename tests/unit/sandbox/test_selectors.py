@@ -34,10 +34,6 @@ SELECTED = {
     "!tier": False,
     "!other": True,
     "other": False,
-    "n>4": True,
-    "n>5": False,
-    "n<6": True,
-    "app>4": False,
     "app in (in,demo)": True,
     "app=,tier": False,
     "app in ()": False,
@@ -65,6 +61,7 @@ REFUSED = [
     "a=(b)",
     "!",
     "a>x",
+    "a>5",
     "a=b@c",
 ]
 

@@ -16,16 +16,9 @@ _TERM = re.compile(
     r"\s*(?:!\s*(?P<absent>[^\s=!(),<>]+)"
     r"|(?P<key>[^\s=!(),<>]+)(?:"
     r"\s+(?P<set>in|notin)\s*\((?P<values>[^()=!<>]*)\)"
-    r"|\s*(?P<operator>==|!=|=|>|<)\s*(?P<value>[^\s=!(),<>]*))?)\s*(?:,|$)"
+    r"|\s*(?P<operator>==|!=|=)\s*(?P<value>[^\s=!(),<>]*))?)\s*(?:,|$)"
 )
-_SET_OPERATORS = {
-    "In": "in",
-    "NotIn": "notin",
-    "Exists": "exists",
-    "DoesNotExist": "!",
-    "Gt": ">",
-    "Lt": "<",
-}
+_SET_OPERATORS = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": "!"}
 
 
 class SelectorError(ValueError):
@@ -34,7 +27,7 @@ class SelectorError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """One term of a label selector; operators are `in notin exists ! > <`."""
+    """One term of a label selector; operators are `in notin exists !`."""
 
     key: str
     operator: str
@@ -50,16 +43,8 @@ class Requirement:
                 return found is None or found not in self.values
             case "exists":
                 return found is not None
-            case "!":
-                return found is None
             case _:
-                return found is not None and self._compares(found)
-
-    def _compares(self, found: str) -> bool:
-        if not _is_integer(found):
-            return False
-        wanted = int(self.values[0])
-        return int(found) > wanted if self.operator == ">" else int(found) < wanted
+                return found is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,14 +83,10 @@ def _term(found: re.Match[str]) -> Requirement:
     if found["set"]:
         values = sorted({value.strip() for value in found["values"].split(",")})
         return _requirement(found["key"], found["set"], tuple(values))
-    match found["operator"]:
-        case None:
-            return _requirement(found["key"], "exists", ())
-        case ">" | "<" as operator:
-            return _requirement(found["key"], operator, (found["value"],))
-        case operator:
-            word = "notin" if operator == "!=" else "in"
-            return _requirement(found["key"], word, (found["value"],))
+    if found["operator"] is None:
+        return _requirement(found["key"], "exists", ())
+    word = "notin" if found["operator"] == "!=" else "in"
+    return _requirement(found["key"], word, (found["value"],))
 
 
 def label_selector(selector: Object) -> LabelSelector:
@@ -123,10 +104,6 @@ def label_selector(selector: Object) -> LabelSelector:
     return LabelSelector(tuple(terms))
 
 
-def _is_integer(text: str) -> bool:
-    return bool(re.fullmatch(r"[+-]?[0-9]{1,18}", text))
-
-
 def _requirement(key: str, operator: str, values: tuple[str, ...]) -> Requirement:
     if problems := qualified_name(key):
         raise SelectorError(f"<nil>: Invalid value: {go_quote(key)}: {'; '.join(problems)}")
@@ -134,15 +111,8 @@ def _requirement(key: str, operator: str, values: tuple[str, ...]) -> Requiremen
         raise SelectorError(
             "values: Invalid value: []: for 'in', 'notin' operators, values set can't be empty"
         )
-    if operator in (">", "<") and len(values) != 1:
-        raise SelectorError(
-            "values: Invalid value: []: for 'Gt', 'Lt' operators, exactly one value"
-        )
     for i, value in enumerate(values):
-        problems = label_value(value)
-        if operator in (">", "<") and not _is_integer(value):
-            problems = ["for 'Gt', 'Lt' operators, the value must be an integer"]
-        if problems:
+        if problems := label_value(value):
             text = f"values[{i}][{key}]: Invalid value: {go_quote(value)}: {'; '.join(problems)}"
             raise SelectorError(text)
     return Requirement(key, operator, values)

@@ -65,7 +65,7 @@ def refusal(user: User, action: Action) -> errors.ApiError:
     """Say that a user may not do something (403)."""
     if action.path:
         why = f'User "{user.name}" cannot {action.verb} path "{action.path}"'
-        return errors.ApiError(errors.failure(403, "Forbidden", f"forbidden: {why}", details=True))
+        return errors.failed(403, "Forbidden", f"forbidden: {why}", kind="")
     resource = action.resource + (f"/{action.subresource}" if action.subresource else "")
     where = f'in the namespace "{action.namespace}"' if action.namespace else "at the cluster scope"
     why = (

@@ -111,19 +111,8 @@ def negotiate(accept: str) -> Form:
                     return "PartialObjectMetadata"
     if _PROTOBUF in accept:
         return "object"
-    raise errors.not_acceptable(("application/json", "application/yaml", _PROTOBUF))
-
-
-@lru_cache(maxsize=64)
-def wants_aggregated_discovery(accept: str) -> bool:
-    """Tell whether a client prefers aggregated discovery (v2)."""
-    for media, wanted in _clauses(accept):
-        if wanted.get("as") != "APIGroupDiscoveryList":
-            if media in _JSON:
-                return False
-        elif media == "application/json" and wanted.get("v") == "v2":
-            return True
-    return False
+    why = "only the following media types are accepted: application/json"
+    raise errors.failed(406, "NotAcceptable", why)
 
 
 def _clauses(accept: str) -> list[tuple[str, dict[str, str]]]:

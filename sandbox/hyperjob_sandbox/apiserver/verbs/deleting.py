@@ -68,9 +68,7 @@ async def delete(core: Core, call: Call) -> Reply:
     options = read_options(call)
     resource = call.resource
     for _ in range(_ATTEMPTS):
-        live = core.find(resource, call.info.namespace, call.info.name)
-        if live is None:
-            raise call.not_found()
+        live = core.live(call)
         _check_preconditions(call, options, live)
         _check_protected(resource, live)
         await _admit(core, call, live, options)
@@ -80,11 +78,11 @@ async def delete(core: Core, call: Call) -> Reply:
             continue
         if left is not None:
             return object_reply(left, call)
-        return json_reply(
-            errors.success(
-                name=live.key[1], group=resource.group, kind=resource.plural, uid=live.uid
-            )
-        )
+        status: Object = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
+        details = {"name": live.key[1], "group": resource.group, "kind": resource.plural}
+        details |= {"uid": live.uid}
+        found = {key: value for key, value in details.items() if value}
+        return json_reply({**status, "details": found})
     raise call.conflict()
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from hyperjob_sandbox.apiserver import errors
 from hyperjob_sandbox.apiserver.core import Core
-from hyperjob_sandbox.apiserver.documents.discovery import Discovery
+from hyperjob_sandbox.apiserver.documents.discovery import discover
 from hyperjob_sandbox.apiserver.documents.openapi import OpenApi
 from hyperjob_sandbox.apiserver.patches import patching
 from hyperjob_sandbox.apiserver.state.resources import ResourceInfo
@@ -45,7 +45,6 @@ class Dispatcher:
         self._core = core
         self._connectors = connectors
         self._closing = closing
-        self._discovery = Discovery(core.registry)
         self._openapi = OpenApi(core.registry)
 
     async def handle(
@@ -61,7 +60,7 @@ class Dispatcher:
         """Answer a request; what the client should be told beside goes into `warnings`."""
         user = identify(certificate, headers.get("Authorization", ""), self._core.tokens)
         if user is None:
-            raise errors.unauthorized()
+            raise errors.failed(401, "Unauthorized", "Unauthorized")
         if "Impersonate-User" in headers:
             raise errors.bad_request("impersonation (--as) is left out of the embedded API server")
         self._core.require(user, action_of(info))
@@ -74,7 +73,6 @@ class Dispatcher:
         media, accept = headers.get("Content-Type", ""), headers.get("Accept", "")
         agent = headers.get("User-Agent", "")
         call = Call(info, resource, user, body, media, accept, agent, warnings)
-        self._core.request_counts[info.verb, info.resource, info.subresource] += 1
         code = 200
         try:
             reply = await self._verb(call)
@@ -88,43 +86,14 @@ class Dispatcher:
         return reply
 
     async def _verb(self, call: Call) -> Reply | Stream:
-        info, core = call.info, self._core
-        if info.subresource:
-            return await self._subresource(call)
-        allowed = call.resource.verbs
-        match info.verb:
-            case verb if verb not in allowed:
-                raise errors.method_not_allowed()
-            case "get":
-                return reading.get(core, call)
-            case "list":
-                return reading.list_objects(core, call)
-            case "watch":
-                return watching.watch(core, call, closing=self._closing)
-            case "create" if allowed == ("create",):
-                return reviews.review(core, call)
-            case "create":
-                return await writing.create(core, call)
-            case "update" if info.name:
-                return await writing.update(core, call)
-            case "patch" if info.name:
-                return await writing.patch(core, call)
-            case "delete":
-                return await deleting.delete(core, call)
-            case "deletecollection":
-                return await deleting.delete_collection(core, call)
-            case _:
-                raise errors.method_not_allowed()
-
-    async def _subresource(self, call: Call) -> Reply | Stream:
-        info, core = call.info, self._core
+        info, core, resource = call.info, self._core, call.resource
         connector = self._connectors.get((info.group, info.resource, info.subresource))
         if connector is not None:
             return await connector(call)
-        sub = call.resource.subresources.get(info.subresource)
-        if sub is None or info.rest:
+        served = resource.subresources.get(info.subresource) if info.subresource else resource
+        if served is None or info.rest:
             raise errors.NoSuchPathError
-        if info.verb not in sub.verbs:
+        if info.verb not in served.verbs:
             raise errors.method_not_allowed()
         match info.subresource, info.verb:
             case "scale", _:
@@ -135,10 +104,23 @@ class Dispatcher:
                 return reviews.token(core, call)
             case _, "get":
                 return reading.get(core, call)
-            case _, "update":
+            case _, "list":
+                return reading.list_objects(core, call)
+            case _, "watch":
+                return watching.watch(core, call, closing=self._closing)
+            case _, "create" if served.verbs == ("create",):
+                return reviews.review(core, call)
+            case _, "create":
+                return await writing.create(core, call)
+            case _, "update" if info.name:
                 return await writing.update(core, call)
-            case _:
+            case _, "patch" if info.name:
                 return await writing.patch(core, call)
+            case _, "delete":
+                return await deleting.delete(core, call)
+            case _, "deletecollection":
+                return await deleting.delete_collection(core, call)
+        raise errors.method_not_allowed()
 
     def _outside(self, info: RequestInfo, headers: Mapping[str, str], address: str) -> Reply:
         path = info.path
@@ -152,9 +134,9 @@ class Dispatcher:
             return Reply(200, text, "text/plain; version=0.0.4; charset=utf-8")
         if path.rstrip("/") == "/version":
             return Reply(200, dump(VERSION))
-        found = self._discovery.answer(path, headers.get("Accept", ""), address)
+        found = discover(self._core.registry, path, address)
         if found is None and root == "/openapi":
-            found = self._openapi.answer(path, headers.get("Accept", ""))
+            found = self._openapi.answer(path)
         if found is None:
             raise errors.NoSuchPathError
         etag = found.headers.get("ETag", "")

@@ -21,9 +21,7 @@ Entry = tuple[datetime, str]
 
 def log(core: Core, call: Call, *, closing: Callable[[], bool]) -> Reply | Stream:
     """Answer `kubectl logs`, with `follow` until the container's run has ended."""
-    live = core.find(call.resource, call.info.namespace, call.info.name)
-    if live is None:
-        raise call.not_found()
+    live = core.live(call)
     previous = call.info.flag("previous")
     container = container_of(live.obj, call.info.query.get("container", ""))
     now = datetime.now(UTC)

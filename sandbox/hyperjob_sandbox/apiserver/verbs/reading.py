@@ -17,10 +17,7 @@ from hyperjob_sandbox.apiserver.transport.tables import partial_metadata, table
 
 def get(core: Core, call: Call) -> Reply:
     """Answer with one object."""
-    stored = core.find(call.resource, call.info.namespace, call.info.name)
-    if stored is None:
-        raise call.not_found()
-    return object_reply(stored, call)
+    return object_reply(core.live(call), call)
 
 
 def object_reply(stored: Stored, call: Call, *, code: int = 200) -> Reply:
@@ -104,18 +101,15 @@ def _check_version(query: dict[str, str], current: int) -> None:
     if wanted > current:
         message = f"Too large resource version: {wanted}, current: {current}"
         cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
-        status = errors.failure(504, "Timeout", message, causes=[cause], retry_after=1)
-        raise errors.ApiError(status)
+        raise errors.failed(504, "Timeout", message, causes=[cause], retryAfterSeconds=1)
 
 
 def parse_version(text: str) -> int:
     """Read a resourceVersion; 500 for what is no number, as the real server answers."""
     if text.isascii() and text.isdigit():
         return int(text)
-    raise errors.plain_internal(
-        f'resourceVersion: Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid'
-        " syntax"
-    )
+    why = f'Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax'
+    raise errors.failed(500, "", f"resourceVersion: {why}")
 
 
 def _write_token(revision: int, key: tuple[str, str]) -> str:

@@ -112,8 +112,8 @@ async def _lines(
                 for batch in _batches([line for c in newer if (line := state.change_line(c))]):
                     yield batch
     except Expired as gone:
-        error = errors.expired(f"too old resource version: {version} ({gone.oldest})")
-        yield watch_line("ERROR", dump(error.status))
+        why = f"too old resource version: {version} ({gone.oldest})"
+        yield watch_line("ERROR", dump(errors.failure(410, "Expired", why)))
 
 
 def _batches(lines: list[bytes]) -> list[bytes]:

@@ -4,7 +4,7 @@ decode → unknown fields → defaults → managedFields → mutating webhooks �
 validation → validating webhooks → store. A patch that loses a race is applied again.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import replace
 
 from hyperjob.api import field
@@ -29,17 +29,14 @@ from hyperjob_sandbox.apiserver.verbs.deleting import finish_if_free
 from hyperjob_sandbox.apiserver.verbs.reading import object_reply
 
 _PATCH_ATTEMPTS = 5
-Change = Callable[[Stored], Awaitable[Object]]
+Change = Callable[[Stored], Object]
 
 
 async def create(core: Core, call: Call) -> Reply:
     """Store a new object from a POST body."""
     obj = read_object(call.body, call.content_type, call.resource)
-    require_type(obj, call.resource, call.body)
-    place(obj, call)
-    report(call, prepare(obj, call.resource))
-    stored = await store_new(core, call, obj)
-    return object_reply(stored, call, code=201)
+    normalise(obj, call)
+    return object_reply(await store_new(core, call, obj), call, code=201)
 
 
 async def store_new(core: Core, call: Call, obj: Object, *, applied: bool = False) -> Stored:
@@ -56,7 +53,7 @@ async def store_new(core: Core, call: Call, obj: Object, *, applied: bool = Fals
     refuse(obj, resource, failed)
     definitions.complete(obj, resource)
     if obj["metadata"].get("resourceVersion"):
-        raise errors.plain_internal("resourceVersion should not be set on objects to be created")
+        raise errors.failed(500, "", "resourceVersion should not be set on objects to be created")
     await core.admission.validate(request_of(call, "CREATE", obj, None))
     key = key_of(resource, obj)
     obj = to_storage(obj, resource)
@@ -74,17 +71,13 @@ async def update(core: Core, call: Call) -> Reply:
     """Replace an object with a PUT body."""
     resource = call.resource
     obj = read_object(call.body, call.content_type, resource)
-    require_type(obj, resource, call.body)
-    place_update(obj, call)
-    report(call, prepare(obj, resource))
-    live = core.find(resource, call.info.namespace, call.info.name)
-    if live is None:
-        raise call.not_found()
+    normalise(obj, call)
+    live = core.live(call)
     if resource.custom and not obj["metadata"].get("resourceVersion"):
         path = field.Path("metadata.resourceVersion")
         raise call.invalid(field.invalid(path, 0, "must be specified for an update"))
 
-    async def replaced(current: Stored) -> Object:
+    def replaced(current: Stored) -> Object:
         return {**obj, "metadata": dict(obj["metadata"])} if current is not live else obj
 
     return object_reply(await change(core, call, replaced), call)
@@ -97,16 +90,13 @@ async def patch(core: Core, call: Call) -> Reply:
     if live is None and wanted.applies and not call.info.subresource:
         core.require(call.user, replace(action_of(call.info), verb="create"))
         obj = wanted.first(call)
-        place_update(obj, call)
-        report(call, prepare(obj, call.resource))
+        normalise(obj, call)
         return object_reply(await store_new(core, call, obj, applied=True), call, code=201)
 
-    async def patched(current: Stored) -> Object:
+    def patched(current: Stored) -> Object:
         base = to_version(current.obj, call.resource)
         obj = wanted.apply(base, call)
-        require_type(obj, call.resource, call.body)
-        place_update(obj, call)
-        report(call, prepare(obj, call.resource))
+        normalise(obj, call)
         return obj
 
     return object_reply(await change(core, call, patched, applied=wanted.applies), call)
@@ -114,13 +104,10 @@ async def patch(core: Core, call: Call) -> Reply:
 
 async def change(core: Core, call: Call, edit: Change, *, applied: bool = False) -> Stored:
     """Apply an edit to the live object, again when another writer came first."""
-    resource = call.resource
     for _ in range(_PATCH_ATTEMPTS):
-        live = core.find(resource, call.info.namespace, call.info.name)
-        if live is None:
-            raise call.not_found()
+        live = core.live(call)
         call.warnings.clear()
-        new = await edit(live)
+        new = edit(live)
         _check_preconditions(call, new, live)
         try:
             return await _store_change(core, call, new, live, applied=applied)
@@ -175,37 +162,36 @@ def _check_preconditions(call: Call, new: Object, live: Stored) -> None:
         )
 
 
-def place(obj: Object, call: Call) -> None:
-    """Put an object where the request's path says; refuse an object that says otherwise (400)."""
-    meta = normalise_meta(obj)
-    namespace = _namespace(call)
-    given = meta.get("namespace") or ""
-    if given and given != namespace:
+def normalise(obj: Object, call: Call) -> None:
+    """Make an object of a body ready for the store, or refuse it (400).
+
+    It must be of the kind, and at the place, that the request's path says; fields that the kind
+    does not know are refused, warned of or ignored, as fieldValidation says.
+    """
+    require_type(obj, call.resource, call.body)
+    _place(obj, call)
+    problems = prepare(obj, call.resource)
+    mode = call.info.query.get("fieldValidation") or "Warn"
+    if problems and mode == "Strict":
+        raise strict_error(call.resource, problems)
+    call.warnings.extend(problems if mode == "Warn" else ())
+
+
+def _place(obj: Object, call: Call) -> None:
+    meta, name = normalise_meta(obj), call.info.name
+    namespace = call.info.namespace if call.resource.namespaced else ""
+    if meta.get("namespace", namespace) != namespace:
         raise errors.bad_request(
             "the namespace of the provided object does not match the namespace sent on the request"
         )
     if namespace:
         meta["namespace"] = namespace
-
-
-def place_update(obj: Object, call: Call) -> None:
-    """Check that a changed object still has the name of the path (400)."""
-    meta = normalise_meta(obj)
-    for part, wanted in (("name", call.info.name), ("namespace", _namespace(call))):
-        given = meta.get(part) or ""
-        if given != wanted and (given or part == "name"):
-            raise errors.bad_request(
-                f"the {part} of the object ({given}) does not match the {part} on the URL"
-                f" ({wanted})"
-                if given
-                else "the name of the object must be provided"
-            )
-        if wanted:
-            meta[part] = wanted
-
-
-def _namespace(call: Call) -> str:
-    return call.info.namespace if call.resource.namespaced else ""
+    if name and meta.get("name") != name:
+        raise errors.bad_request(
+            f"the name of the object ({meta['name']}) does not match the name on the URL ({name})"
+            if meta.get("name")
+            else "the name of the object must be provided"
+        )
 
 
 def prepare(obj: Object, resource: ResourceInfo) -> list[str]:
@@ -214,19 +200,6 @@ def prepare(obj: Object, resource: ResourceInfo) -> list[str]:
     if schema is None or obj.get("kind") != resource.kind:
         return []
     return schema.prepare(obj)
-
-
-def report(call: Call, problems: list[str]) -> None:
-    """Refuse, warn about or ignore unknown fields, as fieldValidation says."""
-    if not problems:
-        return
-    match call.info.query.get("fieldValidation") or "Warn":
-        case "Strict":
-            raise strict_error(call.resource, problems)
-        case "Warn":
-            call.warnings.extend(problems)
-        case _:
-            return
 
 
 def validate(
