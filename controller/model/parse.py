@@ -223,7 +223,7 @@ def parse_report(raw: object) -> Report | None:
         unmoved=phase == JobPhase.PENDING
         and pods.total == pods.pending
         and not count(status.get("retryCount"))
-        and {item.get("status") for item in objects(status.get("conditions"))} <= {phase},
+        and {string(item.get("status")) for item in objects(status.get("conditions"))} <= {phase},
         began=_began(status),
     )
 
@@ -294,7 +294,7 @@ def _replicated_job(raw: Object) -> ReplicatedJob:
         depends_on=tuple(
             Dependency(name=string(item.get("name")), status=DependencyStatus(item["status"]))
             for item in objects(raw.get("dependsOn"))
-            if item.get("status") in set(DependencyStatus)
+            if string(item.get("status")) in set(DependencyStatus)
         ),
     )
 
@@ -314,7 +314,7 @@ def _failure_policy(raw: object) -> FailurePolicy | None:
                 targets=frozenset(strings(rule.get("targetReplicatedJobs"))),
             )
             for rule in objects(raw.get("rules"))
-            if rule.get("action") in set(FailurePolicyAction)
+            if string(rule.get("action")) in set(FailurePolicyAction)
         ),
     )
 

@@ -228,7 +228,7 @@ def _trouble(raw: Object, candidacy: Candidacy) -> Trouble | None:
     if ready.get("status") != "True":
         return Trouble(ClusterTrouble.NOT_READY, string(ready.get("reason")))
     for taint in objects(at(raw, "spec", "taints")):
-        if taint.get("effect") in _REPELLING:
+        if string(taint.get("effect")) in _REPELLING:
             return Trouble(ClusterTrouble.TAINTED, f"{string(taint.get('key'))}:{taint['effect']}")
     if candidacy.require_vcjob_api and not _serves_vcjobs(status):
         return Trouble(ClusterTrouble.NO_VCJOB_API)
