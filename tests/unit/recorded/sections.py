@@ -7,6 +7,7 @@ from controller.model.observed import QueueAdmission
 from tests.unit.recorded.admissions import mixed_cases, near_cases, pod_cases
 from tests.unit.recorded.clients import call_cases, watch_cases
 from tests.unit.recorded.histories import history_cases
+from tests.unit.recorded.limits import limit_cases
 from tests.unit.recorded.loops import event_cases, leader_cases, work_cases
 from tests.unit.recorded.passes import pass_cases
 from tests.unit.recorded.placements import placement_cases, split_cases
@@ -23,6 +24,7 @@ MODES: Final = list(QueueAdmission)
 SECTIONS: Final[dict[str, Section]] = {
     **{f"near-{n}": partial(near_cases, n, 3) for n in range(3)},
     **{f"pods-{n}": partial(pod_cases, n, 3) for n in range(3)},
+    "limits": limit_cases,
     "mixed": partial(mixed_cases, range(36)),
     "client-calls": partial(call_cases, range(25)),
     "client-watches": partial(watch_cases, range(8)),
