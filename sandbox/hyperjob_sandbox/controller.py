@@ -29,7 +29,8 @@ Change = Callable[[Object | None, Object | None], bool]
 _SLOWEST_RETRY: Final = 5.0
 _CACHE_SECONDS: Final = 5.0
 """How long a write waits for the cache, which is behind while its watch is broken."""
-_UNREADABLE: Final = (AttributeError, KeyError, TypeError, ValueError)
+UNREADABLE: Final = (AttributeError, KeyError, TypeError, ValueError)
+"""What reading a malformed object raises."""
 _BOOKKEEPING: Final = frozenset({"resourceVersion", "managedFields"})
 
 
@@ -113,7 +114,7 @@ class Controller:
                 level = logging.DEBUG if expected else logging.INFO
                 log.log(level, "%s: %s is tried again: %s", self.name, key, error)
                 self.queue.add_rate_limited(key)
-            except _UNREADABLE:
+            except UNREADABLE:
                 log.exception("%s: %s cannot be handled", self.name, key)
                 self.queue.forget(key)
             else:

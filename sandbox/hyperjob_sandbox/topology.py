@@ -125,9 +125,9 @@ class Topology(Part):
             speed=self.config.speed,
         )
 
-    def _member(self, name: str) -> Kube | None:
+    def _member(self, name: str) -> ApiServer | None:
         cluster = self.clusters.get(name)
-        return None if cluster is None else cluster.kube
+        return None if cluster is None else cluster.server
 
     async def _connect(self, stack: AsyncExitStack) -> Kube:
         if self.server is not None:

@@ -52,7 +52,7 @@ async def pair(tmp_path: Path) -> AsyncIterator[Pair]:
         server = await stack.enter_async_context(
             ApiServer(
                 crds=control_plane_definitions(),
-                connectors={SUBRESOURCE: ClusterProxy({"east": there}.get)},
+                connectors={SUBRESOURCE: ClusterProxy({"east": member}.get)},
             )
         )
         kube = await stack.enter_async_context(

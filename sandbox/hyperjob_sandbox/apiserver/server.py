@@ -11,8 +11,10 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Self
+from urllib.parse import quote, urlencode
 
 from hyperjob.api.meta import Object
+from hyperjob_sandbox.apiserver import errors
 from hyperjob_sandbox.apiserver.core import Core
 from hyperjob_sandbox.apiserver.frontend import Frontend
 from hyperjob_sandbox.apiserver.kinds import definitions
@@ -21,8 +23,9 @@ from hyperjob_sandbox.apiserver.kinds.builtin import builtin_resources
 from hyperjob_sandbox.apiserver.state.store import Store
 from hyperjob_sandbox.apiserver.transport.authn import ADMIN_GROUP
 from hyperjob_sandbox.apiserver.transport.authorization import Audit
-from hyperjob_sandbox.apiserver.transport.call import Connector
+from hyperjob_sandbox.apiserver.transport.call import Call, Connector, Reply, Stream
 from hyperjob_sandbox.apiserver.transport.pki import Authority, write_kubeconfig
+from hyperjob_sandbox.apiserver.transport.requestinfo import parse
 from hyperjob_sandbox.apiserver.upkeep.housekeeping import Housekeeper
 from hyperjob_sandbox.apiserver.verbs import admitting
 from hyperjob_sandbox.apiserver.verbs.dispatch import Dispatcher
@@ -113,6 +116,25 @@ class ApiServer:
     async def stop_listening(self) -> None:
         """Close the port and all connections; the state is kept."""
         await self._frontend.stop()
+
+    async def relay(self, call: Call) -> Reply | Stream:
+        """Answer what another API server hands on: an administrator's request for `rest`."""
+        if self._frontend.closing:
+            message = f"error trying to reach service: {self.url} does not listen"
+            raise errors.ApiError(errors.failure(503, "ServiceUnavailable", message))
+        info = call.info
+        return await self._dispatcher.handle(
+            parse(info.method, f"/{quote(info.rest)}?{urlencode(info.query)}"),
+            certificate={"subject": ((("commonName", ADMIN), ("organizationName", ADMIN_GROUP)),)},
+            headers={
+                "Content-Type": call.content_type,
+                "Accept": call.accept,
+                "User-Agent": call.user_agent,
+            },
+            body=call.body,
+            address=self.url.removeprefix("https://"),
+            warnings=call.warnings,
+        )
 
     async def __aenter__(self) -> Self:
         for resource in builtin_resources():

@@ -4,8 +4,6 @@ Pure: template and policy in, ResourceBinding (or ClusterResourceBinding) out. I
 `spec.clusters`, the scheduler's field, nor labels and annotations of other components.
 """
 
-import json
-from collections.abc import Iterable
 from copy import deepcopy
 from typing import Final
 
@@ -14,7 +12,7 @@ from hyperjob.api.names import binding_name
 from hyperjob_sandbox.controller import RetryError
 from hyperjob_sandbox.karmada import names
 from hyperjob_sandbox.karmada.policies import claim
-from hyperjob_sandbox.objects import annotations_of, controller_uid, merge_marks, owner_reference
+from hyperjob_sandbox.objects import controller_uid, merge_marks, owner_reference
 
 _OF_POLICY: Final = ("conflictResolution", "propagateDeps", "schedulerName")
 _OVERWRITTEN: Final = (
@@ -115,18 +113,3 @@ def target_clusters(binding: Object) -> tuple[str, ...]:
     spec: Object = binding["spec"]
     lists = [spec.get("clusters"), *(each.get("clusters") for each in spec.get("requiredBy") or ())]
     return tuple(dict.fromkeys(cluster["name"] for each in lists for cluster in each or ()))
-
-
-def recorded(binding: Object) -> list[Object]:
-    """Return the references that a binding's annotation records; nothing where it is not JSON."""
-    text = annotations_of(binding).get(names.DEPENDENCIES)
-    try:
-        found: list[Object] = json.loads(text) if text else []
-    except ValueError:
-        return []
-    return found
-
-
-def record(references: Iterable[Object]) -> str:
-    """Return the value of the annotation that records references."""
-    return json.dumps(list(references), separators=(",", ":"))

@@ -20,9 +20,8 @@ from hyperjob.kube.resources import (
     Resource,
     key_of,
 )
-from hyperjob_sandbox.controller import Informers
+from hyperjob_sandbox.controller import UNREADABLE, Informers
 from hyperjob_sandbox.karmada import interpreter, names
-from hyperjob_sandbox.karmada.bindings import recorded
 from hyperjob_sandbox.member.caches import DEPENDENCIES
 from hyperjob_sandbox.objects import annotations_of, labels_of
 
@@ -41,7 +40,6 @@ BY_BINDING: Final = "binding"
 BY_TEMPLATE: Final = "template"
 BY_SELECTED: Final = "selected"
 BY_DEPENDENCY: Final = "dependency"
-BY_NEEDED: Final = "needed"
 
 
 class Caches(Informers):
@@ -56,8 +54,6 @@ class Caches(Informers):
         indexers = {
             BY_POLICY: _policy_ids,
             BY_TEMPLATE: lambda binding: [names.item_of(binding["spec"]["resource"])],
-            BY_DEPENDENCY: lambda binding: map(names.item_of, recorded(binding)),
-            BY_NEEDED: _needed_by,
         }
         self.bindings = (
             self.add(RESOURCE_BINDINGS, indexers=indexers),
@@ -68,7 +64,10 @@ class Caches(Informers):
         self.namespaces = self.add(NAMESPACES)
         self.interpreters = self.add(RESOURCE_INTERPRETERS)
         self.priority_classes = self.add(PRIORITY_CLASSES)
-        self.templates = tuple(self.add(resource) for resource in TEMPLATES)
+        self.templates = (
+            self.add(VCJOBS, indexers={BY_DEPENDENCY: dependency_items}),
+            *map(self.add, TEMPLATES[1:]),
+        )
 
     def policy(self, key: str) -> Object | None:
         """Return a PropagationPolicy, or the ClusterPropagationPolicy under a bare name."""
@@ -111,6 +110,14 @@ def work_binding_keys(work: Object) -> list[str]:
     return [f"{namespace}/{name}" if namespace else name] if name else []
 
 
+def dependency_items(job: Object) -> Iterable[str]:
+    """Return `KIND|key` of what the pods of a vcjob name, nothing of a malformed one."""
+    try:
+        return [*map(names.item_of, interpreter.dependencies_of(job))]
+    except UNREADABLE:
+        return []
+
+
 def _selected(policy: Object) -> Iterable[str]:
     namespace = policy["metadata"].get("namespace", "")
     selectors = policy["spec"].get("resourceSelectors") or ()
@@ -120,7 +127,3 @@ def _selected(policy: Object) -> Iterable[str]:
 def _policy_ids(obj: Object) -> Iterable[str]:
     labels = labels_of(obj)
     return [labels[key] for key in (names.POLICY_ID, names.CLUSTER_POLICY_ID) if labels.get(key)]
-
-
-def _needed_by(binding: Object) -> Iterable[str]:
-    return [key_of({"metadata": each}) for each in binding["spec"].get("requiredBy") or ()]

@@ -1,181 +1,107 @@
 """The dependencies distributor: what the pods of a vcjob name follows it into its clusters.
 
 It acts on bindings with `propagateDeps`, and only where a customization defines the hook
-`dependencyInterpretation`: Karmada has none of its own for a vcjob. An attached binding belongs to
-a ConfigMap, a Secret, a claim or a ServiceAccount; its `spec.requiredBy` holds the clusters of the
-vcjobs that need it. The distributor never touches the clusters that a scheduler chose, and never
-deletes an attached binding: it goes with the object that it carries.
+`dependencyInterpretation`: Karmada has none of its own for a vcjob. It never touches the clusters
+that a scheduler chose, and never deletes a binding: that goes with the object that it carries.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Sequence
 from copy import deepcopy
 from typing import Final
 from uuid import uuid4
 
 from hyperjob.api.meta import Object
-from hyperjob.kube.resources import key_of
+from hyperjob.api.names import binding_name
+from hyperjob.kube.resources import VCJOBS, key_of
 from hyperjob_sandbox.controller import Controller, changed_besides_status
 from hyperjob_sandbox.karmada import names
-from hyperjob_sandbox.karmada.bindings import carrier, new_binding, record, recorded
-from hyperjob_sandbox.karmada.caches import BY_DEPENDENCY, BY_NEEDED, Caches
+from hyperjob_sandbox.karmada.bindings import carrier, new_binding
+from hyperjob_sandbox.karmada.caches import BY_DEPENDENCY, Caches, dependency_items
 from hyperjob_sandbox.karmada.interpreter import is_vcjob
 from hyperjob_sandbox.member.caches import DEPENDENCIES
-from hyperjob_sandbox.objects import is_going, labels_of, merge_marks
+from hyperjob_sandbox.objects import is_going, labels_of
 
-_SOURCES: Final = {
-    # field of a container, a variable or a volume: the field with the name, and the kind
-    "configMapRef": ("name", "ConfigMap"),
-    "secretRef": ("name", "Secret"),
-    "configMapKeyRef": ("name", "ConfigMap"),
-    "secretKeyRef": ("name", "Secret"),
-    "configMap": ("name", "ConfigMap"),
-    "secret": ("secretName", "Secret"),
-    "persistentVolumeClaim": ("claimName", "PersistentVolumeClaim"),
-}
+_KINDS: Final = {each.kind: each for each in DEPENDENCIES}
 
 
-def dependencies_of(job: Object) -> list[Object]:
-    """Return references to what the pods of a vcjob name, each once, in their order."""
-    found = [
-        reference
-        for task in job["spec"].get("tasks") or ()
-        for reference in _of_pod((task.get("template") or {}).get("spec") or {})
-    ]
-    found += [
-        ("PersistentVolumeClaim", volume["volumeClaimName"])
-        for volume in job["spec"].get("volumes") or ()
-        if volume.get("volumeClaimName") and volume.get("volumeClaim") is None
-    ]
-    namespace = job["metadata"]["namespace"]
-    return [
-        {"apiVersion": "v1", "kind": kind, "namespace": namespace, "name": name}
-        for kind, name in dict.fromkeys(found)
-    ]
+def attached(dependency: Object, needed_by: Sequence[Object]) -> Object:
+    """Build the binding that carries a dependency to the clusters of the bindings that need it."""
+    spec: Object = {}
+    labels: dict[str, str] = {}
+    for binding in sorted(needed_by, key=key_of):
+        kept = {field: binding["metadata"][field] for field in ("namespace", "name")}
+        if clusters := binding["spec"].get("clusters"):
+            kept["clusters"] = deepcopy(clusters)
+        spec.setdefault("requiredBy", []).append(kept)
+        if resolution := binding["spec"].get("conflictResolution"):
+            spec["conflictResolution"] = resolution
+        label = names.DEPENDED_BY + names.safe_hash(key_of(binding))
+        labels[label] = labels_of(binding)[names.BINDING_ID]
+    carrying = carrier(dependency, spec=spec)
+    carrying["metadata"]["labels"] = labels
+    return carrying
 
 
-def attached(dependency: Object, needed_by: Object) -> Object:
-    """Build the binding that carries a dependency to the clusters of the binding that needs it."""
-    meta, needed = needed_by["metadata"], needed_by["spec"]
-    snapshot: Object = {"namespace": meta["namespace"], "name": meta["name"]}
-    if needed.get("clusters"):
-        snapshot["clusters"] = deepcopy(needed["clusters"])
-    spec: Object = {"requiredBy": [snapshot]}
-    if needed.get("conflictResolution"):
-        spec["conflictResolution"] = needed["conflictResolution"]
-    binding = carrier(dependency, spec=spec)
-    binding["metadata"]["labels"] = {
-        _label(key_of(needed_by)): labels_of(needed_by)[names.BINDING_ID]
-    }
-    return binding
-
-
-def attach(live: Object, wanted: Object) -> Object:
-    """Return a live attached binding that carries the wanted one's dependency there as well."""
+def sync_attached(live: Object, desired: Object) -> Object:
+    """Return a live attached binding that is needed by those that the desired one names."""
     found = deepcopy(live)
-    merge_marks(found["metadata"], wanted["metadata"])
-    spec = found["spec"]
-    spec["resource"] = {**spec["resource"], **wanted["spec"]["resource"]}
-    needed = {_key(each): each for each in spec.get("requiredBy") or ()}
-    needed |= {_key(each): each for each in wanted["spec"]["requiredBy"]}
-    spec["requiredBy"] = [needed[key] for key in sorted(needed)]
+    kept = {key: each for key, each in labels_of(live).items() if names.DEPENDED_BY not in key}
+    found["metadata"]["labels"] = kept | desired["metadata"]["labels"]
+    found["spec"]["resource"] |= desired["spec"]["resource"]
+    found["spec"].pop("requiredBy", None)
+    if needed := desired["spec"].get("requiredBy"):
+        found["spec"]["requiredBy"] = needed
     return found
-
-
-def detach(live: Object, *, key: str) -> Object:
-    """Return a live attached binding that the binding of this key needs no more."""
-    found = deepcopy(live)
-    labels_of(found).pop(_label(key), None)
-    left = [each for each in found["spec"].pop("requiredBy", None) or () if _key(each) != key]
-    if left:
-        found["spec"]["requiredBy"] = left
-    return found
-
-
-def _of_pod(spec: Object) -> Iterator[tuple[str, str]]:
-    account = spec.get("serviceAccountName")
-    if account and account != "default":
-        yield "ServiceAccount", account
-    for each in spec.get("imagePullSecrets") or ():
-        yield "Secret", each["name"]
-    parts = ("initContainers", "containers", "volumes")
-    yield from _named([spec.get(part) for part in parts])
-
-
-def _named(value: object) -> Iterator[tuple[str, str]]:
-    """Walk through a part of a pod's spec to every field that names an object."""
-    for each in value if isinstance(value, list) else ():
-        yield from _named(each)
-    for field, part in value.items() if isinstance(value, dict) else ():
-        if field in _SOURCES and isinstance(part, dict):
-            key, kind = _SOURCES[field]
-            if name := part.get(key) or part.get("name"):  # a projected Secret has a name
-                yield kind, name
-        else:
-            yield from _named(part)
-
-
-def _key(needed_by: Object) -> str:
-    return key_of({"metadata": needed_by})
-
-
-def _label(key: str) -> str:
-    return f"{names.DEPENDED_BY}{names.safe_hash(key)}"
 
 
 class DependenciesDistributor:
-    """One controller over the bindings of vcjobs."""
+    """One controller over what vcjobs name, by `KIND|key`."""
 
     def __init__(self, caches: Caches) -> None:
         self._caches = caches
         self.controller = Controller("dependencies-distributor", self._sync, workers=4)
-        self.controller.watch(caches.bindings[0], when=changed_besides_status, keys=_of_job)
+        self.controller.watch(caches[VCJOBS], when=changed_besides_status, keys=dependency_items)
+        self.controller.watch(
+            caches.bindings[0], when=changed_besides_status, keys=self._of_binding
+        )
         self.controller.watch(caches.interpreters, keys=self._of_all)
         for resource in DEPENDENCIES:
             self.controller.watch(
-                caches[resource], when=changed_besides_status, keys=self._that_name
+                caches[resource],
+                when=changed_besides_status,
+                keys=lambda each: (names.item_of({"kind": each["kind"], **each["metadata"]}),),
             )
 
+    def _of_binding(self, binding: Object) -> Iterable[str]:
+        reference: Object = binding["spec"]["resource"]
+        job = self._caches.template(reference) if is_vcjob(reference) else None
+        return () if job is None else dependency_items(job)
+
     def _of_all(self, _: Object) -> Iterable[str]:
-        return [key for binding in self._caches.bindings[0].items() for key in _of_job(binding)]
+        return [item for job in self._caches[VCJOBS].items() for item in dependency_items(job)]
 
-    def _that_name(self, dependency: Object) -> Iterable[str]:
-        where = names.item_of({"kind": dependency["kind"], **dependency["metadata"]})
-        return map(key_of, self._caches.bindings_by(BY_DEPENDENCY, where))
-
-    async def _sync(self, key: str) -> None:
-        binding = self._caches.binding(key)
-        wanted: list[Object] = []
-        if binding is not None and not is_going(binding):
-            wanted = self._wanted(binding)
-            await self._record(binding, wanted)
-        needed = {names.item_of(each) for each in wanted}
-        for each in self._caches.bindings_by(BY_NEEDED, key):
-            if names.item_of(each["spec"]["resource"]) not in needed:
-                await self._caches.replace(detach(each, key=key))
-        for reference in wanted:
-            found = self._caches.template(reference)
-            if found is None or binding is None:
-                continue  # the annotation brings us back when it exists
-            carrying = attached(found, binding)
-            if self._caches.live(carrying) is None:
-                carrying = new_binding(carrying, permanent_id=str(uuid4()))
-            await self._caches.ensure(carrying, attach)
-
-    def _wanted(self, binding: Object) -> list[Object]:
-        job = self._caches.template(binding["spec"]["resource"])
-        if not binding["spec"].get("propagateDeps") or job is None:
-            return []
-        hooked = "dependencyInterpretation" in self._caches.hooks()
-        return dependencies_of(job) if hooked else []
-
-    async def _record(self, binding: Object, references: list[Object]) -> None:
-        """Keep them in the binding: a dependency that appears later finds it by them."""
-        if references == recorded(binding):
+    async def _sync(self, item: str) -> None:
+        kind, _, key = item.partition("|")
+        dependency = self._caches[_KINDS[kind]].get(key)
+        if dependency is None or is_going(dependency):
             return
-        annotations = {names.DEPENDENCIES: record(references)}
-        await self._caches.patch(binding, {"metadata": {"annotations": annotations}})
+        needed_by = self._needed_by(item)
+        carrying = attached(dependency, needed_by)
+        if self._caches.live(carrying) is not None:
+            await self._caches.ensure(carrying, sync_attached)
+        elif needed_by:
+            await self._caches.create(new_binding(carrying, permanent_id=str(uuid4())))
 
-
-def _of_job(binding: Object) -> Iterable[str]:
-    if is_vcjob(binding["spec"]["resource"]):
-        yield key_of(binding)
+    def _needed_by(self, item: str) -> list[Object]:
+        if "dependencyInterpretation" not in self._caches.hooks():
+            return []
+        jobs = [each["metadata"] for each in self._caches[VCJOBS].by_index(BY_DEPENDENCY, item)]
+        found = [
+            self._caches.binding(f"{meta['namespace']}/{binding_name(meta['name'])}")
+            for meta in jobs
+        ]
+        return [
+            each
+            for each in found
+            if each and each["spec"].get("propagateDeps") and not is_going(each)
+        ]

@@ -5,7 +5,7 @@ hook on, and the sandbox answers it with the meaning the hook has for a vcjob (t
 never run). Other kinds have a plain status or none.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from copy import deepcopy
 from typing import Final
 
@@ -17,6 +17,16 @@ from hyperjob_sandbox.member.jobstate import TERMINAL, job_phase
 
 _UNHEALTHY: Final = frozenset({"", "Failed"})
 _MILLI: Final = NANO // 1000
+_SOURCES: Final = {
+    # field of a container, a variable or a volume: the field with the name, and the kind
+    "configMapRef": ("name", "ConfigMap"),
+    "secretRef": ("name", "Secret"),
+    "configMapKeyRef": ("name", "ConfigMap"),
+    "secretKeyRef": ("name", "Secret"),
+    "configMap": ("name", "ConfigMap"),
+    "secret": ("secretName", "Secret"),
+    "persistentVolumeClaim": ("claimName", "PersistentVolumeClaim"),
+}
 
 
 def is_vcjob(obj: Object) -> bool:
@@ -56,6 +66,41 @@ def replicas_of(template: Object, *, hooks: frozenset[str]) -> Object:
         if amount
     }
     return {"replicas": pods, "replicaRequirements": {"resourceRequest": average}}
+
+
+def dependencies_of(job: Object) -> list[Object]:
+    """Return references to what the pods of a vcjob name, each once, in their order."""
+    found: list[tuple[str, str]] = []
+    for task in job["spec"].get("tasks") or ():
+        spec = (task.get("template") or {}).get("spec") or {}
+        if (account := spec.get("serviceAccountName")) not in (None, "", "default"):
+            found.append(("ServiceAccount", account))
+        found += [("Secret", each["name"]) for each in spec.get("imagePullSecrets") or ()]
+        for part in ("initContainers", "containers", "volumes"):
+            found += _named(spec.get(part))
+    found += [
+        ("PersistentVolumeClaim", volume["volumeClaimName"])
+        for volume in job["spec"].get("volumes") or ()
+        if volume.get("volumeClaimName") and volume.get("volumeClaim") is None
+    ]
+    namespace = job["metadata"]["namespace"]
+    return [
+        {"apiVersion": "v1", "kind": kind, "namespace": namespace, "name": name}
+        for kind, name in dict.fromkeys(found)
+    ]
+
+
+def _named(value: object) -> Iterator[tuple[str, str]]:
+    """Walk through a part of a pod's spec to every field that names an object."""
+    for each in value if isinstance(value, list) else ():
+        yield from _named(each)
+    for field, part in value.items() if isinstance(value, dict) else ():
+        if field in _SOURCES and isinstance(part, dict):
+            key, kind = _SOURCES[field]
+            if name := part.get(key) or part.get("name"):  # a projected Secret has a name
+                yield kind, name
+        else:
+            yield from _named(part)
 
 
 def reflect_status(obj: Object) -> Object | None:

@@ -1,6 +1,6 @@
 """What follows a vcjob into its clusters, and which bindings carry it there."""
 
-from hyperjob_sandbox.karmada import bindings, dependencies, names
+from hyperjob_sandbox.karmada import dependencies, interpreter, names
 from hyperjob_sandbox.karmada.bindings import target_clusters
 
 
@@ -64,7 +64,7 @@ def test_everything_that_a_pod_can_name_follows_it_once():
             {"name": "5", "emptyDir": {}},
         ],
     }
-    found = dependencies.dependencies_of(job(everything, everything))
+    found = interpreter.dependencies_of(job(everything, everything))
     assert ids(found) == [
         "ServiceAccount|ns/runner",
         "Secret|ns/registry",
@@ -81,26 +81,24 @@ def test_everything_that_a_pod_can_name_follows_it_once():
 
 def test_the_default_account_and_claims_that_volcano_makes_stay():
     volumes = [{"volumeClaimName": "mine"}, {"volumeClaimName": "made", "volumeClaim": {}}]
-    found = dependencies.dependencies_of(job({"serviceAccountName": "default"}, volumes=volumes))
+    found = interpreter.dependencies_of(job({"serviceAccountName": "default"}, volumes=volumes))
     assert ids(found) == ["PersistentVolumeClaim|ns/mine"]
 
 
 def test_a_dependency_goes_where_any_of_those_that_need_it_go():
-    first = dependencies.attached(CONFIG_MAP, binding("one", "a"))
+    one, two = binding("one", "a"), binding("two", "b")
+    first = dependencies.attached(CONFIG_MAP, [one])
     assert first["metadata"]["name"] == "cm-configmap"
     assert target_clusters(first) == ("a",)
-    both = dependencies.attach(first, dependencies.attached(CONFIG_MAP, binding("two", "b")))
+
+    def synced(live, *needed_by):
+        return dependencies.sync_attached(live, dependencies.attached(CONFIG_MAP, needed_by))
+
+    both = synced(first, two, one)
     assert set(target_clusters(both)) == {"a", "b"}
-    moved = dependencies.attach(both, dependencies.attached(CONFIG_MAP, binding("one", "c")))
+    assert set(both["metadata"]["labels"].values()) == {"id-one", "id-two"}
+    moved = synced(both, binding("one", "c"), two)
     assert set(target_clusters(moved)) == {"b", "c"}
-    left = dependencies.detach(moved, key="ns/one")
+    left = synced(moved, two)
     assert target_clusters(left) == ("b",)
-    assert target_clusters(dependencies.detach(left, key="ns/two")) == ()
-
-
-def test_what_a_binding_records_is_read_back():
-    references = dependencies.dependencies_of(job({"serviceAccountName": "x"}))
-    text = bindings.record(references)
-    marked = {"metadata": {"annotations": {"resourcebinding.karmada.io/dependencies": text}}}
-    assert bindings.recorded(marked) == references
-    assert bindings.recorded({"metadata": {}}) == []
+    assert target_clusters(synced(left)) == ()
