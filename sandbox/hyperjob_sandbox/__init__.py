@@ -1,6 +1,3 @@
-"""The embedded control plane: a Kubernetes API server, a Karmada and its members, on loopback.
-
-It knows nothing of our webhook or controller: they meet it as they meet any Karmada.
-"""
+"""The embedded control plane: a Kubernetes API server, a Karmada and its members, on loopback."""
 
 __version__ = "0.1.0"

@@ -1,7 +1,4 @@
-"""What a part of the embedded control plane is: set up whole or not at all, and taken down whole.
-
-It must never leave a task behind that it does not await.
-"""
+"""A part of the embedded control plane: set up whole or not at all, and taken down whole."""
 
 import asyncio
 from abc import ABC, abstractmethod
@@ -11,11 +8,36 @@ from types import TracebackType
 from typing import Self
 
 
-class Background:
-    """Tasks with an owner: started one by one, ended and awaited together."""
+class Part(ABC):
+    """An async context manager with tasks in the background.
+
+    `_set_up` enters on the stack all that has to end with the part, in any number of steps: when
+    one of them fails, those before it are undone. The tasks end before all of it.
+    """
 
     def __init__(self) -> None:
         self._tasks: list[asyncio.Task[None]] = []
+        self._stack = AsyncExitStack()
+
+    async def __aenter__(self) -> Self:
+        async with AsyncExitStack() as undo:
+            stack = await undo.enter_async_context(AsyncExitStack())
+            undo.push_async_callback(self.stop)
+            await self._set_up(stack)
+            self._stack = undo.pop_all()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self._stack.aclose()
+
+    @abstractmethod
+    async def _set_up(self, stack: AsyncExitStack) -> None:
+        """Start the part."""
 
     def start(self, work: Coroutine[None, None, None], *, name: str) -> None:
         """Run something in the background."""
@@ -35,6 +57,10 @@ class Background:
             waiting.cancel()
             await asyncio.gather(waiting, return_exceptions=True)
 
+    async def failure(self) -> None:
+        """Wait for a task in the background to die, and raise what it died of."""
+        await self.until(asyncio.Event().wait())
+
     async def stop(self) -> None:
         """Cancel all tasks and wait for them; raises what one died of, if `until` has not."""
         for task in self._tasks:
@@ -44,37 +70,3 @@ class Background:
         for result in results:
             if isinstance(result, BaseException) and not isinstance(result, asyncio.CancelledError):
                 raise result
-
-
-class Part(ABC):
-    """An async context manager with tasks in the background.
-
-    `_set_up` enters on the stack all that has to end with the part, in any number of steps: when
-    one of them fails, those before it are undone.
-    """
-
-    def __init__(self) -> None:
-        self._background = Background()
-        self._stack = AsyncExitStack()
-
-    async def __aenter__(self) -> Self:
-        async with AsyncExitStack() as stack:
-            await self._set_up(stack)
-            self._stack = stack.pop_all()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self._stack.aclose()
-
-    async def failure(self) -> None:
-        """Wait for a task in the background to die, and raise what it died of."""
-        await self._background.until(asyncio.Event().wait())
-
-    @abstractmethod
-    async def _set_up(self, stack: AsyncExitStack) -> None:
-        """Start the part."""

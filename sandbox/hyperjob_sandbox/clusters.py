@@ -1,8 +1,4 @@
-"""The one YAML file that says which clusters there are and what happens in them.
-
-A strict model of it: unknown keys, wrong types and contradictions are refused with the path of the
-field. `examples/clusters.yaml` shows every field with its meaning. It must never start anything.
-"""
+"""A strict model of the clusters file, of which `examples/clusters.yaml` shows every field."""
 
 from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
@@ -110,13 +106,9 @@ class _OfPods(_Model):
     task: str = "*"
     cluster: str = "*"
 
-    def matches(self, *, job: str, task: str, cluster: str) -> bool:
-        """Tell whether the rule is for the pods of a task."""
-        return (
-            fnmatchcase(job, self.job)
-            and fnmatchcase(task, self.task)
-            and fnmatchcase(cluster, self.cluster)
-        )
+    def matches(self, **names: str) -> bool:
+        """Tell whether the rule is for the pods of this job, task and cluster."""
+        return all(fnmatchcase(name, getattr(self, field)) for field, name in names.items())
 
 
 class RunTime(_OfPods):
@@ -132,12 +124,10 @@ class RunTimes(_Model):
     jobs: list[RunTime] = Field(default_factory=list)
     annotation: str = "sandbox.hyperjob.volcano.sh/seconds"
 
-    def seconds(self, *, job: str, task: str, cluster: str) -> float:
+    def seconds(self, **names: str) -> float:
         """Return the run time of a pod that has no annotation of its own."""
-        for rule in self.jobs:
-            if rule.matches(job=job, task=task, cluster=cluster):
-                return rule.seconds
-        return self.default_seconds
+        found = (rule.seconds for rule in self.jobs if rule.matches(**names))
+        return next(found, self.default_seconds)
 
 
 class Failure(_OfPods):
@@ -212,17 +202,15 @@ class SandboxConfig(_Model):
                 raise ValueError(f"queues: there is no queue {queue.parent!r}")
         return self
 
-    def exit_code(
-        self, *, job: str, task: str, cluster: str, pod: int, attempt: int
-    ) -> tuple[int, float | None]:
+    def exit_code(self, *, pod: int, attempt: int, **names: str) -> tuple[int, float | None]:
         """Return a pod's exit code (0 is success) and after how many seconds, None at the end."""
-        for failure in self.failures:
+        for each in self.failures:
             if (
-                failure.matches(job=job, task=task, cluster=cluster)
-                and failure.pod in (None, pod)
-                and failure.attempt in (None, attempt)
+                each.matches(**names)
+                and each.pod in (None, pod)
+                and each.attempt in (None, attempt)
             ):
-                return failure.exit_code, failure.after
+                return each.exit_code, each.after
         return 0, None
 
 

@@ -1,8 +1,7 @@
 """The loop every simulated controller runs in, and the caches and writes that controllers share.
 
-A reconcile that raises RetryError or a KubeError is tried again later. A malformed object
-is logged and left alone until it changes: users may write anything, and one of them must not
-stop all others. It must never start a task that it does not await.
+A reconcile that raises RetryError or a KubeError is tried again later. A malformed object is logged
+and left alone until it changes.
 """
 
 import asyncio
@@ -43,11 +42,6 @@ def change_of(part: Callable[[Object], object]) -> Change:
     return lambda old, new: old is None or new is None or part(old) != part(new)
 
 
-def any_change(_old: Object | None, _new: Object | None) -> bool:
-    """Take every change."""
-    return True
-
-
 def appeared(old: Object | None, _new: Object | None) -> bool:
     """Tell whether an object is new."""
     return old is None
@@ -83,7 +77,7 @@ class Controller:
     def watch(
         self,
         *informers: Informer,
-        when: Change = any_change,
+        when: Change = lambda *_: True,
         keys: Callable[[Object], Iterable[str]] = lambda obj: (key_of(obj),),
         after: float = 0.0,
     ) -> None:
@@ -131,16 +125,14 @@ class Informers:
 
     def __init__(self, kube: Kube) -> None:
         self.kube = kube
-        self._informers: dict[Resource, Informer] = {}
-        self._kinds: dict[tuple[str, str], Informer] = {}
+        self._informers: dict[tuple[str, str], Informer] = {}
         self._changed = asyncio.Event()
 
     def add(self, resource: Resource, *, indexers: Mapping[str, Indexer] | None = None) -> Informer:
         """Make the informer of a resource; before `run` only, and once."""
         informer = Informer(self.kube, resource, indexers=indexers)
-        self._informers[resource] = informer
-        self._kinds[resource.api_version, resource.kind] = informer
         informer.add_handler(self._on_any)
+        self._informers[resource.api_version, resource.kind] = informer
         return informer
 
     def _on_any(self, _: EventType, _old: Object | None, _new: Object | None) -> None:
@@ -148,7 +140,7 @@ class Informers:
         self._changed = asyncio.Event()
 
     def __getitem__(self, resource: Resource) -> Informer:
-        return self._informers[resource]
+        return self._informers[resource.api_version, resource.kind]
 
     async def run(self) -> None:
         """Keep all of them up to date until cancelled."""
@@ -168,7 +160,7 @@ class Informers:
 
     def of_kind(self, obj: Object) -> Informer | None:
         """Return the informer for an object, or for what a reference names; None if not watched."""
-        return self._kinds.get((obj.get("apiVersion", ""), obj.get("kind", "")))
+        return self._informers.get((obj.get("apiVersion", ""), obj.get("kind", "")))
 
     def live(self, obj: Object) -> Object | None:
         """Return the cached object of the same kind, namespace and name."""
@@ -194,31 +186,30 @@ class Informers:
 
     async def create(self, obj: Object) -> None:
         """Create an object; raises AlreadyExists."""
-        resource = self._resource(obj)
-        await self._seen(resource, await self.kube.create(resource, obj))
+        informer = self._informer(obj)
+        await self._seen(informer, await self.kube.create(informer.resource, obj))
 
     async def replace(self, obj: Object, *, subresource: str | None = None) -> None:
         """Replace an object."""
-        resource = self._resource(obj)
+        informer = self._informer(obj)
         with suppress(NotFound):
-            await self._seen(
-                resource, await self.kube.replace(resource, obj, subresource=subresource)
-            )
+            replaced = await self.kube.replace(informer.resource, obj, subresource=subresource)
+            await self._seen(informer, replaced)
 
     async def patch(self, obj: Object, body: Object, *, subresource: str | None = None) -> None:
         """Merge fields into this very object; raises Conflict where another one has its name."""
-        resource, meta = self._resource(obj), obj["metadata"]
+        informer, meta = self._informer(obj), obj["metadata"]
         body = {**body, "metadata": {**body.get("metadata", {}), "uid": meta["uid"]}}
         with suppress(NotFound):
             patched = await self.kube.patch(
-                resource,
+                informer.resource,
                 meta["name"],
                 body,
                 kind=PatchType.MERGE,
                 namespace=meta.get("namespace"),
                 subresource=subresource,
             )
-            await self._seen(resource, patched)
+            await self._seen(informer, patched)
 
     async def set_status(self, obj: Object, status: Object | None) -> None:
         """Replace the status of an object where it is another one; None takes it away."""
@@ -234,14 +225,14 @@ class Informers:
         meta: Object = obj["metadata"]
         if is_going(obj):
             return
+        resource, namespace = self._informer(obj).resource, meta.get("namespace")
         with suppress(NotFound):
-            await self.kube.delete(
-                self._resource(obj), meta["name"], namespace=meta.get("namespace"), uid=meta["uid"]
-            )
+            await self.kube.delete(resource, meta["name"], namespace=namespace, uid=meta["uid"])
 
     async def remove(self, obj: Object) -> None:
         """Delete an object without a grace period, which ends its deletion."""
-        path = self._resource(obj).path(obj["metadata"]["namespace"], obj["metadata"]["name"])
+        resource, meta = self._informer(obj).resource, obj["metadata"]
+        path = resource.path(meta["namespace"], meta["name"])
         with suppress(NotFound):
             await self.kube.raw("DELETE", path, params={"gracePeriodSeconds": "0"})
 
@@ -252,14 +243,14 @@ class Informers:
         if left != present:
             await self.replace({**obj, "metadata": {**obj["metadata"], "finalizers": left}})
 
-    def _resource(self, obj: Object) -> Resource:
+    def _informer(self, obj: Object) -> Informer:
         informer = self.of_kind(obj)
         if informer is None:
             raise RetryError(f"nothing watches {obj.get('apiVersion')} {obj.get('kind')}")
-        return informer.resource
+        return informer
 
-    async def _seen(self, resource: Resource, written: Object) -> None:
-        informer, version = self._informers[resource], int(written["metadata"]["resourceVersion"])
+    async def _seen(self, informer: Informer, written: Object) -> None:
+        version = int(written["metadata"]["resourceVersion"])
         with suppress(TimeoutError):
             async with asyncio.timeout(_CACHE_SECONDS):
                 await self.until(lambda: informer.seen_version >= version)

@@ -1,11 +1,10 @@
-"""Small questions about any Kubernetes object, and the few parts that many builders share.
-
-Pure.
-"""
+"""Small questions about any Kubernetes object, and the few parts that many builders share."""
 
 from collections.abc import Mapping, Sequence
 
+from hyperjob.api import conditions
 from hyperjob.api.meta import Object
+from hyperjob.api.model import Condition
 from hyperjob.kube.resources import Resource
 from hyperjob_sandbox.apiserver.state.selectors import SelectorError, label_selector
 
@@ -76,39 +75,23 @@ def merge_marks(meta: Object, wanted: Object) -> None:
             meta[field] = merged
 
 
-def find_condition(obj: Object | None, kind: str) -> Object | None:
+def find_condition(obj: Object | None, kind: str) -> Condition | None:
     """Return a condition of an object's status, None when it has none of that type."""
-    for condition in ((obj or {}).get("status") or {}).get("conditions") or ():
-        if condition["type"] == kind:
-            return dict(condition)
-    return None
+    return conditions.find(conditions.parse((obj or {}).get("status")), kind)
 
 
 def is_ready(obj: Object | None) -> bool:
     """Tell whether the Ready condition of a Cluster or a node is True."""
-    return (find_condition(obj, "Ready") or {}).get("status") == "True"
+    return conditions.is_true(conditions.parse((obj or {}).get("status")), "Ready")
 
 
-def set_condition(
-    conditions: list[Object] | None, kind: str, state: State, *, now: str
-) -> list[Object]:
-    """Return conditions with one set; its transition time moves only when its status flips."""
-    status, reason, message = state
-    entry: Object = {
-        "lastTransitionTime": now,
-        "message": message,
-        "reason": reason,
-        "status": status,
-        "type": kind,
-    }
-    result = list(conditions or ())
-    for index, old in enumerate(result):
-        if old["type"] == kind:
-            if old["status"] == status:
-                entry["lastTransitionTime"] = old["lastTransitionTime"]
-            result[index] = {**old, **entry}
-            return result
-    return [*result, entry]
+def with_conditions(status: Object | None, *, now: str, **states: State) -> Object:
+    """Return a status with conditions set; the time of each moves only when its status flips."""
+    found = conditions.parse(status)
+    for kind, (truth, reason, message) in states.items():
+        new = Condition(type=kind, status=truth, reason=reason, message=message)
+        found = conditions.set_condition(found, new, now=now)
+    return {**(status or {}), "conditions": [each.to_object() for each in found]}
 
 
 def matches_labels(selector: Object | None, labels: Mapping[str, str]) -> bool:

@@ -1,9 +1,7 @@
 """The one entry point: a Karmada control plane with its members, started and stopped as a whole.
 
-    async with Topology(config, directory) as topology:
-        ...  # topology.kubeconfig, topology.members
-
-It knows nothing of our webhook and controller: they come to it as they come to any Karmada.
+async with Topology(config, directory) as topology:
+    ...  # topology.kubeconfig, topology.clusters
 """
 
 import asyncio
@@ -11,7 +9,6 @@ import shutil
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
-from typing import Final
 
 from hyperjob.kube.client import Kube
 from hyperjob.kube.resources import CRDS, QUEUES
@@ -24,16 +21,12 @@ from hyperjob_sandbox.karmada.definitions import control_plane_definitions, memb
 from hyperjob_sandbox.karmada.proxy import SUBRESOURCE, ClusterProxy
 from hyperjob_sandbox.karmada.webhooks import WebhookServer, registered
 from hyperjob_sandbox.member.cluster import MemberCluster
-from hyperjob_sandbox.member.kubelet import KubeletFactory
-from hyperjob_sandbox.objects import FIELD_MANAGER, find_condition
+from hyperjob_sandbox.objects import FIELD_MANAGER
 from hyperjob_sandbox.processes.hostclient import ProcessHost
 from hyperjob_sandbox.processes.images import Image
 from hyperjob_sandbox.processes.kubelet import ProcessKubelet
 from hyperjob_sandbox.processes.network import Network
 from hyperjob_sandbox.processes.node import Machine
-
-_ESTABLISHED_TRIES: Final = 300
-_ESTABLISHED_PAUSE: Final = 0.1
 
 
 class Topology(Part):
@@ -51,16 +44,6 @@ class Topology(Part):
         self.config = config
         self.directory = directory
         self.kubeconfig = directory / "karmada.kubeconfig"
-        self.server = (
-            None
-            if api is not None
-            else ApiServer(
-                name="karmada",
-                port=port,
-                crds=control_plane_definitions(),
-                connectors={SUBRESOURCE: ClusterProxy(self._member)},
-            )
-        )
         definitions = member_definitions()
         self.machine = self._make_machine() if config.pods == "processes" else None
         """What runs the pods as processes, None where they are simulated."""
@@ -70,11 +53,21 @@ class Topology(Part):
                 config,
                 kubeconfig=directory / f"{cluster.name}.kubeconfig",
                 definitions=definitions,
-                kubelet=self._kubelet_of(cluster.name),
+                kubelet=partial(ProcessKubelet, cluster.name, self.machine)
+                if self.machine
+                else None,
             )
             for cluster in config.clusters
         }
         """The members by their names."""
+        proxy = ClusterProxy({name: each.server for name, each in self.clusters.items()})
+        self.server = (
+            None
+            if api is not None
+            else ApiServer(
+                port=port, crds=control_plane_definitions(), connectors={SUBRESOURCE: proxy}
+            )
+        )
         self._api = api
 
     async def _set_up(self, stack: AsyncExitStack) -> None:
@@ -100,19 +93,13 @@ class Topology(Part):
                 server=server,
             )
         )
-        stack.push_async_callback(self._background.stop)
-        self._background.start(control_plane.failure(), name="control plane")
+        self.start(control_plane.failure(), name="control plane")
         for name, each in self.clusters.items():
-            self._background.start(each.failure(), name=name)
+            self.start(each.failure(), name=name)
         if self.machine is not None:
-            self._background.start(self.machine.host.failure(), name="process host")
+            self.start(self.machine.host.failure(), name="process host")
         for lost in self.config.lost_clusters:
-            self._background.start(self._lose(lost), name=f"lost/{lost.cluster}")
-
-    def _kubelet_of(self, cluster: str) -> KubeletFactory | None:
-        if self.machine is None:
-            return None
-        return partial(ProcessKubelet, cluster, self.machine)
+            self.start(self._lose(lost), name=f"lost/{lost.cluster}")
 
     def _make_machine(self) -> Machine:
         folder = self.directory / "pods"
@@ -125,10 +112,6 @@ class Topology(Part):
             speed=self.config.speed,
         )
 
-    def _member(self, name: str) -> ApiServer | None:
-        cluster = self.clusters.get(name)
-        return None if cluster is None else cluster.server
-
     async def _connect(self, stack: AsyncExitStack) -> Kube:
         if self.server is not None:
             await stack.enter_async_context(self.server)
@@ -139,8 +122,8 @@ class Topology(Part):
         kube = await stack.enter_async_context(
             Kube.connect(kubeconfig=self.kubeconfig, user_agent="karmada/sandbox")
         )
-        if self.server is None:
-            await _install_definitions(kube)
+        for definition in control_plane_definitions() if self.server is None else ():
+            await kube.apply(CRDS, definition, field_manager=FIELD_MANAGER)
         return kube
 
     async def _lose(self, lost: LostCluster) -> None:
@@ -151,18 +134,3 @@ class Topology(Part):
         if lost.back_at is not None:
             await asyncio.sleep((lost.back_at - lost.at) / self.config.speed)
             await server.start_listening()
-
-
-async def _install_definitions(kube: Kube) -> None:
-    definitions = control_plane_definitions()
-    for definition in definitions:
-        await kube.apply(CRDS, definition, field_manager=FIELD_MANAGER)
-    for definition in definitions:
-        name = definition["metadata"]["name"]
-        for _ in range(_ESTABLISHED_TRIES):
-            established = find_condition(await kube.get(CRDS, name), "Established")
-            if established is not None and established["status"] == "True":
-                break
-            await asyncio.sleep(_ESTABLISHED_PAUSE)
-        else:
-            raise TimeoutError(f"the API server does not establish {name}")

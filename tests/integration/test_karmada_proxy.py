@@ -52,7 +52,7 @@ async def pair(tmp_path: Path) -> AsyncIterator[Pair]:
         server = await stack.enter_async_context(
             ApiServer(
                 crds=control_plane_definitions(),
-                connectors={SUBRESOURCE: ClusterProxy({"east": member}.get)},
+                connectors={SUBRESOURCE: ClusterProxy({"east": member})},
             )
         )
         kube = await stack.enter_async_context(

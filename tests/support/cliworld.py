@@ -273,7 +273,7 @@ async def open_world(stack: AsyncExitStack, directory: Path) -> CliWorld:
             rbac=True,
             audit=note,
             crds=[*control_plane_definitions(), yaml.safe_load(HYPERJOB_CRD.read_text())],
-            connectors={SUBRESOURCE: ClusterProxy({"east": member}.get)},
+            connectors={SUBRESOURCE: ClusterProxy({"east": member})},
         )
     )
     kube = await stack.enter_async_context(

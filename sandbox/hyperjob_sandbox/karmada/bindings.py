@@ -1,8 +1,4 @@
-"""What a binding looks like, and what a detector's sync overwrites in a live one.
-
-Pure: template and policy in, ResourceBinding (or ClusterResourceBinding) out. It must never touch
-`spec.clusters`, the scheduler's field, nor labels and annotations of other components.
-"""
+"""What a binding looks like, and what a detector's sync overwrites in a live one."""
 
 from copy import deepcopy
 from typing import Final

@@ -93,6 +93,11 @@ class Caches(Informers):
         ]
         return list({key_of(policy): policy for policy in found}.values())
 
+    def template_of(self, item: str) -> Object | None:
+        """Return the template of a `KIND|key`."""
+        kind, _, key = item.partition("|")
+        return next(each for each in self.templates if each.resource.kind == kind).get(key)
+
     def template(self, reference: Object) -> Object | None:
         """Return the template that a binding's reference names."""
         return self.live({**reference, "metadata": reference})

@@ -1,8 +1,4 @@
-"""The cluster controllers: health, capacity, APIs and taints of every member.
-
-Status is collected every few seconds only, so it lags behind what runs, as in Karmada. It must
-never collect anything from a cluster that does not answer.
-"""
+"""The cluster controllers: health, capacity, APIs and taints of members, every few seconds."""
 
 import asyncio
 import time

@@ -1,9 +1,4 @@
-"""A Cluster as it joins, and what its status says of its nodes, pods and APIs.
-
-Pure: lists of a member's objects in, status out; `idle_clusters` answers questions about placement
-that need no control plane. It must never count a finished pod, nor leave out a node for being
-cordoned or not ready: Karmada sums up all of them.
-"""
+"""A Cluster as it joins, and what its status says of its nodes, pods and APIs."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -17,8 +12,8 @@ from hyperjob_sandbox.apiserver.state.clock import wire_now
 from hyperjob_sandbox.clusters import Cluster, SandboxConfig
 from hyperjob_sandbox.member import resources
 from hyperjob_sandbox.member.caches import holds_node
-from hyperjob_sandbox.member.cluster import node_object, node_status
-from hyperjob_sandbox.objects import is_ready, new_object, set_condition
+from hyperjob_sandbox.member.cluster import nodes_of
+from hyperjob_sandbox.objects import is_ready, new_object, with_conditions
 
 READY: Final = ("True", "ClusterReady", "cluster is healthy and ready to accept workloads")
 UNREACHABLE: Final = ("False", "ClusterNotReachable", "cluster is not reachable")
@@ -61,17 +56,11 @@ def cluster_object(cluster: Cluster, *, endpoint: str, models: bool) -> Object:
 
 def idle_clusters(config: SandboxConfig) -> list[Object]:
     """Return the Clusters of a clusters file as Karmada reports them while nothing runs."""
-    return [_idle(cluster, config) for cluster in config.clusters]
+    return [_idle(cluster, models=config.karmada.resource_models) for cluster in config.clusters]
 
 
-def _idle(cluster: Cluster, config: SandboxConfig) -> Object:
-    nodes = [
-        {**node_object(f"{cluster.name}-{group.name}-{number + 1}", group), "status": status}
-        for group in cluster.nodes
-        for status in [node_status(group)]
-        for number in range(group.count)
-    ]
-    raw = cluster_object(cluster, endpoint="", models=config.karmada.resource_models)
+def _idle(cluster: Cluster, *, models: bool) -> Object:
+    raw, nodes = cluster_object(cluster, endpoint="", models=models), [*nodes_of(cluster)]
     status = cluster_status(raw, version="", apis=_VCJOBS, nodes=nodes, pods=[], now=wire_now())
     return {**raw, "status": status}
 
@@ -86,19 +75,15 @@ def cluster_status(
     now: str,
 ) -> Object:
     """Return the status of a cluster that answers, with everything collected from it."""
-    old: Object = cluster.get("status") or {}
-    conditions = set_condition(
-        old.get("conditions"), "CompleteAPIEnablements", COMPLETE_APIS, now=now
-    )
     summary = resource_summary(nodes, pods)
     models: list[Object] = cluster["spec"].get("resourceModels") or []
     if models:
         summary["allocatableModelings"] = _modelings(models, nodes, pods)
+    states = {"CompleteAPIEnablements": COMPLETE_APIS, "Ready": READY}
     return {
-        **old,
+        **with_conditions(cluster.get("status"), now=now, **states),
         "kubernetesVersion": version,
         "apiEnablements": apis,
-        "conditions": set_condition(conditions, "Ready", READY, now=now),
         "nodeSummary": {"totalNum": len(nodes), "readyNum": sum(map(is_ready, nodes))},
         "resourceSummary": summary,
     }
@@ -106,9 +91,7 @@ def cluster_status(
 
 def failing_status(cluster: Object, *, now: str) -> Object:
     """Return the status of a cluster that does not answer: all that was collected stays."""
-    old: Object = cluster.get("status") or {}
-    conditions = set_condition(old.get("conditions"), "Ready", UNREACHABLE, now=now)
-    return {**old, "conditions": conditions}
+    return with_conditions(cluster.get("status"), now=now, Ready=UNREACHABLE)
 
 
 def resource_summary(nodes: Iterable[Object], pods: Iterable[Object]) -> Object:

@@ -1,8 +1,4 @@
-"""The whole simulated Karmada, and Volcano Global where it is switched on, over one API server.
-
-It installs what a real installation brings, joins the members, runs all controllers, and takes its
-webhook registrations away again. It must never start an API server.
-"""
+"""The simulated Karmada over one API server, and Volcano Global where it is switched on."""
 
 import asyncio
 from collections.abc import Mapping
@@ -68,12 +64,13 @@ class ControlPlane(Part):
         self._queues = {each.name: each for each in (Queue(name="default"), *config.queues)}
 
     async def _set_up(self, stack: AsyncExitStack) -> None:
-        stack.push_async_callback(self._background.stop)
-        self._background.start(self._caches.run(), name="informers")
-        await self._install(stack)
-        self._start()
+        self.start(self._caches.run(), name="informers")
         async with asyncio.timeout(_READY_SECONDS):
-            await self._background.until(self._ready())
+            # a foreign API server may establish the definitions a moment after it took them
+            await self.until(self._caches.synced())
+            await self._install(stack)
+            self._start()
+            await self.until(self._ready())
 
     def _start(self) -> None:
         config, caches = self._config, self._caches
@@ -102,9 +99,9 @@ class ControlPlane(Part):
             controllers += [execution.apply, execution.status]
         if config.volcano_global.enabled:
             dispatcher = Dispatcher(caches, period=config.volcano_global.dispatch_period)
-            self._background.start(dispatcher.run(), name="dispatcher")
+            self.start(dispatcher.run(), name="dispatcher")
         for controller in controllers:
-            self._background.start(controller.run(), name=controller.name)
+            self.start(controller.run(), name=controller.name)
 
     async def _install(self, stack: AsyncExitStack) -> None:
         products = ("karmada", "volcano-global", "volcano")
@@ -124,7 +121,6 @@ class ControlPlane(Part):
     async def _ready(self) -> None:
         """Wait until all clusters are Ready and all queues are Open, as an installation is."""
         clusters, queues = self._caches.clusters, self._caches[QUEUES]
-        await self._caches.synced()
         await self._caches.until(
             lambda: (
                 all(is_ready(clusters.get(name)) for name in self._members)

@@ -1,7 +1,4 @@
-"""The CustomResourceDefinitions that the sandbox serves for Karmada and Volcano.
-
-A real Karmada brings its own; users never apply these. It must never hold the HyperJob's.
-"""
+"""The CustomResourceDefinitions that the sandbox serves for Karmada and Volcano."""
 
 from collections.abc import Sequence
 from copy import deepcopy

@@ -1,13 +1,11 @@
 """The dependencies distributor: what the pods of a vcjob name follows it into its clusters.
 
 It acts on bindings with `propagateDeps`, and only where a customization defines the hook
-`dependencyInterpretation`: Karmada has none of its own for a vcjob. It never touches the clusters
-that a scheduler chose, and never deletes a binding: that goes with the object that it carries.
+`dependencyInterpretation`: Karmada has none of its own for a vcjob.
 """
 
 from collections.abc import Iterable, Sequence
 from copy import deepcopy
-from typing import Final
 from uuid import uuid4
 
 from hyperjob.api.meta import Object
@@ -20,8 +18,6 @@ from hyperjob_sandbox.karmada.caches import BY_DEPENDENCY, Caches, dependency_it
 from hyperjob_sandbox.karmada.interpreter import is_vcjob
 from hyperjob_sandbox.member.caches import DEPENDENCIES
 from hyperjob_sandbox.objects import is_going, labels_of
-
-_KINDS: Final = {each.kind: each for each in DEPENDENCIES}
 
 
 def attached(dependency: Object, needed_by: Sequence[Object]) -> Object:
@@ -69,7 +65,7 @@ class DependenciesDistributor:
             self.controller.watch(
                 caches[resource],
                 when=changed_besides_status,
-                keys=lambda each: (names.item_of({"kind": each["kind"], **each["metadata"]}),),
+                keys=lambda each: (names.item_of(each),),
             )
 
     def _of_binding(self, binding: Object) -> Iterable[str]:
@@ -81,8 +77,7 @@ class DependenciesDistributor:
         return [item for job in self._caches[VCJOBS].items() for item in dependency_items(job)]
 
     async def _sync(self, item: str) -> None:
-        kind, _, key = item.partition("|")
-        dependency = self._caches[_KINDS[kind]].get(key)
+        dependency = self._caches.template_of(item)
         if dependency is None or is_going(dependency):
             return
         needed_by = self._needed_by(item)

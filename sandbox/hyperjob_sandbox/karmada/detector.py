@@ -1,7 +1,4 @@
-"""The detector: finds the policy of every template, claims the template, keeps its binding in step.
-
-It must never write `spec.clusters` or take away what others stamped on a binding.
-"""
+"""The detector: finds the policy of every template, claims it, and keeps its binding in step."""
 
 from collections.abc import Iterable
 from uuid import uuid4
@@ -20,11 +17,10 @@ class Detector:
 
     def __init__(self, caches: Caches) -> None:
         self._caches = caches
-        self._informers = {each.resource.kind: each for each in caches.templates}
         self.templates = Controller("resource-detector", self._sync_template, workers=8)
         self.policies = Controller("policy-detector", self._sync_policy, workers=2)
         self.templates.watch(
-            *caches.templates, when=changed_besides_status, keys=lambda each: (_item(each),)
+            *caches.templates, when=changed_besides_status, keys=lambda each: (names.item_of(each),)
         )
         self.templates.watch(  # a deleted binding is made again, unless its template is gone
             *caches.bindings,
@@ -34,8 +30,7 @@ class Detector:
         self.policies.watch(*caches.policies, when=changed_besides_status)
 
     async def _sync_template(self, item: str) -> None:
-        kind, _, key = item.partition("|")
-        template = self._informers[kind].get(key)
+        template = self._caches.template_of(item)
         if template is None:
             for binding in self._caches.bindings_by(BY_TEMPLATE, item):
                 await self._caches.delete(binding)  # not every API server collects garbage
@@ -73,7 +68,7 @@ class Detector:
 
     async def _release(self, template: Object) -> None:
         """Take the marks of a vanished policy off the binding, then off the template."""
-        bindings = self._caches.bindings_by(BY_TEMPLATE, _item(template))
+        bindings = self._caches.bindings_by(BY_TEMPLATE, names.item_of(template))
         for obj in (*bindings, template):
             if policies.claimed_by(obj) is not None:
                 await self._caches.replace(policies.unclaim(obj))
@@ -90,7 +85,7 @@ class Detector:
             self.templates.add(names.item_of(binding["spec"]["resource"]))
         for selector in policy["spec"].get("resourceSelectors") or ():
             for template in self._candidates(selector):
-                self.templates.add(_item(template))
+                self.templates.add(names.item_of(template))
 
     def _candidates(self, selector: Object) -> Iterable[Object]:
         """Return the templates that a selector may select; a named template is looked up."""
@@ -101,7 +96,3 @@ class Detector:
         if selector.get("name") and is_key:
             return filter(None, [self._caches.template(selector)])
         return informer.items()
-
-
-def _item(template: Object) -> str:
-    return names.item_of({"kind": template["kind"], **template["metadata"]})

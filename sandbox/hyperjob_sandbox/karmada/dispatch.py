@@ -1,11 +1,7 @@
 """The controllers of bindings: which Works there are, and what the Works make of the statuses.
 
-A binding has a Work on every chosen cluster and none anywhere else; a namespace has one on every
-cluster, unless it says no. None of the controllers writes into a member: that is the execution
-controller's.
-
-The Works make a binding's status, and that makes the template's. Both are computed from what is
-there now and written only when they differ. Nothing may be remembered: a Work whose apply failed
+A binding has a Work on every chosen cluster; a namespace has one on every cluster, unless it says
+no. The Works make a binding's status, and that makes the template's: a Work whose apply failed
 shows no status any more, although the object may still run in the member, as in Karmada.
 """
 
@@ -28,7 +24,7 @@ from hyperjob_sandbox.karmada.bindings import target_clusters
 from hyperjob_sandbox.karmada.caches import BY_BINDING, Caches, work_binding_keys
 from hyperjob_sandbox.karmada.works import address, build_work, sync_work, work_id
 from hyperjob_sandbox.member.caches import DEPENDENCIES
-from hyperjob_sandbox.objects import find_condition, is_going, labels_of, set_condition
+from hyperjob_sandbox.objects import find_condition, is_going, labels_of, with_conditions
 
 _GATHER_SECONDS: Final = 0.1
 """Changes that come this close together become one write."""
@@ -170,9 +166,7 @@ def binding_status(binding: Object, works: Iterable[Object], *, now: str) -> Obj
         status["aggregatedStatus"] = items
     everywhere = sorted(target_clusters(binding)) == [item["clusterName"] for item in items]
     complete = bool(items) and everywhere and all(item.get("applied") for item in items)
-    state = _APPLIED if complete else _NOT_APPLIED
-    status["conditions"] = set_condition(status.get("conditions"), "FullyApplied", state, now=now)
-    return status
+    return with_conditions(status, now=now, FullyApplied=_APPLIED if complete else _NOT_APPLIED)
 
 
 def _item(work: Object) -> Object:
@@ -180,8 +174,8 @@ def _item(work: Object) -> Object:
     applied = find_condition(work, "Applied")
     if applied is None:
         return item
-    if applied["status"] != "True":
-        return {**item, "appliedMessage": applied["message"]}
+    if applied.status != "True":
+        return {**item, "appliedMessage": applied.message}
     for entry in (work.get("status") or {}).get("manifestStatuses") or ():
         item |= {key: entry[key] for key in ("health", "status") if key in entry}
     return {**item, "applied": True}

@@ -1,8 +1,4 @@
-"""The execution controller: puts the manifest of a Work into a member, and reports what is there.
-
-One for each cluster. It must never touch an object of the member that Karmada does not manage,
-unless the Work says to overwrite it.
-"""
+"""The execution controller: puts the manifest of a Work into a member, and reports its status."""
 
 from typing import Final
 
@@ -27,7 +23,7 @@ from hyperjob_sandbox.objects import (
     is_ready,
     labels_of,
     merge_marks,
-    set_condition,
+    with_conditions,
 )
 
 _GATHER_SECONDS: Final = 0.2
@@ -127,11 +123,8 @@ class ExecutionController:
             await self._caches.set_status(work, {**(work.get("status") or {}), **told})
 
     async def _set_conditions(self, work: Object, **states: State) -> None:
-        status: Object = work.get("status") or {}
-        conditions = status.get("conditions")
-        for kind, state in states.items():
-            conditions = set_condition(conditions, kind, state, now=wire_now())
-        await self._caches.set_status(work, {**status, "conditions": conditions})
+        status = with_conditions(work.get("status"), now=wire_now(), **states)
+        await self._caches.set_status(work, status)
 
     def _ready(self) -> bool:
         return is_ready(self._caches.clusters.get(self._cluster))

@@ -1,8 +1,6 @@
 """What Karmada's resource interpreter says of the kinds the sandbox propagates.
 
-Pure. The built-in rules for a vcjob are Karmada's; a ResourceInterpreterCustomization switches a
-hook on, and the sandbox answers it with the meaning the hook has for a vcjob (the script itself is
-never run). Other kinds have a plain status or none.
+A ResourceInterpreterCustomization switches a hook on; its script is never run.
 """
 
 from collections.abc import Iterable, Iterator

@@ -1,8 +1,4 @@
-"""The labels, annotations, finalizers and composed names that Karmada puts on objects.
-
-Holds words and the pure functions that compose names; it must never read an object from an API
-server.
-"""
+"""The labels, annotations, finalizers and composed names that Karmada puts on objects."""
 
 from typing import Final
 
@@ -65,9 +61,9 @@ def work_name(kind: str, name: str, namespace: str) -> str:
     return f"{plain}-{safe_hash(key.lower())}"
 
 
-def item_of(reference: Object) -> str:
-    """Return `KIND|key` of what a reference names, by which templates of all kinds differ."""
-    return f"{reference['kind']}|{key_of({'metadata': reference})}"
+def item_of(obj: Object) -> str:
+    """Return `KIND|key` of an object or a reference, by which templates of all kinds differ."""
+    return f"{obj['kind']}|{key_of({'metadata': obj.get('metadata', obj)})}"
 
 
 def is_reserved_namespace(name: str) -> bool:

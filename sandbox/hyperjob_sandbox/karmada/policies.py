@@ -1,12 +1,7 @@
-"""Which policy propagates a template, and what claiming it writes.
-
-Pure rules over PropagationPolicy and ClusterPropagationPolicy objects: matching, precedence,
-preemption, claims and the defaults Karmada's own webhook adds. It must never decide placement.
-"""
+"""Which policy propagates a template, and what claiming it writes."""
 
 from collections.abc import Iterable
 from copy import deepcopy
-from enum import IntEnum
 from typing import Final
 
 from hyperjob.api.meta import Object
@@ -23,15 +18,6 @@ _DEFAULTS: Final = {
     "priority": 0,
     "schedulerName": names.DEFAULT_SCHEDULER,
 }
-
-
-class Precision(IntEnum):
-    """How closely a resource selector names a template; the closer one wins."""
-
-    NONE = 0
-    ALL = 1
-    LABELS = 2
-    NAME = 3
 
 
 def is_cluster_policy(policy: Object) -> bool:
@@ -64,17 +50,20 @@ def default_policy(policy: Object, *, permanent_id: str) -> Object:
     return policy
 
 
-def precision(policy: Object, template: Object) -> Precision:
-    """Return how closely the best selector of a policy names a template."""
+def precision(policy: Object, template: Object) -> int:
+    """Return how closely the best selector of a policy names a template.
+
+    0 is not at all, 1 by its kind, 2 by its labels, 3 by its name.
+    """
     selectors = policy["spec"].get("resourceSelectors") or ()
-    return max((_selector_precision(each, template) for each in selectors), default=Precision.NONE)
+    return max((_selector_precision(each, template) for each in selectors), default=0)
 
 
 def selects(policy: Object, template: Object) -> bool:
     """Tell whether a policy names a template, in one way or another, within its namespace."""
     scope = policy["metadata"].get("namespace")
     inside = scope in (None, template["metadata"].get("namespace"))
-    return inside and precision(policy, template) is not Precision.NONE
+    return inside and precision(policy, template) > 0
 
 
 def best_policy(policies: Iterable[Object], template: Object) -> Object | None:
@@ -144,15 +133,14 @@ def _id_label(policy: Object) -> str:
     return names.CLUSTER_POLICY_ID if is_cluster_policy(policy) else names.POLICY_ID
 
 
-def _selector_precision(selector: Object, template: Object) -> Precision:
+def _selector_precision(selector: Object, template: Object) -> int:
     meta: Object = template["metadata"]
     if any(selector.get(field) != template.get(field) for field in ("apiVersion", "kind")):
-        return Precision.NONE
+        return 0
     if selector.get("namespace") and selector["namespace"] != meta.get("namespace", ""):
-        return Precision.NONE
+        return 0
     if selector.get("name"):
-        return Precision.NAME if selector["name"] == meta["name"] else Precision.NONE
+        return 3 if selector["name"] == meta["name"] else 0
     if selector.get("labelSelector") is None:
-        return Precision.ALL
-    found = matches_labels(selector["labelSelector"], meta.get("labels") or {})
-    return Precision.LABELS if found else Precision.NONE
+        return 1
+    return 2 if matches_labels(selector["labelSelector"], labels_of(template)) else 0

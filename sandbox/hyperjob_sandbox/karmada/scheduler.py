@@ -1,8 +1,7 @@
 """The scheduler: gives every binding its clusters, unless its scheduling is suspended.
 
-`schedule` decides, and is pure: free capacity plays no part, as in Karmada for Duplicated
-placements and for bindings without replicas; a Divided placement is refused. Suspension is a filter
-on what comes in, as in Karmada: a suspended binding has no Scheduled condition at all.
+Free capacity plays no part, as in Karmada for Duplicated placements and for bindings without
+replicas. A suspended binding has no Scheduled condition at all, as in Karmada.
 """
 
 from collections import Counter
@@ -25,36 +24,31 @@ from hyperjob_sandbox.objects import (
     is_going,
     labels_of,
     matches_labels,
-    set_condition,
     untolerated_taint,
+    with_conditions,
 )
 
 _TAINT_EFFECTS: Final = frozenset({"NoSchedule", "NoExecute"})
+_SCHEDULED: Final = ("True", "Success", "Binding has been scheduled successfully.")
 _DIVIDED: Final = "the embedded Karmada divides no replicas: use Duplicated"
 _FIELDS: Final = "the embedded Karmada knows no fieldSelector: use labelSelector or clusterNames"
 
 
 @dataclass(frozen=True, slots=True)
 class ScheduleResult:
-    """The outcome of one attempt: clusters, or the reason why there are none.
+    """The outcome of one attempt: clusters, the Scheduled condition, and the affinity group.
 
     `clusters` None leaves the binding's clusters as they are.
     """
 
     clusters: list[Object] | None
-    reason: str
-    message: str
-    affinity: str = ""
+    condition: State
+    affinity: str
 
     @property
     def succeeded(self) -> bool:
         """Tell whether clusters were found."""
-        return self.reason == "Success"
-
-    @property
-    def condition(self) -> State:
-        """Return status, reason and message of the Scheduled condition."""
-        return "True" if self.succeeded else "False", self.reason, self.message
+        return self.condition is _SCHEDULED
 
 
 class Scheduler:
@@ -137,8 +131,7 @@ def applied_placement(placement: Object) -> str:
 def _changes(old: Object, result: ScheduleResult, *, generation: int) -> Object:
     """Return the fields of a binding's status that become others."""
     now = wire_now()
-    conditions = set_condition(old.get("conditions"), "Scheduled", result.condition, now=now)
-    status: Object = {"conditions": conditions}
+    status = with_conditions(old, now=now, Scheduled=result.condition)
     if result.succeeded:
         status |= {"schedulerObservedGeneration": generation, "lastScheduledTime": now}
         if result.affinity:
@@ -164,7 +157,7 @@ def _is_wanted(binding: Object) -> bool:
 def _attempt(binding: Object, clusters: Sequence[Object], affinity: Object) -> ScheduleResult:
     name = affinity.get("affinityName", "")
     if affinity.get("fieldSelector"):
-        return ScheduleResult(None, "SchedulerError", _FIELDS, name)
+        return ScheduleResult(None, ("False", "SchedulerError", _FIELDS), name)
     refusals = {key_of(each): _refusal(binding, each, affinity) for each in clusters}
     current = target_clusters(binding)
     feasible = sorted(
@@ -175,18 +168,18 @@ def _attempt(binding: Object, clusters: Sequence[Object], affinity: Object) -> S
         counted = sorted(f"{count} {text}" for text, count in Counter(refusals.values()).items())
         why = ", ".join(counted) or "no cluster exists"
         message = f"0/{len(clusters)} clusters are available: {why}."
-        return ScheduleResult([], "NoClusterFit", message, name)
+        return ScheduleResult([], ("False", "NoClusterFit", message), name)
     spec: Object = binding["spec"]
     placement: Object = spec.get("placement") or {}
     replicas = int(spec.get("replicas") or 0)
     kind = (placement.get("replicaScheduling") or {}).get("replicaSchedulingType")
     if replicas and kind == "Divided":
-        return ScheduleResult(None, "SchedulerError", _DIVIDED, name)
+        return ScheduleResult(None, ("False", "SchedulerError", _DIVIDED), name)
     for constraint in placement.get("spreadConstraints") or ():
         feasible = feasible[: constraint.get("maxGroups") or None]
     share: Object = {"replicas": replicas} if replicas else {}
     chosen = [{"name": cluster, **share} for cluster in feasible]
-    return ScheduleResult(chosen, "Success", "Binding has been scheduled successfully.", name)
+    return ScheduleResult(chosen, _SCHEDULED, name)
 
 
 def _refusal(binding: Object, cluster: Object, affinity: Object) -> str | None:

@@ -1,8 +1,7 @@
 """Volcano Global's dispatcher: releases suspended bindings by queue, priority and capacity.
 
-Its quirks are kept on purpose: a release replaces the whole suspension, whatever else it held; a
-binding without replicas counts as zero; a finished job keeps its share until it is deleted. Its
-webhook's half is in `reviews`.
+As in the real one, a release replaces the whole suspension, whatever else it held; a binding
+without replicas counts as zero; a finished job keeps its share until it is deleted.
 """
 
 import asyncio

@@ -1,16 +1,9 @@
-"""The webhooks of Karmada, Volcano Global and Volcano: one HTTPS server with its own authority.
-
-The webhooks are real: any API server, embedded or not, calls them over TLS in the order of the
-configurations' names. They never listen beyond 127.0.0.1. HyperJob's webhook has no part in this
-module.
-"""
+"""The webhooks of Karmada, Volcano Global and Volcano: one HTTPS server with its own authority."""
 
 import base64
 import logging
-import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from datetime import UTC, datetime, timedelta
 from importlib.resources import files
 from typing import Final
 from uuid import uuid4
@@ -20,13 +13,12 @@ import orjson
 import yaml
 from aiohttp import web
 
-from certs.x509 import issue_ca, issue_serving
 from hyperjob.api.meta import Object
 from hyperjob.kube.client import Kube
 from hyperjob.kube.errors import KubeError
 from hyperjob.kube.informer import Informer
 from hyperjob.kube.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
-from hyperjob_sandbox.apiserver.transport.pki import load_pair
+from hyperjob_sandbox.apiserver.transport.pki import Authority
 from hyperjob_sandbox.background import Part
 from hyperjob_sandbox.karmada.interpreter import is_vcjob
 from hyperjob_sandbox.karmada.policies import default_policy
@@ -37,7 +29,6 @@ log = logging.getLogger(__name__)
 
 ReviewHandler = Callable[[Object], Object]
 """Makes the response of an AdmissionReview, except its uid, of the request."""
-_LIFETIME: Final = timedelta(days=365)
 _CLOSE_SECONDS: Final = 1.0
 _RESOURCES: Final = {each.kind: each for each in (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)}
 
@@ -50,23 +41,19 @@ class WebhookServer(Part):
 
     def __init__(self) -> None:
         super().__init__()
-        now = datetime.now(UTC)
-        self._ca = issue_ca(common_name="sandbox-webhooks", lifetime=_LIFETIME, now=now)
-        self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        self._context.minimum_version = ssl.TLSVersion.TLSv1_2
-        serving = issue_serving(self._ca, names=["127.0.0.1"], lifetime=_LIFETIME, now=now)
-        load_pair(self._context, serving)
+        self._authority = Authority("sandbox-webhooks", hosts=())
         self.answers: dict[str, ReviewHandler] = {}
         self._runner = web.ServerRunner(web.Server(self._handle), shutdown_timeout=_CLOSE_SECONDS)
 
     async def _set_up(self, stack: AsyncExitStack) -> None:
         await self._runner.setup()
         stack.push_async_callback(self._runner.cleanup)
-        await web.TCPSite(self._runner, "127.0.0.1", 0, ssl_context=self._context).start()
+        context = self._authority.server_context()
+        await web.TCPSite(self._runner, "127.0.0.1", 0, ssl_context=context).start()
 
     def client_config(self, path: str) -> Object:
         """Return the clientConfig with which an API server reaches a path."""
-        bundle = base64.b64encode(self._ca.certificate).decode()
+        bundle = base64.b64encode(self._authority.ca.certificate).decode()
         port = self._runner.addresses[0][1]
         return {"url": f"https://127.0.0.1:{port}{path}", "caBundle": bundle}
 
@@ -87,9 +74,9 @@ async def registered(
     `queues` are those of the cluster; all paths on the server start with `prefix`.
     """
     answers = {
-        "/mutate-policy": mutate_policy,
+        "/mutate-policy": defaulting(_policy),
         "/resourcebindings/mutate": mutate_binding,
-        "/jobs/mutate": mutate_job,
+        "/jobs/mutate": defaulting(default_job),
         "/jobs/validate": validate_job(queues),
     }
     server.answers |= {f"{prefix}{path}": decide for path, decide in answers.items()}
@@ -120,10 +107,20 @@ def answer(review: Object, decide: ReviewHandler) -> Object:
     }
 
 
-def mutate_policy(request: Object) -> Object:
-    """Default a policy as Karmada's webhook does."""
-    policy: Object = request["object"]
-    return _patched(policy, default_policy(policy, permanent_id=str(uuid4())))
+def defaulting(default: Callable[[Object], Object]) -> ReviewHandler:
+    """Return the review that gives an object its defaults."""
+
+    def decide(request: Object) -> Object:
+        patch: list[Object] = jsonpatch.make_patch(
+            request["object"], default(request["object"])
+        ).patch
+        return _patch(patch) if patch else {"allowed": True}
+
+    return decide
+
+
+def _policy(policy: Object) -> Object:
+    return default_policy(policy, permanent_id=str(uuid4()))
 
 
 def mutate_binding(request: Object) -> Object:
@@ -132,11 +129,6 @@ def mutate_binding(request: Object) -> Object:
     if (spec.get("suspension") or {}).get("scheduling") or not is_vcjob(spec["resource"]):
         return {"allowed": True}
     return _patch([{"op": "add", "path": "/spec/suspension", "value": {"scheduling": True}}])
-
-
-def mutate_job(request: Object) -> Object:
-    """Default a new vcjob as Volcano does."""
-    return _patched(request["object"], default_job(request["object"]))
 
 
 def validate_job(queues: Informer) -> ReviewHandler:
@@ -152,11 +144,6 @@ def validate_job(queues: Informer) -> ReviewHandler:
         return {"allowed": False, "status": {"message": reason}} if reason else {"allowed": True}
 
     return decide
-
-
-def _patched(old: Object, new: Object) -> Object:
-    operations: list[Object] = jsonpatch.make_patch(old, new).patch
-    return _patch(operations) if operations else {"allowed": True}
 
 
 def _patch(operations: list[Object]) -> Object:

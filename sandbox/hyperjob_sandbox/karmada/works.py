@@ -1,8 +1,4 @@
-"""The Work that carries a template to one cluster, and what it says of the object there.
-
-Pure: template, binding and cluster in, Work out; and the conditions and statuses a Work holds. It
-must never hold a member's credentials or decide whether to dispatch.
-"""
+"""The Work that carries a template to one cluster, and what it says of the object there."""
 
 from copy import deepcopy
 from typing import Final

@@ -1,11 +1,10 @@
 """One member cluster: its own API server with nodes, Volcano and kubelets.
 
-Everything in it reaches the API server over HTTPS, so a member that stops listening stops
-as a lost cluster does, and goes on when it comes back.
+Its controllers reach the API server over HTTPS: they stop where it stops listening.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
@@ -17,7 +16,7 @@ from hyperjob.kube.client import Kube
 from hyperjob.kube.resources import NODES, QUEUES
 from hyperjob_sandbox.apiserver import ApiServer
 from hyperjob_sandbox.apiserver.state.clock import wire_now
-from hyperjob_sandbox.apiserver.transport.call import Call, Connector, Reply, Stream
+from hyperjob_sandbox.apiserver.transport.call import Call, Reply, Stream
 from hyperjob_sandbox.background import Part
 from hyperjob_sandbox.clusters import Cluster, NodeGroup, SandboxConfig
 from hyperjob_sandbox.member.caches import MemberCaches
@@ -55,18 +54,15 @@ class MemberCluster(Part):
         self.server = ApiServer(
             name=cluster.name,
             crds=definitions,
-            connectors={} if kubelet is None else self._connectors(),
+            connectors={("", "pods", name): self._answer for name in _ANSWERED_BY_KUBELETS}
+            if kubelet is not None
+            else {},
         )
         self._make_kubelet = kubelet or partial(SimulatedKubelet, cluster.name, config)
-        self._kubelet: Kubelet | None = None
+        self._kubelet: Kubelet
         self._cluster = cluster
-        self._caches: MemberCaches | None = None
-
-    @property
-    def caches(self) -> MemberCaches:
-        """Give what the member's controllers, and Karmada's, watch in it."""
-        assert self._caches is not None, "the member is not started"
-        return self._caches
+        self.caches: MemberCaches
+        """What the member's controllers, and Karmada's, watch in it, once it is started."""
 
     @property
     def kube(self) -> Kube:
@@ -80,51 +76,42 @@ class MemberCluster(Part):
             Kube.connect(kubeconfig=self.kubeconfig, user_agent="volcano/sandbox")
         )
         await self._furnish(kube)
-        self._caches = MemberCaches(kube)
-        self._kubelet = self._make_kubelet(self._caches)
+        self.caches = MemberCaches(kube)
+        self._kubelet = self._make_kubelet(self.caches)
         stack.push_async_callback(self._kubelet.stop)
-        stack.push_async_callback(self._background.stop)
-        self._background.start(self._caches.run(), name=f"{self.name}/informers")
-        self._background.start(self._kubelet.run(), name=f"{self.name}/kubelet")
+        self.start(self.caches.run(), name=f"{self.name}/informers")
+        self.start(self._kubelet.run(), name=f"{self.name}/kubelet")
         for part in (JobController, GangScheduler, QueueController):
-            controller = part(self._caches).controller
-            self._background.start(controller.run(), name=f"{self.name}/{controller.name}")
+            controller = part(self.caches).controller
+            self.start(controller.run(), name=f"{self.name}/{controller.name}")
         async with asyncio.timeout(_SYNC_SECONDS):
-            await self._background.until(self._caches.synced())
+            await self.until(self.caches.synced())
 
-    def _connectors(self) -> dict[tuple[str, str, str], Connector]:
-        """Let the kubelet answer what the API server asks it."""
-
-        async def answer(call: Call) -> Reply | Stream:
-            assert self._kubelet is not None, "the member is not started"
-            return await self._kubelet.answer(call)
-
-        return {("", "pods", name): answer for name in _ANSWERED_BY_KUBELETS}
+    async def _answer(self, call: Call) -> Reply | Stream:
+        return await self._kubelet.answer(call)
 
     async def _furnish(self, kube: Kube) -> None:
         """Put the nodes and Volcano's own queues into the cluster."""
-        for group in self._cluster.nodes:
-            for number in range(group.count):
-                name = f"{self.name}-{group.name}-{number + 1}"
-                node = {**node_object(name, group), "status": node_status(group)}
-                await kube.create(NODES, node)
+        for node in nodes_of(self._cluster):
+            await kube.create(NODES, node)
         for queue in _QUEUES:
             spec = {"weight": 1, "reclaimable": True}
             await kube.create(QUEUES, new_object(QUEUES, queue, spec=spec))
 
 
-def node_object(name: str, group: NodeGroup) -> Object:
-    """Return a node of a group as it is created."""
-    node = new_object(NODES, name, labels={"kubernetes.io/hostname": name, **group.labels})
-    if group.taints:
-        node["spec"] = {
-            "taints": [taint.model_dump(exclude_defaults=True) for taint in group.taints]
-        }
-    return node
+def nodes_of(cluster: Cluster) -> Iterator[Object]:
+    """Return the nodes of a member, all of them well."""
+    for group in cluster.nodes:
+        taints = [taint.model_dump(exclude_defaults=True) for taint in group.taints]
+        status = _status(group)
+        for number in range(group.count):
+            name = f"{cluster.name}-{group.name}-{number + 1}"
+            labels = {"kubernetes.io/hostname": name, **group.labels}
+            spec = {"spec": {"taints": taints}} if taints else {}
+            yield new_object(NODES, name, labels=labels, **spec, status=status)
 
 
-def node_status(group: NodeGroup) -> Object:
-    """Return the status of a node that is well."""
+def _status(group: NodeGroup) -> Object:
     amounts = {
         name: str(Quantity.parse(amount)) for name, amount in sorted(group.allocatable.items())
     }

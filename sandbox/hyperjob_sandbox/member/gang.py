@@ -1,8 +1,4 @@
-"""All or nothing: where the pods of one gang go, or that they go nowhere.
-
-Pure and deterministic. It must never put more on a node than the node has free, and never place
-part of a gang that is smaller than its minimum.
-"""
+"""All or nothing: where the pods of one gang go, or that they go nowhere."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence

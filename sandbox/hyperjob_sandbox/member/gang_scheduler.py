@@ -1,8 +1,4 @@
-"""Volcano's scheduler: lets PodGroups in, and binds their pods all together or not at all.
-
-One cycle at a time over a snapshot of the member; `gang.place` decides. It must never bind a pod of
-a group that is not let in.
-"""
+"""Volcano's scheduler: lets PodGroups in, and binds their pods all together or not at all."""
 
 import asyncio
 from collections import Counter
@@ -32,7 +28,6 @@ _CYCLE: Final = "cycle"
 _GATHER_SECONDS: Final = 0.05
 _OVERCOMMIT: Final = (12, 10)
 """Volcano lets groups in up to 1.2 times what the cluster has."""
-_AT_ONCE: Final = 16
 
 
 class GangScheduler:
@@ -40,7 +35,6 @@ class GangScheduler:
 
     def __init__(self, caches: MemberCaches) -> None:
         self._caches = caches
-        self._slots = asyncio.Semaphore(_AT_ONCE)
         self.controller = Controller("volcano-scheduler", self._cycle, workers=1)
         for informers, part in (
             ((caches.pods,), lambda pod: phase_of(pod) in ENDED),
@@ -132,8 +126,7 @@ class GangScheduler:
 
     async def _bind(self, pod: Object, node: str) -> None:
         with suppress(Conflict):
-            async with self._slots:
-                await self._caches.patch(pod, {"spec": {"nodeName": node}})
+            await self._caches.patch(pod, {"spec": {"nodeName": node}})
 
     async def _tell_unschedulable(
         self, group: Object, waiting: int, minimum: Minimum, why: str

@@ -1,20 +1,15 @@
-"""Volcano's job controller: makes the pods of vcjobs, follows them, and writes the jobs' status.
-
-It carries out what `jobstate.step` decides and decides nothing itself.
-"""
+"""Volcano's job controller: carries out what `jobstate.step` decides."""
 
 import asyncio
 from collections import defaultdict
 from collections.abc import Coroutine, Iterable
-from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
 from hyperjob.api.meta import Object
 from hyperjob.kube.client import EventType
-from hyperjob.kube.errors import AlreadyExists
-from hyperjob.kube.resources import VCJOBS
+from hyperjob.kube.resources import VCJOBS, key_of
 from hyperjob_sandbox.controller import Controller, change_of
 from hyperjob_sandbox.member import jobpods, jobstate
 from hyperjob_sandbox.member.caches import BY_JOB, MemberCaches, job_keys
@@ -23,7 +18,6 @@ from hyperjob_sandbox.objects import annotations_of, controller_uid, is_going, p
 
 _GATHER_SECONDS: Final = 0.1
 """Changes of pods that come this close together become one status write."""
-_AT_ONCE: Final = 16
 
 
 class JobController:
@@ -34,7 +28,6 @@ class JobController:
         self.controller = Controller("job-controller", self._sync, workers=4)
         self._happenings: dict[str, list[Happening]] = defaultdict(list)
         self._killed: set[str] = set()
-        self._slots = asyncio.Semaphore(_AT_ONCE)
         self.controller.watch(
             caches.jobs, when=change_of(lambda job: (job["spec"], jobstate.job_phase(job)))
         )
@@ -44,52 +37,47 @@ class JobController:
     def _on_pod(self, _: EventType, old: Object | None, new: Object | None) -> None:
         pod = new or old or {}
         for key in job_keys(pod):
-            happening = self._happening(key, pod, old, new)
-            if happening is not None:
-                self._happenings[key].append(happening)
+            job, uid = self._caches.jobs.get(key), controller_uid(pod) or ""
+            if job is not None and job["metadata"]["uid"] == uid:
+                self._happenings[uid] += self._happening(job, pod, old, new)
             self.controller.add(key, after=_GATHER_SECONDS)
 
     def _happening(
-        self, key: str, pod: Object, old: Object | None, new: Object | None
-    ) -> Happening | None:
+        self, job: Object, pod: Object, old: Object | None, new: Object | None
+    ) -> list[Happening]:
         task = jobstate.task_of(pod)
         version = int(annotations_of(pod).get(jobpods.JOB_VERSION) or 0)
         if new is None:
             evicted = pod["metadata"]["uid"] not in self._killed
             self._killed.discard(pod["metadata"]["uid"])
-            return Happening("PodEvicted", task, version=version) if evicted else None
+            return [Happening("PodEvicted", task, version=version)] if evicted else []
         phase = phase_of(new)
         if old is None or phase == phase_of(old):
-            return None
+            return []
         if phase == "Failed":
-            return Happening("PodFailed", task, _exit_code(new), version)
-        job = self._caches.jobs.get(key)
-        if phase != "Succeeded" or job is None:
-            return None
-        completed = jobstate.task_completed(job, self._pods(key, job), task)
-        return Happening("TaskCompleted", task, version=version) if completed else None
+            return [Happening("PodFailed", task, _exit_code(new), version)]
+        completed = phase == "Succeeded" and jobstate.task_completed(job, self._pods(job), task)
+        return [Happening("TaskCompleted", task, version=version)] if completed else []
 
     async def _sync(self, key: str) -> None:
         job = self._caches.jobs.get(key)
-        if job is None:
-            await self._clean_up(key)
-            return
-        if is_going(job):
-            return
+        if job is None or is_going(job):
+            return  # the garbage collection ends its pods
         if not jobstate.job_phase(job):
             await self._caches.set_status(job, jobstate.initial_status(job, now=datetime.now(UTC)))
             return
         if jobstate.job_phase(job) not in jobstate.TERMINAL:
             await self._caches.ensure(jobpods.build_pod_group(job), _sync_group)
-        asked = [action_for(job, happening) for happening in self._happenings.pop(key, [])]
-        actions = dict.fromkeys(action for action in asked if action != SYNC)
+        happenings = self._happenings.pop(job["metadata"]["uid"], [])
+        actions = dict.fromkeys(action_for(job, happening) for happening in happenings)
+        actions.pop(SYNC, None)
         for action in actions or (SYNC,):
-            await self._execute(key, self._caches.jobs.get(key) or job, action)
+            await self._execute(self._caches.jobs.get(key) or job, action)
 
-    async def _execute(self, key: str, job: Object, action: str) -> None:
+    async def _execute(self, job: Object, action: str) -> None:
         name = jobpods.pod_group_name(job)
         group = self._caches.groups.get(f"{job['metadata']['namespace']}/{name}")
-        pods = self._pods(key, job)
+        pods = self._pods(job)
         admitted = group is not None and phase_of(group) != "Pending"
         now = datetime.now(UTC)
         step = jobstate.step(job, pods, action, admitted=admitted, now=now)
@@ -100,49 +88,32 @@ class JobController:
                 follow = jobstate.step(ended, pods, SYNC, admitted=admitted, now=now)
                 step = replace(follow, status=follow.status or step.status)
         by_name = {str(pod["metadata"]["name"]): pod for pod in pods}
-        await self._together(self._create_pod(pod) for pod in step.create)
-        await self._together(self._delete_pod(by_name[name]) for name in step.delete)
+        await _together(map(self._caches.create, step.create))
+        await _together(self._delete_pod(by_name[name]) for name in step.delete)
         if step.status is not None:
             await self._caches.set_status(job, step.status)
         if step.ends_group and group is not None:
             await self._caches.delete(group)
 
-    async def _together(self, calls: Iterable[Coroutine[Any, Any, None]]) -> None:
-        async def one(call: Coroutine[Any, Any, None]) -> None:
-            async with self._slots:
-                await call
-
-        for result in await asyncio.gather(*map(one, calls), return_exceptions=True):
-            if isinstance(result, BaseException):
-                raise result
-
-    async def _create_pod(self, pod: Object) -> None:
-        with suppress(AlreadyExists):
-            await self._caches.create(pod)
-
     async def _delete_pod(self, pod: Object) -> None:
         self._killed.add(pod["metadata"]["uid"])
         await self._caches.delete(pod)
 
-    def _pods(self, key: str, job: Object) -> list[Object]:
-        pods = self._caches.pods.by_index(BY_JOB, key)
+    def _pods(self, job: Object) -> list[Object]:
+        pods = self._caches.pods.by_index(BY_JOB, key_of(job))
         return [pod for pod in pods if controller_uid(pod) == job["metadata"]["uid"]]
 
-    async def _clean_up(self, key: str) -> None:
-        """Delete what a deleted vcjob leaves: not every API server collects garbage."""
-        self._happenings.pop(key, None)
-        pods = self._caches.pods.by_index(BY_JOB, key)
-        await self._together(self._delete_pod(pod) for pod in pods if not is_going(pod))
-        for group in self._caches.groups.items():
-            if key in _owner_keys(group):
-                await self._caches.delete(group)
+
+async def _together(calls: Iterable[Coroutine[Any, Any, None]]) -> None:
+    """Wait for the end of all calls; raises the first failure."""
+    for result in await asyncio.gather(*calls, return_exceptions=True):
+        if isinstance(result, BaseException):
+            raise result
 
 
 def _sync_group(live: Object, desired: Object) -> Object:
     """Return a PodGroup with the size that its vcjob has now."""
-    spec: Object = live["spec"]
-    changed = any(spec.get(name) != value for name, value in desired["spec"].items())
-    return {**live, "spec": desired["spec"]} if changed else live
+    return {**live, "spec": {**live["spec"], **desired["spec"]}}
 
 
 def _owner_keys(group: Object) -> list[str]:

@@ -1,8 +1,6 @@
 """What Volcano's webhooks make of a new vcjob, and what they refuse, in their own words.
 
-Pure. Of a validation "" admits, any other text is the reason of the refusal. Checked is what a
-sub-job can still meet in a member: its queue, and which of its fields may change. The webhook of
-HyperJob has defaulted and validated the rest of the vcjob before it exists.
+Checked is what a sub-job can still meet in a member: its queue, and which of its fields may change.
 """
 
 from copy import deepcopy
@@ -36,7 +34,7 @@ def default_job(job: Object) -> Object:
 
 
 def validate_create(job: Object, *, queue: Object | None) -> str:
-    """Return why a new vcjob is refused; `queue` is the one it names, None when there is none."""
+    """Return why a new vcjob is refused, else ""; `queue` is None where there is none."""
     spec: Object = job.get("spec") or {}
     name = str(spec.get("queue", ""))
     if not spec.get("tasks"):

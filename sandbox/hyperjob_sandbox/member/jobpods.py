@@ -1,12 +1,11 @@
-"""The pods and the PodGroup that Volcano makes for a vcjob.
-
-Pure builders; nothing here decides when they are made.
-"""
+"""The pods and the PodGroup that Volcano makes for a vcjob."""
 
 from copy import deepcopy
 from typing import Final
 
+from hyperjob.api.arguments import values_of
 from hyperjob.api.meta import Object
+from hyperjob.api.plugins import PLUGINS
 from hyperjob_sandbox.member import resources
 from hyperjob_sandbox.objects import annotations_of, labels_of, owner_reference
 
@@ -167,9 +166,8 @@ def _variables(job: Object, task: Object, index: int) -> dict[str, str]:
     for plugin in ("pytorch", "mpi"):
         if plugin not in plugins:
             continue
-        given = plugins[plugin] or []
-        master = _argument(given, "master", "master")
-        worker = _argument(given, "worker", "worker")
+        given = values_of(plugins[plugin] or (), PLUGINS[plugin].flags)
+        master, worker = (given.get(role) or role for role in ("master", "worker"))
         workers = _hosts(job, tasks[worker]) if worker in tasks else []
         if plugin == "mpi" and task["name"] == master:
             variables["MPI_HOST"] = ",".join(workers)
@@ -177,16 +175,8 @@ def _variables(job: Object, task: Object, index: int) -> dict[str, str]:
             masters = _hosts(job, tasks[master])
             variables |= {
                 "MASTER_ADDR": masters[0],
-                "MASTER_PORT": _argument(given, "port", _PYTORCH_PORT),
+                "MASTER_PORT": given.get("port") or _PYTORCH_PORT,
                 "WORLD_SIZE": str(len(masters) + len(workers)),
                 "RANK": str(index if task["name"] == master else len(masters) + index),
             }
     return variables
-
-
-def _argument(arguments: list[str], name: str, default: str) -> str:
-    for argument in arguments:
-        flag, _, value = argument.lstrip("-").partition("=")
-        if flag == name and value:
-            return value
-    return default

@@ -1,9 +1,7 @@
 """The life of a vcjob as a state machine: its status and pods now, what follows from an action.
 
-`action_for` finds the action that the life-cycle policies ask for when something happens to a pod:
-the timeout of a policy is not waited for, and a task or a pod is restarted with the whole vcjob.
-Pure: `step` takes everything the decision needs, the time included, and returns what to write,
-create and delete. It must never touch a pod that another version of the job still has to end.
+`action_for` finds the action that the life-cycle policies ask for when something happens to a pod;
+`step` returns what an action writes, creates and deletes.
 """
 
 from collections import Counter, defaultdict

@@ -1,8 +1,4 @@
-"""What a kubelet does, whatever it runs pods with, and the simulation of it.
-
-Simulated pods run for their time and end as configured; `hyperjob_sandbox.processes` runs their
-containers as processes of this machine.
-"""
+"""What a kubelet does, whatever it runs pods with, and the simulation of it."""
 
 import time
 from collections.abc import Callable
@@ -22,6 +18,9 @@ from hyperjob_sandbox.objects import annotations_of, is_going, phase_of
 
 _RESTART_BACKOFF: Final = 10.0
 """Seconds before a container that failed is started again, before the speed factor."""
+_CRASHED: Final[Object] = {
+    "waiting": {"reason": "CrashLoopBackOff", "message": "back-off restarting failed container"}
+}
 
 
 class Kubelet(Protocol):
@@ -101,32 +100,40 @@ class SimulatedKubelet:
         now = time.monotonic()
         if run is None or (run.waiting and now >= run.ends):
             run = self._runs[key] = self._plan(pod, restarts=run.restarts if run else 0)
-            await self._caches.patch(pod, _running(pod, run), subresource="status")
+            await self._write(pod, run, "Running", {"running": {"startedAt": run.started_at}})
         elif now < run.ends:
             pass
         elif run.exit_code and pod["spec"].get("restartPolicy") != "Never":
             run.restarts += 1
             run.waiting = True
             run.ends = now + _RESTART_BACKOFF / self._config.speed
-            await self._caches.patch(pod, _crashed(pod, run), subresource="status")
+            await self._write(pod, run, "Running", _CRASHED, last=_terminated(run))
         else:
-            await self._caches.patch(pod, _ended(pod, run), subresource="status")
+            phase = "Failed" if run.exit_code else "Succeeded"
+            await self._write(pod, run, phase, _terminated(run))
             return
         self.controller.add(key, after=max(0.0, run.ends - time.monotonic()))
 
+    async def _write(
+        self, pod: Object, run: _Run, phase: str, state: Object, *, last: Object | None = None
+    ) -> None:
+        status = _status(pod, run, phase, state, last)
+        await self._caches.patch(pod, {"status": status}, subresource="status")
+
     def _plan(self, pod: Object, *, restarts: int) -> _Run:
         annotations = annotations_of(pod)
-        job = annotations.get(JOB_NAME) or str(pod["metadata"]["name"])
-        task = annotations.get(TASK_SPEC, "")
-        seconds = self._config.run_times.seconds(job=job, task=task, cluster=self._cluster)
+        names = {
+            "job": annotations.get(JOB_NAME) or str(pod["metadata"]["name"]),
+            "task": annotations.get(TASK_SPEC, ""),
+            "cluster": self._cluster,
+        }
+        seconds = self._config.run_times.seconds(**names)
         with suppress(KeyError, ValueError):  # no time of its own, or a malformed one
             seconds = float(annotations[self._config.run_times.annotation])
         code, after = self._config.exit_code(
-            job=job,
-            task=task,
-            cluster=self._cluster,
             pod=int(annotations.get(TASK_INDEX) or 0),
             attempt=int(annotations.get(JOB_RETRY_COUNT) or 0) + restarts,
+            **names,
         )
         if code and after is not None:
             seconds = after
@@ -140,24 +147,6 @@ def _concerns_kubelet(_old: Object | None, new: Object | None) -> bool:
     return bool(new["spec"].get("nodeName")) and (phase_of(new) == "Pending" or is_going(new))
 
 
-def _running(pod: Object, run: _Run) -> Object:
-    state: Object = {"running": {"startedAt": run.started_at}}
-    return _status(pod, run, "Running", state, ready=True)
-
-
-def _crashed(pod: Object, run: _Run) -> Object:
-    reason = {"reason": "CrashLoopBackOff", "message": "back-off restarting failed container"}
-    status = _status(pod, run, "Running", {"waiting": reason}, ready=False)
-    for container in status["status"]["containerStatuses"]:
-        container["lastState"] = _terminated(run)
-    return status
-
-
-def _ended(pod: Object, run: _Run) -> Object:
-    phase = "Failed" if run.exit_code else "Succeeded"
-    return _status(pod, run, phase, _terminated(run), ready=False)
-
-
 def _terminated(run: _Run) -> Object:
     return {
         "terminated": {
@@ -169,28 +158,27 @@ def _terminated(run: _Run) -> Object:
     }
 
 
-def _status(pod: Object, run: _Run, phase: str, state: Object, *, ready: bool) -> Object:
-    truth = "True" if ready else "False"
-    status: Object = {
+def _status(pod: Object, run: _Run, phase: str, state: Object, last: Object | None) -> Object:
+    ready = "running" in state
+    entry = {
+        "imageID": "",
+        "ready": ready,
+        "started": ready,
+        "restartCount": run.restarts,
+        "state": state,
+        **({"lastState": last} if last else {}),
+    }
+    return {
         "phase": phase,
         "hostIP": "10.9.0.1",
         "podIP": "10.9.0.1",
         "startTime": (pod.get("status") or {}).get("startTime") or run.started_at,
         "conditions": [
             {"type": "PodScheduled", "status": "True"},
-            {"type": "Ready", "status": truth},
+            {"type": "Ready", "status": "True" if ready else "False"},
         ],
         "containerStatuses": [
-            {
-                "name": container["name"],
-                "image": container.get("image", ""),
-                "imageID": "",
-                "ready": ready,
-                "started": ready,
-                "restartCount": run.restarts,
-                "state": state,
-            }
+            {"name": container["name"], "image": container.get("image", ""), **entry}
             for container in pod["spec"].get("containers") or ()
         ],
     }
-    return {"status": status}

@@ -1,7 +1,4 @@
-"""Volcano's queue controller: opens the queues of a member and counts what runs in them.
-
-It must never close a queue by itself.
-"""
+"""Volcano's queue controller: opens the queues of a member and counts what runs in them."""
 
 from typing import Final
 

@@ -1,8 +1,4 @@
-"""Arithmetic on resource lists: what a pod asks for, what a node can hold.
-
-Amounts are counted in nano-units by the name of the resource. Accelerators are names like any
-other: no function here knows which resources exist.
-"""
+"""Arithmetic on resource lists, in nano-units by the name of the resource."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping

@@ -186,4 +186,4 @@ def test_a_field_selector_is_refused_where_it_would_have_been_overlooked():
     affinity = {"fieldSelector": {"matchExpressions": [{"key": "region", "operator": "Exists"}]}}
     decision = schedule(binding({"clusterAffinity": affinity}), [cluster("a")])
     assert decision.condition[:2] == ("False", "SchedulerError")
-    assert "no fieldSelector" in decision.message
+    assert "no fieldSelector" in decision.condition[2]

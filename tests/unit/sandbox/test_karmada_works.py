@@ -9,7 +9,7 @@ import pytest
 from hyperjob_sandbox.karmada import interpreter, works
 from hyperjob_sandbox.karmada.dispatch import binding_status
 from hyperjob_sandbox.karmada.execution import retain
-from hyperjob_sandbox.objects import set_condition
+from hyperjob_sandbox.objects import with_conditions
 
 RECORDED = json.loads((Path(__file__).parent / "data" / "karmada.json").read_text())
 SERVER_FIELDS = ("creationTimestamp", "generation", "resourceVersion", "uid")
@@ -72,22 +72,24 @@ def test_time_to_live_and_what_the_server_fills_in_never_reach_a_member():
 )
 def test_conditions_of_works_equal_recorded_ones(scene, state, conditions):
     wanted = RECORDED[scene]["work"][state]["status"]["conditions"]
-    made = []
+    made = {}
     for (kind, value), recorded in zip(conditions, wanted, strict=True):
-        made = set_condition(made, kind, value, now=recorded["lastTransitionTime"])
-    assert made == wanted
+        now = recorded["lastTransitionTime"]
+        made = with_conditions(made, now=now, **{kind: value})
+    assert made["conditions"] == wanted
 
 
 def test_a_conditions_time_moves_only_when_its_status_flips():
-    first = set_condition([], "Applied", works.APPLIED, now="one")
-    same = set_condition(first, "Applied", ("True", "Other", "text"), now="two")
-    flipped = set_condition(same, "Applied", ("False", "Other", "text"), now="three")
-    assert [each[0]["lastTransitionTime"] for each in (first, same, flipped)] == [
+    first = with_conditions({}, now="one", Applied=works.APPLIED)
+    same = with_conditions(first, now="two", Applied=("True", "Other", "text"))
+    flipped = with_conditions(same, now="three", Applied=("False", "Other", "text"))
+    times = [each["conditions"][0]["lastTransitionTime"] for each in (first, same, flipped)]
+    assert times == [
         "one",
         "one",
         "three",
     ]
-    assert same[0]["reason"] == "Other"
+    assert same["conditions"][0]["reason"] == "Other"
 
 
 @pytest.mark.parametrize("scene", ["completes", "fails", "pytorch"])
@@ -127,9 +129,7 @@ def test_a_failed_apply_takes_the_status_away():
     recorded = RECORDED["plain"]
     work = deepcopy(recorded["work"]["running"])
     failed = works.apply_failed("no such queue")
-    work["status"]["conditions"] = set_condition(
-        work["status"]["conditions"], "Applied", failed, now=NOW
-    )
+    work["status"] = with_conditions(work["status"], now=NOW, Applied=failed)
     status = binding_status(recorded["binding"]["running"], [work], now=NOW)
     message = "Failed to apply all manifests (0/1): no such queue"
     assert status["aggregatedStatus"] == [

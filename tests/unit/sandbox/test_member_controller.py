@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from hyperjob_sandbox.background import Background
+from hyperjob_sandbox.background import Part
 from hyperjob_sandbox.controller import (
     Controller,
     RetryError,
@@ -51,7 +51,7 @@ async def test_what_has_to_wait_is_tried_again_and_the_unreadable_is_left_alone(
 
 async def test_a_bug_in_a_reconcile_shows_where_its_owner_waits():
     worked = Worked(bug=[ZeroDivisionError()])
-    background = Background()
+    background = Tasks()
     background.start(worked.controller.run(), name="worked")
     worked.controller.add("bug")
     with pytest.raises(ExceptionGroup) as group:
@@ -64,7 +64,7 @@ async def test_a_failure_that_was_not_waited_for_shows_at_the_end():
     async def failing():
         raise ZeroDivisionError
 
-    background = Background()
+    background = Tasks()
     background.start(failing(), name="failing")
     await asyncio.sleep(0)
     with pytest.raises(ZeroDivisionError):
@@ -77,7 +77,7 @@ async def several_turns():
 
 
 async def test_waiting_ends_with_the_work_and_not_with_a_task_that_is_done():
-    background = Background()
+    background = Tasks()
     background.start(asyncio.Event().wait(), name="for ever")
     background.start(asyncio.sleep(0), name="a moment")
     await background.until(several_turns())
@@ -85,6 +85,13 @@ async def test_waiting_ends_with_the_work_and_not_with_a_task_that_is_done():
         async with asyncio.timeout(0.01):
             await background.until(asyncio.Event().wait())
     await background.stop()
+
+
+class Tasks(Part):
+    """A part of background tasks alone."""
+
+    async def _set_up(self, stack):
+        """Start nothing."""
 
 
 def obj(version, generation=1, **more):
