@@ -110,7 +110,7 @@ def step(
     """
     phase = job_phase(job)
     if phase in TERMINAL:
-        return _finish(job, pods, now=now)
+        return _kill(job, pods, now=now)
     if phase in _ENDING:
         return _kill(job, pods, now=now, until=_ENDING[phase])
     if phase == "Restarting":
@@ -245,16 +245,6 @@ def _restarting(
 def _moved_to(job: Object, phase: str, now: datetime) -> Step:
     state = {**job["status"]["state"], "phase": phase}
     return Step(status=_moved({**_counted(job["status"]), "state": state}, now))
-
-
-def _finish(job: Object, pods: Sequence[Object], *, now: datetime) -> Step:
-    """End what is left of a finished vcjob, once."""
-    old: Object = job["status"]
-    alive = any(not is_going(pod) and phase_of(pod) not in ENDED for pod in pods)
-    counted = any(old.get(name) for name in _COUNTERS - {"unknown", "taskStatusCount"})
-    if not alive and not counted and "runningDuration" in old:
-        return Step(ends_group=True)
-    return _kill(job, pods, now=now)
 
 
 def _dependencies_met(job: Object, task: Object, pods: Sequence[Object]) -> bool:

@@ -86,18 +86,23 @@ def test_a_new_cluster_that_does_not_answer_has_no_resource_summary():
 
 
 def test_api_enablements_are_sorted_and_without_subresources():
-    lists = [
+    core = [
         {
-            "groupVersion": "v1",
-            "resources": [
-                {"name": "pods", "kind": "Pod"},
-                {"name": "pods/status", "kind": "Pod"},
-                {"name": "nodes", "kind": "Node"},
-            ],
+            "resource": "pods",
+            "responseKind": {"kind": "Pod"},
+            "subresources": [{"subresource": "status", "responseKind": {"kind": "Pod"}}],
         },
-        {"groupVersion": "apps/v1", "resources": []},
+        {"resource": "nodes", "responseKind": {"kind": "Node"}},
     ]
-    assert clusterstatus.api_enablements(lists) == [
+    documents = [
+        {"items": [{"metadata": {}, "versions": [{"version": "v1", "resources": core}]}]},
+        {
+            "items": [
+                {"metadata": {"name": "apps"}, "versions": [{"version": "v1", "resources": []}]}
+            ]
+        },
+    ]
+    assert clusterstatus.api_enablements(documents) == [
         {"groupVersion": "apps/v1", "resources": []},
         {
             "groupVersion": "v1",
