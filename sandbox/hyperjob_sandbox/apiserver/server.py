@@ -121,7 +121,7 @@ class ApiServer:
         """Answer what another API server hands on: an administrator's request for `rest`."""
         if self._frontend.closing:
             message = f"error trying to reach service: {self.url} does not listen"
-            raise errors.ApiError(errors.failure(503, "ServiceUnavailable", message))
+            raise errors.failed(503, "ServiceUnavailable", message)
         info = call.info
         return await self._dispatcher.handle(
             parse(info.method, f"/{quote(info.rest)}?{urlencode(info.query)}"),
