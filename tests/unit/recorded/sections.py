@@ -11,6 +11,7 @@ from tests.unit.recorded.limits import limit_cases
 from tests.unit.recorded.loops import event_cases, leader_cases, work_cases
 from tests.unit.recorded.passes import pass_cases
 from tests.unit.recorded.placements import placement_cases, split_cases
+from tests.unit.recorded.programs import goodput_cases, log_cases, whole_training_cases
 from tests.unit.recorded.readings import READ, reading_cases
 from tests.unit.recorded.recording import Section
 from tests.unit.recorded.reviews import binding_cases, envelope_cases
@@ -38,6 +39,9 @@ SECTIONS: Final[dict[str, Section]] = {
     **{f"rounds-{n}": partial(round_cases, range(n * 9, n * 9 + 9)) for n in range(4)},
     **{f"gangs-{n}": partial(placement_cases, range(n * 30, n * 30 + 30)) for n in range(4)},
     **{f"reads-{kind.replace(' ', '-')}": partial(reading_cases, kind) for kind in READ},
+    "programs": partial(log_cases, range(40)),
+    "programs-together": partial(whole_training_cases, range(16)),
+    "goodput": partial(goodput_cases, range(40)),
     "texts": text_cases,
     **{f"snapshots-{n}": partial(snapshot_cases, range(n * 30, n * 30 + 30)) for n in range(3)},
     **{f"states-{n}": partial(state_cases, range(n * 15, n * 15 + 15)) for n in range(2)},
