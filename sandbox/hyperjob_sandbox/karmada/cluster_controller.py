@@ -17,7 +17,6 @@ from hyperjob_sandbox.member.caches import MemberCaches
 from hyperjob_sandbox.objects import is_ready, new_object
 
 _NOT_READY: Final[Object] = {"key": names.TAINT_NOT_READY, "effect": "NoSchedule"}
-_DISCOVERY: Final = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 _HEALTH_SECONDS: Final = 3.0
 """How long a member may take to say that it is well."""
 
@@ -111,8 +110,11 @@ async def _learn(member: Member) -> None:
         return
     kube = member.caches.kube
     member.version = str((await kube.raw("GET", "/version")).json()["gitVersion"])
-    documents = [await kube.raw("GET", path, accept=_DISCOVERY) for path in ("/api", "/apis")]
-    member.apis = clusterstatus.api_enablements(each.json() for each in documents)
+    paths = ["/api/v1"]
+    for group in (await kube.raw("GET", "/apis")).json()["groups"]:
+        paths += [f"/apis/{version['groupVersion']}" for version in group["versions"]]
+    lists = [(await kube.raw("GET", path)).json() for path in paths]
+    member.apis = clusterstatus.api_enablements(lists)
 
 
 def _taint(cluster: Object) -> None:

@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from operator import itemgetter
 from typing import Final
 
 from hyperjob.api.meta import Object
@@ -109,18 +108,24 @@ def resource_summary(nodes: Iterable[Object], pods: Iterable[Object]) -> Object:
     return summary
 
 
-def api_enablements(documents: Iterable[Object]) -> list[Object]:
-    """Return `status.apiEnablements` from documents of aggregated discovery."""
-    found = {
-        f"{group['metadata'].get('name', '')}/{version['version']}".removeprefix("/"): [
-            {"name": each["resource"], "kind": each["responseKind"]["kind"]}
-            for each in sorted(version["resources"], key=itemgetter("resource"))
-        ]
-        for document in documents
-        for group in document["items"]
-        for version in group["versions"]
-    }
-    return [{"groupVersion": each, "resources": found[each]} for each in sorted(found)]
+def api_enablements(lists: Iterable[Object]) -> list[Object]:
+    """Return `status.apiEnablements` from APIResourceLists, subresources left out."""
+    return sorted(
+        (
+            {
+                "groupVersion": each["groupVersion"],
+                "resources": [
+                    {"name": name, "kind": kind}
+                    for name, kind in sorted(
+                        {(served["name"], served["kind"]) for served in each.get("resources") or ()}
+                    )
+                    if "/" not in name
+                ],
+            }
+            for each in lists
+        ),
+        key=lambda each: each["groupVersion"],
+    )
 
 
 def _requested(pods: Sequence[Object]) -> resources.Amounts:

@@ -86,23 +86,18 @@ def test_a_new_cluster_that_does_not_answer_has_no_resource_summary():
 
 
 def test_api_enablements_are_sorted_and_without_subresources():
-    core = [
+    lists = [
         {
-            "resource": "pods",
-            "responseKind": {"kind": "Pod"},
-            "subresources": [{"subresource": "status", "responseKind": {"kind": "Pod"}}],
+            "groupVersion": "v1",
+            "resources": [
+                {"name": "pods", "kind": "Pod"},
+                {"name": "pods/status", "kind": "Pod"},
+                {"name": "nodes", "kind": "Node"},
+            ],
         },
-        {"resource": "nodes", "responseKind": {"kind": "Node"}},
+        {"groupVersion": "apps/v1", "resources": []},
     ]
-    documents = [
-        {"items": [{"metadata": {}, "versions": [{"version": "v1", "resources": core}]}]},
-        {
-            "items": [
-                {"metadata": {"name": "apps"}, "versions": [{"version": "v1", "resources": []}]}
-            ]
-        },
-    ]
-    assert clusterstatus.api_enablements(documents) == [
+    assert clusterstatus.api_enablements(lists) == [
         {"groupVersion": "apps/v1", "resources": []},
         {
             "groupVersion": "v1",
