@@ -12,6 +12,7 @@ from webhook.validation.podtemplate.mounts import (
     clashes,
     mount_rules,
 )
+from webhook.validation.podtemplate.paths import is_padded
 from webhook.validation.podtemplate.pod import Pod
 from webhook.validation.podtemplate.probes import RUNNING
 from webhook.validation.podtemplate.resources import REQUIREMENTS
@@ -24,15 +25,14 @@ from webhook.validation.podtemplate.table import (
     code,
     enum,
     form,
+    held,
     items,
     optional,
     required,
     struct,
 )
 from webhook.validation.report import Report
-from webhook.validation.rules import (
-    INVALID,
-)
+from webhook.validation.rules import INVALID
 
 RESTARTS: Final = ("NotRequired", "RestartContainer")
 RESIZED: Final = ("cpu", "memory")
@@ -47,11 +47,6 @@ RESIZE_ENUM: Final = row("V8.ContainerResizePolicy.enum")
 RESIZE_NEVER: Final = row("V8.ContainerResizePolicy.restartPolicy.never")
 HOST_PORT_TWICE: Final = row("V8.ContainerPort.hostPort.unique")
 HOST_PORT_DIFFERS: Final = row("V8.ContainerPort.hostPort.host-network")
-
-
-def _image(image: str, _o: object, path: Path, _p: Pod, report: Report) -> None:
-    if image.strip() != image:
-        report.add(IMAGE_SPACES, path.child("image"), image)
 
 
 def _resize(policy: Object, _h: object, path: Path, pod: Pod, report: Report) -> None:
@@ -77,7 +72,7 @@ CONTAINER: Final = Type(
     "Container",
     "a container",
     required("name", form(formats.dns1123_label)),
-    required("image", code(_image)),
+    required("image", held((IMAGE_SPACES, is_padded))),
     optional("imagePullPolicy", enum("Always", "IfNotPresent", "Never")),
     optional("terminationMessagePolicy", enum("File", "FallbackToLogsOnError")),
     optional("ports", items(PORT, Unique("name", form=formats.port_name))),

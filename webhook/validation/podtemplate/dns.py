@@ -18,6 +18,7 @@ from webhook.validation.podtemplate.table import (
     code,
     each,
     form,
+    held,
     items,
     optional,
 )
@@ -35,24 +36,15 @@ SEARCH_LENGTH: Final = row("V8.PodDNSConfig.searches.length")
 ADDRESS: Final = row("V8.address.form")
 
 
-def _is_address(value: str) -> bool:
+def _is_no_address(value: str) -> bool:
     try:
         ipaddress.ip_address(value)
     except ValueError:
-        return False
-    return "%" not in value
+        return True
+    return "%" in value
 
 
-def address(cell: Cell) -> Check:
-    """Hold a text to be an IP address."""
-
-    def validate(
-        value: str, _o: object, path: Path, _p: Pod, report: Report, step: str | int = cell.field
-    ) -> None:
-        if not _is_address(value):
-            report.add(ADDRESS, Path(step, path), value)
-
-    return validate
+ADDRESS_FORM: Final = held((ADDRESS, _is_no_address))
 
 
 def at_most(count: int, what: str) -> Maker:
@@ -74,11 +66,6 @@ def at_most(count: int, what: str) -> Maker:
         return validate
 
     return make
-
-
-def _search_length(searches: list[str], _o: object, path: Path, _p: Pod, report: Report) -> None:
-    if len(" ".join(searches)) > MAX_SEARCH_LENGTH:
-        report.add(SEARCH_LENGTH, path.child("searches"), searches)
 
 
 def _search(
@@ -108,11 +95,11 @@ def dns_policy(policy: str, spec: Object, path: Path, _p: Pod, report: Report) -
 DNS_CONFIG: Final = Type(
     "PodDNSConfig",
     "a DNS configuration",
-    optional("nameservers", at_most(MAX_SERVERS, "nameservers"), each(address)),
+    optional("nameservers", at_most(MAX_SERVERS, "nameservers"), each(ADDRESS_FORM)),
     optional(
         "searches",
         at_most(MAX_SEARCHES, "search paths"),
-        code(_search_length),
+        held((SEARCH_LENGTH, lambda names: len(" ".join(names)) > MAX_SEARCH_LENGTH)),
         each(code(_search)),
     ),
     optional("options", items(Type("PodDNSConfigOption", "a DNS option", together=(_option,)))),
@@ -120,6 +107,6 @@ DNS_CONFIG: Final = Type(
 HOST_ALIAS: Final = Type(
     "HostAlias",
     "a host alias",
-    always("ip", address),
+    always("ip", ADDRESS_FORM),
     optional("hostnames", each(form(formats.dns1123_subdomain))),
 )

@@ -15,8 +15,8 @@ from webhook.validation.podtemplate.table import (
     Check,
     Type,
     always,
-    code,
     form,
+    one_known,
     optional,
     pointer,
     required,
@@ -103,11 +103,6 @@ def field_ref(known: Sequence[str]) -> Check:
             report.add(SUBSCRIPT, path.child("fieldPath"), field, field=field)
 
     return validate
-
-
-def _file_volume(name: str, _o: object, path: Path, pod: Pod, report: Report) -> None:
-    if name not in pod.volumes:
-        report.missing(FILE_VOLUME, path.child("volumeName"), name, pod.volumes)
 
 
 def _resource(reference: Object, path: Path, report: Report, *, in_volume: bool) -> None:
@@ -199,7 +194,7 @@ SOURCE: Final = Type(
             Type(
                 "FileKeySelector",
                 "a reference to a key of a file",
-                required("volumeName", code(_file_volume)),
+                required("volumeName", one_known(FILE_VOLUME, lambda pod: pod.volumes)),
                 required("path"),
                 required("key"),
             )

@@ -11,6 +11,8 @@ from webhook.validation.podtemplate.table import (
     Type,
     code,
     enum,
+    held,
+    one_known,
     optional,
     pointer,
     required,
@@ -33,22 +35,10 @@ BACKSTEPS: Final = row("V8.VolumeDevice.devicePath.backsteps")
 _READ_ONLY: Final = ("Enabled", "IfPossible")
 
 
-def _known(name: str, _o: object, path: Path, pod: Pod, report: Report) -> None:
-    if name not in pod.volumes:
-        report.missing(UNKNOWN, path.child("name"), name, pod.volumes)
-
-
 def _device(name: str, _o: object, path: Path, pod: Pod, report: Report) -> None:
     volume = pod.volumes.get(name)
-    if volume is None:
-        report.missing(UNKNOWN, path.child("name"), name, pod.volumes)
-    elif not {"persistentVolumeClaim", "ephemeral"} & volume.keys():
+    if volume is not None and not {"persistentVolumeClaim", "ephemeral"} & volume.keys():
         report.add(NOT_A_CLAIM, path.child("name"), name)
-
-
-def _device_path(where: str, _o: object, path: Path, _p: Pod, report: Report) -> None:
-    if has_backsteps(where):
-        report.add(BACKSTEPS, path.child("devicePath"), where)
 
 
 def mount_rules(mount: Object, container: Object, path: Path, pod: Pod, report: Report) -> None:
@@ -103,10 +93,11 @@ def _clash(
                 report.add(rule_, path.index(index).child(field), one[field])
 
 
+KNOWN: Final = one_known(UNKNOWN, lambda pod: pod.volumes)
 VOLUME_MOUNT: Final = Type(
     "VolumeMount",
     "a mount",
-    required("name", code(_known)),
+    required("name", KNOWN),
     required("mountPath"),
     optional("subPath", descending),
     optional("subPathExpr", descending),
@@ -116,6 +107,6 @@ VOLUME_MOUNT: Final = Type(
 VOLUME_DEVICE: Final = Type(
     "VolumeDevice",
     "a device",
-    required("name", code(_device)),
-    required("devicePath", code(_device_path)),
+    required("name", KNOWN, code(_device)),
+    required("devicePath", held((BACKSTEPS, has_backsteps))),
 )

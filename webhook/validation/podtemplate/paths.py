@@ -1,38 +1,26 @@
 """Paths of files inside volumes: rules that hold wherever such a path is written."""
 
-from collections.abc import Callable
 from typing import Final
 
 from hyperjob.api.field import Path
-from webhook.validation.podtemplate.pod import Pod
 from webhook.validation.podtemplate.rows import row
-from webhook.validation.podtemplate.table import Cell, Check
+from webhook.validation.podtemplate.table import held
 from webhook.validation.report import Report
-from webhook.validation.rules import Rule
 
 RELATIVE: Final = row("V8.path.relative")
 ABSOLUTE: Final = row("V8.path.absolute")
 UPWARDS: Final = row("V8.path.backsteps")
 RESERVED: Final = row("V8.path.reserved")
 
-Breaks = Callable[[str], bool]
-
-
-def _held(*rules: tuple[Rule, Breaks]) -> Callable[[Cell], Check]:
-    def make(cell: Cell) -> Check:
-        def check(value: str, _o: object, path: Path, _p: Pod, report: Report) -> None:
-            for known, breaks in rules:
-                if breaks(value):
-                    report.add(known, path.child(cell.field), value)
-
-        return check
-
-    return make
-
 
 def has_backsteps(path: str) -> bool:
     """Return whether a step of a path leads upwards."""
     return ".." in path.split("/")
+
+
+def is_padded(text: str) -> bool:
+    """Return whether a text starts or ends with a blank."""
+    return text.strip() != text
 
 
 def _is_reserved(path: str) -> bool:
@@ -45,13 +33,13 @@ def _is_absolute(path: str) -> bool:
 
 _DESCENDING: Final = ((RELATIVE, _is_absolute), (UPWARDS, has_backsteps))
 
-absolute: Final = _held((ABSOLUTE, lambda path: not _is_absolute(path)))
+absolute: Final = held((ABSOLUTE, lambda path: not _is_absolute(path)))
 """A path that starts with a slash."""
-without_backsteps: Final = _held((UPWARDS, has_backsteps))
+without_backsteps: Final = held((UPWARDS, has_backsteps))
 """A path that never leads upwards."""
-descending: Final = _held(*_DESCENDING)
+descending: Final = held(*_DESCENDING)
 """A path that stays below the folder where it starts."""
-file: Final = _held(*_DESCENDING, (RESERVED, _is_reserved))
+file: Final = held(*_DESCENDING, (RESERVED, _is_reserved))
 """The path of a file that Kubernetes writes into a volume."""
 
 

@@ -13,6 +13,8 @@ from webhook.validation.podtemplate.table import (
     Type,
     between,
     code,
+    exactly_one,
+    held,
     items,
     optional,
     pointer,
@@ -60,21 +62,6 @@ def _downward(files: list[Object], source: Object, path: Path, pod: Pod, report:
     # Kubernetes reports the files at the volume, without the index of the file.
     for item in files:
         DOWNWARD_FILE.walk(item, source, path, pod, report)
-
-
-def _expiration(seconds: int, _o: object, path: Path, _p: Pod, report: Report) -> None:
-    if seconds < 600:
-        report.add(TOO_SHORT, path.child("expirationSeconds"), seconds)
-    elif seconds > 2**32:
-        report.add(TOO_FAR, path.child("expirationSeconds"), seconds)
-
-
-def _bundle(part: Object, _h: object, path: Path, _p: Pod, report: Report) -> None:
-    name, signer = part.get("name"), part.get("signerName")
-    if name and signer:
-        report.add(BUNDLE_TWICE, path, part)
-    elif not name and not signer:
-        report.add(BUNDLE, path)
 
 
 def _projected(source: Object, _h: object, path: Path, _p: Pod, report: Report) -> None:
@@ -129,11 +116,17 @@ NAMED: Final = Type(
 TOKEN: Final = Type(
     "ServiceAccountTokenProjection",
     "a service account token",
-    pointer("expirationSeconds", code(_expiration)),
+    pointer(
+        "expirationSeconds",
+        held((TOO_SHORT, lambda seconds: seconds < 600), (TOO_FAR, lambda value: value > 2**32)),
+    ),
     required("path", file),
 )
 BUNDLE_SOURCE: Final = Type(
-    "ClusterTrustBundleProjection", "a trust bundle", required("path", file), together=(_bundle,)
+    "ClusterTrustBundleProjection",
+    "a trust bundle",
+    required("path", file),
+    together=(exactly_one("name", "signerName", none=BUNDLE, twice=BUNDLE_TWICE),),
 )
 PROJECTED: Final = Type(
     "ProjectedVolumeSource",

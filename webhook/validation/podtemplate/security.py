@@ -5,7 +5,7 @@ from typing import Final
 
 from hyperjob.api.field import Path
 from hyperjob.api.meta import Object
-from webhook.validation.podtemplate.paths import descend
+from webhook.validation.podtemplate.paths import descend, is_padded
 from webhook.validation.podtemplate.pod import Pod
 from webhook.validation.podtemplate.rows import row
 from webhook.validation.podtemplate.table import (
@@ -15,6 +15,7 @@ from webhook.validation.podtemplate.table import (
     code,
     each,
     enum,
+    held,
     items,
     optional,
     pointer,
@@ -71,15 +72,14 @@ def _app_armor(profile: Object, _o: object, path: Path, _p: Pod, report: Report)
     at = path.child("appArmorProfile")
     _profile(profile, "appArmorProfile", "AppArmor", at, report)
     local, at = profile.get("localhostProfile") or "", at.child("localhostProfile")
-    if local.strip() != local:
+    if is_padded(local):
         report.add(PADDED, at, local)
     if len(local.encode()) > MAX_PROFILE:
         report.add(PROFILE_LENGTH, at)
 
 
-def _sysctl(name: str, _o: object, path: Path, _p: Pod, report: Report) -> None:
-    if len(name) > MAX_SYSCTL or not _SYSCTL.fullmatch(name):
-        report.add(SYSCTL_NAME, path.child("name"), name, regex=SYSCTL)
+def _is_no_sysctl(name: str) -> bool:
+    return len(name) > MAX_SYSCTL or not _SYSCTL.fullmatch(name)
 
 
 def _sysctl_of_host(sysctl: Object, _h: object, path: Path, pod: Pod, report: Report) -> None:
@@ -127,7 +127,11 @@ POD_SECURITY: Final = Type(
     optional(
         "sysctls",
         items(
-            Type("Sysctl", "a sysctl", required("name", code(_sysctl))),
+            Type(
+                "Sysctl",
+                "a sysctl",
+                required("name", held((SYSCTL_NAME, _is_no_sysctl), regex=SYSCTL)),
+            ),
             Unique("name"),
             together=(_sysctl_of_host,),
         ),

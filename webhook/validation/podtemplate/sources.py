@@ -17,8 +17,9 @@ from webhook.validation.podtemplate.table import (
     Maker,
     Type,
     between,
-    code,
     enum,
+    exactly_one,
+    held,
     items,
     optional,
     pointer,
@@ -49,21 +50,14 @@ HOST_PATH_TYPES: Final = (
 PARTITION: Final = between(0, 255, text="must be between 1 and 255, inclusive")
 
 
-def _size_limit(size: str | int, _o: object, path: Path, _p: Pod, report: Report) -> None:
+def _is_no_size(size: str | int) -> bool:
     try:
-        valid = parse(size).nano >= 0
+        return parse(size).nano < 0
     except ValueError:
-        valid = False
-    if not valid:
-        report.add(SIZE_LIMIT, path.child("sizeLimit"))
+        return True
 
 
-def _iscsi_name(field: str) -> Maker:
-    def validate(name: str, _o: object, path: Path, _p: Pod, report: Report) -> None:
-        if not name.startswith(("iqn", "eui", "naa")):
-            report.add(ISCSI_NAME, path.child(field), name)
-
-    return code(validate)
+TARGET: Final = held((ISCSI_NAME, lambda name: not name.startswith(("iqn", "eui", "naa"))))
 
 
 def _iscsi(source: Object, _h: object, path: Path, _p: Pod, report: Report) -> None:
@@ -72,21 +66,8 @@ def _iscsi(source: Object, _h: object, path: Path, _p: Pod, report: Report) -> N
         report.add(ISCSI_SECRET, path.child("secretRef"))
 
 
-def _flocker(source: Object, _h: object, path: Path, _p: Pod, report: Report) -> None:
-    name, uuid = source.get("datasetName"), source.get("datasetUUID")
-    if not name and not uuid:
-        report.add(FLOCKER, path)
-    elif name and uuid:
-        report.add(FLOCKER_TWICE, path, "resource")
-
-
-def _fibre_channel(source: Object, _h: object, path: Path, _p: Pod, report: Report) -> None:
-    targets = source.get("targetWWNs")
-    if not targets and not source.get("wwids"):
-        report.add(WWNS, path.child("targetWWNs"))
-    elif targets and source.get("wwids"):
-        report.add(WWNS_TWICE, path.child("targetWWNs"), targets)
-    if targets and source.get("lun") is None:
+def _unit(source: Object, _h: object, path: Path, _p: Pod, report: Report) -> None:
+    if source.get("targetWWNs") and source.get("lun") is None:
         report.add(LUN, path.child("lun"))
 
 
@@ -115,7 +96,11 @@ def _only(name: str, noun: str, *fields: str) -> Maker:
 
 SOURCES: Final[Mapping[str, Maker]] = {
     "emptyDir": struct(
-        Type("EmptyDirVolumeSource", "an emptyDir", pointer("sizeLimit", code(_size_limit)))
+        Type(
+            "EmptyDirVolumeSource",
+            "an emptyDir",
+            pointer("sizeLimit", held((SIZE_LIMIT, _is_no_size))),
+        )
     ),
     "hostPath": struct(
         Type(
@@ -171,14 +156,28 @@ SOURCES: Final[Mapping[str, Maker]] = {
             "ISCSIVolumeSource",
             "an iSCSI volume",
             required("targetPortal"),
-            required("iqn", _iscsi_name("iqn")),
-            optional("initiatorName", _iscsi_name("initiatorName")),
+            required("iqn", TARGET),
+            optional("initiatorName", TARGET),
             optional("lun", between(0, 255)),
             together=(_iscsi,),
         )
     ),
     "glusterfs": _only("GlusterfsVolumeSource", "a glusterfs volume", "endpoints", "path"),
-    "flocker": struct(Type("FlockerVolumeSource", "a flocker volume", together=(_flocker,))),
+    "flocker": struct(
+        Type(
+            "FlockerVolumeSource",
+            "a flocker volume",
+            together=(
+                exactly_one(
+                    "datasetName",
+                    "datasetUUID",
+                    none=FLOCKER,
+                    twice=FLOCKER_TWICE,
+                    shown="resource",
+                ),
+            ),
+        )
+    ),
     "persistentVolumeClaim": _only(
         "PersistentVolumeClaimVolumeSource", "a persistentVolumeClaim volume", "claimName"
     ),
@@ -197,7 +196,16 @@ SOURCES: Final[Mapping[str, Maker]] = {
         )
     ),
     "downwardAPI": struct(DOWNWARD),
-    "fc": struct(Type("FCVolumeSource", "a fibre channel volume", together=(_fibre_channel,))),
+    "fc": struct(
+        Type(
+            "FCVolumeSource",
+            "a fibre channel volume",
+            together=(
+                exactly_one("targetWWNs", "wwids", none=WWNS, twice=WWNS_TWICE, at="targetWWNs"),
+                _unit,
+            ),
+        )
+    ),
     "flexVolume": _only("FlexVolumeSource", "a flexVolume", "driver"),
     "configMap": struct(
         Type(

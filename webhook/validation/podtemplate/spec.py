@@ -29,6 +29,7 @@ from webhook.validation.podtemplate.table import (
     between,
     code,
     enum,
+    exactly_one,
     form,
     items,
     labels,
@@ -62,21 +63,17 @@ def _host_users(users: bool, spec: Object, path: Path, _p: Pod, report: Report) 
             report.add(HOST_USERS, path.child(name))
 
 
-def _one_claim(claim: Object, _h: object, path: Path, _p: Pod, report: Report) -> None:
-    given = [bool(claim.get(f"resourceClaim{kind}")) for kind in ("Name", "TemplateName")]
-    if not any(given):
-        report.add(CLAIM_ONE, path, claim)
-    elif all(given):
-        report.add(CLAIM_BOTH, path, claim)
-
-
 CLAIM: Final = Type(
     "PodResourceClaim",
     "a resource claim",
     required("name", form(formats.dns1123_label)),
     optional("resourceClaimName", form(formats.dns1123_subdomain)),
     optional("resourceClaimTemplateName", form(formats.dns1123_subdomain)),
-    together=(_one_claim,),
+    together=(
+        exactly_one(
+            "resourceClaimName", "resourceClaimTemplateName", none=CLAIM_ONE, twice=CLAIM_BOTH
+        ),
+    ),
 )
 POD_SPEC: Final = Type(
     "PodSpec",

@@ -6,6 +6,7 @@ rules, `V8.<type>.<field>.<what>`, so that every message of the API server has a
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from hyperjob.api.field import ErrorType, Path, Step
@@ -157,6 +158,22 @@ def required(
 # What a value can be held to.
 
 
+def _value(
+    cell: Cell,
+    breaks: Callable[[Any], Any],
+    refuse: Callable[[Report, Path, Any, Any], object],
+) -> Check:
+    """Return a check that calls `refuse` with what `breaks` returns of a value, unless empty."""
+
+    def check(
+        value: object, _o: object, path: Path, _p: Pod, report: Report, step: Step = cell.field
+    ) -> None:
+        if broken := breaks(value):
+            refuse(report, Path(step, path), value, broken)
+
+    return check
+
+
 def enum(*known: str, cause: str = "") -> Maker:
     """Allow a closed set of values."""
     values = frozenset(known)
@@ -169,19 +186,11 @@ def enum(*known: str, cause: str = "") -> Maker:
             cause or f"{cell.field} of {cell.noun} has a value that Kubernetes does not know",
             ENUM_REMEDY,
         )
-
-        def check(
-            value: str,
-            _o: object,
-            path: Path,
-            _p: Pod,
-            report: Report,
-            step: Step = cell.field,
-        ) -> None:
-            if value not in values:
-                report.unsupported(unknown, Path(step, path), value, known)
-
-        return check
+        return _value(
+            cell,
+            lambda value: value not in values,
+            lambda report, at, value, _: report.unsupported(unknown, at, value, known),
+        )
 
     return make
 
@@ -198,18 +207,23 @@ def form(judge: FormCheck) -> Maker:
             "use the characters and the length that the message names",
         )
 
-        def check(
-            value: str,
-            _o: object,
-            path: Path,
-            _p: Pod,
-            report: Report,
-            step: Step = cell.field,
-        ) -> None:
-            for message in judge(value):
-                report.add(malformed, Path(step, path), value, message=message)
+        def refuse(report: Report, at: Path, value: str, messages: list[str]) -> None:
+            for message in messages:
+                report.add(malformed, at, value, message=message)
 
-        return check
+        return _value(cell, judge, refuse)
+
+    return make
+
+
+def held(*rules: tuple[Rule, Callable[[Any], bool]], **words: str) -> Maker:
+    """Hold a value to rules, each with the function that returns whether a value breaks it."""
+
+    def make(cell: Cell) -> Check:
+        return _all([_value(cell, breaks, partial(refuse, known)) for known, breaks in rules])
+
+    def refuse(known: Rule, report: Report, at: Path, value: object, _: object) -> None:
+        report.add(known, at, value, **words)
 
     return make
 
@@ -225,19 +239,7 @@ def between(low: int, high: float, *, text: str = "", remedy: str = "") -> Maker
             f"{cell.field} of {cell.noun} is out of range",
             remedy or f"use a number from {low} to {high}",
         )
-
-        def check(
-            value: int,
-            _o: object,
-            path: Path,
-            _p: Pod,
-            report: Report,
-            step: Step = cell.field,
-        ) -> None:
-            if not low <= value <= high:
-                report.add(outside, Path(step, path), value)
-
-        return check
+        return held((outside, lambda value: not low <= value <= high))(cell)
 
     return make
 
@@ -251,17 +253,18 @@ def never(kind: ErrorType, text: str, cause: str, remedy: str) -> Maker:
     """Refuse the field, whatever its value is."""
 
     def make(cell: Cell) -> Check:
-        refused = cell.rule("forbidden", kind, text, cause, remedy)
+        return held((cell.rule("forbidden", kind, text, cause, remedy), lambda _: True))(cell)
 
-        def check(
-            value: object,
-            _o: object,
-            path: Path,
-            _p: Pod,
-            report: Report,
-            step: Step = cell.field,
-        ) -> None:
-            report.add(refused, Path(step, path), value)
+    return make
+
+
+def one_known(unknown: Rule, known: Callable[[Pod], Collection[str]]) -> Maker:
+    """Hold a name to be one of those that the pod has."""
+
+    def make(cell: Cell) -> Check:
+        def check(name: str, _o: object, path: Path, pod: Pod, report: Report) -> None:
+            if name not in known(pod):
+                report.missing(unknown, path.child(cell.field), name, known(pod))
 
         return check
 
@@ -413,5 +416,23 @@ def one_of(
         order[given[0]](obj[given[0]], obj, path, pod, report)
         for name in given[1:]:
             report.add(several, path.child(name))
+
+    return check
+
+
+def exactly_one(
+    *fields: str, none: Rule, twice: Rule, at: str = "", shown: str | None = None
+) -> Check:
+    """Demand one of several fields that hold values and not objects.
+
+    An error is reported at the object, or at its field `at`, with what is there or with `shown`.
+    """
+
+    def check(obj: Object, _holder: object, path: Path, _p: Pod, report: Report) -> None:
+        given = sum(bool(obj.get(field)) for field in fields)
+        if given == 1:
+            return
+        where, value = (path.child(at), obj.get(at)) if at else (path, obj)
+        report.add(twice if given else none, where, value if shown is None else shown)
 
     return check
