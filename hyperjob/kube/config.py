@@ -133,7 +133,9 @@ _open_files: ContextVar[list[int] | None] = ContextVar("open_files", default=Non
 def _keys_in_memory() -> Iterator[None]:
     """Keep the keys and certificates of a kubeconfig in memory, for as long as they are loaded.
 
-    kubernetes.aio writes them into temporary files, which a signal leaves behind.
+    kubernetes.aio 37 writes them into temporary files, which a signal leaves behind. Its option
+    `temp_file_path` only chooses the folder, and what an exec plugin returns never passes through
+    the kubeconfig: no public function of the library keeps both off the disk.
     """
     from kubernetes.aio.config import kube_config
 

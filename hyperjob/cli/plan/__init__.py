@@ -72,8 +72,9 @@ _CODES = {
 @click.option(
     "--queue-admission",
     type=click.Choice([mode.value for mode in QueueAdmission]),
-    help="The controller's --queue-admission.  [default: volcano-global if Volcano Global is"
-    " installed or the command cannot find out, else builtin]",
+    help="Who confirms that a HyperJob may start: Volcano Global's dispatcher, the controller by"
+    " the Queues (builtin), or none. Use the controller's value.  [default: volcano-global if"
+    " Volcano Global is installed or the command cannot find out, else builtin]",
 )
 @click.option(
     "--cluster-status-lag",
@@ -81,17 +82,21 @@ _CODES = {
     default=30.0,
     show_default=True,
     metavar="SECONDS",
-    help="Value of the controller's flag of this name.",
+    help="How long a new pod may be missing from the resourceSummary of its Cluster: the plan takes"
+    " the requests of younger sub-jobs off what the Cluster shows as free. Use the controller's"
+    " value.",
 )
 @click.option(
     "--require-vcjob-api/--no-require-vcjob-api",
     default=True,
-    help="Value of the controller's flag of this name.",
+    help="Place sub-jobs only on clusters whose apiEnablements list vcjobs. Use the controller's"
+    " value.",
 )
 @click.option(
     "--require-resource-summary/--no-require-resource-summary",
     default=True,
-    help="Value of the controller's flag of this name.",
+    help="Place sub-jobs only on clusters that report a resourceSummary. Use the controller's"
+    " value.",
 )
 @access()
 @out.output(_TABLE, _TREE, out.JSON, out.YAML)

@@ -5,6 +5,7 @@ import base64
 import json
 import stat
 import sys
+import tempfile
 
 import pytest
 import trustme
@@ -47,7 +48,13 @@ async def test_a_client_certificate_is_presented(server, named):
     assert "authorization" not in seen.headers
 
 
-async def test_certificates_may_be_inline(server, named):
+async def test_inline_certificates_are_never_in_a_temporary_file(
+    server, named, monkeypatch, tmp_path
+):
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+
     def inline(name):
         return base64.b64encode((server.folder / name).read_bytes()).decode()
 
@@ -59,6 +66,7 @@ async def test_certificates_may_be_inline(server, named):
         name="inline",
     )
     assert (await call(server, await config.load(named(path)))).user == "admin"
+    assert not list(temporary.iterdir()), "the library still writes by the replaced function"
 
 
 async def test_a_token_is_sent(server, named):
