@@ -10,12 +10,12 @@ from webhook.validation.forms import check
 from webhook.validation.podtemplate.pod import Pod
 from webhook.validation.podtemplate.rows import row
 from webhook.validation.podtemplate.table import (
-    Check,
     Type,
     always,
     at_least,
     code,
     enum,
+    held,
     one_of,
     optional,
     pointer,
@@ -100,29 +100,22 @@ PROBE: Final = Type(
 )
 
 
-def _once(name: str) -> Check:
-    """Return the check of a probe that must succeed exactly once."""
-
-    def validate(probe: Object, _o: object, path: Path, _p: Pod, report: Report) -> None:
-        if (probe.get("successThreshold") or 1) != 1:
-            report.add(SUCCESS, path.child(name, "successThreshold"), probe["successThreshold"])
-
-    return validate
-
-
-def _readiness(probe: Object, _o: object, path: Path, _p: Pod, report: Report) -> None:
-    grace = probe.get("terminationGracePeriodSeconds")
-    if grace is not None:
-        at = path.child("readinessProbe", "terminationGracePeriodSeconds")
-        report.add(GRACE_OF_READINESS, at, grace)
-
-
+ONCE: Final = Type(
+    "Probe",
+    "a liveness or startup probe",
+    optional("successThreshold", held((SUCCESS, lambda number: number != 1))),
+)
+READINESS: Final = Type(
+    "Probe",
+    "a readiness probe",
+    pointer("terminationGracePeriodSeconds", held((GRACE_OF_READINESS, lambda _: True))),
+)
 RUNNING: Final = Type(
     "Container",
     "a container",
     optional("lifecycle", struct(LIFECYCLE)),
-    pointer("livenessProbe", struct(PROBE), code(_once("livenessProbe"))),
-    pointer("readinessProbe", struct(PROBE), code(_readiness)),
-    pointer("startupProbe", struct(PROBE), code(_once("startupProbe"))),
+    pointer("livenessProbe", struct(PROBE), struct(ONCE)),
+    pointer("readinessProbe", struct(PROBE), struct(READINESS)),
+    pointer("startupProbe", struct(PROBE), struct(ONCE)),
 )
 """The fields that only containers have that run as long as the pod: not init containers."""

@@ -13,6 +13,7 @@ from webhook.validation.podtemplate.selectors import SELECTOR
 from webhook.validation.podtemplate.table import (
     Type,
     always,
+    at_holder,
     at_least,
     code,
     each,
@@ -61,11 +62,6 @@ def _needs_selector(_: object, spread: Object, path: Path, _p: Pod, report: Repo
     has_selector(spread, path, "matchLabelKeys", report)
 
 
-def _gate(name: str, _o: object, path: Path, _p: Pod, report: Report) -> None:
-    # Kubernetes reports these at the gate, not at its name.
-    check(formats.qualified_name, name, path, report)
-
-
 POSITIVE: Final = at_least(1, text="must be greater than zero")
 TOLERATION: Final = Type(
     "Toleration",
@@ -109,4 +105,8 @@ def spreads(value: list[Object], spec: Object, path: Path, pod: Pod, report: Rep
 READINESS_GATE: Final = Type(
     "PodReadinessGate", "a readiness gate", always("conditionType", form(formats.qualified_name))
 )
-SCHEDULING_GATE: Final = Type("PodSchedulingGate", "a scheduling gate", always("name", code(_gate)))
+SCHEDULING_GATE: Final = Type(
+    "PodSchedulingGate",
+    "a scheduling gate",
+    always("name", at_holder(form(formats.qualified_name))),
+)

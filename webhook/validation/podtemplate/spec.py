@@ -26,6 +26,7 @@ from webhook.validation.podtemplate.security import POD_SECURITY, shared_process
 from webhook.validation.podtemplate.table import (
     Type,
     Unique,
+    at_holder,
     between,
     code,
     enum,
@@ -43,18 +44,9 @@ from webhook.validation.podtemplate.volumes import VOLUME
 from webhook.validation.report import Report
 from webhook.validation.rules import FORBIDDEN
 
-SYSTEMS: Final = ("linux", "windows")
-
-SYSTEM: Final = row("V8.PodOS.name.enum")
 HOST_USERS: Final = row("V8.PodSpec.hostUsers.host")
 CLAIM_ONE: Final = row("V8.PodResourceClaim.one-of.required")
 CLAIM_BOTH: Final = row("V8.PodResourceClaim.one-of.max")
-
-
-def _system(system: Object, _o: object, path: Path, _p: Pod, report: Report) -> None:
-    name = system.get("name")
-    if name and name not in SYSTEMS:
-        report.unsupported(SYSTEM, path.child("os"), name, SYSTEMS)
 
 
 def _host_users(users: bool, spec: Object, path: Path, _p: Pod, report: Report) -> None:
@@ -122,8 +114,13 @@ POD_SPEC: Final = Type(
     pointer("activeDeadlineSeconds", between(1, 2**31 - 1)),
     pointer(
         "os",
-        struct(Type("PodOS", "os of a pod", required("name", detail="cannot be empty"))),
-        code(_system),
+        struct(
+            Type(
+                "PodOS",
+                "os of a pod",
+                required("name", at_holder(enum("linux", "windows")), detail="cannot be empty"),
+            )
+        ),
     ),
     pointer("hostUsers", code(_host_users)),
     optional("shareProcessNamespace", code(shared_processes)),

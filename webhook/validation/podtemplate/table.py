@@ -258,6 +258,20 @@ def never(kind: ErrorType, text: str, cause: str, remedy: str) -> Maker:
     return make
 
 
+def at_holder(maker: Maker) -> Maker:
+    """Report what is wrong with the value at the object that has it, as Kubernetes does here."""
+
+    def make(cell: Cell) -> Check:
+        inner = maker(cell)
+
+        def check(value: object, obj: Object, path: Path, pod: Pod, report: Report) -> None:
+            inner(value, obj, path.parent, pod, report, path.step)
+
+        return check
+
+    return make
+
+
 def one_known(unknown: Rule, known: Callable[[Pod], Collection[str]]) -> Maker:
     """Hold a name to be one of those that the pod has."""
 
