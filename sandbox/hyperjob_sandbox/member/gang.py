@@ -2,7 +2,9 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from operator import gt, lt
 from typing import Final
 
 from hyperjob.api.meta import Object
@@ -12,6 +14,7 @@ from hyperjob_sandbox.member.resources import Amounts, allocatable, pod_requests
 from hyperjob_sandbox.objects import labels_of, matches_labels, phase_of, untolerated_taint
 
 _BLOCKING: Final = frozenset({"NoSchedule", "NoExecute"})
+_COMPARED: Final = {"Gt": gt, "Lt": lt}
 _UNSCHEDULABLE_TAINT: Final[Object] = {
     "key": "node.kubernetes.io/unschedulable",
     "effect": "NoSchedule",
@@ -136,9 +139,19 @@ def _term_matches(term: Object, node: FreeNode) -> bool:
     fields: list[Object] = term.get("matchFields") or []
     if not expressions and not fields:
         return False
-    return matches_labels({"matchExpressions": expressions}, node.labels) and matches_labels(
+    return all(_holds(each, node.labels) for each in expressions) and matches_labels(
         {"matchExpressions": fields}, {"metadata.name": node.name}
     )
+
+
+def _holds(expression: Object, labels: Mapping[str, str]) -> bool:
+    """Tell whether labels satisfy one expression; selectors of nodes alone compare numbers."""
+    compare = _COMPARED.get(expression.get("operator", ""))
+    if compare is None:
+        return matches_labels({"matchExpressions": [expression]}, labels)
+    with suppress(KeyError, ValueError):
+        return bool(compare(int(labels[expression["key"]]), int(expression["values"][0])))
+    return False
 
 
 def _minimum_first(

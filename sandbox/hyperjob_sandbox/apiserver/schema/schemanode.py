@@ -30,7 +30,7 @@ class Node(TypeInfo):
 
     @classmethod
     def build(cls, schema: Object, *, free: bool = False) -> "Node":
-        """Read a schema, `free` where it lies below one that keeps unknown fields."""
+        """Read a schema, `free` where it lies below a schema that keeps unknown fields."""
         additional, items = schema.get("additionalProperties"), schema.get("items")
         free = free or _preserves(schema)
         properties = {
