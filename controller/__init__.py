@@ -1,5 +1,5 @@
-"""The controller: expands HyperJobs, places and gates their sub-jobs, and writes their status.
+"""The controller: it expands HyperJobs, places and gates their sub-jobs, and writes their status.
 
-learn → observe → plan → apply → one status write → events. What must outlive the process is in the
-API server; `controller.memory` says what is remembered beside it, and why losing that is harmless.
+A pass is: learn, observe, plan, apply, one status write, Events. The state that must survive a
+restart is in the API server. `controller.memory` describes the other state.
 """

@@ -1,6 +1,6 @@
-"""`hyperjob-controller`: reads options, runs until SIGTERM or SIGINT, and says in one line why not.
+"""The command `hyperjob-controller`: it reads the options and runs until SIGTERM or SIGINT.
 
-Exit codes: 0 stopped, 1 cannot run, 2 wrong usage.
+An expected error ends it with a message of one line. Exit codes: 0 stopped, 1 error, 2 wrong usage.
 """
 
 import asyncio
@@ -56,7 +56,7 @@ async def _until_stopped(options: Options) -> None:
 
 
 def _known(error: BaseException) -> str:
-    """Say what went wrong where the operator can correct it; empty for a bug."""
+    """Return the message of an error that the operator can correct; empty for a bug."""
     if isinstance(error, ConfigError):
         return "Cannot reach the API server"
     if isinstance(error, LeadershipLostError):

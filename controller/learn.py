@@ -1,6 +1,6 @@
-"""The step before each pass: it brings the memory of the controller up to date.
+"""The first step of a pass: it updates the controller's memory from the caches.
 
-All that a pass changes in memory before it decides is changed here, so observing changes nothing.
+The later steps, observe and plan, only read.
 """
 
 from controller.admission.line import Line
@@ -11,7 +11,7 @@ from controller.observe import Observer, not_applied
 
 
 class Learner:
-    """Updates the memory of the controller from the caches, for one HyperJob at a time."""
+    """Updates the controller's memory from the caches, for one HyperJob at a time."""
 
     def __init__(
         self, observer: Observer, line: Line, *, reservations: Reservations, tombstones: Tombstones
@@ -22,12 +22,15 @@ class Learner:
         self._tombstones = tombstones
 
     def learn(self, key: str) -> Observed | None:
-        """Update the memory, then observe the HyperJob; forget it and return None if it is gone."""
+        """Update the memory and return the observation; drop a deleted HyperJob and return None."""
         seen = self.take_in(key)
         return None if seen is None else self._observer.judge(seen)
 
     def take_in(self, key: str) -> Observed | None:
-        """Update the memory without the queue's decision; None where the HyperJob is gone."""
+        """Update the memory and return the observation without the queue's decision.
+
+        The result is None for a deleted HyperJob.
+        """
         seen = self._observer.see(key)
         if seen is None:
             self._observer.forget(key)

@@ -1,6 +1,6 @@
-"""Puts the controller together and runs it: client, caches, leader election, workers, endpoints.
+"""The manager: it builds and runs client, caches, leader election, workers and endpoints.
 
-Wires and waits; decides nothing. Every task it starts ends before it returns.
+Every task that the manager starts ends before `run` returns.
 """
 
 import asyncio
@@ -65,18 +65,18 @@ _LONGEST_BACKOFF: Final = 60.0
 _SWEEP: Final = 100
 _RETRIES_PER_SECOND: Final = 100.0
 _PLACES_EVERY: Final = timedelta(seconds=30)
-_IN_FLIGHT: Final = 200  # sub-jobs: every pass takes the reservations of all of them off
+_IN_FLIGHT: Final = 200  # sub-jobs: a pass subtracts the reservations of all of them
 
 
 def utc_now() -> datetime:
-    """Return the wall clock's time."""
+    """Return the present time in UTC."""
     return datetime.now(UTC)
 
 
 def _splitter(
     options: Options, *, answered: Callable[[str], None], now: Callable[[], datetime]
 ) -> Splitter | None:
-    """Make the client of an external splitter, if there is one."""
+    """Return the client of the external splitter; None without `--splitter-url`."""
     if options.splitter_url is None:
         return None
     return Splitter(
@@ -107,10 +107,10 @@ class Manager:
         progress: Kube | None = None,
         messages_per_second: float = MESSAGES_PER_SECOND,
     ) -> None:
-        """`now` gives the wall clock's time, `clock` the seconds that passes are timed with.
+        """`now` returns the time of day, `clock` the seconds for measuring passes.
 
-        `progress` is the client that reads the logs of trainings; None: none are read.
-        `messages_per_second`: how many messages of HyperJobs that wait are written anew at most.
+        `progress` is the client for the logs of trainings; None: the controller reads no logs.
+        `messages_per_second` bounds the refreshed messages of waiting HyperJobs.
         """
         self.options = options
         self.metrics = metrics or Metrics()
@@ -154,7 +154,7 @@ class Manager:
                 lag=options.lag,
                 counts=reservations.counts,
                 names_others=options.tenant_messages == "names",
-                # Looking for stale messages more often than any is written finds the same again.
+                # A search for stale messages is useless before the last ones are written.
                 places_every=max(_PLACES_EVERY, timedelta(seconds=10 / messages_per_second)),
             ),
             capacity,
@@ -168,7 +168,7 @@ class Manager:
         self._splitter = _splitter(options, answered=self.queue.add, now=now)
         self._causes = None
         if options.failure_causes:
-            # The account that may read logs may look for what failed, too.
+            # The ServiceAccount that may read logs may also read failed pods.
             self._causes = CauseReader(
                 progress or kube, answered=self.queue.add, now=now, time_limit=CAUSE_RECHECK
             )
@@ -245,7 +245,7 @@ class Manager:
         self.debug_routes = debug_routes(observer, reservations, self.queue, now=now)
         self.metrics.families.computed(
             "hyperjob_queue_admission",
-            "Who confirms that a gang may start, found out or as told: 1",
+            "The present queue admission has the value 1",
             "mode",
             samples=lambda: [((str(self.mode.current),), 1.0)],
         )
@@ -257,7 +257,7 @@ class Manager:
         )
 
     async def run(self) -> None:
-        """Run until cancelled; the queue is not worked on before every cache is complete."""
+        """Run until cancelled; the workers start after the sync of every cache."""
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(informer.run()) for informer in self.caches.all]
             tasks.append(group.create_task(self._recorder.run()))
@@ -296,7 +296,7 @@ class Manager:
             self.working.clear()
 
     async def _admit(self) -> None:
-        """Play the rounds of the queue engine; begin anew after each change of the mode."""
+        """Run the queue engine, and restart it after each change of the mode."""
         log.info(
             "Queue admission", extra={"mode": str(self.mode.current), "because": self.mode.why}
         )
@@ -325,7 +325,7 @@ class Manager:
             await self._own.run(self.learner.take_in)
 
     def _mode_changed(self) -> None:
-        """Begin the queue engine anew and record an Event; running sub-jobs stay as they are."""
+        """Restart the queue engine and record an Event; running sub-jobs stay as they are."""
         self._changed.set()
         options, mode = self.options, self.mode
         lease = {
@@ -349,11 +349,11 @@ class Manager:
         await self._wait_for_caches()
         for number, _ in enumerate(self._handlers.begin(), start=1):
             if number % _SWEEP == 0:
-                await asyncio.sleep(0)  # the Lease is renewed meanwhile
+                await asyncio.sleep(0)  # lets the leader election renew the Lease
         self._begun.set()
 
     async def _wait_for_caches(self) -> None:
-        """Wait until every cache is complete, and say every while what is missing, and why."""
+        """Wait for the sync of every cache; log regularly which one is missing, and why."""
         while missing := [item for item in self.caches.required if not item.synced.is_set()]:
             waits = [asyncio.ensure_future(item.synced.wait()) for item in missing]
             try:
@@ -375,7 +375,7 @@ class Manager:
         log.info("Caches are complete", extra={"hyperjobs": len(self.caches.hyperjobs)})
 
     def ready(self) -> str | None:
-        """Say why the process is not ready; a standby with complete caches is."""
+        """Return why the process is not ready; None if it is. A standby with synced caches is."""
         missing = [
             item.resource.group_resource
             for item in self.caches.required
@@ -384,7 +384,7 @@ class Manager:
         return f"waiting for {', '.join(missing)}" if missing else None
 
     async def _look_for_namespace(self) -> None:
-        """Log that the namespace of the Lease does not exist; leader election waits for it."""
+        """Log if the namespace of the Lease does not exist: leader election then waits for it."""
         name = self.options.leader_elect_namespace
         try:
             await self._kube.get(NAMESPACES, name)
@@ -415,7 +415,7 @@ class Manager:
 
 @asynccontextmanager
 async def _progress_client(options: Options, own: Kube) -> AsyncIterator[Kube | None]:
-    """Give the client that reads logs; its requests are counted apart from the controller's."""
+    """Yield the client that reads logs; its requests have metrics of their own."""
     if not options.progress:
         yield None
     elif options.progress_kubeconfig is None:
@@ -427,7 +427,7 @@ async def _progress_client(options: Options, own: Kube) -> AsyncIterator[Kube | 
 
 
 async def run(options: Options) -> None:
-    """Run the controller as a process does, endpoints included, until cancelled."""
+    """Run the controller with its endpoints until cancelled."""
     metrics = Metrics()
     async with (
         Kube.connect(

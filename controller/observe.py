@@ -1,6 +1,6 @@
-"""Builds `Observed` from the caches: everything a plan may depend on, read at one instant.
+"""The observer: it builds `Observed`, the whole input of a plan, from the caches at one instant.
 
-Reads memory only and never awaits, so nothing changes while it looks.
+It reads memory only and never awaits: the caches do not change meanwhile.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -38,7 +38,7 @@ from hyperjob.kube.resources import key_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """How long is waited for a lost cluster, a gang in parts, a report, and a first pod."""
+    """The timeouts for a lost cluster, an incomplete gang, a missing report and a first pod."""
 
     cluster_lost: timedelta
     gang: timedelta
@@ -47,7 +47,7 @@ class Limits:
 
 
 class Observer:
-    """Looks at the caches for one HyperJob at a time; looking changes nothing."""
+    """Reads the caches for one HyperJob at a time."""
 
     def __init__(
         self,
@@ -83,12 +83,12 @@ class Observer:
         self._bindings: Parsed[Binding] = Parsed()
 
     def observe(self, key: str) -> Observed | None:
-        """Give what is known about a HyperJob, or None when there is none."""
+        """Return the observation of a HyperJob; None if it does not exist."""
         seen = self.see(key)
         return None if seen is None else self.judge(seen)
 
     def see(self, key: str) -> Observed | None:
-        """Return what the API server says about a HyperJob, without its queue's decision."""
+        """Return the observation of a HyperJob without its queue's decision."""
         raw = self._caches.hyperjob(key)
         if raw is None:
             return None
@@ -134,7 +134,7 @@ class Observer:
         )
 
     def judge(self, seen: Observed) -> Observed:
-        """Add its queue's decision, and the room reserved for other HyperJobs."""
+        """Return the observation with its queue's decision and the reserved room of others."""
         turn = self._line.turn(seen)
         return replace(
             seen,
@@ -148,7 +148,7 @@ class Observer:
         )
 
     def remains(self, key: str) -> list[tuple[Object, Binding]]:
-        """Give the vcjobs that bear the name of a HyperJob that is gone, with their bindings."""
+        """Return the remaining vcjobs of a deleted HyperJob, with their ResourceBindings."""
         found = []
         for job in self._caches.jobs_of(key):
             binding = self._caches.binding_of(key_of(job))
@@ -157,14 +157,14 @@ class Observer:
         return found
 
     def forget(self, key: str) -> None:
-        """Forget what was parsed of a HyperJob that is gone."""
+        """Drop the parsed objects of a deleted HyperJob."""
         for parsed in (self._hyperjobs, self._jobs, self._policies, self._bindings):
             parsed.forget(key)
 
     def _bindings_of(
         self, key: str, namespace: str, jobs: Sequence[str], wanted: Sequence[str]
     ) -> dict[str, Binding]:
-        """Give the bindings of sub-jobs, those too that outlive their vcjob."""
+        """Return the ResourceBindings of sub-jobs, also of those without a vcjob."""
         names = dict.fromkeys((*jobs, *wanted))
         looked_up = (self._caches.binding_of(f"{namespace}/{name}") for name in names)
         found = [raw for raw in looked_up if raw is not None]
@@ -187,9 +187,9 @@ def not_applied(bindings: Iterable[Binding]) -> set[str]:
 
 
 def _wanted(hyperjob: HyperJob) -> list[str]:
-    """Name the sub-jobs that the status of a HyperJob has, and those that its spec counts.
+    """Return the names of the sub-jobs in the status of a HyperJob and in its spec.
 
-    A HyperJob that is deleted wants none, and a plan refuses a spec that counts too many.
+    A HyperJob that is being deleted has none. A spec with too many adds none to the status.
     """
     if hyperjob.deleting:
         return []
@@ -206,6 +206,6 @@ def _wanted(hyperjob: HyperJob) -> list[str]:
 
 
 def _count(group: ReplicatedJob) -> int:
-    """Count the sub-jobs that a group may have by its spec."""
+    """Return the greatest number of sub-jobs that a replicatedJob may have by its spec."""
     is_auto = group.split is not None and group.split.mode == "auto"
     return min(group.replicas, MAX_SUB_JOBS) if is_auto else sub_job_count(group)

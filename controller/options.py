@@ -1,7 +1,4 @@
-"""The settings of the controller process, from flags, environment or a file.
-
-Only reads; whether the API server answers is found out at start.
-"""
+"""The options of the controller process, from flags, environment variables or a file."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +18,7 @@ AUTO: Final = "auto"
 class Options:
     """The settings of one controller process; times are in seconds.
 
-    `queue_admission` None follows what is installed beside the controller.
+    With `queue_admission` None the mode follows the installed webhooks.
     """
 
     kubeconfig: str | None = None
@@ -86,17 +83,17 @@ class Options:
 
     @property
     def lag(self) -> timedelta:
-        """Give the longest time until a cluster's status shows new pods."""
+        """Return the longest time until a Cluster's status counts new pods."""
         return timedelta(seconds=self.cluster_status_lag)
 
     @property
     def lost_after(self) -> timedelta:
-        """Give how long a cluster is not Ready until it counts as lost."""
+        """Return the time after which a cluster that is not Ready counts as lost."""
         return timedelta(seconds=self.cluster_lost_timeout)
 
     @property
     def candidacy(self) -> Candidacy:
-        """Give what a cluster must have."""
+        """Return the requirements of a cluster for placement."""
         return Candidacy(
             require_vcjob_api=self.require_vcjob_api,
             require_resource_summary=self.require_resource_summary,
@@ -113,70 +110,70 @@ def _shown_admission(admission: QueueAdmission | None) -> str:
 
 SETTINGS: Final[Mapping[str, Setting]] = {
     "kubeconfig": Setting(
-        "kubeconfig of the Karmada API server; without it $KUBECONFIG, the pod's own account,"
-        " ~/.kube/config",
+        "kubeconfig of the Karmada API server; the default is $KUBECONFIG, the pod's"
+        " ServiceAccount or ~/.kube/config, in this order",
         metavar="FILE",
     ),
     "context": Setting("context of that kubeconfig", metavar="NAME"),
-    "namespace": Setting("only this namespace; without it all", metavar="NAME"),
+    "namespace": Setting("the only namespace of HyperJobs; default: all", metavar="NAME"),
     "queue_admission": Setting(
-        "who confirms that a gang may start: Volcano Global's dispatcher, this controller by"
-        " Volcano's Queues, or none; auto is volcano-global where Volcano Global's webhook is"
-        " installed, else builtin, and follows when that changes",
+        "the component that admits a gang to its queue: Volcano Global's dispatcher, this"
+        " controller by Volcano's Queues, or none; auto is volcano-global while Volcano Global's"
+        " webhook is installed, else builtin",
         _admission,
         choices=(AUTO, *QueueAdmission),
         show=_shown_admission,
     ),
-    "workers": Setting("HyperJobs worked on at a time", int, metavar="N"),
-    "in_flight": Setting("API writes on their way at a time", int, metavar="N"),
+    "workers": Setting("number of HyperJobs that are reconciled concurrently", int, metavar="N"),
+    "in_flight": Setting("number of concurrent API writes", int, metavar="N"),
     "cluster_status_lag": Setting(
-        "longest time until a Cluster's resourceSummary shows new pods; above Karmada's"
+        "longest time until a Cluster's resourceSummary counts new pods; more than Karmada's"
         " --cluster-status-update-frequency",
         float,
         metavar="SECONDS",
     ),
     "cluster_lost_timeout": Setting(
-        "how long a cluster is not Ready until its sub-jobs count as lost",
+        "time after which the sub-jobs on a cluster that is not Ready count as lost",
         float,
         metavar="SECONDS",
     ),
     "gang_timeout": Setting(
-        "how long a gang that the queue admits only in part keeps its quota before it gives back"
-        " and tries later",
+        "time for which a gang that is admitted only in part keeps its quota; the controller then"
+        " deletes its sub-jobs and tries again later",
         float,
         metavar="SECONDS",
     ),
     "silence_timeout": Setting(
-        "how long a cluster may report nothing of a sub-job that it has, until Karmada is asked to"
-        " apply it again",
+        "time without a report of a sub-job from its cluster, after which the controller has"
+        " Karmada apply the sub-job again",
         float,
         metavar="SECONDS",
     ),
     "start_timeout": Setting(
-        "how long a sub-job may be in its cluster without a pod that has run or has a node, until"
-        " it gives back its share of the queue and tries other clusters; 0 is for ever",
+        "time for which a sub-job may be in its cluster without a pod that has run or has a node;"
+        " it then loses its share of the queue and tries other clusters; 0 is no limit",
         float,
         metavar="SECONDS",
     ),
     "splitter_url": Setting(
-        "http or https URL of an external splitter, asked instead of the built-in one where"
-        " splitPolicy.mode is auto",
+        "http or https URL of an external splitter, which replaces the built-in one for"
+        " splitPolicy.mode auto",
         metavar="URL",
     ),
-    "splitter_timeout": Setting("how long the splitter may take", float, metavar="SECONDS"),
+    "splitter_timeout": Setting("time limit of a call of the splitter", float, metavar="SECONDS"),
     "splitter_token_file": Setting(
-        "file with a bearer token for the splitter, read anew for each call", metavar="FILE"
+        "file with a bearer token for the splitter, read for each call", metavar="FILE"
     ),
     "splitter_ca_file": Setting(
-        "certificate authorities of the splitter; without it the system's", metavar="FILE"
+        "certificate authorities of the splitter; default: the system's", metavar="FILE"
     ),
     "progress": Setting(
-        "read how far trainings are from the logs of their pods, through Karmada's cluster proxy;"
-        " takes the right to read logs in the clusters, see docs/tasks/progress.md"
+        "read the progress of trainings from the logs of their pods, through Karmada's cluster"
+        " proxy; it needs the right to read logs in the clusters, see docs/tasks/progress.md"
     ),
     "progress_kubeconfig": Setting(
-        "kubeconfig of the account that reads these logs, best an account that may do nothing else;"
-        " without it the controller's own",
+        "kubeconfig of the account that reads these logs, best an account without other rights;"
+        " default: the controller's own",
         metavar="FILE",
     ),
     "progress_interval": Setting(
@@ -186,16 +183,16 @@ SETTINGS: Final[Mapping[str, Setting]] = {
         metavar="SECONDS",
     ),
     "progress_qps": Setting(
-        "logs read in a second, over all HyperJobs, which take turns", float, metavar="N"
+        "logs read per second, over all HyperJobs, which take turns", float, metavar="N"
     ),
     "tenant_messages": Setting(
-        "whether messages of one namespace name HyperJobs of other namespaces (names) or only say"
-        " that there are some (counts)",
+        "names: messages of a HyperJob may name HyperJobs of other namespaces; counts: messages"
+        " only have their number",
         choices=("names", "counts"),
     ),
     "failure_causes": Setting(
-        "read the failed pods of a failed sub-job through Karmada's cluster proxy, where the"
-        " controller has the right, and write to status.jobs[].failure which container failed first"
+        "read the failed pods of a failed sub-job through Karmada's cluster proxy, if the"
+        " controller has the right, and write its first failed container to status.jobs[].failure"
     ),
     "require_vcjob_api": Setting("place only on clusters whose apiEnablements list vcjobs"),
     "require_resource_summary": Setting("place only on clusters that report a resourceSummary"),
@@ -203,22 +200,22 @@ SETTINGS: Final[Mapping[str, Setting]] = {
     "leader_elect_namespace": Setting("namespace of the Lease", metavar="NAME"),
     "leader_elect_name": Setting("name of the Lease", metavar="NAME"),
     "leader_elect_lease_duration": Setting(
-        "how long others wait for a leader that does not renew the Lease; the leader ends after two"
-        " thirds of it",
+        "time after which another replica takes over from a leader that does not renew the Lease;"
+        " such a leader exits after two thirds of it",
         int,
         metavar="SECONDS",
     ),
-    "metrics_bind_address": Setting("where /metrics is; 0 for nowhere", metavar="HOST:PORT"),
+    "metrics_bind_address": Setting("address of /metrics; 0: not served", metavar="HOST:PORT"),
     "health_probe_bind_address": Setting(
-        "where /healthz and /readyz are; 0 for nowhere", metavar="HOST:PORT"
+        "address of /healthz and /readyz; 0: not served", metavar="HOST:PORT"
     ),
     "debug_bind_address": Setting(
-        "where /debug/hyperjobs/NAMESPACE/NAME shows how a HyperJob is judged, to all who can"
-        " reach it, best 127.0.0.1:6060; 0 for nowhere",
+        "address of /debug/hyperjobs/NAMESPACE/NAME, which shows the observation and the plan of a"
+        " HyperJob to every client, best 127.0.0.1:6060; 0: not served",
         metavar="HOST:PORT",
     ),
-    "log_format": Setting("form of the log", choices=("text", "json")),
-    "log_level": Setting("least level to log", choices=("debug", "info", "warning", "error")),
+    "log_format": Setting("format of the log", choices=("text", "json")),
+    "log_level": Setting("lowest level in the log", choices=("debug", "info", "warning", "error")),
 }
 
 

@@ -1,7 +1,7 @@
-"""The decision: from everything observed to everything to be done, in numbered steps.
+"""The plan of a HyperJob: actions, status and Events from the observation, in numbered steps.
 
-Pure and total. It asks neither a clock nor a cluster, and what it returns can be carried out
-without deciding anything more.
+Pure and total: the time and the clusters are in the observation, and `controller.apply` sends the
+requests of the actions without further decisions.
 """
 
 from dataclasses import dataclass, replace
@@ -44,15 +44,15 @@ from hyperjob.api.meta import Object
 
 AT_ONCE: Final = timedelta()
 CAUSE_RECHECK: Final = timedelta(seconds=5)
-"""How long the cause of a failure is waited for at most."""
+"""The longest wait for the cause of a failure."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExplainedPlan:
-    """A plan, and what it was made of, for its explanation.
+    """A plan with the draft from which it was made, for its explanation.
 
-    `refusal` says why the spec cannot be carried out. Without `draft` nothing was looked at: the
-    HyperJob is being deleted, has ended, or its queue judges it in a moment.
+    `refusal` is why the spec is invalid. `draft` is None if the HyperJob is being deleted, has
+    ended, is invalid, or the queue engine decides about it in its next round.
     """
 
     plan: Plan
@@ -61,12 +61,12 @@ class ExplainedPlan:
 
 
 def plan(observed: Observed) -> Plan:
-    """Decide everything about one HyperJob."""
+    """Return the plan of one HyperJob."""
     return decide(observed).plan
 
 
 def decide(observed: Observed) -> ExplainedPlan:
-    """Decide everything about one HyperJob; return what the plan was made of beside it."""
+    """Return the plan of one HyperJob, with its draft."""
     decision = _decide(observed)
     actions = withdrawing(observed.hyperjob, decision.plan.actions)
     return replace(decision, plan=replace(decision.plan, actions=actions))
@@ -74,51 +74,51 @@ def decide(observed: Observed) -> ExplainedPlan:
 
 def _decide(observed: Observed) -> ExplainedPlan:
     hyperjob = observed.hyperjob
-    # 1. It is being deleted: ownerReferences take its objects along.
+    # 1. A deleted HyperJob: the garbage collector deletes its objects by ownerReference.
     if hyperjob.deleting:
         return ExplainedPlan(plan=Plan())
-    # 2. It has ended: nothing of it is made, changed or run again.
+    # 2. An ended HyperJob: no sub-job is created, changed or restarted.
     if hyperjob.is_finished:
         ended, asked = after_end(observed), refuse_after_end(hyperjob)
         told = None if ended.status is None else with_last_lines(observed, ended.status)
         events = () if asked is None or told is None else refusal_events(asked.refused)
         return ExplainedPlan(plan=replace(ended, status=told, events=events))
-    # 3. The queue engine decides about it in a moment: until then its status stays as it is.
+    # 3. A new HyperJob before the next round of the queue engine: its status stays as it is.
     if observed.verdict is not None and observed.verdict.undecided:
         return ExplainedPlan(plan=Plan())
-    # 4. Its spec cannot be carried out: say so, touch nothing.
+    # 4. An invalid spec: the status has the reason, and no object changes.
     try:
         split = resolve(observed)
         groups = expand(hyperjob, split.shares)
     except SpecError as error:
         return ExplainedPlan(plan=_refuse(observed, str(error)), refusal=str(error))
-    # 5. Sub-jobs that are not wanted any more go.
+    # 5. Sub-jobs that the spec no longer has are deleted.
     draft = scale(observed, split, groups)
-    # 6. Before anything follows from a failure, its cause is read: the pods go with it.
+    # 6. The cause of a failure is read first: the reaction to it deletes the pods.
     failed = unexplained(observed, draft.children)
     if failed:
         return ExplainedPlan(plan=Plan(failed=failed, requeue_after=CAUSE_RECHECK), draft=draft)
-    # 7. An end or a restart is written down first; what follows from it is for the next pass.
+    # 7. An end or a restart is written to the status first; the next pass acts on it.
     recorded = _record(draft)
     if recorded is not None:
         return ExplainedPlan(plan=recorded, draft=draft)
-    # 8. Those wanted are looked at one by one: ended, standing, blocked or missing.
+    # 8. Each sub-job of the spec is sorted: ended, existing, blocked or missing.
     for sub_job, child in draft.children:
         sort(draft, sub_job, child)
-    # 9. What is missing is placed, the gang whole or not at all.
+    # 9. Missing sub-jobs are placed, a gang as a whole or not at all.
     place_missing(draft)
-    # 10. What no member has seen yet moves where its place is gone.
+    # 10. Sub-jobs that no member has received move if their cluster has no room any more.
     review_pinned(draft)
     # 11. Plugins give the pods of each sub-job the addresses of the others.
     apply_plugins(draft)
-    # 12. What the queue has admitted and still fits is let through together.
+    # 12. The gates of admitted sub-jobs with room open together.
     open_gates(draft)
-    # 13. A gang that stays in parts gives back what it holds.
+    # 13. The held sub-jobs of a gang that stays incomplete are deleted.
     give_back(draft)
-    # 14. What has ended holds no quota of Volcano Global.
+    # 14. Ended sub-jobs are removed from Volcano Global's quota.
     draft.actions += releases(observed, draft.staying)
     draft.actions += forgotten(observed, draft.staying)
-    # 15. The status says all of it.
+    # 15. The status and the Events are derived.
     return ExplainedPlan(plan=_tell(draft), draft=draft)
 
 
@@ -128,9 +128,9 @@ def _refuse(observed: Observed, why: str) -> Plan:
 
 
 def _record(draft: Draft) -> Plan | None:
-    """Write down an end, or a restart that people, failures or the queue ask for; None if neither.
+    """Return the plan that records an end or a restart in the status; None if there is neither.
 
-    Sub-jobs that are not wanted go before a restart, so that its record is of all there is.
+    A restart waits for the deletion of sub-jobs that the spec no longer has.
     """
     observed, children = draft.observed, draft.children
     end = ending(observed, children, draft.waiting, draft.losses)
@@ -159,7 +159,7 @@ def _record(draft: Draft) -> Plan | None:
 
 
 def _end(draft: Draft, end: End) -> Plan:
-    """Write down that the HyperJob has ended; what still runs of it goes after that."""
+    """Return the plan that records the end; the next pass deletes sub-jobs that still run."""
     observed = draft.observed
     items = [
         Outlook(sub_job=sub_job, child=child, ended=None if child.is_terminal else end)
@@ -174,7 +174,7 @@ def _end(draft: Draft, end: End) -> Plan:
 
 
 def _stop(draft: Draft, fields: Object) -> Plan:
-    """Write down that sub-jobs are stopped; the next pass deletes them."""
+    """Return the plan that records a planned stop; the next pass deletes the sub-jobs."""
     observed = draft.observed
     hyperjob = with_fields(observed.hyperjob, observed.hyperjob.status | fields)
     decision = plan(replace(observed, hyperjob=hyperjob))
@@ -182,7 +182,7 @@ def _stop(draft: Draft, fields: Object) -> Plan:
 
 
 def _restart(draft: Draft, decided: Restart) -> Plan:
-    """Write down what is made again; the next pass reads it and does it."""
+    """Return the plan that records a restart; the next pass deletes and recreates the sub-jobs."""
     decision = plan(with_restart(draft.observed, draft.children, decided, words=again_text))
     return replace(
         decision,
@@ -194,7 +194,7 @@ def _restart(draft: Draft, decided: Restart) -> Plan:
 
 
 def _tell(draft: Draft) -> Plan:
-    """Make the plan of a draft that all steps have seen."""
+    """Return the plan of a complete draft."""
     observed = draft.observed
     outlooks = Outlooks(
         items=[draft.outlook(member) for member in draft.children],

@@ -1,7 +1,7 @@
-"""One pass over one HyperJob: learn and observe, plan, apply, one status write, events.
+"""The reconciler. One pass of a HyperJob: learn, observe, plan, apply, one status write, Events.
 
-What is to be done is decided by the plan alone. Here is only decided how often a status that says
-the same in other words is written.
+The plan decides about the actions and the status. The reconciler only decides how often it writes a
+status in which nothing but messages or the training progress changed.
 """
 
 import logging
@@ -37,11 +37,11 @@ from hyperjob.telemetry.logs import ref
 log = logging.getLogger(__name__)
 
 PRUNED_RECHECK: Final = timedelta(seconds=5)
-"""How soon a status is written again of which the API server has dropped fields."""
+"""The time until the next write of a status whose fields the API server has dropped."""
 
 
 class Recorder(Protocol):
-    """What is needed of an EventRecorder."""
+    """The method of an EventRecorder that the reconciler calls."""
 
     def event(self, obj: Object, type: EventKind, reason: str, action: str, note: str) -> None:  # noqa: A002
         """Record an Event about an object."""
@@ -49,7 +49,7 @@ class Recorder(Protocol):
 
 
 class Reconciler:
-    """Brings one HyperJob closer to what its spec says."""
+    """Reconciles HyperJobs, one pass at a time each."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class Reconciler:
         reader: Reader | None = None,
         progress_seconds: float = 30.0,
     ) -> None:
-        """Make a reconciler; a status in which only the progress changed waits for so long."""
+        """`progress_seconds` is the least time between writes for the training progress alone."""
         self._kube = kube
         self._caches = caches
         self._learner = learner
@@ -85,7 +85,7 @@ class Reconciler:
         self._worded: dict[str, datetime] = {}
 
     async def reconcile(self, key: str) -> timedelta | None:
-        """Make one pass; return when to look again. Raises KubeError when it must be retried."""
+        """Make one pass; return the time until the next. Raises KubeError if it must be retried."""
         observed = self._learner.learn(key)
         if observed is None:
             self._forget(key)
@@ -104,7 +104,7 @@ class Reconciler:
         self._line.decided(observed, decided)
         put_off = self._puts_off(key, observed, decided)
         if put_off is not None:
-            # Nothing but words would change: no action or event goes with them.
+            # Only messages or progress would change: such a plan has no action and no Event.
             decided = replace(decided, status=None, requeue_after=_sooner(decided, put_off))
         if decided.questions and self._splitter is not None:
             self._splitter.ask(key, decided.questions)
@@ -129,7 +129,7 @@ class Reconciler:
         hyperjob = observed.hyperjob
         with self._reservations.assumed(decided.actions, namespace=observed.hyperjob.namespace):
             result = await self._applier.apply(hyperjob.namespace, decided.actions)
-            # The events of what was made may come later than the next pass of another HyperJob.
+            # The informer's events may come after the next pass of another HyperJob.
             for action in result.done:
                 self._reservations.update(f"{hyperjob.namespace}/{action.name}", now=observed.now)
         if result.failures or result.stale:
@@ -139,7 +139,7 @@ class Reconciler:
         return result
 
     def _puts_off(self, key: str, observed: Observed, decided: Plan) -> timedelta | None:
-        """Return how long to wait with a status in which nothing but words or progress changed."""
+        """Return how long to delay a status in which only messages or progress changed, if any."""
         old, last = observed.hyperjob.status, self._worded.get(key)
         if decided.status is None or last is None:
             return None
@@ -154,10 +154,10 @@ class Reconciler:
         return wait if wait > timedelta() else None
 
     async def _write_status(self, key: str, observed: Observed, decided: Plan) -> tuple[bool, bool]:
-        """Write what has changed.
+        """Write the changed status.
 
-        Return whether the HyperJob was as it was observed, and whether the API server dropped
-        fields: its definition of HyperJob is an older one, and may be replaced at any moment.
+        Return whether the HyperJob was as observed, and whether the API server dropped fields
+        because it has an older CRD, which may be replaced at any moment.
         """
         lost = False
         if decided.status is None:
@@ -165,7 +165,7 @@ class Reconciler:
         patch = merge_patch(observed.hyperjob.status, decided.status)
         if patch:
             namespace, name = split_key(key)
-            # Attempts are counted in it, so it is never written over what was not read.
+            # The status counts attempts: the resourceVersion prevents a write over an unread one.
             version = observed.hyperjob.resource_version
             body = {"metadata": {"resourceVersion": version}, "status": patch}
             self._caches.expect_status(key, decided.status)
@@ -190,14 +190,14 @@ class Reconciler:
                 for name, value in decided.status.items()
             )
             if lost and stored == observed.hyperjob.status:
-                return True, lost  # nothing of it was stored: no event either
+                return True, lost  # the API server stored no field: there are no Events either
             self._worded[key] = observed.now
             self._meter.written(observed.hyperjob, decided.status, now=observed.now)
         self._tell(key, decided.events)
         return True, lost
 
     def _note(self, key: str, observed: Observed, result: Result) -> None:
-        """Remember refusals: the next plan reports them and waits."""
+        """Record refusals: the next plan reports them and waits."""
         hyperjob = observed.hyperjob
         for failure in result.failures:
             _log(key, failure)
@@ -246,7 +246,7 @@ def _sooner(decided: Plan, wait: timedelta) -> timedelta:
 def _log(key: str, failure: FailedAction) -> None:
     namespace, name = split_key(key)
     log.warning(
-        "Sub-job could not be brought about",
+        "An action for a sub-job failed",
         extra={
             "hyperjob": {"namespace": namespace, "name": name},
             "job": {"namespace": namespace, "name": failure.name},

@@ -1,5 +1,5 @@
-"""The queue engine while the controller runs: its rounds, its answers to one pass, its mode.
+"""The running part of the queue engine: its rounds, its verdict for a pass, its mode.
 
-The decisions are in `controller.queueing`, which is pure; here are the caches that feed it, the
-timer of the rounds, and the passes that a round wakes. It writes nothing to the API server.
+The decisions are in `controller.queueing`, which is pure. The modules here feed it from the caches,
+start the rounds, and put HyperJobs into the workqueue after a round. They do no API request.
 """

@@ -1,6 +1,6 @@
-"""Runs the rounds of the queue engine when something has changed, and wakes passes.
+"""The loop of the queue engine: a round after each change, then passes of the changed HyperJobs.
 
-The pass of a HyperJob creates and records what a round has admitted.
+The pass of a HyperJob creates and records the sub-jobs that a round has admitted.
 """
 
 import asyncio
@@ -40,16 +40,16 @@ class ClusterCapacity(Protocol):
     """The capacity of the member clusters."""
 
     def capacity(self) -> tuple[Sequence[Cluster], Mapping[str, Resources]]:
-        """Give the clusters with what is free after reservations, and what their status shows."""
+        """Return the clusters with the free resources after reservations, and by status alone."""
         ...
 
     def changes_in(self, *, now: datetime) -> timedelta | None:
-        """Return when any of it changes next by time alone."""
+        """Return the time until the capacity changes without a change of an object."""
         ...
 
 
 class Admission:
-    """Keeps the queue cache; rounds run while `run` does, that is while this process leads."""
+    """The queue engine with its cache; `run` plays rounds while this process is the leader."""
 
     def __init__(
         self,
@@ -62,9 +62,9 @@ class Admission:
         now: Callable[[], datetime],
         messages_per_second: float = MESSAGES_PER_SECOND,
     ) -> None:
-        """`mode` says who confirms; `reset` begins anew with the present one.
+        """`mode` returns the queue admission; `reset` takes over a changed one.
 
-        Stale messages are written anew at `messages_per_second` at most.
+        The engine refreshes at most `messages_per_second` stale messages.
         """
         self._capacity = capacity
         self._mode = mode
@@ -83,7 +83,7 @@ class Admission:
         self.reset()
 
     def reset(self) -> None:
-        """Forget everything: what objects say is learned again by `run`."""
+        """Empty the queue cache; `run` fills it again from the objects."""
         mode = self._mode()
         self._releases.switch(on=mode is QueueAdmission.VOLCANO_GLOBAL)
         self._cache = self._cache.fresh(self._confirmer(mode))
@@ -101,11 +101,11 @@ class Admission:
 
     @property
     def known(self) -> bool:
-        """Return whether the queues are known, without which nothing is admitted."""
+        """Return whether the Queues are known; before that the engine admits no HyperJob."""
         return self._cache.known
 
     def learn(self, observed: Observed) -> None:
-        """Take in the present spec and objects of a HyperJob."""
+        """Update the queue cache with the present spec and objects of a HyperJob."""
         key = observed.hyperjob.key
         self._refresh_at.pop(key, None)
         self._look_for_others(observed)
@@ -113,11 +113,11 @@ class Admission:
             self.wake()
 
     def verdict(self, key: str) -> QueueVerdict:
-        """Return what the last round decided about a HyperJob; changes nothing."""
+        """Return the decision of the last round about a HyperJob."""
         return verdict_of(self._cache, key, patient=self._patient)
 
     def message_written(self, key: str, verdict: QueueVerdict) -> None:
-        """Note that the status of a HyperJob has the message of this verdict."""
+        """Record that the status of a HyperJob has the message of this verdict."""
         entry = self._cache.entries.get(key)
         if entry is not None and entry.waiting is not None:
             entry.note_written(verdict.message_facts, now=self._now())
@@ -129,15 +129,15 @@ class Admission:
             self.wake()
 
     def passed_over(self, observed: Observed) -> frozenset[str]:
-        """Name the sub-jobs that Volcano Global has had no quota for, for some seconds."""
+        """Return the sub-jobs for which Volcano Global has had no quota for some seconds."""
         return self._named(observed, self._releases.passed_over)
 
     def unanswered(self, observed: Observed) -> frozenset[str]:
-        """Name the sub-jobs that Volcano Global should have released for long."""
+        """Return the sub-jobs whose release by Volcano Global is overdue."""
         return self._named(observed, self._releases.unanswered)
 
     def forgotten(self, observed: Observed) -> frozenset[str]:
-        """Name the sub-jobs that Volcano Global leaves out while it releases others."""
+        """Return the sub-jobs that Volcano Global leaves out while it releases others."""
         return self._named(observed, self._releases.forgotten)
 
     def _named(self, observed: Observed, applies: Callable[..., bool]) -> frozenset[str]:
@@ -147,7 +147,7 @@ class Admission:
         )
 
     def is_contended(self, key: str) -> bool:
-        """Return whether another HyperJob waits that could use what this one holds."""
+        """Return whether another HyperJob waits that could use the resources of this one."""
         return self._cache.is_contended(key)
 
     def promised(self, key: str) -> Mapping[str, Sequence[Request]]:
@@ -155,7 +155,7 @@ class Admission:
         return self._cache.reserved(but=key)
 
     def passed(self, observed: Observed, look: Callable[[], Observed | None]) -> None:
-        """Take back admissions of a HyperJob for which its pass has created no sub-job."""
+        """Revoke the admissions for which the pass of a HyperJob has created no sub-job."""
         verdict, key = observed.verdict, observed.hyperjob.key
         entry = self._cache.entries.get(key)
         if verdict is None or entry is None or not entry.granted & verdict.admitted:
@@ -172,7 +172,7 @@ class Admission:
         self._changed.set()
 
     async def run(self, learn: Callable[[str], object]) -> None:
-        """Run a round after each change, until cancelled; `learn` takes in one HyperJob."""
+        """Run a round after each change, until cancelled; `learn` updates one HyperJob."""
         await self._learn(learn)
         self.wake()
         async with asyncio.TaskGroup() as group:
@@ -191,7 +191,7 @@ class Admission:
                 await synced.wait()
         except TimeoutError:
             self._patient = False
-            log.warning("Waiting for Volcano's Queues: nothing is admitted before they are listed")
+            log.warning("Waiting for the list of Volcano's Queues: no HyperJob is admitted before")
             for key in self._cache.entries:
                 self._queue.add(key)
             await synced.wait()
@@ -208,14 +208,14 @@ class Admission:
             self._round()
 
     def _next_change(self, *, now: datetime) -> timedelta | None:
-        """Return the time until, without an event, a round may change anything."""
+        """Return the time until a round may admit a HyperJob without a change of an object."""
         waits = [self._cache.next_change(now=now), self._releases.next_change(now=now)]
         if self._cache.lines:
             waits.append(self._capacity.changes_in(now=now))
         return min((wait for wait in waits if wait is not None), default=None)
 
     async def _learn(self, learn: Callable[[str], object]) -> None:
-        """Fill the queue cache before the first round, for every share must be counted."""
+        """Fill the queue cache before the first round, which must count every held share."""
         keys = dict.fromkeys(key_of(obj) for obj in self._caches.hyperjobs.items())
         for job in self._caches.jobs.items():
             keys |= dict.fromkeys(hyperjob_keys(job))
@@ -241,10 +241,10 @@ class Admission:
         self._refresh_messages()
 
     def _refresh_messages(self) -> None:
-        """Have stale messages written anew, a bounded number a second, and news at once.
+        """Put HyperJobs with stale messages into the workqueue, a bounded number per second.
 
-        A HyperJob that waits for something else than its message says comes before those of
-        which only numbers changed, which are written the more seldom the longer it waits.
+        First messages go at once. A HyperJob with a new reason comes before those with changed
+        numbers only, whose messages become rarer the longer they wait.
         """
         clock = asyncio.get_running_loop().time()
         for stale in self._cache.stale_messages(now=self._now()):
@@ -268,12 +268,12 @@ class Admission:
         self._cache.set_queues(parse_queue(raw) for raw in self._caches.queues.items())
 
     def priorities_changed(self) -> None:
-        """Make a pass of every HyperJob in the cache: their order may have changed."""
+        """Request a pass of every HyperJob in the cache: their order may have changed."""
         for key in self._cache.entries:
             self._queue.add(key)
 
     def _look_for_others(self, observed: Observed) -> None:
-        """Log once that another component suspends bindings too; the gate works all the same."""
+        """Log once that another component suspends ResourceBindings too, despite the mode."""
         for binding in observed.bindings.values():
             ours = self._mode() is QueueAdmission.BUILTIN
             if ours and self._alone and binding.scheduling_suspended:

@@ -1,7 +1,7 @@
-"""What one pass reads of the queue engine: its HyperJob's admission, and reserved room.
+"""The interface between a pass and the queue engine: admission of its HyperJob, reserved room.
 
-A pass updates the queue cache in its first step, `learn`; reading changes nothing. This module
-only queues keys.
+A pass updates the queue cache in its first step, `learn`. The other methods read the cache or put
+HyperJobs into the workqueue.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -22,12 +22,12 @@ _SOON: Final = timedelta(seconds=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """What the queue engine decided about one HyperJob, and what it reserves for others.
+    """The decision of the queue engine about one HyperJob, and its reservations for others.
 
-    `promised` are sub-jobs of others that room is kept for, by cluster; `changes_in` is when
-    capacity changes by time alone. `passed_over` are sub-jobs that Volcano Global has no quota for,
-    `unanswered` those that it should have released for long, `forgotten` those of them that it
-    leaves out while it releases others.
+    `promised` are the sub-jobs of other HyperJobs with reserved room, by cluster. `changes_in` is
+    the time until capacity changes without a change of an object. Volcano Global has no quota for
+    `passed_over`; its release of `unanswered` is overdue; it leaves `forgotten` out while it
+    releases others.
     """
 
     verdict: QueueVerdict
@@ -40,7 +40,7 @@ class Turn:
 
 
 class Line:
-    """The HyperJobs that wait, in order."""
+    """The queue engine for passes, and the HyperJobs without room for a sub-job."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class Line:
         self._waiting = Unplaced(add_after)
 
     def learn(self, seen: Observed) -> None:
-        """Take in the present state of a HyperJob, which may change the order of all."""
+        """Update the queue cache with a HyperJob, which may change the order of all."""
         self._admission.learn(seen)
 
     def forget(self, key: str, remains: Sequence[tuple[Object, Binding]]) -> None:
@@ -63,11 +63,11 @@ class Line:
         self._admission.forget(key, remains)
 
     def turn(self, observed: Observed) -> Turn:
-        """Return what the queue engine decided about a HyperJob that was taken in."""
+        """Return the decision of the queue engine about a HyperJob in the cache."""
         key, admission = observed.hyperjob.key, self._admission
         verdict = admission.verdict(key)
         if verdict.undecided:
-            return Turn(verdict=verdict)  # nothing is decided before the next round
+            return Turn(verdict=verdict)  # the next round decides
         wait = self._capacity.changes_in(now=observed.now)
         return Turn(
             verdict=verdict,
@@ -80,23 +80,23 @@ class Line:
         )
 
     def decided(self, observed: Observed, plan: Plan) -> None:
-        """Note which sub-jobs a plan could not place, or that none waits for capacity."""
+        """Record the sub-jobs that a plan could not place, or that none waits for capacity."""
         if plan.waits_for_capacity:
             self._waiting.put(observed.hyperjob.key, needs=plan.needs)
         else:
             self._waiting.drop(observed.hyperjob.key)
 
     def status_written(self, observed: Observed) -> None:
-        """Note that the status of a HyperJob has the message of its verdict."""
+        """Record that the status of a HyperJob has the message of its verdict."""
         if observed.verdict is not None:
             self._admission.message_written(observed.hyperjob.key, observed.verdict)
 
     def passed(self, observed: Observed, learn: Callable[[], Observed | None]) -> None:
-        """Take back admissions of a HyperJob for which its pass has created no sub-job."""
+        """Revoke the admissions for which the pass of a HyperJob has created no sub-job."""
         self._admission.passed(observed, learn)
 
     def freed(self, clusters: Iterable[str]) -> None:
-        """Make a pass of the HyperJobs that can use what the clusters have free now."""
+        """Request a pass of the HyperJobs that fit into the clusters' free room."""
         for cluster in clusters:
             self._admission.wake()
             room = self._capacity.room(cluster)
@@ -104,15 +104,15 @@ class Line:
                 self._waiting.wake(room)
 
     def shrunk(self) -> None:
-        """Refresh the messages of waiting HyperJobs in a while: a cluster has less room."""
+        """Request a later pass of waiting HyperJobs for their messages: a cluster has less room."""
         self._waiting.refresh()
         self._admission.wake()
 
     def priorities_changed(self) -> None:
-        """Make a pass of every waiting HyperJob: their order may have changed."""
+        """Request a pass of every waiting HyperJob: their order may have changed."""
         self._admission.priorities_changed()
 
     @property
     def message_seconds(self) -> float:
-        """Give the least time between two writes of a message alone."""
+        """Return the least time, in seconds, between two status writes for a message alone."""
         return self._waiting.message_seconds

@@ -1,6 +1,7 @@
-"""Which queue admission is in use: as `--queue-admission` says, or as the API server shows.
+"""The queue admission in use: that of `--queue-admission`, or the one installed.
 
-With `auto` it follows Volcano Global's MutatingWebhookConfiguration, while the controller runs.
+With `auto` the mode follows Volcano Global's MutatingWebhookConfiguration, also while the
+controller runs.
 """
 
 import logging
@@ -41,14 +42,14 @@ class Mode:
 
     @property
     def current(self) -> QueueAdmission:
-        """Return who admits now."""
+        """Return the present queue admission."""
         if self._wanted is not None:
             return self._wanted
         return QueueAdmission.VOLCANO_GLOBAL if self._found else QueueAdmission.BUILTIN
 
     @property
     def why(self) -> str:
-        """Say why it is this one."""
+        """Return why this mode is in use."""
         if self._wanted is not None:
             return f"--queue-admission {self._wanted}"
         return FOUND if self._found else NOT_FOUND

@@ -1,7 +1,7 @@
-"""HyperJobs with a share and without room for a sub-job: which free room wakes them.
+"""HyperJobs with a share of their queue but without room for a sub-job, by the room they need.
 
-Only queues keys. Other changes of capacity change messages only, which are written at a bounded
-rate.
+Free room of that size puts a HyperJob into the workqueue at once. Other changes of capacity change
+only messages, which are written at a bounded rate.
 """
 
 from collections.abc import Callable, Iterable
@@ -9,7 +9,7 @@ from typing import Final
 
 from controller.model.resources import Resources, fits
 
-# Pods of a job change together; a pass for each of them would write a status for each.
+# The pods of a Job change together: a pass for each change would write a status for each.
 SETTLE_SECONDS: Final = 0.1
 MESSAGE_SECONDS: Final = 5.0
 _MESSAGES_PER_SECOND: Final = 20.0
@@ -28,15 +28,15 @@ class Unplaced:
         return len(self._known)
 
     def put(self, key: str, *, needs: Iterable[Resources]) -> None:
-        """Remember a HyperJob that waits; without `needs`, any free room wakes it."""
+        """Add a waiting HyperJob; without `needs`, any free room requests a pass of it."""
         self._known[key] = tuple(dict.fromkeys(frozenset(need.items()) for need in needs))
 
     def drop(self, key: str) -> None:
-        """Forget a HyperJob that waits no longer."""
+        """Remove a HyperJob that no longer waits."""
         self._known.pop(key, None)
 
     def wake(self, room: Resources) -> None:
-        """Make a pass of the HyperJobs of which a sub-job fits into the room of a cluster."""
+        """Request a pass of the HyperJobs with a sub-job that fits into a cluster's room."""
         useful: dict[Need, bool] = {}
         for key, needs in self._known.items():
             woken = not needs
@@ -47,11 +47,11 @@ class Unplaced:
             self._add_after(key, SETTLE_SECONDS if woken else self.message_seconds)
 
     def refresh(self) -> None:
-        """Make a pass of all in a while: only their messages may have changed."""
+        """Request a later pass of all HyperJobs: only their messages may have changed."""
         for key in self._known:
             self._add_after(key, self.message_seconds)
 
     @property
     def message_seconds(self) -> float:
-        """Give the least time between two writes of a message alone; more as more wait."""
+        """Return the least seconds between two status writes for a message; more if more wait."""
         return max(MESSAGE_SECONDS, len(self._known) / _MESSAGES_PER_SECOND)

@@ -1,7 +1,7 @@
-"""Carries a plan out: API calls in the plan's order, in parallel across sub-jobs.
+"""The API requests of a plan's actions, in the plan's order and in parallel across sub-jobs.
 
-Takes no decision. What is there already, or gone already, is noted in the caches, and the next plan
-decides about it; one sub-job's error keeps no other from being tried.
+The applier takes no decision. If an object already exists, or no longer exists, it updates the
+caches, and the next plan decides. An error of one sub-job does not affect the others.
 """
 
 import asyncio
@@ -59,13 +59,13 @@ class FailedAction:
 
     @property
     def is_refusal(self) -> bool:
-        """Return whether the API server refused the object, rather than failed or asked to wait."""
+        """Return whether the API server refused the object, and did not fail or ask to wait."""
         return isinstance(self.error, REFUSALS)
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What became of a plan; `stale`: some cache was behind, look again at once."""
+    """The result of a plan's actions; `stale`: a cache was behind, and a pass is due at once."""
 
     done: Sequence[Action]
     failures: Sequence[FailedAction]
@@ -73,11 +73,11 @@ class Result:
 
 
 class _StaleError(Exception):
-    """The object is not as the plan saw it; the cache knows better now."""
+    """The object differs from the observed one; the cache now has the newer one."""
 
 
 class Applier:
-    """Makes the calls; `in_flight` bounds them over all HyperJobs together."""
+    """Sends the API requests; `in_flight` bounds their number over all HyperJobs together."""
 
     def __init__(self, kube: Kube, caches: Caches, *, in_flight: int = 50) -> None:
         self._kube = kube
@@ -86,7 +86,7 @@ class Applier:
         self._slots = asyncio.Semaphore(in_flight)
 
     async def apply(self, namespace: str, actions: Sequence[Action]) -> Result:
-        """Carry actions out: those of one sub-job in order, deletions after all others."""
+        """Send the requests of the actions: of one sub-job in order, deletions after all others."""
         done: list[Action] = []
         failures: list[FailedAction] = []
         stale: list[str] = []
@@ -128,7 +128,7 @@ class Applier:
                 if action.export is not None:
                     await self._exports.create(action.export)
                 if action.policy is not None:
-                    # A policy would take a vcjob of this name that no cache has: another's.
+                    # The policy would claim another owner's vcjob of this name, which no cache has.
                     if action.job is not None and await self._look(VCJOBS, namespace, action.name):
                         raise _StaleError
                     await self._create(PROPAGATION_POLICIES, action.policy)
@@ -177,7 +177,7 @@ class Applier:
             raise _StaleError from error
 
     async def _look(self, resource: Resource, namespace: str, name: str) -> bool:
-        """Read an object that the caches do not have; return whether there is one."""
+        """Read an object that the caches do not have; return whether it exists."""
         try:
             found = await self._kube.get(resource, name, namespace=namespace)
         except NotFound:
@@ -210,7 +210,7 @@ class Applier:
         self._caches.note(resource, answer)
 
     async def _open(self, namespace: str, action: OpenGate) -> None:
-        """Lift the policy's suspension first: with an open gate, a suspension is a user's own."""
+        """Lift the policy's suspension first: after the gate is open, a suspension is a user's."""
         if action.policy_uid is not None:
             lifted = {
                 "metadata": {"uid": action.policy_uid},

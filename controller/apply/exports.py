@@ -1,6 +1,6 @@
-"""Exports of sub-jobs' Services: made and removed by name, as there may be no such kind to watch.
+"""ServiceExports of sub-jobs, created and deleted by name: their CRD may not be installed.
 
-An export that another client made under a sub-job's name serves as well, and is never deleted.
+A ServiceExport of that name that another client created serves as well, and is never deleted.
 """
 
 from controller.model.parse import controller_of
@@ -18,9 +18,9 @@ class Exports:
         self._kube = kube
 
     async def create(self, export: Object) -> None:
-        """Make an export where there is none.
+        """Create a ServiceExport if none of its name exists.
 
-        Raises AlreadyExists while the export of a deleted HyperJob of this name exists.
+        Raises AlreadyExists while the ServiceExport of a deleted HyperJob of this name exists.
         """
         try:
             await self._kube.create(SERVICE_EXPORTS, export)
@@ -36,7 +36,7 @@ class Exports:
             raise NotFound({**error.status, "message": text}, error.request) from error
 
     async def delete(self, export: Object) -> None:
-        """Remove the export of a sub-job that goes, unless another client made it."""
+        """Delete the ServiceExport of a deleted sub-job, unless another client created it."""
         found = await self._find(export)
         if found is None or _controller(found) != _controller(export):
             return
@@ -63,7 +63,7 @@ class Exports:
 
 
 def _passes(found: Object, export: Object) -> bool:
-    """Return whether an existing export is being deleted, or belongs to a deleted owner."""
+    """Return whether an existing ServiceExport is being deleted, or has a deleted owner."""
     if mapping(found.get("metadata")).get("deletionTimestamp") is not None:
         return True
     holder = _controller(found)

@@ -1,7 +1,7 @@
-"""Copies of the API server's objects: what a pass reads instead of asking.
+"""The informer caches: copies of the API server's objects, which a pass reads without a request.
 
-`informers` list and watch each kind that a decision depends on; `mutationcache` puts our own writes
-on top until the informer has seen them, so that no pass works on a state that it has changed
-itself; `parsed` keeps what was parsed of an object until that object changes. Nothing here is
-decided, and all of it is read anew after a restart.
+`informers` list and watch each kind that a plan depends on. `mutationcache` adds the controller's
+own writes until the informer has seen them: a pass never works on a state before its own changes.
+`parsed` keeps the parsed value of an object until the object changes. `shared` keeps equal parts of
+objects once. After a restart the informers list all objects again.
 """

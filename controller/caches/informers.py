@@ -1,6 +1,6 @@
-"""The informers' stores that a decision reads, each with our own writes on top.
+"""All informers of the controller, each with the controller's own writes on top.
 
-Holds objects as they came; parsing is the observer's.
+The caches hold raw objects; `controller.observe` parses them.
 """
 
 from collections.abc import Iterable
@@ -42,7 +42,7 @@ BY_HYPERJOB: Final = "hyperjob"
 
 
 def hyperjob_keys(obj: Object) -> Iterable[str]:
-    """Give the HyperJobs that an object concerns: its controller, and the one its label names."""
+    """Return the keys of an object's HyperJobs: its controller, and the HyperJob of its label."""
     metadata = mapping(obj.get("metadata"))
     namespace = string(metadata.get("namespace"))
     reference = controller_of(metadata)
@@ -57,7 +57,7 @@ def _is_labelled(obj: Object) -> bool:
 
 
 def job_key_of_binding(binding: Object) -> str | None:
-    """Give the key of the vcjob of a binding, or None for another kind."""
+    """Return the key of the vcjob of a ResourceBinding; None for another kind."""
     resource = at(binding, "spec", "resource")
     if (
         at(resource, "apiVersion") != VCJOB_API_VERSION
@@ -69,7 +69,7 @@ def job_key_of_binding(binding: Object) -> str | None:
 
 
 def workload_of_binding(binding: Object) -> tuple[str, str]:
-    """Give kind and key of the template where Volcano Global counts it, else empty texts."""
+    """Return kind and key of a workload that Volcano Global counts, else empty texts."""
     resource = at(binding, "spec", "resource")
     version, kind = string(at(resource, "apiVersion")), string(at(resource, "kind"))
     if (version, kind) not in _WORKLOADS:
@@ -81,10 +81,10 @@ _WORKLOADS: Final = ((VCJOB_API_VERSION, VCJOB_KIND), (DEPLOYMENTS.api_version, 
 
 
 def slim_binding(obj: Object) -> Object:
-    """Keep of a binding what is read: of another workload's only whose it is and what it asks for.
+    """Return a ResourceBinding with only the fields that the controller reads.
 
-    Karmada writes the resourceVersion of the vcjob, and the applied placement, anew with each
-    change: they would be most of what is held of twenty thousand bindings.
+    Of another workload's ResourceBinding these are its identity and its request. Without fields
+    such as the applied placement, twenty thousand ResourceBindings need much less memory.
     """
     ours, metadata = job_key_of_binding(obj) is not None, obj["metadata"]
     spec = mapping(obj.get("spec"))
@@ -104,7 +104,7 @@ def slim_binding(obj: Object) -> Object:
 
 
 def _interned(obj: Object, names: Iterable[str]) -> Object:
-    """Keep some fields; texts that several objects have, such as the name of a vcjob, are one."""
+    """Return some fields, with equal texts of several objects as one string in memory."""
     return {
         name: intern(each) if type(each := obj[name]) is str else each
         for name in names
@@ -113,20 +113,20 @@ def _interned(obj: Object, names: Iterable[str]) -> Object:
 
 
 def slim_policy(obj: Object) -> Object:
-    """Leave out which vcjob a policy of ours is for, which its own name says."""
+    """Return a PropagationPolicy without its resourceSelectors: its vcjob has the same name."""
     strip_managed_fields(obj)
     mapping(obj.get("spec")).pop("resourceSelectors", None)
     return obj
 
 
 def slim_job(obj: Object) -> Object:
-    """Keep of a vcjob that is no sub-job only its queue."""
+    """Return a vcjob that is no sub-job with only its identity and queue."""
     kept = {key: obj["metadata"][key] for key in _IDENTITY if key in obj["metadata"]}
     return {"metadata": kept, "spec": {"queue": at(obj, "spec", "queue")}}
 
 
 def slim_deployment(obj: Object) -> Object:
-    """Keep of a Deployment only what its pod template's metadata says."""
+    """Return a Deployment with only its identity and its pod template's metadata."""
     kept = {key: obj["metadata"][key] for key in _IDENTITY if key in obj["metadata"]}
     template = {"metadata": at(obj, "spec", "template", "metadata")}
     return {"metadata": kept, "spec": {"template": template}}
@@ -152,7 +152,7 @@ class Caches:
         metrics: InformerMetrics = SILENT,
         webhooks: bool = False,
     ) -> None:
-        """`webhooks`: MutatingWebhookConfigurations are needed too."""
+        """With `webhooks` the controller also needs MutatingWebhookConfigurations."""
 
         def informer(resource: Resource, **options: object) -> Informer:
             scope = namespace if resource.namespaced else None
@@ -186,39 +186,39 @@ class Caches:
 
     @property
     def required(self) -> tuple[Informer, ...]:
-        """Give the informers without which nothing can be decided."""
+        """Return the informers that must be synced before the first pass."""
         always = self.hyperjobs, self.jobs, self.policies, self.bindings, self.clusters
         return (*always, self.mutating_webhooks) if self._needs_webhooks else always
 
     @property
     def all(self) -> tuple[Informer, ...]:
-        """Give every informer; the controller works without the optional ones."""
+        """Return all informers; the controller also works without the optional ones."""
         webhooks = () if self._needs_webhooks else (self.mutating_webhooks,)
         return *self.required, *webhooks, self.queues, self.priority_classes
 
     @property
     def beside_volcano_global(self) -> tuple[Informer, ...]:
-        """Give the informers of other workloads, which only Volcano Global's account needs."""
+        """Return the informers of other workloads, which only Volcano Global's quota needs."""
         return self.other_jobs, self.deployments
 
     def add_handler(self, resource: Resource, handler: Handler) -> None:
-        """Call the handler when an object of a resource may have changed, but by our own write."""
+        """Call the handler after a change of an object, unless the controller wrote the change."""
         self._written[resource].add_handler(handler)
 
     def note(self, resource: Resource, obj: Object) -> None:
-        """Remember what the server answered to a write of ours."""
+        """Add the object that the API server returned for a write of the controller."""
         self._written[resource].note(obj)
 
     def note_deleted(self, resource: Resource, key: str, uid: str) -> None:
-        """Remember that we deleted an object."""
+        """Record that the controller has deleted an object."""
         self._written[resource].note_deleted(key, uid)
 
     def expect_status(self, key: str, status: Object) -> None:
-        """Remember what a HyperJob's status is about to be written as."""
+        """Record the status that the controller is about to write to a HyperJob."""
         self._expected[key] = status
 
     def is_expected(self, key: str, status: object) -> bool:
-        """Return, once, whether a status that was seen is our write; users may write one, too."""
+        """Return, once, whether an observed status is the controller's own write, not a user's."""
         expected = self._expected.get(key)
         if expected is None or merge_patch(status, expected):
             return False
@@ -226,32 +226,32 @@ class Caches:
         return True
 
     def forget_status(self, key: str) -> None:
-        """Expect no more of a HyperJob that is gone."""
+        """Drop the expected status of a deleted HyperJob."""
         self._expected.pop(key, None)
 
     def hyperjob(self, key: str) -> Object | None:
-        """Give a HyperJob."""
+        """Return a HyperJob."""
         return self._written[HYPERJOBS].get(key)
 
     def job(self, key: str) -> Object | None:
-        """Give a vcjob."""
+        """Return a vcjob."""
         return self._written[VCJOBS].get(key)
 
     def policy(self, key: str) -> Object | None:
-        """Give a PropagationPolicy."""
+        """Return a PropagationPolicy."""
         return self._written[PROPAGATION_POLICIES].get(key)
 
     def binding_of(self, job_key: str) -> Object | None:
-        """Give the ResourceBinding of a vcjob."""
+        """Return the ResourceBinding of a vcjob."""
         namespace, _, name = job_key.partition("/")
         return self._written[RESOURCE_BINDINGS].get(f"{namespace}/{binding_name(name)}")
 
     def jobs_of(self, key: str, names: Iterable[str] = ()) -> list[Object]:
-        """List the vcjobs that concern a HyperJob: its own, and others' under names it wants."""
+        """Return the vcjobs of a HyperJob, and vcjobs of other owners with these names."""
         return self._of(VCJOBS, key, names)
 
     def policies_of(self, key: str, names: Iterable[str] = ()) -> list[Object]:
-        """List the PropagationPolicies that concern a HyperJob, in the same way."""
+        """Return the PropagationPolicies of a HyperJob, and others with these names."""
         return self._of(PROPAGATION_POLICIES, key, names)
 
     def _of(self, resource: Resource, key: str, names: Iterable[str]) -> list[Object]:

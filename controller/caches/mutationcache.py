@@ -1,8 +1,8 @@
-"""An informer's store with our own writes on top, until the informer has seen them too.
+"""The mutation cache: an informer's store with the controller's own writes on top.
 
-Without it the next pass would not know what the last one wrote, and write it again. It never
-shadows anything newer: the informer wins as soon as it has caught up. Every entry lapses after a
-while, and handlers are called then: a lost event hides the truth for that time at most.
+Without it the next pass would repeat the writes of the last one. An entry ends as soon as the
+informer has the same or a newer object, or after LIFETIME, with a call of the handlers: a lost
+event hides a change for that time at most.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ Indexer = Callable[[Object], Iterable[str]]
 
 @dataclass(frozen=True, slots=True)
 class _Written:
-    """What we wrote last under a key; `obj` None: we deleted the object with this UID."""
+    """The controller's last write under a key; `obj` None: the deletion of this UID."""
 
     obj: Object | None
     uid: str
@@ -32,7 +32,7 @@ class _Written:
 
 
 class MutationCache:
-    """Read an informer's objects as they are after our own writes."""
+    """An informer's objects with the controller's own writes."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class MutationCache:
     ) -> None:
         """`index` names the informer's index that `by_index` reads; `indexer` is its function.
 
-        `selected` says whether the informer is to see an object at all.
+        `selected` returns whether the informer selects an object.
         """
         self._informer = informer
         self._index = index
@@ -56,17 +56,17 @@ class MutationCache:
         informer.add_handler(self._seen)
 
     def add_handler(self, handler: Handler) -> None:
-        """Call the handler for every change of the informer, and for entries that lapse."""
+        """Call the handler for every change of the informer, and for entries that expire."""
         self._informer.add_handler(handler)
         self._handlers.append(handler)
 
     def get(self, key: str) -> Object | None:
-        """Give the object under a key."""
+        """Return the object under a key; None if there is none."""
         written = self._written.get(key)
         return written.obj if written is not None else self._informer.get(key)
 
     def by_index(self, value: str) -> list[Object]:
-        """List the objects that the index gives for a value."""
+        """Return the objects that have this value in the index."""
         assert self._index is not None
         assert self._indexer is not None
         found = {key_of(obj): obj for obj in self._informer.by_index(self._index, value)}
@@ -78,7 +78,7 @@ class MutationCache:
         return list(found.values())
 
     def written(self, prefix: str) -> list[Object]:
-        """List what only we know of under keys with a prefix: the informer may not select it."""
+        """Return written objects under keys with a prefix that the informer does not have."""
         return [
             written.obj
             for key, written in self._written.items()
@@ -86,19 +86,19 @@ class MutationCache:
         ]
 
     def note(self, obj: Object) -> None:
-        """Remember an object as the server answered it."""
+        """Add an object as the API server returned it."""
         key = key_of(obj)
         known = self._informer.get(key)
         if known is not None and _uid(known) == _uid(obj):
             if _version(known) >= _version(obj):
                 return
         elif self._selected(obj) and self._informer.seen_version >= _version(obj):
-            return  # it came and went, or was replaced, before the answer was read
+            return  # it was deleted or replaced before the controller read the response
         obj = self._informer.transformed(obj)
         self._put(key, obj, _uid(obj), _version(obj))
 
     def note_deleted(self, key: str, uid: str) -> None:
-        """Remember that an object is gone."""
+        """Record that an object was deleted."""
         known = self._informer.get(key)
         if known is None or _uid(known) != uid:
             self._written.pop(key, None)
@@ -108,7 +108,7 @@ class MutationCache:
     def _put(self, key: str, obj: Object | None, uid: str, version: int) -> None:
         self._writes += 1
         self._written[key] = _Written(obj, uid, version, self._writes)
-        # By its number: the timer of what was overtaken long ago must not keep the object.
+        # The timer holds a number, not the object, which may be replaced long before.
         asyncio.get_running_loop().call_later(LIFETIME, self._lapse, key, self._writes)
 
     def _lapse(self, key: str, number: int) -> None:

@@ -1,6 +1,6 @@
-"""Equal parts of the objects that informers hold, held once: sub-jobs of a template differ little.
+"""One copy in memory of equal parts of informer objects: sub-jobs of a template differ little.
 
-Sharing is safe since readers of a cache never change what they read.
+This is safe because readers of a cache never change its objects.
 """
 
 from collections.abc import Callable
@@ -21,16 +21,16 @@ _WORDS: Final = (
 
 
 class Shared:
-    """The parts seen lately, in two generations, so that parts of no object are forgotten."""
+    """The recently seen parts, in two generations: the older one is dropped at times."""
 
     def __init__(self, known: int = _KNOWN) -> None:
-        """`known` is how many parts a generation has."""
+        """`known` is the number of parts in a generation."""
         self._size = known
         self._young: dict[int, Any] = {}
         self._old: dict[int, Any] = {}
 
     def part(self, value: T) -> T:
-        """Return a JSON value, or an equal value that was seen before; its parts likewise."""
+        """Return an equal JSON value that was seen before, else the value itself, part by part."""
         if not isinstance(value, dict | list):
             return value
         # As bytes, 1, true and 1.0 differ, which are equal in Python.
@@ -54,7 +54,7 @@ class Shared:
         self._young[key] = value
 
     def of(self, slim: Callable[[Object], Object]) -> Callable[[Object], Object]:
-        """Return a transform of informers that shares the parts of what `slim` leaves."""
+        """Return a transform for informers: `slim`, then shared parts."""
 
         def transform(obj: Object) -> Object:
             obj = slim(obj)

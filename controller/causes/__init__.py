@@ -1,1 +1,1 @@
-"""Why a sub-job failed: the container that failed first, read from its pods in its cluster."""
+"""The cause of a failed sub-job: its first failed container, by its pods in the member cluster."""

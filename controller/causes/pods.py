@@ -1,4 +1,4 @@
-"""Which container of a sub-job failed first, by its pods as the member has them. Pure."""
+"""The first failed container of a sub-job, from its Pods in the member cluster. Pure."""
 
 from collections.abc import Iterable, Iterator
 from typing import Final
@@ -8,11 +8,11 @@ from controller.model.wire import at, integer, mapping, objects, string, string_
 from hyperjob.api.meta import Object
 
 _TASK: Final = "volcano.sh/task-spec"
-_LAST: Final = "~"  # sorts behind every time
+_LAST: Final = "~"  # sorts after every time
 
 
 def first_failure(pods: Iterable[Object]) -> ContainerFailure | None:
-    """Return the failure that came first; None where no pod has failed."""
+    """Return the first failure; None if no pod has failed."""
     found = [failure for pod in pods for failure in _failures(pod)]
     return min(found, key=lambda each: (each.time or _LAST, each.pod), default=None)
 

@@ -1,7 +1,7 @@
-"""Reads the failed pods of failed sub-jobs through Karmada's cluster proxy.
+"""The reader of failed sub-jobs' pods, through Karmada's cluster proxy.
 
-Bounded in everything: calls at a time, pods of one answer, and time. An answer that does not come
-within the limit counts as unknown, so that a restart never waits for a cluster out of reach.
+The number of concurrent calls, the pods of one answer and the time are bounded. Without an answer
+within the time limit the cause is unknown: a restart never waits for an unreachable cluster.
 """
 
 import asyncio
@@ -27,12 +27,12 @@ _CALLS: Final = 8
 _PODS: Final = "50"
 _JOB: Final = "volcano.sh/job-name"
 _FORBIDDEN: Final = timedelta(minutes=10)
-"""How long a cluster is not asked again that refuses the controller its pods."""
+"""How long the controller does not ask a cluster again after a 403 response."""
 
 
 @dataclass(slots=True)
 class _Entry:
-    """One failed vcjob: when its answer is no longer waited for, and what was found."""
+    """One failed vcjob: the deadline of its answer, and the failure that was found."""
 
     job: FailedJob
     until: datetime
@@ -41,7 +41,7 @@ class _Entry:
 
 
 class CauseReader:
-    """Finds out which container of a failed sub-job failed first."""
+    """Reads which container of a failed sub-job failed first."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class CauseReader:
         self._refusing: dict[str, datetime] = {}
 
     def causes(self, key: str) -> Mapping[str, ContainerFailure | None]:
-        """Give what is known of a HyperJob's failed vcjobs, by UID; None is unknown for good."""
+        """Return the causes of a HyperJob's failed vcjobs by UID; None: unknown for good."""
         now = self._now()
         return {
             uid: entry.failure
@@ -70,7 +70,7 @@ class CauseReader:
         }
 
     def ask(self, key: str, jobs: Sequence[FailedJob]) -> None:
-        """Ask about vcjobs; each is asked about once, and those not named are forgotten."""
+        """Read the pods of these vcjobs, each once; drop the HyperJob's other vcjobs."""
         known = self._entries.get(key, {})
         self._entries[key] = {
             job.uid: known.get(job.uid) or _Entry(job, self._now() + self._limit) for job in jobs
@@ -79,7 +79,7 @@ class CauseReader:
             self._waiting.put_nowait((key, uid))
 
     def forget(self, key: str) -> None:
-        """Forget a HyperJob that is gone."""
+        """Drop a deleted HyperJob."""
         self._entries.pop(key, None)
 
     async def run(self) -> None:

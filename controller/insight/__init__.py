@@ -1,6 +1,5 @@
-"""What the controller shows of itself: metrics and the debug page.
+"""The metrics and the debug page of the controller.
 
-`measures` and `accelerators` turn passes and capacity into metrics; `debug` serves what a pass
-would see and decide at this moment, which `explain` writes as a document. Reading any of it changes
-nothing.
+`measures`, `timeuse` and `accelerators` turn passes and capacity into metrics. `debug` serves the
+observation and the plan of a HyperJob at this moment, in the form of `explain`.
 """

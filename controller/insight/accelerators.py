@@ -1,4 +1,4 @@
-"""Devices of the member clusters as gauges: read from memory for each scrape."""
+"""Gauges of the accelerators of member clusters, computed from memory for each scrape."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TypeAlias
@@ -14,7 +14,7 @@ Sample: TypeAlias = tuple[tuple[str, ...], float]
 def accelerator_samples(
     clusters: Callable[[], Iterable[Cluster]], reserved: Callable[[], Mapping[str, Resources]]
 ) -> dict[str, Samples]:
-    """Return what gives the amounts by cluster and type, for each gauge there is."""
+    """Return, for each gauge, the function that yields its samples by cluster and type."""
 
     def allocatable() -> Iterator[Sample]:
         for cluster in clusters():

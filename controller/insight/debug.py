@@ -1,6 +1,6 @@
-"""The debug page of a HyperJob: what the controller sees of it, and what it would do now.
+"""The debug page of a HyperJob: its observation, and the plan that the controller would make now.
 
-Off unless asked for. Reads memory only, so asking costs no API call and changes nothing.
+It is served only with `--debug-bind-address`. A request reads memory and causes no API call.
 """
 
 from collections.abc import Callable

@@ -1,7 +1,7 @@
-"""One HyperJob's reasoning as a document: what is seen, what would be done now, and why.
+"""The observation and the plan of one HyperJob as a document, with the reasons.
 
-Decides nothing and changes nothing. Shows names, places and numbers, never the content of a
-template, which may hold what only its author should see.
+The document has names, clusters and numbers, but no content of a template, which may be
+confidential.
 """
 
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ class QueueState:
 def explain(
     observed: Observed, decided: Plan, *, queue: QueueState, reserved: Mapping[str, Resources]
 ) -> Object:
-    """Return what a pass would see and decide at this moment, ready for JSON."""
+    """Return the observation and the plan of this moment as a JSON object."""
     hyperjob = observed.hyperjob
     names = sorted({*observed.jobs, *observed.policies, *hyperjob.records})
     status = decided.status or {}

@@ -1,7 +1,6 @@
-"""What a pass has changed, as numbers for the metrics.
+"""The metrics of passes, from the difference of two statuses and from successful actions.
 
-Pure but for `Meter`, which hands them on. Everything is read from two statuses or from what was
-carried out, so a pass that changes nothing measures nothing.
+A pass without a change changes no metric. Pure, except for `Meter`, which sets the metrics.
 """
 
 from collections.abc import Iterable
@@ -26,7 +25,7 @@ _NO_ROOM: Final = (Reason.INSUFFICIENT_CAPACITY, Reason.EXCEEDS_CLUSTERS)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """What one write of a status means; times in seconds, None where nothing of the kind is."""
+    """The events of one write of a status; times in seconds, None if there is no such event."""
 
     queue_wait: float | None = None
     given_back_after: float | None = None
@@ -36,7 +35,7 @@ class Change:
 
 
 def change_of(hyperjob: HyperJob, new: Object, *, now: datetime) -> Change:
-    """Compare the status of a HyperJob with the status that has been written."""
+    """Return the difference between the old status of a HyperJob and the written one."""
     old = hyperjob.status
     phase, before = (string(at(status, "state", "phase")) for status in (new, old))
     started = not old.get("startTime") and phase in _STARTED
@@ -57,14 +56,14 @@ def change_of(hyperjob: HyperJob, new: Object, *, now: datetime) -> Change:
 
 
 def opened_after(hyperjob: HyperJob, done: Iterable[Action], *, now: datetime) -> float | None:
-    """Return how long a gang whose gates were opened had waited since its first was admitted."""
+    """Return the time from the first admission to the opening of a gang's gates; None if none."""
     if not any(isinstance(action, OpenGate) for action in done):
         return None
     return _waited(hyperjob, now=now)
 
 
 def placed(decided: Plan) -> bool | None:
-    """Return whether a pass found places for what it had to place; None if that was nothing."""
+    """Return whether a pass placed all missing sub-jobs; None if it had none to place."""
     if decided.waits_for_capacity or at(decided.status, "state", "reason") in _NO_ROOM:
         return False
     made = (action for action in decided.actions if isinstance(action, CreateChild))
@@ -72,7 +71,7 @@ def placed(decided: Plan) -> bool | None:
 
 
 class Meter:
-    """Counts in the metrics what passes do, and in which phases HyperJobs are."""
+    """Sets the metrics of passes and of the phases of HyperJobs."""
 
     def __init__(self, metrics: TrainingMetrics) -> None:
         self._metrics = metrics
@@ -84,13 +83,13 @@ class Meter:
             self._metrics.placement_tried(placed=found)
 
     def carried_out(self, hyperjob: HyperJob, done: Iterable[Action], *, now: datetime) -> None:
-        """Observe the wait of a gang that was let through."""
+        """Observe the wait of a gang whose gates were opened."""
         waited = opened_after(hyperjob, done, now=now)
         if waited is not None:
             self._metrics.gang_waited(waited, opened=True)
 
     def written(self, hyperjob: HyperJob, new: Object, *, now: datetime) -> None:
-        """Count what a status that was written means."""
+        """Count the events of a written status."""
         change = change_of(hyperjob, new, now=now)
         if change.queue_wait is not None:
             self._metrics.queue_waited(change.queue_wait)
@@ -106,7 +105,7 @@ class Meter:
         self._metrics.refused(reason)
 
     def seen(self, kind: EventType, old: Object | None, new: Object | None) -> None:
-        """Follow the phases of HyperJobs and sub-jobs; a handler of their informer."""
+        """Update the phases of HyperJobs and sub-jobs; a handler of the HyperJob informer."""
         after = None if kind is EventType.DELETED else new
         before, phases = _phases(old), _phases(after)
         if before[0] != phases[0]:

@@ -1,6 +1,6 @@
-"""How HyperJobs spent their time, by queue, kept up to date with each change of a HyperJob.
+"""The time of HyperJobs by queue and use, updated with each change of a HyperJob.
 
-A look at it takes as long as there are queues, however many HyperJobs there are.
+The time of a scrape depends on the number of queues, not on the number of HyperJobs.
 """
 
 from collections import Counter, defaultdict
@@ -20,7 +20,7 @@ Sample = tuple[tuple[str, ...], float]
 
 @dataclass(slots=True)
 class _Use:
-    """Milliseconds that are counted, and of how many HyperJobs since when time still runs."""
+    """Counted milliseconds, and the running time: of how many HyperJobs, with their starts."""
 
     milliseconds: int = 0
     running: int = 0
@@ -32,7 +32,7 @@ class _Use:
 
 @dataclass(slots=True)
 class TimeUses:
-    """The sums over all HyperJobs that there are."""
+    """The sums over all existing HyperJobs."""
 
     _uses: defaultdict[str, dict[TimeUse, _Use]] = field(
         default_factory=lambda: defaultdict(lambda: {use: _Use() for use in TimeUse})
@@ -41,7 +41,7 @@ class TimeUses:
     _reporting: int = 0
 
     def seen(self, kind: EventType, old: Object | None, new: Object | None) -> None:
-        """Follow the HyperJobs; a handler of their informer."""
+        """Update the sums; a handler of the HyperJob informer."""
         after = None if kind is EventType.DELETED else new
         if at(old, "status", "goodput") == at(after, "status", "goodput") and _queue(old) == _queue(
             after
@@ -52,14 +52,14 @@ class TimeUses:
         self._count(after, 1)
 
     def seconds(self, now: datetime) -> Iterator[Sample]:
-        """Give the seconds by queue and use."""
+        """Yield the seconds by queue and use."""
         moment = _milliseconds(now)
         for queue, uses in sorted(self._uses.items()):
             for use, counted in uses.items():
                 yield (queue, str(use)), round(counted.until(moment), 3)
 
     def ratios(self, now: datetime) -> Iterator[Sample]:
-        """Give the productive part of the time that was not suspended, by queue."""
+        """Yield the productive share, from 0 to 1, of the time that was not suspended, by queue."""
         moment = _milliseconds(now)
         for queue, uses in sorted(self._uses.items()):
             spent = {use: counted.until(moment) for use, counted in uses.items()}
@@ -68,7 +68,7 @@ class TimeUses:
                 yield (queue,), spent[TimeUse.PRODUCTIVE] / whole
 
     def reporting(self) -> Iterator[Sample]:
-        """Give the number of HyperJobs whose programs report progress."""
+        """Yield the number of HyperJobs whose programs report progress."""
         yield (), float(self._reporting)
 
     def _count(self, hyperjob: Object | None, sign: int) -> None:

@@ -1,7 +1,7 @@
-"""What is free on each cluster as it was worked out last, until its status or reservations change.
+"""A memo of the free resources of each cluster, valid until its status or reservations change.
 
-Repeats what it is given and can be forgotten at any time: a pass beside a hundred clusters works
-out those alone of which something is another.
+With hundreds of clusters a pass computes only the changed ones. The memo can be dropped at any
+time.
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from controller.placement.capacity import Summary, candidates
 
 
 class Candidates:
-    """The clusters with what is free after reservations."""
+    """The clusters with their free resources after reservations."""
 
     def __init__(self, reservations: Reservations) -> None:
         self._reservations = reservations
@@ -23,7 +23,7 @@ class Candidates:
         self._found: tuple[Cluster, ...] = ()
 
     def of(self, summaries: Mapping[str, Summary], *, now: datetime) -> tuple[Cluster, ...]:
-        """Give the clusters ordered by name; `summaries` are replaced, never changed."""
+        """Return the clusters by name; `summaries` must be a new mapping after each change."""
         versions, ended = self._reservations.versions, self._reservations.ended_on(now=now)
         if not ended and summaries is self._summaries and versions == self._versions:
             return self._found

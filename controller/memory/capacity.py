@@ -1,6 +1,6 @@
-"""What the member clusters have free: what their status says, less what is reserved.
+"""The free resources of the member clusters: those of their status minus the reservations.
 
-Follows the Clusters as they change. Reading it changes nothing.
+Handlers of the Cluster informer keep it up to date.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -39,31 +39,31 @@ class Capacity:
     def clusters(
         self, *, now: datetime, promised: Mapping[str, Iterable[Request]] | None = None
     ) -> tuple[Cluster, ...]:
-        """Give the clusters with what is free on them, less what is `promised` on each."""
+        """Return the clusters with their free resources, minus the `promised` requests on each."""
         found = self._candidates.of(self._summaries, now=now)
         return less_each(found, promised) if promised else found
 
     def room(self, cluster: str) -> Resources | None:
-        """Give what a cluster has free after reservations, None when it is no candidate."""
+        """Return the free resources of a cluster after reservations; None if it is not usable."""
         summary = self._summaries.get(cluster)
         if summary is None or not summary.usable:
             return None
         return free_of(summary, self._reservations.held_on(cluster))
 
     def capacity(self) -> tuple[Sequence[Cluster], Mapping[str, Resources]]:
-        """Give the clusters with what is free after reservations, and what their status shows."""
+        """Return the clusters with the free resources after reservations, and by status alone."""
         shown = {each.name: each.free for each in self._summaries.values()}
         return self.clusters(now=self._now()), shown
 
     def eventual(self) -> tuple[Sequence[Cluster], Mapping[str, Resources]]:
-        """Give the clusters, and what will be free on each once all HyperJobs have ended."""
+        """Return the clusters, and the free resources of each after the end of all HyperJobs."""
         now = self._now()
         found = self.clusters(now=now)
         usable = [cluster for cluster in found if cluster.usable]
         return found, self._reservations.eventual(usable, now=now)
 
     def changes_in(self, *, now: datetime) -> timedelta | None:
-        """Return the time until a reservation ends without an event."""
+        """Return the time until a reservation ends without a change of an object."""
         known = (
             self._reservations.next_change(now=now),
             self._reservations.eventual_changes_in(now=now),
@@ -71,7 +71,7 @@ class Capacity:
         return min((wait for wait in known if wait is not None), default=None)
 
     def _changed(self, kind: EventType, old: Object | None, new: Object | None) -> None:
-        found = dict(self._summaries)  # another one at each change, which `Candidates` sees
+        found = dict(self._summaries)  # a new mapping at each change, as `Candidates` demands
         if kind is EventType.DELETED or new is None:
             found.pop(string(at(old, "metadata", "name")), None)
         else:

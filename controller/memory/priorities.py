@@ -1,4 +1,4 @@
-"""The priorities of HyperJobs, by the PriorityClasses as the API server has them."""
+"""The priorities of HyperJobs, by the PriorityClasses in the informer cache."""
 
 from controller.model.observed import HyperJob
 from controller.model.wire import at, string

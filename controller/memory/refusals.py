@@ -1,7 +1,6 @@
-"""What the API server refused, and when it may be tried again.
+"""The back-off of objects that the API server refused.
 
-A memory for back-off only. It is forgotten with the process: the first try after a restart says
-the same again.
+It is lost with the process: the API server refuses the first try after a restart again.
 """
 
 from collections.abc import Mapping
@@ -24,13 +23,13 @@ class _Memory:
 
 
 class Refusals:
-    """Refusals by HyperJob and sub-job; a changed spec starts afresh."""
+    """Refusals by HyperJob and sub-job; a changed spec clears them."""
 
     def __init__(self) -> None:
         self._memories: dict[str, _Memory] = {}
 
     def of(self, key: str, *, uid: str, generation: int) -> Mapping[str, Refusal]:
-        """Give the refusals that still count for a HyperJob of this generation."""
+        """Return the refusals of a HyperJob of this UID and generation, by sub-job."""
         memory = self._memories.get(key)
         if memory is None or (memory.uid, memory.generation) != (uid, generation):
             return {}
@@ -47,7 +46,7 @@ class Refusals:
         message: str,
         now: datetime,
     ) -> None:
-        """Remember a refusal; each further one of the same sub-job doubles the wait."""
+        """Record a refusal; each further refusal of the same sub-job doubles the wait."""
         memory = self._memories.get(key)
         if memory is None or (memory.uid, memory.generation) != (uid, generation):
             memory = self._memories[key] = _Memory(uid, generation, {}, {})
@@ -59,12 +58,12 @@ class Refusals:
         )
 
     def clear(self, key: str, name: str) -> None:
-        """Forget a sub-job: it was accepted."""
+        """Remove the refusal of a sub-job that the API server has accepted."""
         memory = self._memories.get(key)
         if memory is not None:
             memory.refusals.pop(name, None)
             memory.times.pop(name, None)
 
     def forget(self, key: str) -> None:
-        """Forget a HyperJob: it is gone."""
+        """Drop a deleted HyperJob."""
         self._memories.pop(key, None)

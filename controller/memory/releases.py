@@ -1,6 +1,6 @@
-"""Volcano Global's account of ResourceBindings, followed while it confirms gangs.
+"""Volcano Global's quota, computed from the ResourceBindings while it is the queue admission.
 
-A memory of what the API server says: with another mode it is dropped, and filled again later.
+In another mode it is empty; a switch to Volcano Global fills it from the informer caches.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -21,7 +21,7 @@ from hyperjob.kube.resources import key_of
 
 SILENT_AFTER: Final = timedelta(seconds=30)
 GIVES_BACK_AFTER: Final = timedelta(seconds=5)
-_CYCLES: Final = timedelta(seconds=5)  # several of its dispatcher's
+_CYCLES: Final = timedelta(seconds=5)  # several cycles of Volcano Global's dispatcher
 _DEFAULT_QUEUE: Final = "default"
 _QUEUE_NAMES: Final = ("volcano.sh/queue-name", "scheduling.volcano.sh/queue-name")
 
@@ -44,7 +44,7 @@ class Releases:
         caches.deployments.add_handler(self._template("Deployment"))
 
     def switch(self, *, on: bool) -> None:
-        """Begin to follow, or forget everything."""
+        """Fill the account from the caches, or empty it."""
         self._on, self._charges = on, Charges()
         self._since.clear()
         self._released.clear()
@@ -53,11 +53,11 @@ class Releases:
             self._charges.put(key_of(obj), self._charge(obj))
 
     def others(self, holds: Callable[[str], bool]) -> Mapping[str, Resources]:
-        """Return what is allocated of each queue, without vcjobs that hold a share with us."""
+        """Return the allocated resources by queue, without vcjobs that the queue cache counts."""
         return self._charges.beside(holds)
 
     def look(self, queues: Sequence[Queue], *, now: datetime) -> set[str]:
-        """Work out the next dispatch; return the HyperJobs whose release is overdue now."""
+        """Forecast the next dispatch; return the HyperJobs whose release is overdue now."""
         classes = {each["metadata"]["name"]: each for each in self._caches.priority_classes.items()}
         found = forecast_dispatch(self._charges, queues, partial(self._priority, classes))
         states = dict.fromkeys(found.released, True) | dict.fromkeys(found.passed_over, False)
@@ -94,15 +94,15 @@ class Releases:
         return self._is(key, True, now)
 
     def forgotten(self, key: str, *, now: datetime) -> bool:
-        """Return whether Volcano Global releases others, and leaves a vcjob out for good.
+        """Return whether Volcano Global releases other vcjobs and leaves this one out for good.
 
-        Its dispatcher never works on a name again whose binding was deleted between its decision
-        and the release, until it is started anew (`unSuspendResourceBindingTaskWorker` of 0.3.0).
+        If a ResourceBinding is deleted between the decision of the dispatcher and the release, the
+        dispatcher ignores its name until it restarts (`unSuspendResourceBindingTaskWorker`, 0.3.0).
         """
         return key in self._skipped and self.unanswered(key, now=now)
 
     def _note_skipped(self, *, now: datetime) -> None:
-        """Note what should have been released before something that was."""
+        """Record the vcjobs whose release is overdue while another vcjob was released."""
         if self._released:
             self._skipped |= {
                 key
@@ -140,7 +140,7 @@ class Releases:
         return changed
 
     def _charge(self, binding: Object) -> Charge | None:
-        """Read a binding; None of what Volcano Global does not count."""
+        """Return the charge of a ResourceBinding; None if Volcano Global does not count it."""
         if at(binding, "metadata", "deletionTimestamp") is not None:
             return None
         kind, key = workload_of_binding(binding)
@@ -155,7 +155,7 @@ class Releases:
         return charge_of(binding, queue=queue, sub_job=key if own is not None else "")
 
     def _priority(self, classes: Mapping[str, Object], key: str) -> int | None:
-        """Return the priority of a vcjob; None where its PriorityClass does not exist."""
+        """Return the priority of a vcjob; None if its PriorityClass does not exist."""
         name = string(at(self._caches.job(key), "spec", "priorityClassName"))
         return None if name and name not in classes else value_of(name, classes)
 
@@ -165,7 +165,7 @@ def _limit(released: bool) -> timedelta:
 
 
 def _queue(deployment: Object) -> str:
-    """Return the queue of a Deployment: its pod template names it."""
+    """Return the queue of a Deployment, from its pod template."""
     metadata = at(deployment, "spec", "template", "metadata")
     labels, annotations = (
         string_map(at(metadata, "labels")),

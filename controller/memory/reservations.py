@@ -1,8 +1,8 @@
-"""The reservations of all sub-jobs, kept up to date event by event, summed per cluster.
+"""The reservations of all sub-jobs, summed per cluster and updated with each change of an object.
 
-A memory of what the API says and nothing more: after a restart it is built anew from the caches.
-Counts the sub-jobs of HyperJobs that exist, and what runs in a member whatever became of its
-HyperJob; a vcjob that only bears our labels takes no room.
+After a restart they are rebuilt from the informer caches. A sub-job of an existing HyperJob counts,
+and so does a vcjob in a member whose HyperJob was deleted. A vcjob that merely has the labels of a
+HyperJob does not count.
 """
 
 import heapq
@@ -39,18 +39,18 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class _Known:
-    """What is known of one vcjob, kept where a later event says less."""
+    """The state of one vcjob, which a later and poorer event does not remove."""
 
     uid: str
     generation: object
     demand: Resources
     pods: tuple[PodGroup, ...]
     complete_since: datetime | None = None
-    cluster: str = ""  # that it takes room of, shown in the summary or not
+    cluster: str = ""  # on which it has room, in the summary or not
 
 
 class Reservations:
-    """What sub-jobs take on each cluster that its resourceSummary cannot show yet."""
+    """The demands of sub-jobs on each cluster that its resourceSummary does not count yet."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class Reservations:
         binding: Lookup,
         lag: timedelta,
     ) -> None:
-        """`hyperjob` looks up by the key of a HyperJob, the others by that of the vcjob."""
+        """`hyperjob` takes the key of a HyperJob, the other look-ups that of a vcjob."""
         self._hyperjob = hyperjob
         self._job = job
         self._policy = policy
@@ -83,7 +83,7 @@ class Reservations:
         self._summarised: dict[str, datetime] = {}
 
     def update(self, key: str, *, now: datetime) -> None:
-        """Look at a vcjob's objects again."""
+        """Update the reservation of a vcjob after a change of one of its objects."""
         raw = self._job(key)
         if raw is None or not self._is_counted(key, raw):
             self._occupy(self._known.pop(key, None), "", now)
@@ -110,7 +110,7 @@ class Reservations:
         self._replace(key, held)
 
     def summarised(self, cluster: str, *, now: datetime) -> None:
-        """Note that a cluster's summary has changed; drop reservations that it shows."""
+        """Record a changed summary of a cluster; drop the reservations that it counts."""
         self._summarised[cluster] = now
         for _, _, key, entry in self._due.copy():
             current = entry.cluster == cluster and self._entries.get(key) is entry
@@ -118,7 +118,7 @@ class Reservations:
                 self._replace(key, None)
 
     def expire(self, *, now: datetime) -> None:
-        """Drop the reservations that have ended by time alone; reading leaves them in place."""
+        """Drop the reservations whose time is over; the readers below leave them in place."""
         while self._due:
             due, _, key, entry = self._due[0]
             current = self._entries.get(key) is entry
@@ -137,7 +137,7 @@ class Reservations:
     def reserved(
         self, *, now: datetime, clusters: Collection[str] | None = None
     ) -> dict[str, Resources]:
-        """Give what is reserved per cluster now; `clusters` None: on all."""
+        """Return the reserved resources per cluster; `clusters` None: on all."""
         return self._without(self._on(self._sums, clusters), self._ended(now))
 
     @property
@@ -146,23 +146,23 @@ class Reservations:
         return self._versions
 
     def ended_on(self, *, now: datetime) -> set[str]:
-        """Name the clusters with reservations that have ended by time and were not dropped yet."""
+        """Return the clusters with reservations whose time is over and that are not dropped yet."""
         return {entry.cluster for entry in self._ended(now)}
 
     def held_on(self, cluster: str) -> Resources:
-        """Give what is reserved on a cluster, ended reservations included."""
+        """Return the reserved resources of a cluster, ended reservations included."""
         return self._sums.get(cluster, {})
 
     def settling(
         self, *, now: datetime, clusters: Collection[str] | None = None
     ) -> dict[str, Resources]:
-        """Give the part of it that the summaries may count already: all pods are there."""
+        """Return the part of sub-jobs with all pods, which the summaries may count already."""
         return self._without(self._on(self._settling, clusters), self._ended(now))
 
     def pods(
         self, *, now: datetime, clusters: Collection[str] | None = None
     ) -> dict[str, tuple[PodGroup, ...]]:
-        """Give the pods that the reservations per cluster are made of."""
+        """Return the pods of the reservations per cluster."""
         ended: dict[str, Counter[PodKind]] = {}
         for entry in self._ended(now):
             _count_pods(ended.setdefault(entry.cluster, Counter()), entry.pods, 1)
@@ -184,20 +184,20 @@ class Reservations:
         return min((due - now for due in coming), default=None)
 
     def eventual(self, clusters: Iterable[Cluster], *, now: datetime) -> dict[str, Resources]:
-        """Give what will be free per cluster once all HyperJobs have ended.
+        """Return the free resources per cluster after the end of all HyperJobs.
 
-        `clusters` are as observed, all reservations taken off.
+        `clusters` are as observed, with all reservations subtracted.
         """
         return self._occupancy.eventual(clusters, {}, now=now)
 
     def eventual_changes_in(self, *, now: datetime) -> timedelta | None:
-        """Return when that changes next by time alone."""
+        """Return the time until `eventual` changes without a change of an object."""
         due = self._occupancy.next_change(after=now)
         return None if due is None else due - now
 
     @contextmanager
     def assumed(self, actions: Iterable[Action], *, namespace: str = "") -> Iterator[None]:
-        """Reserve what is about to be created, while inside."""
+        """Reserve the room of sub-jobs that are being created, inside the context."""
         assumed = [action for action in actions if isinstance(action, CreateChild | Repin)]
         keys = [f"{namespace}/{action.name}" for action in assumed]
         self._assumed.update(keys)
@@ -210,7 +210,7 @@ class Reservations:
             yield
         finally:
             self._assumed.subtract(keys)
-            self._assumed += Counter()  # forget what is at zero
+            self._assumed += Counter()  # remove keys with a count of 0
             for action in assumed:
                 self._versions[action.cluster] += 1
                 accumulate(self._sums.setdefault(action.cluster, {}), action.demand, -1)
@@ -218,15 +218,15 @@ class Reservations:
                 self._occupancy.drop(action.cluster, action.demand)
 
     def counts(self, key: str) -> bool:
-        """Return whether a vcjob is counted here or in its cluster's status already."""
+        """Return whether the reservations or its cluster's status already count a vcjob."""
         return key in self._known or key in self._assumed
 
     def let_go(self, actions: Iterable[Action]) -> None:
-        """Announce free room again: not all that was assumed was made."""
+        """Mark the clusters of failed creations as clusters with more room."""
         self._freed |= {each.cluster for each in actions if isinstance(each, CreateChild | Repin)}
 
     def _is_counted(self, key: str, raw: Object) -> bool:
-        """Return whether a vcjob takes room: a live HyperJob controls it, or a member has it."""
+        """Return whether a vcjob counts: an existing HyperJob controls it, or a member has it."""
         metadata = mapping(raw.get("metadata"))
         if metadata.get("deletionTimestamp") is not None:
             return False
@@ -262,7 +262,7 @@ class Reservations:
         return known
 
     def _size_of(self, spec: Object) -> tuple[tuple[PodGroup, ...], Resources]:
-        """Return the pods of a vcjob and what they take; the caches hold equal tasks once."""
+        """Return the pods of a vcjob and their sum; the caches share equal tasks."""
         tasks = spec.get("tasks")
 
         def size(_tasks: object) -> tuple[tuple[PodGroup, ...], Resources]:
@@ -280,9 +280,10 @@ class Reservations:
         known.cluster = cluster
 
     def _whereabouts(self, key: str, raw: Object) -> tuple[str, Report | None]:
-        """Return where a sub-job is or will be, and what it reports.
+        """Return the cluster of a sub-job, and its report.
 
-        Until it reports, the pin counts more than the binding: it may just have been moved.
+        Before a report, the pin of the policy precedes the cluster of the ResourceBinding: a move
+        may not have reached Karmada yet.
         """
         report, placed = parse_report(raw.get("status")), ""
         binding = self._parsed(key)
@@ -294,7 +295,7 @@ class Reservations:
         return (placed or pin if report is not None else pin or placed), report
 
     def _parsed(self, key: str) -> Binding | None:
-        """Return the binding of a vcjob; several events in a row find the same one."""
+        """Return the parsed ResourceBinding of a vcjob, once for several events in a row."""
         found = self._binding(key)
         return None if found is None else self._bindings.of(key, found, parse_binding)
 
@@ -314,7 +315,7 @@ class Reservations:
             self._freed.add(old.cluster)
 
     def _ended(self, now: datetime) -> list[Reservation]:
-        """Give the reservations that have ended by time and were not dropped yet."""
+        """Return the reservations whose time is over and that are not dropped yet."""
         if not self._due or self._due[0][0] > now:
             return []
         return [each[3] for each in self._due if each[0] <= now and self._is_current(each)]

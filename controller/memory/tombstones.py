@@ -1,7 +1,7 @@
-"""Tombstones: names of vcjobs that have just gone, and the vcjobs made under such a name since.
+"""Tombstones: the names of recently deleted vcjobs, and the vcjobs created since with such a name.
 
-Volcano in a member may lose a vcjob that follows another one of its name (see
-`lifecycle.silence`). A restart of the controller forgets tombstones, and with them the suspicion.
+Volcano in a member may lose a vcjob that follows another one of the same name (see
+`lifecycle.silence`). After a restart of the controller there are no tombstones.
 """
 
 from collections.abc import Callable
@@ -15,11 +15,11 @@ from hyperjob.kube.informer import Informer
 from hyperjob.kube.resources import key_of
 
 WINDOW: Final = timedelta(minutes=10)
-"""Twice as long as pods take to end is what matters, and that is for their templates to say."""
+"""How long a tombstone counts: longer than pods take to terminate in most templates."""
 
 
 class Tombstones:
-    """Notes the vcjobs that come and go."""
+    """The tombstones, from the events of the vcjob informer."""
 
     def __init__(self, jobs: Informer, *, now: Callable[[], datetime]) -> None:
         self._now = now
@@ -28,7 +28,7 @@ class Tombstones:
         jobs.add_handler(self._changed)
 
     def _changed(self, kind: EventType, old: Object | None, new: Object | None) -> None:
-        """Note a vcjob that was made or has gone."""
+        """Record a created or deleted vcjob."""
         now = self._now()
         while self._gone and now - self._gone[oldest := next(iter(self._gone))] > WINDOW:
             del self._gone[oldest]
@@ -40,11 +40,11 @@ class Tombstones:
             self._followers.add(_uid(new))
 
     def not_applied(self, uid: str) -> None:
-        """Note a vcjob that Karmada could not apply: the name may be taken in the member."""
+        """Record a vcjob that Karmada could not apply: a namesake may still exist in the member."""
         self._followers.add(uid)
 
     def is_follower(self, uid: str) -> bool:
-        """Return whether a vcjob may follow another of its name on the same cluster."""
+        """Return whether a vcjob may follow another one of its name on the same cluster."""
         return uid in self._followers
 
 

@@ -1,5 +1,5 @@
-"""Plugins of a HyperJob: what sets a framework up over all its sub-jobs.
+"""The plugins of a HyperJob: each sets up a framework, such as PyTorch, over all its sub-jobs.
 
-Each changes a sub-job's template, or adds objects that go along with it. Pure: a plugin sees the
-world it is given, reads no cluster and writes nothing.
+A plugin changes the template of a sub-job, or adds an object beside it. Pure: its only input is the
+world of the HyperJob (`world`).
 """

@@ -1,7 +1,7 @@
-"""The plugin env: the place of a pod in the HyperJob, for any framework.
+"""The plugin env: variables with the place of a pod in the HyperJob, for any framework.
 
-A pod's rank is HYPERJOB_RANK_OFFSET + HYPERJOB_TASK_INDEX: all pods of a task share one template,
-so only the index, which Volcano writes on each pod, differs between them.
+The rank of a pod is HYPERJOB_RANK_OFFSET + HYPERJOB_TASK_INDEX: all pods of a task have one
+template, and only the index, which Volcano writes on each pod, differs.
 """
 
 from collections.abc import Sequence
@@ -16,12 +16,12 @@ INDEX_FIELD: Final = "metadata.labels['volcano.sh/task-index']"
 
 
 class Env:
-    """Gives a pod its place."""
+    """The plugin env."""
 
     def variables(
         self, place: PluginContext, task_pods: TaskPods, container: Object
     ) -> Sequence[Object]:
-        """Return HyperJob, sub-job, attempt, cluster, and the place in the row of all pods."""
+        """Return variables with HyperJob, sub-job, attempt, cluster and rank offset."""
         world, member = place.world, place.member
         return (
             variable("HYPERJOB_NAME", world.hyperjob),
@@ -37,7 +37,7 @@ class Env:
 
 
 def _checkpoint(world: World) -> Sequence[Object]:
-    """Return where the checkpoints are, and the step that all sub-jobs are known to have saved."""
+    """Return variables with the checkpoint directory and the last step that all sub-jobs saved."""
     found = []
     if world.checkpoint_dir:
         found.append(variable("HYPERJOB_CHECKPOINT_DIR", world.checkpoint_dir))
@@ -47,7 +47,7 @@ def _checkpoint(world: World) -> Sequence[Object]:
 
 
 def ranks(place: PluginContext, task_pods: TaskPods) -> Sequence[Object]:
-    """Return what a pod's rank and the size of the world are computed from."""
+    """Return the variables from which a pod computes its rank and the world size."""
     return (
         variable("HYPERJOB_WORLD_SIZE", place.world.size),
         variable("HYPERJOB_RANK_OFFSET", task_pods.offset),

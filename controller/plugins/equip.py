@@ -1,4 +1,4 @@
-"""What the plugins of a HyperJob write into one vcjob, and the object that goes along with it."""
+"""The application of all plugins to one vcjob template, and the ServiceExport of a sub-job."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,28 +29,28 @@ ACTING: Final[Mapping[str, Plugin]] = {
     "pytorch": PyTorch(),
     "torchft": TorchFT(),
 }
-"""Those that set variables; svc acts on names and Services alone."""
+"""The plugins that set variables; svc changes only host names and Services."""
 
 LONGEST_VALUE: Final = 128 * 1024 - 256
-"""Linux starts no process with a variable of 128 KiB, its name included."""
+"""Bytes of a variable's value: Linux starts no process with a variable of 128 KiB in total."""
 
 
 class TooLongError(ValueError):
-    """A plugin would have to write more than a variable can hold."""
+    """The value of a plugin's variable would be longer than LONGEST_VALUE."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Equipped:
-    """A template with all that the plugins write, and a digest of what they wrote."""
+    """A template with the changes of all plugins, and a digest of these changes."""
 
     template: Object
     digest: str
 
 
 def equip(hyperjob: HyperJob, template: Object, member: WorldMember, world: World) -> Equipped:
-    """Return a vcjob's template as its plugins want it.
+    """Return a vcjob's template with the changes of its plugins.
 
-    Raises UnknownHostError while a host that it must name has no cluster, and TooLongError.
+    Raises UnknownHostError if a pod that a variable must name has no cluster yet, and TooLongError.
     """
     if have_hosts(hyperjob.plugins):
         template = with_service(template)
@@ -68,7 +68,7 @@ def equip(hyperjob: HyperJob, template: Object, member: WorldMember, world: Worl
 
 
 def export_of(hyperjob: HyperJob, name: str) -> Object | None:
-    """Return the export of a sub-job's Service, without labels; None where none is wanted."""
+    """Return the ServiceExport of a sub-job, without labels; None if no plugin exports Services."""
     if not have_hosts(hyperjob.plugins) or not hosts_of(hyperjob.plugins).export:
         return None
     return {
@@ -85,7 +85,7 @@ def export_of(hyperjob: HyperJob, name: str) -> Object | None:
 def _variables(
     hyperjob: HyperJob, world: World, member: WorldMember, task_pods: TaskPods, container: Object
 ) -> Iterator[Object]:
-    """Yield what the plugins set in one container, each variable once."""
+    """Yield the variables that the plugins set in one container, each name once."""
     hosts = hosts_of(hyperjob.plugins)
     seen: set[str] = set()
     for name, plugin in ACTING.items():

@@ -1,8 +1,8 @@
-"""Plugins in a plan: what is about to be created is equipped, what was made for another world goes.
+"""The plugins' step of a plan: new vcjobs get the plugins' changes, outdated ones are recreated.
 
-What plugins write into a vcjob can never be changed there. Each vcjob bears a mark of it, and one
-that was not sent yet is made again when its plugins would write something else today; a vcjob
-that was sent is left alone. Nothing happens to a HyperJob without plugins.
+Volcano refuses later changes of a vcjob's variables. Each vcjob has a mark with the digest of the
+plugins' changes. A vcjob that no member has received is recreated if the plugins would now write
+other changes; a vcjob in a member stays as it is. A HyperJob without plugins has no such step.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,7 +28,7 @@ Children = Sequence[tuple[SubJob, Child]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plugged:
-    """The actions as plugins want them, sub-jobs that must wait, and those to be made again."""
+    """The changed actions, the sub-jobs that must wait, and the sub-jobs to recreate."""
 
     actions: list[Action]
     blocked: Mapping[str, tuple[Reason, Detail]]
@@ -43,7 +43,7 @@ def set_up(
     assigned: Mapping[str, str],
     minimum: int,
 ) -> Plugged:
-    """Let the plugins act on what is planned for the sub-jobs, given in the order of the spec."""
+    """Apply the plugins to the planned actions; `children` are in the order of the spec."""
     hyperjob = observed.hyperjob
     if not hyperjob.plugins:
         return Plugged(actions=list(actions), blocked={}, outdated=frozenset())
@@ -85,7 +85,7 @@ def set_up(
 
 
 def withdrawing(hyperjob: HyperJob, actions: Sequence[Action]) -> tuple[Action, ...]:
-    """Let the export of a Service go with its sub-job, where not the vcjob alone is deleted."""
+    """Return the actions, where the deletion of a whole sub-job deletes its ServiceExport too."""
     if not hyperjob.plugins:
         return tuple(actions)
     return tuple(
@@ -105,8 +105,8 @@ def generation_of(mark: str) -> int | None:
 def _generation(children: Children) -> int:
     """Return the generation of the present world, or of a new one.
 
-    A new one is made when no present attempt exists, as after a restart of all; the
-    highest attempt has then grown, so that its generation was never there before.
+    A new world starts if no vcjob of a present attempt exists, as after a restart of all sub-jobs.
+    Its generation is new because the highest attempt has grown.
     """
     standing = (
         generation_of(child.job.world)
@@ -118,7 +118,7 @@ def _generation(children: Children) -> int:
 
 
 def _pin(child: Child) -> str:
-    """Return where a sub-job is meant to run: Karmada follows the pin a moment later."""
+    """Return the cluster of a sub-job by its policy, which Karmada follows a moment later."""
     if child.policy is not None and len(child.policy.clusters) == 1:
         return child.policy.clusters[0]
     return child.cluster
@@ -164,12 +164,12 @@ def _is_outdated(hyperjob: HyperJob, sub_job: SubJob, child: Child, world: World
     try:
         now = equip(hyperjob, sub_job.size.template, world.by_name[child.name], world)
     except (UnknownHostError, TooLongError):
-        return False  # nothing better can be made of it yet
+        return False  # a new vcjob would have the same unknown host
     return job.world != f"{world.generation}.{now.digest}"
 
 
 def _deletions(children: Sequence[Child]) -> Iterator[DeleteChild]:
-    """Delete vcjobs and keep their policies: they are made again on the same clusters."""
+    """Yield deletions of vcjobs without their policies: the new ones go to the same clusters."""
     for child in children:
         assert child.job is not None
         yield DeleteChild(

@@ -1,4 +1,4 @@
-"""Host names of pods, as a pod of the same sub-job and as one in another cluster looks them up."""
+"""The host names of pods, for look-ups from the same sub-job and from other clusters."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,12 +9,12 @@ from hyperjob.api.plugins import NAME_PATTERN, PLUGINS, fill, placeholders_of
 
 
 class UnknownHostError(ValueError):
-    """A host cannot be named yet: its sub-job has no cluster."""
+    """The host name of a pod is unknown: its sub-job has no cluster yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hosts:
-    """How pods are named, and whether Services are exported."""
+    """The naming of pods, and whether Services are exported."""
 
     pattern: str
     export: bool
@@ -29,8 +29,8 @@ class Hosts:
     ) -> str:
         """Return the name of a pod; raises UnknownHostError.
 
-        Within a sub-job Volcano's own headless Service answers, without the way through the
-        clusters' common DNS.
+        Within a sub-job it is a name of Volcano's headless Service, which needs no DNS across
+        clusters.
         """
         pod = f"{member.name}-{task_pods.task}-{index}"
         if member.name == seen_from.name:
@@ -52,10 +52,10 @@ class Hosts:
     def service(
         self, world: World, seen_from: WorldMember, member: WorldMember, task_pods: TaskPods
     ) -> str:
-        """Return the name of the only pod of a sub-job, the same wherever that pod runs.
+        """Return a name for the only pod of a sub-job that does not depend on its cluster.
 
-        The name of its Service without those of pod and cluster; that of the pod where the pattern
-        has no such name.
+        It is the name of its Service, without pod and cluster; the name of the pod if the pattern
+        has no Service.
         """
         if member.name == seen_from.name or len(member.tasks) > 1 or task_pods.pods > 1:
             return self.name(world, seen_from, member, task_pods, 0)
@@ -68,12 +68,12 @@ class Hosts:
 
     @property
     def names_clusters(self) -> bool:
-        """Return whether a name changes with the cluster that a pod runs in."""
+        """Return whether a host name contains the cluster of the pod."""
         return "cluster" in placeholders_of(self.pattern)
 
 
 def hosts_of(plugins: Mapping[str, tuple[str, ...]]) -> Hosts:
-    """Read how pods are named from the arguments of the plugin svc."""
+    """Return the naming of pods from the arguments of the plugin svc."""
     given = values_of(plugins.get("svc", ()), PLUGINS["svc"].flags)
     return Hosts(
         pattern=given.get("name-pattern") or NAME_PATTERN,

@@ -1,8 +1,8 @@
 """The plugin jax: one coordinator, and processes numbered over all sub-jobs.
 
-The coordinator is process 0, as JAX wants it. JAX_PROCESS_ID is set only where it can be set in
-every pod: a variable cannot be the sum of two, so with several pods in a task that does not begin
-at 0 the program adds HYPERJOB_RANK_OFFSET and HYPERJOB_TASK_INDEX itself.
+The coordinator is process 0, as JAX demands. JAX_PROCESS_ID is set only if it can be set in every
+pod: a variable cannot be the sum of two. With several pods in a task whose offset is not 0, the
+program adds HYPERJOB_RANK_OFFSET and HYPERJOB_TASK_INDEX itself.
 """
 
 from collections.abc import Sequence
@@ -19,12 +19,12 @@ PORT: Final = 8476
 
 
 class Jax:
-    """Points every process to the coordinator."""
+    """The plugin jax, which gives every process the address of the coordinator."""
 
     def variables(
         self, place: PluginContext, task_pods: TaskPods, container: Object
     ) -> Sequence[Object]:
-        """Return what jax.distributed.initialize is given; raises UnknownHostError."""
+        """Return the variables for jax.distributed.initialize; raises UnknownHostError."""
         first = place.world.first()
         if first is None:
             return ()

@@ -1,7 +1,7 @@
 """The plugin mpi: the launcher gets the hosts of all sub-jobs.
 
-Volcano's plugin of that name gives it those of its own vcjob. Keys for SSH are the user's: those
-that Volcano makes differ from one vcjob to the next.
+Volcano's plugin of that name gives the launcher only the hosts of its own vcjob. The user provides
+the SSH keys, because Volcano's plugin ssh generates others for each vcjob.
 """
 
 from collections.abc import Sequence
@@ -14,12 +14,12 @@ from hyperjob.api.plugins import MPI_MASTER, MPI_WORKER
 
 
 class Mpi:
-    """Gives the launcher its list of hosts."""
+    """The plugin mpi, which gives the launcher the list of hosts."""
 
     def variables(
         self, place: PluginContext, task_pods: TaskPods, container: Object
     ) -> Sequence[Object]:
-        """Return MPI_HOST for the one task that launches; raises UnknownHostError."""
+        """Return MPI_HOST for the launcher task; raises UnknownHostError."""
         launcher = place.world.first(place.arguments.get("master") or MPI_MASTER)
         if launcher != (place.member, task_pods):
             return ()

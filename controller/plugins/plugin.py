@@ -1,4 +1,4 @@
-"""What a plugin is to the rest of the controller."""
+"""The interface of a plugin, and the context in which the controller calls it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from hyperjob.api.meta import Object
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PluginContext:
-    """The sub-job that a plugin sets up, in its world, with the plugin's arguments."""
+    """The sub-job for which a plugin is called, its world and the plugin's arguments."""
 
     world: World
     member: WorldMember
@@ -23,7 +23,7 @@ class PluginContext:
         return self.hosts.name(self.world, self.member, member, task_pods, index)
 
     def number(self, name: str, default: int) -> int:
-        """Return an argument that is a number."""
+        """Return the number of an argument `--name=number`, else the default."""
         text = self.arguments.get(name, "")
         try:
             return int(text, 0)
@@ -32,7 +32,7 @@ class PluginContext:
 
 
 class Plugin(Protocol):
-    """Gives each container of a sub-job the variables of a framework."""
+    """A plugin: it returns the variables of a framework for each container of a sub-job."""
 
     def variables(
         self, place: PluginContext, task_pods: TaskPods, container: Object

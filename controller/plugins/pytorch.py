@@ -1,8 +1,8 @@
 """The plugin pytorch: one torchrun rendezvous over the pods of all sub-jobs.
 
-Backend c10d: the first pod holds the store, and torchrun gives out the ranks, so that the pods of
-a task need no rank in their common template. torchrun reads each of its options from PET_<NAME>;
-what the command says wins.
+With the backend c10d the first pod has the store, and torchrun assigns the ranks: the common
+template of a task needs none. torchrun reads each option from the variable PET_<NAME>; an option on
+its command line has precedence.
 """
 
 from collections.abc import Iterable, Sequence
@@ -22,12 +22,12 @@ TIMEOUT_SECONDS: Final = 900
 
 
 class PyTorch:
-    """Points all torchrun agents at one store."""
+    """The plugin pytorch, which gives all torchrun agents the address of one store."""
 
     def variables(
         self, place: PluginContext, task_pods: TaskPods, container: Object
     ) -> Sequence[Object]:
-        """Return torchrun's options; raises UnknownHostError."""
+        """Return torchrun's options as variables; raises UnknownHostError."""
         world = place.world
         named = (place.arguments.get("master", ""), place.arguments.get("worker", ""))
         chosen = frozenset(name for name in named if name)
@@ -42,14 +42,14 @@ class PyTorch:
             variable("PET_RDZV_ENDPOINT", endpoint),
             variable("PET_RDZV_ID", f"{world.hyperjob}-{world.uid}-{world.generation}"),
             variable("PET_RDZV_CONF", _configuration(place, task_pods, holder)),
-            # What others connect to must be known in their clusters too, as no host name is.
+            # Other clusters cannot resolve a pod's host name: the agents connect to its IP address.
             from_field("PET_LOCAL_ADDR", "status.podIP"),
         )
 
 
 @lru_cache(maxsize=16)
 def _nodes(world: World, chosen: frozenset[str], holder: WorldMember) -> str:
-    """Return the number of agents; a range where fewer sub-jobs than all may start."""
+    """Return the number of agents; a range if fewer than all sub-jobs may start."""
     counts = {member.name: _count(member.tasks, chosen) for member in world.members}
     total = sum(counts.values())
     others = sorted(count for name, count in counts.items() if name != holder.name)
@@ -62,7 +62,7 @@ def _count(tasks: Iterable[TaskPods], chosen: frozenset[str]) -> int:
 
 
 def _processes(place: PluginContext, container: Object) -> Sequence[Object]:
-    """Return one process for each accelerator of the container, where it has any."""
+    """Return the option of one process per accelerator of the container, if it has any."""
     given = place.number("nproc-per-node", 0)
     request = pod_request({"containers": [container]})
     accelerator = accelerator_of(request)
@@ -73,9 +73,9 @@ def _processes(place: PluginContext, container: Object) -> Sequence[Object]:
 def _configuration(
     place: PluginContext, task_pods: TaskPods, holder: tuple[WorldMember, TaskPods]
 ) -> str:
-    """Return torchrun's rendezvous configuration: which pod holds the store, and how long to wait.
+    """Return torchrun's rendezvous configuration: which pod has the store, and the time limits.
 
-    Among several pods of one task torchrun finds the holder by its own address.
+    Among several pods of one task torchrun recognises the pod with the store by its address.
     """
     seconds = place.number("timeout", TIMEOUT_SECONDS)
     waits = f"join_timeout={seconds},read_timeout={seconds}"

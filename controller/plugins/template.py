@@ -1,6 +1,6 @@
 """Changes of a vcjob's template: variables for its containers, plugins of Volcano.
 
-Never changes what the user wrote: a variable or an argument that is there stays.
+A variable or an argument that the user wrote stays as it is.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,15 +23,15 @@ def variable(name: str, value: object) -> Object:
 
 
 def from_field(name: str, path: str) -> Object:
-    """Return a variable that each pod reads from itself."""
+    """Return a variable with the value of a field of the pod (`fieldRef`)."""
     return {"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}}
 
 
 def with_variables(template: Object, of: Callable[[str, Object], Sequence[Object]]) -> Object:
-    """Return the template with variables before those of each container.
+    """Return the template with variables before the user's in each container.
 
-    `of` gives them for the name of a task and one of its containers. Ahead of the user's, they can
-    be used in them as $(NAME).
+    `of` returns them for the name of a task and one of its containers. The user's variables can
+    refer to them as $(NAME), because they come first.
     """
     tasks = [
         _task(task, task_name(task, index), of)
@@ -43,8 +43,8 @@ def with_variables(template: Object, of: Callable[[str, Object], Sequence[Object
 def with_service(template: Object) -> Object:
     """Return the template with Volcano's plugin svc, open to the pods of other sub-jobs.
 
-    Left alone it admits pods of the same vcjob only, by a NetworkPolicy, and names no pod before
-    it is ready.
+    By default that plugin creates a NetworkPolicy which admits only pods of the same vcjob, and
+    publishes no host name of a pod that is not ready.
     """
     plugins = mapping(template.get("plugins"))
     arguments = strings(plugins.get("svc"))

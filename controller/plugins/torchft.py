@@ -1,9 +1,9 @@
-"""The plugin torchft: each sub-job is a replica group, and a lighthouse brings them together.
+"""The plugin torchft: each sub-job is a replica group, and a lighthouse connects the groups.
 
-Within a sub-job torchrun makes one world, as with the plugin pytorch. Across sub-jobs torchft's
-managers find each other through the lighthouse: a task of the HyperJob, or an address outside. A
-group that cannot reach the lighthouse asks again, for the lighthouse itself may be made again
-elsewhere; so it has a name that does not change with its cluster.
+Within a sub-job torchrun forms one world, as with the plugin pytorch. Across sub-jobs torchft's
+managers find each other through the lighthouse: a task of the HyperJob, or an external address. A
+group that cannot reach the lighthouse retries. The lighthouse's sub-job may be recreated on another
+cluster, therefore its name does not depend on the cluster.
 """
 
 from collections.abc import Sequence
@@ -18,22 +18,22 @@ from hyperjob.api.meta import Object
 
 PORT: Final = 29510
 RETRIES: Final = 100
-"""How often a manager asks the lighthouse for a quorum before its group fails, if it is silent."""
+"""How often a manager asks an unreachable lighthouse for a quorum before its group fails."""
 
 _TORCHRUN: Final = PyTorch()
 
 
 class TorchFT:
-    """Makes a replica group of each sub-job, and gives it the address of the lighthouse."""
+    """The plugin torchft, which gives each replica group the address of the lighthouse."""
 
     def variables(
         self, place: PluginContext, task_pods: TaskPods, container: Object
     ) -> Sequence[Object]:
-        """Return what torchft and torchrun read; raises UnknownHostError."""
+        """Return the variables of torchft and torchrun; raises UnknownHostError."""
         world, task = place.world, place.arguments.get("lighthouse", "")
         shared = [
             variable("HYPERJOB_QUORUM", world.quorum or 1),
-            # torchft gives other groups the name of its host, which no other cluster knows.
+            # torchft sends its host name to other groups, which other clusters cannot resolve.
             from_field("HYPERJOB_POD_IP", "status.podIP"),
         ]
         if task_pods.task == task:
@@ -59,7 +59,7 @@ def _training(member: WorldMember, lighthouse: str) -> tuple[TaskPods, ...]:
 
 
 def _number(groups: Sequence[WorldMember], member: WorldMember) -> int:
-    """Return a number of a group that stays while others come and go, where one can be had."""
+    """Return the number of a replica group, stable in scaling with one replicatedJob."""
     if len({each.group for each in groups}) == 1:
         return member.number
     return [each.name for each in groups].index(member.name)
@@ -75,7 +75,7 @@ def _lighthouse(place: PluginContext, task: str) -> str:
 
 
 def _alone(place: PluginContext, lighthouse: str) -> PluginContext:
-    """Return a sub-job as a world of its own, as its torchrun sees it."""
+    """Return the context of a sub-job as a world of its own, for its torchrun."""
     member = replace(place.member, tasks=_training(place.member, lighthouse))
     world: World = replace(
         place.world, members=(member,), by_name={member.name: member}, minimum=1, size=member.pods

@@ -1,7 +1,7 @@
 """The world of a HyperJob (as in WORLD_SIZE): all pods of all sub-jobs, numbered in one row.
 
-The same sub-jobs always give the same numbers: sub-jobs in the order of the spec, tasks in the
-order of the template, pods by their index in the task.
+The numbers follow the order of the sub-jobs in the spec, of the tasks in the template, and of the
+pods by their index in the task.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,9 +24,9 @@ class TaskPods:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorldMember:
-    """One sub-job in the world; its cluster is empty while it has none.
+    """One sub-job in the world; `cluster` is empty if it has none yet.
 
-    `number` is its index in its replicatedJob, which it keeps while others come and go.
+    `number` is its index in its replicatedJob, which scaling does not change.
     """
 
     name: str
@@ -39,7 +39,7 @@ class WorldMember:
 
     @property
     def pods(self) -> int:
-        """Count the pods."""
+        """Return the number of pods."""
         return sum(task_pods.pods for task_pods in self.tasks)
 
 
@@ -47,9 +47,9 @@ class WorldMember:
 class World:
     """All sub-jobs of a HyperJob, in order and by name; `size` counts their pods.
 
-    `generation` grows with each restart of all of them; a sub-job restarted alone joins the world
-    that the others are in. `minimum` is how many sub-jobs are enough to start. `resume_step` is the
-    step that all sub-jobs start from, None where none is known.
+    `generation` grows with each restart of all sub-jobs; a sub-job that is restarted alone joins
+    the world of the others. `minimum` is how many sub-jobs are enough to start. `resume_step` is
+    the step from which all sub-jobs start; None if it is unknown.
     """
 
     hyperjob: str
@@ -65,7 +65,7 @@ class World:
     resume_step: int | None = None
 
     def first(self, task: str = "") -> tuple[WorldMember, TaskPods] | None:
-        """Return the first task that has pods, of that name where one is given."""
+        """Return the first task with pods, or the first with pods and this name."""
         wanted = (
             (member, task_pods)
             for member in self.members
@@ -84,7 +84,7 @@ def world_of(
     generation: int,
     minimum: int,
 ) -> World:
-    """Build the world of all sub-jobs, given in the order of the spec."""
+    """Return the world of all sub-jobs, which are in the order of the spec."""
     members: list[WorldMember] = []
     offset = 0
     for index, sub_job in enumerate(sub_jobs):

@@ -1,4 +1,4 @@
-"""The external splitter: a service of the user decides how accelerators are shared out, over HTTP.
+"""The external splitter: an HTTP service of the user that decides how accelerators are shared out.
 
-`protocol` is pure and is used by both sides; `client` makes the calls.
+`protocol` is pure and serves both sides; `client` makes the calls; `outside` checks the answers.
 """

@@ -1,7 +1,7 @@
-"""Asks an external splitter over HTTP and keeps its last answers, one for each automatic split.
+"""The HTTP client of an external splitter, with the last answer about each automatic split.
 
-Bounded in everything: time, size, calls at a time, and how soon a splitter without an answer is
-asked again. It judges no answer; that is the plan's.
+Time, size and number of concurrent calls are bounded, and failed calls have a back-off. The plan
+checks the answers (`outside`).
 """
 
 import asyncio
@@ -30,7 +30,7 @@ _LONGEST: Final = timedelta(seconds=60)
 
 @dataclass(slots=True)
 class _Entry:
-    """One split: the last answer, what is to be asked next, how often it was in a row."""
+    """One split: the last answer, the waiting question, and the number of failed calls in a row."""
 
     answer: SplitAnswer | None = None
     occasion: str = ""
@@ -63,12 +63,12 @@ class Splitter:
         self._waiting: asyncio.Queue[tuple[str, str]] = asyncio.Queue()
 
     def answers(self, key: str) -> Mapping[str, SplitAnswer]:
-        """Give the last answer to each split of a HyperJob."""
+        """Return the last answer about each split of a HyperJob, by replicatedJob."""
         entries = self._entries.get(key, {})
         return {name: entry.answer for name, entry in entries.items() if entry.answer is not None}
 
     def ask(self, key: str, questions: Sequence[Question]) -> None:
-        """Queue questions; a newer question replaces the waiting one. A running call goes on."""
+        """Queue questions; a newer question replaces a waiting one, but not a running call."""
         for question in questions:
             entry = self._entries.setdefault(key, {}).setdefault(question.group, _Entry())
             if not entry.busy:
@@ -77,7 +77,7 @@ class Splitter:
                 entry.next, entry.busy = question, True
 
     def forget(self, key: str) -> None:
-        """Forget a HyperJob that is gone."""
+        """Drop a deleted HyperJob."""
         self._entries.pop(key, None)
 
     async def run(self) -> None:
@@ -97,7 +97,7 @@ class Splitter:
             key, group = await self._waiting.get()
             entry = self._entries.get(key, {}).get(group)
             if entry is None or entry.next is None:
-                continue  # gone meanwhile
+                continue  # its HyperJob was deleted
             question, entry.next = entry.next, None
             said = RawAnswer()
             trouble: SplitTrouble | None
@@ -139,7 +139,7 @@ class Splitter:
         trouble: SplitTrouble | None,
     ) -> None:
         if self._entries.get(key, {}).get(question.group) is not entry:
-            return  # forgotten meanwhile
+            return  # its HyperJob was deleted
         entry.busy = False
         if entry.occasion != question.occasion:
             entry.occasion, entry.times = question.occasion, 0
@@ -155,7 +155,7 @@ class Splitter:
         if trouble is not None:
             namespace, _, name = key.partition("/")
             log.warning(
-                "The splitter gave no shares",
+                "The answer of the splitter is unusable",
                 extra={
                     "hyperjob": {"namespace": namespace, "name": name},
                     "trouble": {"kind": type(trouble).__name__, **asdict(trouble)},
@@ -165,7 +165,7 @@ class Splitter:
 
 
 def _read_token(path: Path) -> str:
-    """Read a token anew for each call: projected ones are replaced while we run."""
+    """Return the token, read for each call: the kubelet replaces projected tokens."""
     with path.open(encoding="ascii") as file:
         return file.read(_TOKEN_BYTES).strip()
 

@@ -1,6 +1,6 @@
 """The shares of an external splitter, or why a HyperJob waits for them.
 
-Pure: what was answered is given, what is to be asked is returned.
+Pure: the last answer is an input, and the next question is a result.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ _ASKED: Final = SplitterWait()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outside:
-    """Shares, or why there are none yet; `ask` and `again` say what to do about it."""
+    """The shares, or why there are none; `ask` is the next question, `again` the time until it."""
 
     shares: tuple[SplitShare, ...] = ()
     wait: SplitterWait = _ASKED
@@ -28,7 +28,7 @@ class Outside:
 
 
 def consult(observed: Observed, wish: Wish, room: FreeRoom) -> Outside:
-    """Use the last answer if it is valid for the present capacity; else wait, and ask when due."""
+    """Return the shares of the last answer if they fit now, else the next question."""
     limit = observed.hyperjob.max_domains
     asked = question(observed.hyperjob, wish, room, max_domains=limit)
     answered = (observed.split_answers or {}).get(wish.group)

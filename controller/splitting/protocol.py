@@ -1,6 +1,6 @@
-"""The JSON that an external splitter is asked with, and the check of its answer.
+"""The JSON of the request to an external splitter, and the check of its response. Pure.
 
-Pure. The other side of it is `hyperjob.cli.splitter.service`.
+`hyperjob.cli.splitter.service` is the other side.
 """
 
 import hashlib
@@ -35,7 +35,7 @@ _REASON: Final = 200
 
 
 class AnswerError(ValueError):
-    """An answer that cannot be read; `failed` says why."""
+    """The response of the splitter is unreadable; `failed` is the reason."""
 
     def __init__(self, fault: CallFault, detail: str = "", *, number: int = 0) -> None:
         super().__init__(fault.value)
@@ -44,7 +44,7 @@ class AnswerError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RawAnswer:
-    """An answer as it was sent: shares as (cluster, accelerators), or the reason for none."""
+    """An unchecked answer: shares as (cluster, accelerators), or the reason for none."""
 
     shares: Sequence[tuple[str, int]] = ()
     reason: str = ""
@@ -53,7 +53,7 @@ class RawAnswer:
 def question(
     hyperjob: HyperJob, wish: Wish, room: FreeRoom, *, max_domains: int | None
 ) -> Question:
-    """Put everything that the built-in splitter goes by into a question."""
+    """Return the question about a split, with all the input of the built-in splitter."""
     most = capacities(wish, room)
     asked: Object = {
         "apiVersion": VERSION,
@@ -88,7 +88,7 @@ def question(
 def usable(
     answer: SplitAnswer, wish: Wish, room: FreeRoom, *, max_domains: int | None
 ) -> tuple[SplitShare, ...] | SplitTrouble:
-    """Return the shares of an answer that hold now, else why they do not."""
+    """Return the shares of an answer if they are valid now, else their fault."""
     most = capacities(wish, room)
     found: dict[str, int] = {}
     for cluster, accelerators in answer.shares:
@@ -109,7 +109,7 @@ def usable(
 
 
 def read_answer(body: bytes) -> RawAnswer:
-    """Read what a splitter sent; raises AnswerError."""
+    """Parse the response of a splitter; raises AnswerError."""
     answer = _object(body)
     shares = []
     given = answer.get("shares")

@@ -1,1 +1,1 @@
-"""The steps of the plan, which `controller.plan` numbers: each adds to the draft what it finds."""
+"""The steps of a plan, in the order of `controller.plan`: each adds its result to the draft."""

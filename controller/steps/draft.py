@@ -1,7 +1,4 @@
-"""The draft of a plan: what the steps have found so far.
-
-Holds and answers; each decision is in its step.
-"""
+"""The draft of a plan: the results of its steps so far."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -29,12 +26,12 @@ from controller.status.outlook import Outlook
 
 @dataclass(slots=True, kw_only=True)
 class Draft:
-    """What is known of all wanted sub-jobs, and what is to be done about them.
+    """All wanted sub-jobs of a HyperJob and the decisions about them so far.
 
-    `blocked` has reason and detail by sub-job, `standing` (group, cluster) of those that stay.
-    `silent_counts` says of how many no report, or no progress, has come; `secured` counts those
-    that need no place. `needed` of the missing sub-jobs had to fit together, `sought` is what they
-    ask for. Plugins have made the `outdated` sub-jobs again.
+    `blocked` has reason and details by sub-job. `standing` are (group, cluster) of the sub-jobs
+    that stay. `silent_counts` are the numbers of sub-jobs without a report or progress. `secured`
+    is the number of sub-jobs that need no place. `needed` of the missing sub-jobs must fit
+    together; `sought` are their requests. The plugins' step recreates the `outdated` sub-jobs.
     """
 
     observed: Observed
@@ -61,47 +58,47 @@ class Draft:
 
     @property
     def minimum(self) -> int:
-        """How many sub-jobs belong together now: those that wait for others are not counted."""
+        """The size of the gang, at most the number of sub-jobs with met dependencies."""
         total, wanted = len(self.children), self.observed.hyperjob.min_available
         able = total - len(self.waiting.for_what)
         return max(1, min(total if wanted is None else wanted, able))
 
     @property
     def together(self) -> int:
-        """How many sub-jobs must have a place together; with a quorum that trains, only those."""
+        """How many sub-jobs need a place together; the quorum, after a sub-job with one has run."""
         children = [child for _, child in self.children]
         able = len(children) - len(self.waiting.for_what)
         return together(self.observed.hyperjob, children, able=able)
 
     @property
     def staying(self) -> list[Child]:
-        """The sub-jobs that are not on their way out."""
+        """The sub-jobs whose vcjob is not being deleted."""
         return [child for _, child in self.children if not child.is_leaving]
 
     @property
     def is_short(self) -> bool:
-        """Whether a sub-job that may be made has no place for want of room.
+        """Whether an admitted sub-job has no place because room is missing.
 
-        What its queue has not admitted waits for its queue, whose rounds look at all free room.
+        A sub-job that is not admitted waits for the next round of its queue instead.
         """
         return bool(self.placement.unplaced or self.review.short or self.awaits_split)
 
     @property
     def awaits_split(self) -> bool:
-        """Whether an automatic split that may be made cannot be sized yet."""
+        """Whether an admitted automatic split cannot be sized yet."""
         waiting = self.split.waiting
         return bool(waiting) and any(
             sub_job.group.name in waiting for sub_job, _ in self.missing.values()
         )
 
     def excluded(self, child: Child) -> frozenset[str]:
-        """Return the clusters that a sub-job must avoid: it moved away, or Karmada refused."""
+        """Return the clusters excluded for a sub-job: by moves, and by Karmada's refusals."""
         recorded = child.record.excluded_clusters if child.record is not None else ()
         rejection_check = self.rejection_checks.get(child.name, RejectionCheck())
         return rejection_check.excluded.union(recorded)
 
     def outlook(self, member: Member) -> Outlook:
-        """Return what the plan does about one sub-job."""
+        """Return the decisions of the plan about one sub-job."""
         sub_job, child = member
         name = child.name
         reason: Reason | None
@@ -131,9 +128,9 @@ class Draft:
         )
 
     def _holds_share(self, child: Child) -> bool:
-        """Return whether to record that a sub-job is admitted; a grant that came to nothing is not.
+        """Return whether the status records a sub-job as admitted; an unused grant is not recorded.
 
-        Recorded only by our own queue admission, and until the sub-job ends.
+        Only the queue engine's admissions are recorded, until the sub-job ends.
         """
         verdict = self.observed.verdict
         if verdict is None or child.name not in verdict.admitted or child.is_terminal:

@@ -1,6 +1,6 @@
-"""Plugins change the actions; then the gang is dispatched together, or gives back what it holds.
+"""The steps after placement: plugins change the actions, the gang's gates open or it backs off.
 
-Only sub-jobs that no member cluster has seen are released or deleted here.
+These steps release or delete only sub-jobs that no member cluster has received.
 """
 
 from controller.gang.gate import openings
@@ -14,7 +14,7 @@ from controller.steps.draft import Draft
 
 
 def apply_plugins(draft: Draft) -> None:
-    """Let the plugins act on the actions so far."""
+    """Apply the plugins to the actions so far."""
     plugged = set_up(
         draft.observed,
         draft.children,
@@ -28,7 +28,7 @@ def apply_plugins(draft: Draft) -> None:
 
 
 def open_gates(draft: Draft) -> None:
-    """Open the gates of what the queue has admitted and still fits, all together."""
+    """Open the gates of all sub-jobs that the queue has admitted and that still have room."""
     observed, minimum, staying = draft.observed, draft.together, draft.staying
     if observed.hyperjob.suspend:
         return
@@ -43,7 +43,7 @@ def open_gates(draft: Draft) -> None:
 
 
 def give_back(draft: Draft) -> None:
-    """Work out the state of the gang; a gang that stays in parts deletes its held sub-jobs."""
+    """Set the state of the gang; delete the held sub-jobs of a gang that stays incomplete."""
     observed, staying = draft.observed, draft.staying
     draft.back_off = next_state(
         observed, staying, opening=draft.opening, leaving=len(staying) < len(draft.children)

@@ -1,7 +1,4 @@
-"""When the controller looks at a HyperJob again without an event: the earliest of all waits.
-
-Every wait that a step has found is named here, so none is forgotten.
-"""
+"""The time until the next pass of a HyperJob if no object changes: the least of all waits."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -19,7 +16,7 @@ _OVERDUE: Final = timedelta(seconds=5)
 
 
 def requeue_after(draft: Draft) -> timedelta | None:
-    """Return the time until the next look; None when only an event can change anything."""
+    """Return the time until the next pass; None if the plan has no wait."""
     return min(_waits(draft), default=None)
 
 
@@ -52,10 +49,10 @@ def _waits(draft: Draft) -> Iterator[timedelta]:
 
 
 def until_look(child: Child, *, now: datetime) -> timedelta | None:
-    """Return when the API server is to be asked for a vcjob that the caches do not have.
+    """Return the time until a direct read of a vcjob that the caches do not have; None if none.
 
-    The caches select by our label. Only traces show a vcjob without it: a binding that stays, or a
-    name that was taken at the last look.
+    The informer selects vcjobs by label. A vcjob without the label shows only by a ResourceBinding
+    that stays, or by a name conflict at the last read.
     """
     told, reason = child.record, child.record.reason if child.record is not None else ""
     if child.job is not None or child.stranger:

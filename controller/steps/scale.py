@@ -1,7 +1,4 @@
-"""Which sub-jobs the spec wants, and which existing sub-jobs are deleted.
-
-It does not look at their state.
-"""
+"""The scaling step: the sub-jobs of the spec, and the deletion of all other existing ones."""
 
 from collections.abc import Sequence
 
@@ -20,7 +17,7 @@ from controller.steps.draft import Draft
 
 
 def scale(observed: Observed, split: Split, groups: Sequence[Group]) -> Draft:
-    """Begin a draft with the sub-jobs that are wanted; the others are deleted."""
+    """Return a draft with the sub-jobs of the spec, and the deletions of the others."""
     members = {group.replicated_job.name: members_of(observed, group) for group in groups}
     indices = {name: found.kept for name, found in members.items()}
     children = [

@@ -1,6 +1,7 @@
-"""Clusters for sub-jobs that do not exist yet, and other clusters for sub-jobs whose room is gone.
+"""The placement steps: clusters for missing sub-jobs, and moves of sub-jobs without room.
 
-A gang is placed whole or not at all. A sub-job that its member cluster has seen never moves here.
+A gang is placed as a whole or not at all. These steps never move a sub-job that a member cluster
+has received.
 """
 
 from controller.expansion.objects import placement as placement_object
@@ -78,7 +79,7 @@ def _stays(draft: Draft) -> tuple[tuple[str, str], ...]:
 
 
 def _without_place(draft: Draft) -> dict[str, Member]:
-    """Return the missing sub-jobs that need a cluster; those that have one are made there."""
+    """Return the missing sub-jobs that need a cluster; the others are created on theirs."""
     found: dict[str, Member] = {}
     for name, (sub_job, child) in draft.missing.items():
         if child.exists and child.cluster:

@@ -99,7 +99,7 @@ def sort(draft: Draft, sub_job: SubJob, child: Child) -> None:
 
 
 def _waits_to_grow(draft: Draft, sub_job: SubJob, child: Child) -> bool:
-    """Return whether a sub-job that runs is to be larger than its queue admits now."""
+    """Return whether a running sub-job waits for its queue to admit its growth."""
     verdict = draft.observed.verdict
     if verdict is None or growth(sub_job, child) is None:
         return False
@@ -111,7 +111,7 @@ def _waits_to_grow(draft: Draft, sub_job: SubJob, child: Child) -> bool:
 
 
 def _held_back(draft: Draft, child: Child) -> tuple[Reason, Detail] | None:
-    """Return why a sub-job that does not exist must not be made yet."""
+    """Return why the controller must not create a missing sub-job yet; None if it may."""
     if child.exists:
         return None
     stop = draft.observed.hyperjob.stop
@@ -126,7 +126,7 @@ def _held_back(draft: Draft, child: Child) -> tuple[Reason, Detail] | None:
 
 
 def _is_refused(draft: Draft, name: str) -> bool:
-    """Return whether the API server refused a sub-job's object and is not to be asked again yet."""
+    """Return whether the API server refused a sub-job's object and the retry is not due yet."""
     refusal = draft.observed.refusals.get(name)
     if refusal is None or draft.observed.now >= refusal.retry_at:
         return False
@@ -135,7 +135,7 @@ def _is_refused(draft: Draft, name: str) -> bool:
 
 
 def _sort_standing(draft: Draft, sub_job: SubJob, child: Child) -> None:
-    """Note the cluster of a sub-job, and whether it may move."""
+    """Record the cluster of an existing sub-job, and whether it may move."""
     draft.secured += 1
     pinned = pinned_place_of(draft.observed, sub_job, child, draft.excluded(child))
     if pinned is not None:
@@ -145,7 +145,7 @@ def _sort_standing(draft: Draft, sub_job: SubJob, child: Child) -> None:
 
 
 def _waits(draft: Draft, sub_job: SubJob) -> tuple[Reason, Detail | None]:
-    """Return what a sub-job that is not admitted waits for: a place, or its queue."""
+    """Return why a sub-job that is not admitted waits: for room, or for its queue."""
     observed, verdict = draft.observed, draft.observed.verdict
     lacks = verdict.unplaced.get(sub_job.name) if verdict is not None else None
     if observed.admission is not QueueAdmission.NONE or verdict is None:
@@ -155,7 +155,7 @@ def _waits(draft: Draft, sub_job: SubJob) -> tuple[Reason, Detail | None]:
 
 
 def _sort_missing(draft: Draft, sub_job: SubJob, child: Child, *, refused: bool) -> None:
-    """Note a sub-job that is to be made, or why it must wait."""
+    """Record a sub-job as missing, or as blocked with the reason."""
     observed, name = draft.observed, child.name
     leaving = [
         Leaving(kind)

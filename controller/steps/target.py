@@ -1,4 +1,4 @@
-"""Whether another cluster has room for a sub-job, before the controller moves it."""
+"""The check that another cluster has room for a sub-job, before a requested move."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ from controller.steps.draft import Draft
 
 
 def no_target(draft: Draft, name: str) -> Sequence[Shortage]:
-    """Return why no other cluster can take a sub-job now; nothing when one can."""
+    """Return why no other cluster can take a sub-job now; empty if one can."""
     observed = draft.observed
     found = next((member for member in draft.children if member[0].name == name), None)
     if found is None:

@@ -1,4 +1,5 @@
-"""Reads how far trainings are from the logs of their pods, through Karmada's cluster proxy.
+"""The reader of training progress from the logs of pods, through Karmada's cluster proxy.
 
-Off unless it is asked for. It never writes: what it learns is memory that a pass observes.
+It runs only with `--progress`. It keeps the progress in memory, where the pass of a HyperJob reads
+it, and writes nothing.
 """

@@ -1,7 +1,7 @@
-"""Progress lines that a program prints of its training; the parser trusts no line. Pure.
+"""The parser of progress lines in the log of a training. Pure.
 
-The log is the tenant's: a line may hold anything. What is not a progress line in every part is no
-progress line, and a number that no training has is none.
+A tenant writes the log, and a line may contain anything. The parser ignores a line that is not a
+progress line in every part, or that has a number out of range.
 """
 
 import math
@@ -14,12 +14,12 @@ from typing import Final
 import orjson
 
 MAX_LINE: Final = 16 * 1024
-"""Bytes of a progress line; a longer line is none."""
+"""The greatest length of a progress line in bytes; longer lines are ignored."""
 MAX_STEP: Final = 2**53
 """The largest step: every program and every JSON reader has the same integers up to here."""
 MAX_METRICS: Final = 16
 _MARK: Final = b'"hyperjob"'
-# What a launcher puts before a line, such as a rank, is left out; so is what follows the object.
+# A launcher may write a prefix such as a rank, and text after the object: both are skipped.
 _OBJECT: Final = re.compile(rb'\{\s{0,8}"hyperjob"\s{0,8}:')
 _TIME: Final = re.compile(rb"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?Z ")
 _METRIC: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]{0,62}")
@@ -47,16 +47,16 @@ def said(log: bytes, *, since: bytes = b"") -> Iterator[ProgressLine]:
 
 
 def time_of(line: bytes) -> bytes:
-    """Return the time at the start of a line in a form that sorts, empty where there is none.
+    """Return the time at the start of a line in a sortable form; empty if there is none.
 
-    Kubelets print as many decimals as a moment has.
+    The kubelet prints the decimals of a second without trailing zeros.
     """
     found = _TIME.match(line)
     return found[1] + b"." + (found[2] or b"").ljust(9, b"0") + b"Z" if found else b""
 
 
 def parse(line: bytes) -> ProgressLine | None:
-    """Read one line with its timestamp; None when it is no progress line."""
+    """Parse one line with its timestamp; None if it is not a progress line."""
     stamp = _TIME.match(line)
     start = _OBJECT.search(line)
     if stamp is None or start is None or len(line) > MAX_LINE:
@@ -78,7 +78,7 @@ def parse(line: bytes) -> ProgressLine | None:
         time=time,
         step=step,
         steps=steps or None,
-        # A checkpoint of a step that was not made yet is a mistake of the program.
+        # A checkpoint of a later step than the present one is an error of the program.
         saved=saved if saved is not None and saved <= step else None,
         metrics=_metrics(told.get("metrics")),
     )
@@ -90,7 +90,7 @@ def _moment(stamp: re.Match[bytes]) -> datetime:
 
 
 def _step(value: object) -> int | None:
-    """Return a step; languages with one kind of number print it as 1200.0."""
+    """Return a step; a language without integers prints it as 1200.0."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int):

@@ -1,7 +1,7 @@
-"""Reads the logs of trainings through Karmada's cluster proxy: the only part here that does I/O.
+"""The task that reads the logs of trainings through Karmada's cluster proxy.
 
-Never writes, lists or watches: each read is a GET of the log of one pod, and all reads together
-keep to a budget. Without a HyperJob that runs there are none.
+Each read is a GET of the log of one pod; the rate of all reads together is bounded. Without a
+running HyperJob there are no reads. The other modules of this package do no I/O.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ _TROUBLE_SECONDS: Final = (5.0, 300.0)
 
 
 class Counts(Protocol):
-    """Counts reads by what came of them: progress, silent, missing, refused, unreachable."""
+    """Counts reads by result: progress, silent, missing, refused, unreachable."""
 
     def read(self, result: str) -> None:
         """Count one read."""
@@ -42,7 +42,7 @@ class Counts(Protocol):
 
 
 class Reader:
-    """What is known of the trainings of all HyperJobs, and the task that learns more."""
+    """The progress of the trainings of all HyperJobs, and the task that reads their logs."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class Reader:
         wake: Callable[[str, float], None],
         counts: Counts,
     ) -> None:
-        """Make a reader; `wake` requests a pass of a HyperJob in so many seconds."""
+        """`wake` requests a pass of a HyperJob after so many seconds; `interval` is in seconds."""
         self._kube = kube
         self._interval = interval
         self._now = now
@@ -70,13 +70,13 @@ class Reader:
         self._followers = asyncio.Semaphore(_FOLLOWED)
 
     def trainings(self, key: str) -> Mapping[str, JobTraining]:
-        """Return what the programs of a HyperJob's sub-jobs have said."""
+        """Return the progress of a HyperJob's sub-jobs, by name."""
         watches = self._watches.get(key, {})
         found = ((name, each.training) for name, each in watches.items())
         return {name: training for name, training in found if training is not None}
 
     def observe(self, observed: Observed) -> None:
-        """Learn which sub-jobs of a HyperJob there are to read of."""
+        """Update which sub-jobs of a HyperJob have logs to read."""
         key = observed.hyperjob.key
         if observed.hyperjob.deleting:
             self.forget(key)
@@ -85,14 +85,14 @@ class Reader:
         watches = self._watches.get(key, {})
         stopping = observed.hyperjob.stop.jobs if observed.hyperjob.stop is not None else ()
         for name in [name for name in watches if name not in sources and name not in stopping]:
-            # A planned stop waits for the end of all its logs, also of those that ended first.
+            # A planned stop waits for the end of all its logs, also of logs that ended before it.
             if not watches[name].following:
                 self._drop((key, name))
         for name, source in sources.items():
             self._source((key, name), watches.get(name), source)
 
     def forget(self, key: str) -> None:
-        """Forget a HyperJob that is gone."""
+        """Drop a deleted HyperJob."""
         for name in list(self._watches.get(key, {})):
             self._drop((key, name))
         self._woken.pop(key, None)
@@ -128,7 +128,7 @@ class Reader:
                 self._plan(item, known, 0.0)
             return
         if source.ended:
-            return  # it ended before anything was read of it: its log is as good as gone
+            return  # it ended before any read: its pod, and with it the log, is being deleted
         made = watch(source)
         made.others = any(each.found for each in self._watches.get(item[0], {}).values())
         self._watches.setdefault(item[0], {})[item[1]] = made
@@ -146,7 +146,7 @@ class Reader:
         self._news.set()
 
     async def _wait(self) -> None:
-        """Wait until an item is due, or there are new ones."""
+        """Wait until an item is due or a new one arrives."""
         seconds = self._schedule.wait(_clock())
         try:
             async with asyncio.timeout(seconds):
@@ -155,9 +155,9 @@ class Reader:
             return
 
     def _put_off(self, item: Item, found: Watch) -> bool:
-        """Read nothing of a cluster that refuses, or is out of reach, until then.
+        """Return whether a read waits because its cluster has refused or was unreachable.
 
-        A follow is not put off: what it is for does not come again.
+        The follow of a stopping pod's log does not wait: the log is gone afterwards.
         """
         until, _ = self._troubles.get(found.source.cluster, (0.0, 0.0))
         wait = until - _clock()
@@ -192,7 +192,7 @@ class Reader:
             self._plan(item, found, 0.0 if found.source.leaving else self._pause(item[0], found))
 
     async def _read(self, found: Watch) -> bytes:
-        """Read what a log has of late, and no more than was asked for, whatever is sent."""
+        """Return the latest lines of a log, at most LIMIT_BYTES even if the server sends more."""
         size, parts = 0, []
         lines = self._kube.lines(self._path(found), params=found.params(), idle_limit=_SECONDS)
         async with aclosing(lines) as stream:
@@ -235,7 +235,7 @@ class Reader:
         return f"{CLUSTERS.path(None, source.cluster, 'proxy')}{pod}"
 
     def _failed(self, found: Watch, error: Exception) -> None:
-        """Take in that a log cannot be read now: no pod, no right, or no way."""
+        """Record a failed read: the pod is missing, the right is missing, or the cluster is."""
         if isinstance(error, NotFound) or (isinstance(error, KubeError) and error.http_code == 400):
             self._counts.read("missing")
             found.miss()
@@ -263,7 +263,7 @@ class Reader:
         """Request a pass of the HyperJob, at most once an interval."""
         now, last = _clock(), self._woken.get(key)
         if last is not None and last > now:
-            return  # that look will see this too
+            return  # the requested pass will have this progress too
         due = now if last is None else max(now, last + self._interval)
         self._woken[key] = due
         self._wake(key, due - now)

@@ -1,6 +1,6 @@
-"""Whose log is read next: fair among HyperJobs, and the programs that are known to report first.
+"""The order of log reads: HyperJobs take turns, and pods that are known to report come first.
 
-Pure but for the time it is given; it starts nothing.
+The caller passes the time; the schedule starts no task.
 """
 
 import heapq
@@ -12,18 +12,18 @@ Item = tuple[str, str]
 """Key of a HyperJob, name of a sub-job."""
 
 _SEARCHES: Final = 4
-"""One read of so many is a search at least, so that new programs are found under any load."""
+"""At least one of so many reads is a search: new programs are found under any load."""
 
 
 class Lane(IntEnum):
-    """What a read is for."""
+    """The purpose of a read: progress of a known pod, or the search for the reporting pod."""
 
     REPORT = 0
     SEARCH = 1
 
 
 class Schedule:
-    """Items and when they are due; among those due, HyperJobs take turns."""
+    """The items and their due times; among due items, HyperJobs take turns."""
 
     def __init__(self) -> None:
         self._due: dict[Item, tuple[float, Lane, int]] = {}
@@ -38,17 +38,17 @@ class Schedule:
         return len(self._due)
 
     def put(self, item: Item, *, due: float, lane: Lane) -> None:
-        """Set when an item is due; what was set before is forgotten."""
+        """Set when an item is due, in place of an earlier due time."""
         self._number += 1
         self._due[item] = due, lane, self._number
         heapq.heappush(self._heap, (due, self._number, item))
 
     def remove(self, item: Item) -> None:
-        """Forget an item."""
+        """Remove an item."""
         self._due.pop(item, None)
 
     def take(self, now: float) -> Item | None:
-        """Take the next item that is due; None where none is."""
+        """Remove and return the next due item; None if none is due."""
         self._ripen(now)
         order = (Lane.REPORT, Lane.SEARCH)
         if self._taken % _SEARCHES == _SEARCHES - 1:
@@ -62,7 +62,7 @@ class Schedule:
         return None
 
     def wait(self, now: float) -> float | None:
-        """Return the seconds until an item is due, None for never."""
+        """Return the seconds until an item is due; None without items."""
         self._ripen(now)
         if any(self._ready.values()):
             return 0.0
@@ -80,7 +80,7 @@ class Schedule:
                 queue.append((item, number))
 
     def _next(self, ready: OrderedDict[str, deque[tuple[Item, int]]]) -> tuple[Item, int] | None:
-        """Take the first item of the HyperJob whose turn it is, which then goes to the end."""
+        """Return the first item of the HyperJob whose turn it is; its next turn is the last."""
         if not ready:
             return None
         key, items = ready.popitem(last=False)

@@ -1,6 +1,6 @@
-"""The pods of sub-jobs whose logs may report how far the training is, by their names. Pure.
+"""The names of the sub-jobs' pods whose logs may have progress lines. Pure.
 
-Volcano names a pod for its vcjob, task and index, so no pod has to be listed.
+Volcano names a pod by its vcjob, task and index: the controller needs no list of pods.
 """
 
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ _READ = frozenset({JobPhase.RUNNING, JobPhase.COMPLETING, JobPhase.TERMINATING, 
 
 @dataclass(frozen=True, slots=True)
 class LoggedTask:
-    """The pods of one task of a vcjob, and the container whose log is read."""
+    """The pods of one task of a vcjob, and the container whose log the controller reads."""
 
     name: str
     container: str
@@ -31,8 +31,9 @@ class LoggedTask:
 class Source:
     """One attempt of a sub-job.
 
-    `since`: when it began to run. `leaving`: it is being stopped; `ended`: nothing more is to come.
-    `recorded` is what the status has of this very vcjob: a suspended sub-job gets another one.
+    `since`: when it began to run. `leaving`: it is being stopped. `ended`: its log is complete.
+    `recorded` is the progress in the status, if it is of the same vcjob: a suspended sub-job gets
+    a new vcjob.
     """
 
     name: str
@@ -48,12 +49,12 @@ class Source:
 
     @property
     def first(self) -> int:
-        """Count the first pods of all tasks."""
+        """Return the number of tasks with pods."""
         return sum(task.replicas > 0 for task in self.tasks)
 
     @property
     def size(self) -> int:
-        """Count all pods."""
+        """Return the number of all pods."""
         return sum(task.replicas for task in self.tasks)
 
     def pod(self, number: int) -> tuple[str, str]:

@@ -1,7 +1,7 @@
-"""The track of one program: from its progress lines to step, speed and checkpoint. Pure.
+"""The track of one program: step, speed and checkpoint from its progress lines. Pure.
 
-A step below the last one means that the program began again. Times are the node's, and never later
-than the controller's own.
+A step below the last one means that the program restarted. Times are those of the node, at most the
+controller's present time.
 """
 
 from dataclasses import dataclass, field, replace
@@ -13,14 +13,14 @@ from controller.training.lines import ProgressLine
 
 _SAMPLES: Final = 64
 WINDOW: Final = timedelta(minutes=10)
-"""Of how long a time the speed is, where it has at least two lines."""
+"""The speed is the average over this time, if it has at least two lines."""
 OUT_OF_ORDER: Final = timedelta(seconds=1)
-"""Within this time of the last line a lower step is another process's line that came late."""
+"""A lower step within this time after the last line is a late line of another process."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Track:
-    """What is remembered of a program; `samples` are (step, time), steps and times rising."""
+    """The progress of a program; `samples` are (step, time), both rising."""
 
     start_step: int
     started: datetime
@@ -37,7 +37,7 @@ class Track:
 
 
 def advance(track: Track | None, line: ProgressLine, *, now: datetime) -> Track:
-    """Add a line to a track."""
+    """Return the track with one more line."""
     time = min(line.time, now)
     if track is None:
         return _beginning(line, time)
@@ -57,13 +57,13 @@ def advance(track: Track | None, line: ProgressLine, *, now: datetime) -> Track:
         metrics=dict(line.metrics) or track.metrics,
     )
     if line.saved is not None and line.saved != track.saved_step:
-        # An older checkpoint than the one before: that was deleted, or could not be read.
+        # An older checkpoint than before: the newer one was deleted or is unreadable.
         track = replace(track, saved_step=line.saved, saved=_made(track, line.saved))
     return track
 
 
 def training_of(track: Track, *, attempt: int, uid: str = "") -> JobTraining:
-    """Return what a track says now."""
+    """Return the training progress of a track."""
     step, updated = track.last
     return JobTraining(
         step=step,
@@ -81,7 +81,7 @@ def training_of(track: Track, *, attempt: int, uid: str = "") -> JobTraining:
 
 
 def speed(samples: tuple[tuple[int, datetime], ...]) -> float | None:
-    """Return steps per second over the window, pauses included; None while it is not known."""
+    """Return steps per second over the window, pauses included; None without two lines."""
     if len(samples) < 2:
         return None
     last_step, last = samples[-1]
@@ -104,7 +104,7 @@ def _beginning(line: ProgressLine, time: datetime) -> Track:
 
 
 def _began_again(before: Track, after: Track) -> Track:
-    """Keep what the program did not say again; the checkpoint it resumed from is still there."""
+    """Return the track of a restarted program, with the checkpoint from which it resumed."""
     kept = before.saved_step
     if after.saved_step is None and kept is not None and kept <= after.start_step:
         after = replace(after, saved_step=kept, saved=after.started)
@@ -112,7 +112,7 @@ def _began_again(before: Track, after: Track) -> Track:
 
 
 def _made(track: Track, step: int) -> datetime:
-    """Return when a step was made, by the lines around it."""
+    """Return when the program made a step, by the lines around it."""
     before = track.samples[0]
     for after in track.samples:
         if step <= after[0]:

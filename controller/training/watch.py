@@ -1,7 +1,6 @@
-"""One sub-job whose log is read: which pod reports, what was read, and when to look again.
+"""The watch of one sub-job's log: which pod reports, its progress, and when to read next. No I/O.
 
-Does no I/O. Whatever a log holds, a watch stays small, and asks ever less often where there is
-nothing to hear.
+A watch has a bounded size for any log. Its reads become rarer while the log has no progress line.
 """
 
 from dataclasses import dataclass, replace
@@ -16,7 +15,7 @@ from controller.training.track import Track, advance, training_of
 from hyperjob.kube.microtime import micro_time
 
 LIMIT_BYTES: Final = 256 * 1024
-"""Bytes of a log that are read at a time."""
+"""The bytes of a log in one read."""
 _TAIL: Final = 100
 _TAILS: Final = (10, 10_000)
 _LONGEST: Final = 300.0
@@ -28,11 +27,11 @@ _MISSES: Final = 3
 
 @dataclass(slots=True, kw_only=True)
 class Watch:
-    """`number` is the pod that is read next, or else the pod that reports, where it was `found`.
+    """The watch of one sub-job; `number` is the pod to read next: the reporting one if `found`.
 
-    `others`: another sub-job of the HyperJob reports, so this one may well not, and only the first
-    pods of its tasks are searched. `silent` counts reads without progress since the last line,
-    `cycles` searches, `missed` reads of a reporting pod that is not there.
+    `others`: another sub-job of the HyperJob reports, and the search covers only the first pod of
+    each task. `silent` counts reads without progress since the last line, `cycles` the searches,
+    `missed` the reads of a reporting pod that did not exist.
     """
 
     source: Source
@@ -50,7 +49,7 @@ class Watch:
 
     @property
     def training(self) -> JobTraining | None:
-        """Return what is known of the program."""
+        """Return the progress of the program; None before any progress line or end."""
         if self.track is not None:
             said = training_of(self.track, attempt=self.source.attempt, uid=self.source.uid)
             return replace(said, ended=self.ended)
@@ -64,12 +63,12 @@ class Watch:
 
     @property
     def lane(self) -> Lane:
-        """Say what the next read is for."""
+        """Return the purpose of the next read."""
         known = self.found or self.source.leaving or self.source.ended
         return Lane.REPORT if known else Lane.SEARCH
 
     def params(self, *, follow: bool = False) -> dict[str, str]:
-        """Return the query of the next read."""
+        """Return the query parameters of the next read."""
         query = {"container": self.source.pod(self.number)[1], "timestamps": "true"}
         if self.cursor:
             query["sinceTime"] = self.cursor.decode()
@@ -78,7 +77,7 @@ class Watch:
         return query | {"tailLines": str(self.tail), "limitBytes": str(LIMIT_BYTES)}
 
     def hear(self, log: bytes, *, now: datetime) -> bool:
-        """Take in what was read; return whether there was progress in it."""
+        """Process the lines of a read; return whether they have progress."""
         whole = log.count(b"\n") >= self.tail
         heard = self._take_in(log, began_before=whole and self.track is None, now=now)
         self.missed = 0
@@ -94,14 +93,14 @@ class Watch:
         return heard
 
     def miss(self) -> None:
-        """Take in that the pod is not there, or has not started."""
+        """Process a read of a pod that does not exist or has not started."""
         self.missed += 1
         if not self.found or self.missed >= _MISSES:
             self.missed, self.found = 0, False
             self._go_on()
 
     def pause(self, interval: float) -> float:
-        """Return the seconds until the next look, given those between two reads of a program."""
+        """Return the seconds until the next read; `interval` is the least time between two."""
         if self.found and self.track is not None:
             samples = self.track.samples
             if len(samples) < 2:
@@ -115,7 +114,7 @@ class Watch:
         return min(_LONGEST_CYCLE, least * 2.0 ** min(self.cycles, 10))
 
     def _go_on(self) -> None:
-        """Turn to the next pod; the log of another pod begins anew."""
+        """Go on to the next pod, whose log is read from its last lines."""
         self.number += 1
         if self.number >= (self.source.first if self.others else self.source.size):
             self.number, self.cycles = 0, self.cycles + 1
@@ -137,7 +136,7 @@ class Watch:
 
 
 def watch(source: Source) -> Watch:
-    """Begin to watch a sub-job, from where the status left off."""
+    """Return a watch of a sub-job, which starts from the progress in the status."""
     made = Watch(source=source)
     told = source.recorded
     if told is not None:

@@ -1,6 +1,6 @@
-"""What makes a pass, and when: from an event of an informer to a key in the workqueue to a worker.
+"""The way from an informer event to a pass: event handlers, the workqueue's rate limit, workers.
 
-`handlers` name the HyperJobs that a change concerns; `ratelimit` makes a HyperJob whose passes are
-dear rest between them; `workers` take keys from the queue, one pass of a HyperJob at a time.
-Nothing here reads what a HyperJob says or decides anything about it.
+`handlers` put the keys of the changed HyperJobs into the workqueue. `ratelimit` delays a HyperJob
+whose passes take long. `workers` take keys from the workqueue, with one pass of a HyperJob at a
+time.
 """

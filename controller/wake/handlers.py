@@ -1,6 +1,6 @@
-"""Which HyperJobs a change concerns, and when they are to be looked at.
+"""The event handlers: which HyperJobs a changed object concerns, and when their pass is due.
 
-Only queues keys; never reads what a HyperJob says.
+They put keys into the workqueue and update the reservations.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -24,7 +24,7 @@ from hyperjob.kube.resources import (
 )
 from hyperjob.kube.workqueue import WorkQueue
 
-# What a pass reads of each kind: other changes make no pass.
+# The fields of each kind that a pass reads: other changes request no pass.
 _METADATA: Final = (
     ("metadata", "deletionTimestamp"),
     ("metadata", "labels"),
@@ -62,7 +62,7 @@ _COUNTED: Final = (
 
 
 class Handlers:
-    """Connects the caches to the queue."""
+    """The event handlers of the controller's informers."""
 
     def __init__(
         self,
@@ -76,8 +76,8 @@ class Handlers:
     ) -> None:
         """Add handlers to the caches, which call them at once for all objects they hold.
 
-        Until `begin` is called, events are about objects that are older than this process.
-        `settle` gives the seconds until changes of a HyperJob's sub-jobs are looked at together.
+        Before `begin`, events are about objects from the informers' first lists. `settle` returns
+        the seconds for which changes of a HyperJob's sub-jobs are collected for one pass.
         """
         self._caches = caches
         self._queue = queue
@@ -94,7 +94,7 @@ class Handlers:
         caches.priority_classes.add_handler(self._priority_class)
 
     def begin(self) -> Iterator[None]:
-        """Take in every sub-job once, step by step, now that all caches are complete."""
+        """Update the reservation of every sub-job, one by one, after the sync of all caches."""
         self._begun = True
         for job in self._caches.jobs.items():
             self._update(key_of(job))
@@ -128,7 +128,7 @@ class Handlers:
                 self._queue.add(key, low=True)
             return
         self._update(key_of(obj))
-        # A child that was made, as a rule by us, settles: its binding follows in a moment.
+        # After the creation of a vcjob its ResourceBinding follows soon: one pass is enough.
         urgent = kind is EventType.DELETED
         for key in sorted({*hyperjob_keys(obj), *(hyperjob_keys(old) if old else ())}):
             self._queue.add_after(key, 0 if urgent else self._settle(key))
@@ -138,7 +138,7 @@ class Handlers:
         job_key = job_key_of_binding(obj) if obj is not None else None
         if (
             job_key is None
-            or not self._begun  # its HyperJob, or its vcjob, is looked at anyway
+            or not self._begun  # a pass of its HyperJob is already due
             or (kind is EventType.MODIFIED and _same(old, new, _BINDING))
         ):
             return
@@ -149,7 +149,7 @@ class Handlers:
             self._queue.add_after(key, self._settle(key))
 
     def _by_name(self, job_key: str) -> list[str]:
-        """Give the HyperJobs whose sub-job a vcjob that is gone may have been, by its name."""
+        """Return the HyperJobs to which a deleted vcjob may have belonged, by its name."""
         ends = (number for number, letter in enumerate(job_key) if letter == "-")
         return [job_key[:end] for end in ends if self._caches.hyperjob(job_key[:end]) is not None]
 
@@ -167,7 +167,7 @@ class Handlers:
             self._concern(name)
 
     def _concern(self, cluster: str) -> None:
-        """Look again at the HyperJobs that have sub-jobs on a cluster that goes or comes back."""
+        """Request passes of the HyperJobs on a cluster that becomes Ready, not Ready or deleted."""
         for obj in self._caches.hyperjobs.items():
             jobs = objects(at(obj, "status", "jobs"))
             if any(job.get("cluster") == cluster for job in jobs):
@@ -183,13 +183,13 @@ class Handlers:
 
 
 def _is_settled(hyperjob: Object) -> bool:
-    """Return whether the status of a HyperJob is of its present spec."""
+    """Return whether the status of a HyperJob is of its present generation."""
     seen = at(hyperjob, "status", "observedGeneration")
     return seen is not None and seen == at(hyperjob, "metadata", "generation")
 
 
 def _only_shrank(old: Object | None, new: Object | None) -> bool:
-    """Return whether a cluster stayed as it was and no resource of it became more free."""
+    """Return whether a cluster is as usable as before and has more free of no resource."""
     if old is None or not _same(old, new, _CANDIDACY):
         return False
     before, after = room_of(old).free, room_of(new).free
@@ -201,5 +201,5 @@ def _readiness(cluster: Object | None) -> object:
 
 
 def _same(old: Object | None, new: Object | None, paths: Iterable[tuple[str, ...]]) -> bool:
-    """Return whether nothing changed that anything depends on."""
+    """Return whether two objects are equal at all these paths."""
     return all(at(old, *path) == at(new, *path) for path in paths)

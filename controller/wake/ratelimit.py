@@ -2,7 +2,7 @@
 
 The status of a HyperJob with a thousand sub-jobs has some hundred kilobytes. While many of its
 sub-jobs change, the HyperJob rests for a multiple of the time that its last pass took, and one
-status write shows all changes of that time. A change after a rest is looked at without delay.
+status write has all changes of that time. A change after a rest gets a pass without delay.
 """
 
 import time
@@ -13,32 +13,32 @@ from typing import Final
 from controller.admission.unplaced import SETTLE_SECONDS
 
 REST: Final = 3.0
-"""How many times as long as its last pass a HyperJob rests."""
+"""A HyperJob rests for so many times the duration of its last pass."""
 LONGEST_REST: Final = 0.5
-"""In seconds; a status is to be right within a second."""
+"""Seconds of the longest rest: a status must be up to date within a second."""
 
 Reconcile = Callable[[str], Awaitable[timedelta | None]]
 
 
 class PassRateLimit:
-    """Times the passes of each HyperJob."""
+    """The rate limiter of passes, by HyperJob."""
 
     def __init__(
         self, reconcile: Reconcile, *, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._reconcile = reconcile
         self._clock = clock
-        self._took: dict[str, float] = {}  # of those alone that have to rest
+        self._took: dict[str, float] = {}  # seconds, only of HyperJobs that must rest
         self._rested: dict[str, float] = {}
 
     def settle_seconds(self, key: str) -> float:
-        """Give the seconds until changes of a HyperJob's sub-jobs are looked at together."""
+        """Return the seconds for which changes of a HyperJob's sub-jobs are collected."""
         return max(SETTLE_SECONDS, self._rested.get(key, 0.0) - self._clock())
 
     async def reconcile(self, key: str) -> timedelta | None:
-        """Make a pass and remember what it took."""
+        """Make a pass and record its duration."""
         began = self._clock()
-        if key in self._took:  # what changes during a pass rests as what changes after it
+        if key in self._took:  # changes during a pass wait like changes after it
             self._rested[key] = began + self._took[key] + _rest(self._took[key])
         try:
             return await self._reconcile(key)

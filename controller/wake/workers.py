@@ -1,6 +1,6 @@
-"""The workers: take a key, reconcile it, and see to it that it comes back when it must.
+"""The workers: they take keys from the workqueue, reconcile them, and requeue them when due.
 
-A failure is one key's own; it ends no worker and delays no other key.
+An error of one key neither ends a worker nor delays other keys.
 """
 
 import asyncio
@@ -44,7 +44,7 @@ async def _work(queue: WorkQueue[str], reconcile: Reconcile, metrics: Metrics) -
                 metrics.reconciled(CONTROLLER, await _pass(queue, reconcile, key))
         finally:
             queue.done(key)
-        await asyncio.sleep(0)  # passes that write nothing wait for nothing, and others want to run
+        await asyncio.sleep(0)  # a pass without requests never yields to other tasks by itself
 
 
 async def _pass(queue: WorkQueue[str], reconcile: Reconcile, key: str) -> ReconcileResult:

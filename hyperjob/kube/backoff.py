@@ -25,7 +25,7 @@ class Backoff:
         self._pause = base
 
     def next(self) -> float:
-        """Give the pause before the next attempt, in seconds."""
+        """Return the pause before the next attempt, in seconds."""
         pause = self._pause
         self._pause = min(self._cap, self._pause * self._factor)
         return min(self._cap, pause * (1 + self._jitter() / 2))

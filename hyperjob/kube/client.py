@@ -128,7 +128,7 @@ class Kube:
 
     @property
     def host(self) -> str:
-        """Give the server's host and port."""
+        """Return the server's host and port."""
         return self._transport.host
 
     async def get(

@@ -17,7 +17,7 @@ class Clock(Protocol):
     """A monotonic clock with timers."""
 
     def now(self) -> float:
-        """Give the monotonic time in seconds."""
+        """Return the monotonic time in seconds."""
         ...
 
     def call_later(self, delay: float, callback: Callable[[], None]) -> Cancellable:
@@ -29,7 +29,7 @@ class LoopClock:
     """The clock of the running event loop."""
 
     def now(self) -> float:
-        """Give the loop's time."""
+        """Return the loop's time."""
         return asyncio.get_running_loop().time()
 
     def call_later(self, delay: float, callback: Callable[[], None]) -> Cancellable:

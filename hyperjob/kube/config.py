@@ -85,7 +85,7 @@ class Connection:
 
     @property
     def host(self) -> str:
-        """Give host and port, the `host` label of client metrics."""
+        """Return host and port, the `host` label of client metrics."""
         return urlsplit(self.server).netloc
 
 
@@ -251,7 +251,7 @@ def _unusable(files: str, why: str) -> ConfigError:
 
 
 def _user(loader: _Loader) -> dict[str, Any]:
-    """Give the active context's user entry, empty when it has none."""
+    """Return the active context's user entry, empty when it has none."""
     chosen = loader.current_context["context"].get("user")
     users = loader._config.safe_get("users") or []  # noqa: SLF001 - no public way to the user
     for entry in users:

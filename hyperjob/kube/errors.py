@@ -40,17 +40,17 @@ class KubeError(Exception):
 
     @property
     def message(self) -> str:
-        """Give the server's message."""
+        """Return the server's message."""
         return str(self.status.get("message") or self.reason or f"HTTP {self.http_code}")
 
     @property
     def reason(self) -> str:
-        """Give the machine-readable reason (`NotFound`, `Conflict`, …), "" when there is none."""
+        """Return the machine-readable reason (`NotFound`, `Conflict`, …), "" when there is none."""
         return str(self.status.get("reason") or "")
 
     @property
     def http_code(self) -> int:
-        """Give the HTTP status, 0 when the server never answered."""
+        """Return the HTTP status, 0 when the server never answered."""
         return int(self.status.get("code") or 0)
 
     @property

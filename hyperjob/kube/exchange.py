@@ -67,7 +67,7 @@ class Exchange(ABC):
 
     @property
     def host(self) -> str:
-        """Give the server's host and port."""
+        """Return the server's host and port."""
         return self._connection.host
 
     async def request(

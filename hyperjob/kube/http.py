@@ -75,7 +75,7 @@ class HttpTransport(Exchange):
         await self.close()
 
     def with_bearer(self, token: str) -> Self:
-        """Give a transport over the same connections whose calls carry this token instead.
+        """Return a transport over the same connections whose calls carry this token instead.
 
         It is good until this one is closed, and closing it closes nothing.
         """

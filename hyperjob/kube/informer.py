@@ -114,16 +114,16 @@ class Informer:
         self._said: type[KubeError] | None = None
 
     def get(self, key: str) -> Object | None:
-        """Give the object under `namespace/name` (or `name`)."""
+        """Return the object under `namespace/name` (or `name`)."""
         return self._store.get(key)
 
     @property
     def seen_version(self) -> int:
-        """Give the resourceVersion up to which the store is complete, 0 while it is not known."""
+        """Return the resourceVersion up to which the store is complete, 0 while it is not known."""
         return int(self._version) if self._version.isdecimal() else 0
 
     def transformed(self, obj: Object) -> Object:
-        """Give an object that the server answered as the store would have it; it may be changed."""
+        """Return a changeable copy of an object of the API server, as the store would have it."""
         return self._transform(obj) if self._transform else obj
 
     def items(self) -> list[Object]:

@@ -19,7 +19,7 @@ class QueueStats(Protocol):
         ...
 
     def longest_running_seconds(self) -> float:
-        """Give the time of the item that is longest in work."""
+        """Return the time of the item that is longest in work."""
         ...
 
 

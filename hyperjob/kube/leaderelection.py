@@ -97,7 +97,7 @@ class LeaderElector:
 
     @property
     def leader(self) -> str:
-        """Give the identity that was seen last in the Lease, "" for none."""
+        """Return the identity that was seen last in the Lease, "" for none."""
         return self._sight.holder if self._sight else ""
 
     async def run(self, body: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -236,7 +236,7 @@ class LeaderElector:
             raise cancelled
 
     async def _release(self) -> None:
-        """Give the Lease up if it is ours still, so that the next leader need not wait."""
+        """Return the Lease up if it is ours still, so that the next leader need not wait."""
         sight = self._sight
         if sight is None or sight.holder != self.identity:
             return

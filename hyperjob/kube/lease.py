@@ -21,7 +21,7 @@ class Sight:
 
     @property
     def holder(self) -> str:
-        """Give the holder's identity, "" when it has no holder."""
+        """Return the holder's identity, "" when it has no holder."""
         return str(_spec(self.lease).get("holderIdentity") or "")
 
     @property
@@ -30,7 +30,7 @@ class Sight:
         return int(_spec(self.lease).get("leaseTransitions") or 0)
 
     def expires(self, default: float) -> float:
-        """Give the monotonic time from which on the Lease may be taken from its holder."""
+        """Return the monotonic time from which on the Lease may be taken from its holder."""
         return self.since + float(_spec(self.lease).get("leaseDurationSeconds") or default)
 
     def updated(self, lease: Object, now: float) -> "Sight":

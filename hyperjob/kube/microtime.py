@@ -11,5 +11,5 @@ def micro_time(moment: datetime) -> str:
 
 
 def utc_now() -> datetime:
-    """Give the wall clock in UTC."""
+    """Return the wall clock in UTC."""
     return datetime.now(UTC)

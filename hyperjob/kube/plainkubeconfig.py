@@ -86,7 +86,7 @@ def read(path: Path, context: str | None = None, *, credentials: bool = True) ->
 
 
 def _named(content: Entry, kind: str, name: str, known: Mapping[str, type]) -> Entry:
-    """Give the only entry of that name, if all that it says is known and filled in."""
+    """Return the only entry of that name, if all that it says is known and filled in."""
     found = [entry[kind] for entry in content[f"{kind}s"] if entry["name"] == name]
     if len(found) != 1 or not isinstance(found[0], dict):
         raise _UnusualError
@@ -112,7 +112,7 @@ def _tls(cluster: Entry, user: Entry, folder: Path) -> ssl.SSLContext:
 
 
 def _content(entry: Entry, key: str, folder: Path) -> bytes | None:
-    """Give what an entry holds as data or names as a file beside the kubeconfig."""
+    """Return what an entry holds as data or names as a file beside the kubeconfig."""
     if f"{key}-data" in entry:
         return base64.standard_b64decode(entry[f"{key}-data"])
     return (folder / entry[key]).read_bytes() if key in entry else None
@@ -120,7 +120,7 @@ def _content(entry: Entry, key: str, folder: Path) -> bytes | None:
 
 @contextlib.contextmanager
 def _path(content: bytes | None) -> Iterator[str | None]:
-    """Give a path of the content while inside, for OpenSSL reads paths."""
+    """Yield a path of the content while inside, for OpenSSL reads paths."""
     if content is None:
         yield None
         return

@@ -22,12 +22,12 @@ class Resource:
 
     @property
     def api_version(self) -> str:
-        """Give `group/version`, or the bare version in the core group."""
+        """Return `group/version`, or the bare version in the core group."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
     @property
     def group_resource(self) -> str:
-        """Give `plural.group`, as the API server names it in messages."""
+        """Return `plural.group`, as the API server names it in messages."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
     def path(
@@ -56,7 +56,7 @@ class Resource:
 
 
 def key_of(obj: Object) -> str:
-    """Give an object's key: `namespace/name`, or `name` where there is no namespace."""
+    """Return an object's key: `namespace/name`, or `name` where there is no namespace."""
     metadata = obj["metadata"]
     namespace = metadata.get("namespace")
     return intern(f"{namespace}/{metadata['name']}" if namespace else str(metadata["name"]))

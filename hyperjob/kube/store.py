@@ -26,7 +26,7 @@ class Store:
         return iter(self._objects)
 
     def get(self, key: str) -> Object | None:
-        """Give the object under a key."""
+        """Return the object under a key."""
         return self._objects.get(key)
 
     def items(self) -> list[Object]:

@@ -27,7 +27,7 @@ class Transport(Protocol):
 
     @property
     def host(self) -> str:
-        """Give the server's host and port."""
+        """Return the server's host and port."""
         ...
 
     async def request(
@@ -58,5 +58,5 @@ class Transport(Protocol):
         ...
 
     async def close(self) -> None:
-        """Give the connections back."""
+        """Return the connections back."""
         ...

@@ -154,7 +154,7 @@ class WorkQueue(Generic[K]):
         return sum(now - started for started in self._processing.values())
 
     def longest_running_seconds(self) -> float:
-        """Give the time of the item that is longest in work."""
+        """Return the time of the item that is longest in work."""
         if not self._processing:
             return 0.0
         return self._clock.now() - min(self._processing.values())
