@@ -1,0 +1,266 @@
+"""The process of the controller: how it stops, what it says when it cannot run, what it serves."""
+
+import asyncio
+import logging
+import os
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import aiohttp
+import pytest
+
+from controller import __main__ as process
+from controller import manager as managers
+from controller.manager import Manager, run
+from controller.model.observed import QueueAdmission
+from controller.options import Options
+from hyperjob import __version__
+from hyperjob.kube.errors import ConfigError
+from hyperjob.kube.leaderelection import LeadershipLostError
+from hyperjob.kube.resources import HYPERJOBS
+from tests.support.fakekube import FakeKube, refusal
+from tests.unit.controller.test_pass import running, until
+
+
+@pytest.fixture
+def prepared(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Note what `main` prepares, and leave the process of the tests as it is."""
+    done: list[Any] = []
+    monkeypatch.setattr(process.logs, "setup", lambda **how: done.append(how))
+    monkeypatch.setattr(process, "collect_rarely", lambda: done.append("garbage"))
+    return done
+
+
+def runs(monkeypatch: pytest.MonkeyPatch, body: Any) -> None:
+    async def instead(options: Options) -> None:
+        await body(options)
+
+    monkeypatch.setattr(process.manager, "run", instead)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_stops_it_and_lets_it_end_in_order(
+    number: signal.Signals,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    prepared: list[Any],
+) -> None:
+    caplog.set_level(logging.INFO)
+    ended = []
+
+    async def body(options: Options) -> None:
+        ended.append(options.workers)
+        os.kill(os.getpid(), number)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append("in order")
+
+    runs(monkeypatch, body)
+    assert process.main(["--workers", "3", "--log-format", "json", "--log-level", "warning"]) == 0
+    assert ended == [3, "in order"]
+    assert prepared == [{"format": "json", "level": "warning"}, "garbage"]
+    assert [each.getMessage() for each in caplog.records] == ["Stopping"]
+
+
+def test_what_ends_by_itself_is_no_failure(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, prepared: list[Any]
+) -> None:
+    caplog.set_level(logging.INFO)
+
+    async def body(_options: Options) -> None:
+        await asyncio.sleep(0)
+
+    runs(monkeypatch, body)
+    assert process.main([]) == 0
+    assert not caplog.records
+
+
+CANNOT_RUN = {
+    "no API server": (ConfigError("no kubeconfig"), ["Cannot reach the API server: no kubeconfig"]),
+    "no lease": (LeadershipLostError("late"), ["Lost the lease; start again: late"]),
+    "no port": (OSError("in use"), ["Cannot start: in use"]),
+    "several": (
+        BaseExceptionGroup(
+            "all", [OSError("in use"), ExceptionGroup("inner", [LeadershipLostError("late")])]
+        ),
+        ["Cannot start: in use", "Lost the lease; start again: late"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("error", "told"), CANNOT_RUN.values(), ids=CANNOT_RUN)
+def test_what_the_operator_can_correct_is_said_in_one_line_each(
+    error: BaseException,
+    told: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    prepared: list[Any],
+) -> None:
+    async def body(_options: Options) -> None:
+        raise error
+
+    runs(monkeypatch, body)
+    assert process.main([]) == 1
+    found = [(each.levelname, f"{each.getMessage()}: {each.error}") for each in caplog.records]  # type: ignore[attr-defined]
+    assert found == [("ERROR", each) for each in told]
+
+
+@pytest.mark.parametrize(
+    "error", [ValueError("bug"), ExceptionGroup("all", [OSError("in use"), ValueError("bug")])]
+)
+def test_a_bug_is_not_hidden(
+    error: Exception, monkeypatch: pytest.MonkeyPatch, prepared: list[Any]
+) -> None:
+    async def body(_options: Options) -> None:
+        raise error
+
+    runs(monkeypatch, body)
+    with pytest.raises((ValueError, ExceptionGroup)) as found:
+        process.main([])
+    assert found.value is error
+
+
+class Connected:
+    """Gives clients in memory in place of those of API servers."""
+
+    def __init__(self) -> None:
+        self.asked: list[dict[str, Any]] = []
+
+    @asynccontextmanager
+    async def connect(self, **how: Any) -> AsyncIterator[FakeKube]:
+        self.asked.append({key: value for key, value in how.items() if key != "metrics"})
+        kube = FakeKube()
+        kube.host = "https://karmada"  # type: ignore[attr-defined]
+        yield kube
+
+
+@pytest.mark.parametrize("admission", [None, QueueAdmission.NONE])
+async def test_it_serves_its_health_its_metrics_and_how_hyperjobs_are_judged(
+    admission: QueueAdmission | None,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO)
+    clients = Connected()
+    monkeypatch.setattr(managers, "Kube", clients)
+    options = Options(
+        kubeconfig="config",
+        context="karmada",
+        queue_admission=admission,
+        leader_elect=False,
+        metrics_bind_address="127.0.0.1:0",
+        health_probe_bind_address="127.0.0.1:0",
+        debug_bind_address="127.0.0.1:0",
+    )
+    task = asyncio.create_task(run(options))
+
+    def said() -> dict[str, Any]:
+        texts = {each.getMessage(): vars(each) for each in caplog.records}
+        return texts.get("Controller started", {}) if "Caches are complete" in texts else {}
+
+    try:
+        await until(said)
+        record = said()
+        assert record["server"] == "https://karmada"
+        assert record["queueAdmission"] == ("auto" if admission is None else "none")
+        async with aiohttp.ClientSession() as session:
+            for where, path, code in (
+                ("health", "readyz", 200),
+                ("health", "readyz/caches", 200),
+                ("health", "healthz", 200),
+                ("metrics", "metrics", 200),
+                ("debug", "debug/hyperjobs/default/none", 404),
+            ):
+                async with session.get(f"http://{record[where]}/{path}") as answer:
+                    assert (path, answer.status) == (path, code)
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+    agent = managers.USER_AGENT
+    assert clients.asked == [{"kubeconfig": "config", "context": "karmada", "user_agent": agent}]
+
+
+@pytest.mark.parametrize(
+    ("fields", "client", "asked"),
+    [
+        ({"progress": False, "progress_kubeconfig": "reader"}, "none", []),
+        ({"progress": True}, "its own", []),
+        ({"progress": True, "progress_kubeconfig": "reader"}, "another", ["reader"]),
+    ],
+)
+async def test_logs_are_read_by_the_account_that_the_options_name(
+    fields: dict[str, Any], client: str, asked: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clients, own = Connected(), FakeKube()
+    monkeypatch.setattr(managers, "Kube", clients)
+    async with managers._progress_client(Options(**fields), own) as found:  # type: ignore[arg-type]
+        kind = "none" if found is None else "its own" if found is own else "another"  # type: ignore[comparison-overlap]
+    assert kind == client
+    assert [each["kubeconfig"] for each in clients.asked] == asked
+
+
+async def test_the_lease_has_the_names_and_times_of_the_options(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made: dict[str, Any] = {}
+    left: list[int] = []
+
+    def elector(*names: Any, **how: Any) -> None:
+        made.update(how, names=names[1:])
+
+    monkeypatch.setattr(managers, "LeaderElector", elector)
+    monkeypatch.setattr(os, "_exit", left.append)
+    options = Options(
+        queue_admission=QueueAdmission.BUILTIN,
+        leader_elect_namespace="system",
+        leader_elect_name="lease",
+        leader_elect_lease_duration=60,
+    )
+    manager = Manager(FakeKube(), options)  # type: ignore[arg-type]  # has the verbs that are used
+    manager._elector()
+    assert made["names"] == ("system", "lease", manager.identity)
+    assert (made["lease_seconds"], made["renew_seconds"]) == (60, 40)
+    assert made["annotations"]() == {
+        "training.volcano.sh/controller-version": __version__,
+        "training.volcano.sh/queue-admission": "builtin",
+    }
+    made["overdue"]()
+    assert left == [1]
+
+
+async def test_caches_that_cannot_be_filled_are_named_with_the_error_until_they_can(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    monkeypatch.setattr(managers, "_REPORT_SECONDS", 0.001)
+    kube = FakeKube()
+    kube.fails = lambda _verb, resource, _name: (
+        refusal(403, "Forbidden") if resource == HYPERJOBS else None
+    )
+
+    def waits() -> set[tuple[str, str]]:
+        return {
+            (each.resource, each.error)  # type: ignore[attr-defined]
+            for each in caplog.records
+            if each.getMessage() == "Waiting for a resource that cannot be listed"
+        }
+
+    async def body() -> None:
+        async with running(kube):
+            pass
+
+    task: asyncio.Task[None] = asyncio.create_task(body())
+    try:
+        await until(lambda: any("no answer yet" not in error for _, error in waits()))
+        named = {resource for resource, error in waits() if error != "no answer yet"}
+        assert named == {"hyperjobs.training.volcano.sh"}
+        kube.fails = lambda _verb, _resource, _name: None
+        await task
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+    told = [each for each in caplog.records if each.getMessage() == "Caches are complete"]
+    assert [each.hyperjobs for each in told] == [0]  # type: ignore[attr-defined]
