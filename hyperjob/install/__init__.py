@@ -1,6 +1,7 @@
-"""What belongs into the Karmada API server: applied, taken away, and looked over.
+"""Apply, delete and check the objects that HyperJob needs in the Karmada API server.
 
-Builders make the objects, plain and pure; `plan` finds out what differs and `execute` carries it
-out; `remove` takes it away; `preflight` says what is missing and the remedy. Nothing here prints
-or exits, and nothing touches the host cluster: that is the chart's.
+Pure builders return the objects; `plan` compares them with the API server, and `execute` writes
+the differences; `remove` deletes the objects; `preflight` reports missing objects with a remedy.
+The package neither prints nor exits. It writes to the host cluster only the Secrets of
+`credentials`: the Helm chart installs everything else there.
 """

@@ -1,7 +1,7 @@
-"""Tokens for our service accounts in the Karmada API server, kept in Secrets of the host cluster.
+"""Tokens of HyperJob's service accounts in the Karmada API server, in Secrets of the host cluster.
 
-A Secret holds a kubeconfig and, beside it, the token that it reads: clients look at the file again
-as it changes, so a renewed token needs no restart. No user keeps a right here that outlives it.
+A Secret contains a kubeconfig and the token file that the kubeconfig names: clients read the file
+again when it changes, and a renewed token needs no restart. Each token expires.
 """
 
 from base64 import b64encode
@@ -29,7 +29,7 @@ _ATTEMPTS: Final = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Account:
-    """A service account of the Karmada API server, and the Secret that its credentials are in."""
+    """A service account of the Karmada API server, and the Secret for its credentials."""
 
     name: str
     namespace: str
@@ -40,9 +40,9 @@ class Account:
 async def renew(
     connection: Connection, host: Kube, accounts: list[Account], *, lifetime: timedelta
 ) -> dict[str, datetime]:
-    """Get fresh tokens and keep them; give by account when each ends.
+    """Request tokens and write them to Secrets; return the expiry of each account's token.
 
-    Raises InstallError that names the account or Secret and the next step.
+    Raises InstallError with the account or Secret and the next step.
     """
     ends = {}
     async with Kube(HttpTransport(connection, user_agent=FIELD_MANAGER)) as karmada:
@@ -54,7 +54,7 @@ async def renew(
 
 
 async def forget(host: Kube, *, namespace: str, secrets: list[str]) -> list[str]:
-    """Delete Secrets; give the names of those that were there."""
+    """Delete Secrets; return the names of those that existed."""
     deleted = []
     for name in secrets:
         try:
@@ -66,7 +66,7 @@ async def forget(host: Kube, *, namespace: str, secrets: list[str]) -> list[str]
 
 
 def kubeconfig(connection: Connection, user: str) -> str:
-    """Write a kubeconfig for the same API server that reads its token from beside itself."""
+    """Return a kubeconfig for the same API server with a token file in its own folder."""
     cluster: Object = {"server": connection.server}
     if connection.server_hostname:
         cluster["tls-server-name"] = connection.server_hostname
@@ -100,7 +100,7 @@ async def _token(kube: Kube, account: Account, lifetime: timedelta) -> tuple[str
         status = (await kube.raw("POST", path, body=body)).json()["status"]
     except NotFound:
         raise InstallError(
-            f"{where} is not there: run `hyperjob install --service-accounts` first"
+            f"{where} does not exist: run `hyperjob install --service-accounts` first"
         ) from None
     except KubeError as error:
         raise InstallError(f"no token for {where}: {error.message}") from error
@@ -108,7 +108,7 @@ async def _token(kube: Kube, account: Account, lifetime: timedelta) -> tuple[str
 
 
 async def _keep(host: Kube, account: Account, config: str, token: str) -> None:
-    """Create the Secret, or replace what we keep in it."""
+    """Create the Secret, or replace its kubeconfig and token."""
     texts = {KUBECONFIG: config, TOKEN: token}
     data = {key: b64encode(text.encode()).decode("ascii") for key, text in texts.items()}
     for attempt in range(1, _ATTEMPTS + 1):

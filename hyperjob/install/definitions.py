@@ -1,7 +1,7 @@
-"""The CustomResourceDefinitions: ours, and stand-ins for Volcano's where it has none.
+"""The CustomResourceDefinitions of the HyperJob, and stand-ins for Volcano's.
 
-Volcano's own definitions are never replaced: the stand-ins are for a Karmada API server on which
-no installation put them there, and let any Volcano's fields and values pass.
+The stand-ins never replace Volcano's own CRDs: `install` creates them in a Karmada API server
+without Volcano's CRDs, and they accept the fields and values of every Volcano release.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,7 +17,7 @@ from hyperjob.kube.resources import COMMANDS, CRDS, HYPERJOBS, QUEUES, VCJOBS, R
 VOLCANO: Final = (VCJOBS, QUEUES, COMMANDS)
 _WITHIN_PODS: Final = frozenset({"template", "volumeClaim"})
 
-# What a newer Volcano may widen. Types, required fields and defaults stay.
+# A newer Volcano may widen these bounds. Types, required fields and defaults stay.
 _BOUNDS: Final = frozenset(
     {
         "enum",
@@ -36,18 +36,18 @@ _BOUNDS: Final = frozenset(
 
 
 def definitions() -> list[Item]:
-    """Build the CRD of the HyperJob and the stand-ins for Volcano's."""
+    """Return the CRD of the HyperJob and the stand-ins for Volcano's CRDs."""
     ours = Item(part=Part.CRDS, resource=CRDS, object=labelled(hyperjob_crd(), component="api"))
     return [ours, *(_stand_in(resource) for resource in VOLCANO)]
 
 
 def name_of(resource: Resource) -> str:
-    """Name the definition of a resource."""
+    """Return the name of the CRD of a resource."""
     return resource.group_resource
 
 
 def schema_of(definition: Object, version: str) -> Object:
-    """Return the schema of a version, empty when the definition has none."""
+    """Return the schema of a version; empty when the CRD has no such version or schema."""
     for each in definition["spec"].get("versions") or []:
         if each.get("name") == version:
             return dict((each.get("schema") or {}).get("openAPIV3Schema") or {})
@@ -55,21 +55,21 @@ def schema_of(definition: Object, version: str) -> Object:
 
 
 def lost_fields(live: Object) -> list[str]:
-    """List the fields that the installed HyperJob definition knows and ours does not.
+    """Return the fields of the installed HyperJob CRD that this release's CRD does not have.
 
-    HyperJobs that use them would lose them at their next write.
+    With this release's CRD, HyperJobs would lose these fields at their next write.
     """
     ours = _known_fields(HYPERJOBS)
     theirs = dict.fromkeys(_fields(schema_of(live, HYPERJOBS.version)))
     lost = [path for path in theirs if path not in ours]
-    # A lost parent says it all.
+    # A lost parent includes its children.
     return [path for path in lost if path.rpartition(".")[0] not in lost]
 
 
 def missing_fields(live: Object, resource: Resource) -> list[str]:
-    """List the fields that our definition of a resource knows and the installed one drops.
+    """Return the fields of this release's CRD of a resource that the installed CRD prunes.
 
-    Pod templates are left out: each Kubernetes release adds to them.
+    The result has no fields of pod templates: each Kubernetes release adds fields to them.
     """
     known = schema_of(live, resource.version)
     missing = [
@@ -81,7 +81,7 @@ def missing_fields(live: Object, resource: Resource) -> list[str]:
 
 
 def permissive(definition: Object) -> Object:
-    """Return a definition that keeps fields which it does not know and bounds no value."""
+    """Return a CRD that preserves unknown fields and sets no bounds for values."""
     versions = [
         {**each, "schema": {"openAPIV3Schema": _permit(each["schema"]["openAPIV3Schema"])}}
         for each in definition["spec"]["versions"]
@@ -101,7 +101,7 @@ def _stand_in(resource: Resource) -> Item:
 
 @cache
 def _known_fields(resource: Resource) -> Mapping[str, None]:
-    """Return the paths of all fields that our definition of a resource knows, in order."""
+    """Return the paths of all fields of this release's CRD of a resource, in order."""
     ours = hyperjob_crd() if resource is HYPERJOBS else volcano_crds()[name_of(resource)]
     return dict.fromkeys(_fields(schema_of(ours, resource.version)))
 
@@ -132,7 +132,7 @@ def _fields(schema: Mapping[str, Any], at: str = "") -> Iterator[str]:
 
 
 def _keeps(schema: Mapping[str, Any], path: list[str]) -> bool:
-    """Return whether a field survives, be it known or not."""
+    """Return whether a schema keeps the field at `path`, also as an unknown field."""
     for name in path:
         while True:
             if schema.get("x-kubernetes-preserve-unknown-fields"):

@@ -1,11 +1,11 @@
-"""What differs between two objects, by path. Pure."""
+"""The fields that differ between two objects, by path. Pure."""
 
 from collections.abc import Iterator
 from typing import Final
 
 from hyperjob.api.meta import Object
 
-# The server's own; they say nothing about what was asked for.
+# The API server sets these fields itself; no apply requests them.
 _SERVERS: Final = frozenset(
     {"managedFields", "resourceVersion", "generation", "uid", "creationTimestamp", "selfLink"}
 )
@@ -13,12 +13,12 @@ _LONGEST: Final = 12
 
 
 def changed_fields(before: Object, after: Object) -> tuple[str, ...]:
-    """List the paths that differ, the server's bookkeeping and status apart."""
+    """Return the paths that differ, without the status and the API server's own metadata."""
     return tuple(_differences(_asked(before), _asked(after), ""))
 
 
 def shorten(paths: tuple[str, ...]) -> tuple[str, ...]:
-    """Cut a long list of paths at the level that still says where."""
+    """Return a long list of paths shortened to their parents."""
     if len(paths) <= _LONGEST:
         return paths
     return tuple(dict.fromkeys(".".join(path.split(".")[:2]) for path in paths))[:_LONGEST]

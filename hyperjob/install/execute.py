@@ -1,6 +1,6 @@
-"""Carries an installation's plan out, in order, and waits for definitions to be served.
+"""Apply the plan of an installation in order, and wait until new CRDs are served.
 
-Takes no decision; what does not differ is not written.
+The module decides nothing: it writes the objects that the plan marks as different.
 """
 
 import asyncio
@@ -25,9 +25,9 @@ _AGAIN_SECONDS: Final = 0.5
 async def execute(
     kube: Kube, plan: Plan, *, force_conflicts: bool = False, wait: float = WAIT_SECONDS
 ) -> AsyncGenerator[Change, None]:
-    """Apply what differs, giving each change once it is made; InstallError ends it.
+    """Apply the objects that differ, and yield each change after it; raises InstallError.
 
-    New definitions are waited for, `wait` seconds each, before anything that needs them.
+    The function waits up to `wait` seconds for each new CRD before it applies objects of its kind.
     """
     fresh: list[str] = []
     replaced: set[Part] = set()
@@ -48,9 +48,9 @@ async def execute(
 
 
 async def _apply(kube: Kube, item: Item, *, force: bool, patience: float) -> None:
-    """Apply an object, for `patience` seconds again after a refusal.
+    """Apply an object; retry for `patience` seconds after a refusal.
 
-    Karmada's webhook reads from a cache, which may hold for a moment what was just deleted.
+    Karmada's webhook reads from a cache, which may still have an object that was just deleted.
     """
     deadline = time.monotonic() + patience
     while True:
@@ -59,8 +59,8 @@ async def _apply(kube: Kube, item: Item, *, force: bool, patience: float) -> Non
         except KubeError as error:
             if time.monotonic() >= deadline:
                 raise InstallError(
-                    f"{item.title}: {error.message}; what was planned before it is applied: run it"
-                    " again"
+                    f"{item.title}: {error.message}; the objects before it are applied: run the"
+                    " command again"
                 ) from error
             await asyncio.sleep(_AGAIN_SECONDS)
         else:

@@ -1,7 +1,7 @@
-"""What RBAC cannot say of `hyperjob-certs`: of a webhook configuration it changes caBundle alone.
+"""Restrict `hyperjob-certs` to caBundle of webhook configurations, which RBAC cannot.
 
-A ValidatingAdmissionPolicy, evaluated by the API server itself, where that serves the kind
-(Kubernetes 1.30 and newer).
+The restriction is a ValidatingAdmissionPolicy, which API servers of Kubernetes 1.30 and newer
+evaluate.
 """
 
 from json import dumps
@@ -33,7 +33,7 @@ _FIELDS: Final = (
 
 
 def certs_guard(user: str) -> list[Item]:
-    """Build the policy for the user of `hyperjob-certs inject`, and its binding."""
+    """Return the policy for the user of `hyperjob-certs inject`, and its binding."""
     rule = {
         "apiGroups": [MUTATING_WEBHOOKS.group],
         "apiVersions": ["*"],
@@ -93,6 +93,6 @@ def _parts() -> list[tuple[str, str]]:
 
 
 def _same(path: str) -> str:
-    """Compare an optional field of `w` and `o`."""
+    """Return the CEL expression that compares an optional field of `w` and `o`."""
     path = path.removeprefix(".")
     return f"(has(w.{path}) ? has(o.{path}) && w.{path} == o.{path} : !has(o.{path}))"

@@ -1,9 +1,9 @@
-"""The ResourceInterpreterCustomizations: what Karmada should know about a vcjob and a Queue.
+"""The ResourceInterpreterCustomizations of HyperJob for vcjobs and Queues.
 
-Operations that are left out fall through to Karmada's own: for a vcjob its reflection of the whole
-status and its health (1.16 and later), for a Queue the status as it is. There is no replicaRevision
-and there must never be one: with the gate MultiplePodTemplatesScheduling it would be called with
-zero replicas, and the member would get a job without pods.
+For operations without a script Karmada uses its own interpreter: for a vcjob the reflection of the
+whole status and the health (1.16 and later), for a Queue the unchanged status. The customizations
+must not have replicaRevision: with the feature gate MultiplePodTemplatesScheduling Karmada calls
+it with zero replicas, and the member would get a job without pods.
 """
 
 from collections.abc import Iterable, Mapping
@@ -29,17 +29,17 @@ SCRIPTS: Final[Mapping[str, Mapping[str, str]]] = {
         "statusAggregation": "queue_status_aggregation.lua",
     },
 }
-# What Volcano Global's own manifests are called (docs/deploy of Volcano Global 0.3).
+# The names in Volcano Global's own manifests (docs/deploy of Volcano Global 0.3).
 VOLCANO_GLOBAL: Final = frozenset({"queue-configuration", "vcjob-configuration"})
 _TARGETS: Final[Mapping[str, Resource]] = {VCJOB_NAME: VCJOBS, QUEUE_NAME: QUEUES}
 
-# Karmada asks every customization for dependencies, and for all else just one.
+# Karmada runs the dependency scripts of all customizations, and one script for other operations.
 _SHARED: Final = frozenset({"dependencyInterpretation"})
 
 
 @dataclass(frozen=True, slots=True)
 class Clash:
-    """A foreign customization that defines operations which ours defines too."""
+    """A customization of another owner with operations that HyperJob's defines too."""
 
     name: str
     target: str
@@ -52,7 +52,7 @@ def script(name: str) -> str:
 
 
 def interpreters() -> list[Item]:
-    """Build the customizations."""
+    """Return the customizations."""
     return [
         Item(
             part=Part.INTERPRETERS,
@@ -64,7 +64,10 @@ def interpreters() -> list[Item]:
 
 
 def clashes(live: Iterable[Object]) -> list[Clash]:
-    """Find what keeps ours out: Karmada's webhook refuses a second script for one operation."""
+    """Return the customizations for which Karmada's webhook refuses HyperJob's.
+
+    The webhook refuses a second script for one operation of a kind.
+    """
     found = []
     for each in live:
         if each["metadata"]["name"] in SCRIPTS:
@@ -80,7 +83,7 @@ def clashes(live: Iterable[Object]) -> list[Clash]:
 
 
 def targets(customization: Object, resource: Resource) -> bool:
-    """Return whether a customization is about a resource's kind."""
+    """Return whether the target of a customization is a resource's kind."""
     target = (customization.get("spec") or {}).get("target") or {}
     return (target.get("apiVersion"), target.get("kind")) == (resource.api_version, resource.kind)
 

@@ -1,7 +1,7 @@
-"""Everything that an installation consists of, in the order in which it is applied.
+"""All objects of an installation, in the order in which `install` applies them.
 
-Definitions first, since nothing can be stored before them; webhooks last, since from then on every
-HyperJob is sent to them. Pure.
+CRDs come first, since the API server stores their objects only afterwards; webhook configurations
+come last, since the API server then calls the webhooks for every HyperJob. Pure.
 """
 
 from dataclasses import dataclass
@@ -25,12 +25,12 @@ ORDER: Final = tuple(Part)
 class Settings:
     """The settings of an installation.
 
-    `url` or `service` says where the webhook is, unless the webhooks are skipped. An empty
-    `ca_bundle` (PEM) leaves `caBundle` as it is, for another to fill in. `service_accounts`
-    makes all users accounts in the namespace of the Lease, whatever their names here. `tenancy`
-    makes users need a right to use queues, PriorityClasses and clusters. `progress` makes the
-    account, or user, that reads how far trainings are. `secret_warnings` lets the webhook get
-    Secrets, to warn of missing ones.
+    `url` or `service` is the address of the webhook, unless the webhooks are skipped. An empty
+    `ca_bundle` (PEM) leaves `caBundle` unchanged, and `hyperjob-certs inject` writes it.
+    `service_accounts` makes all users service accounts in the namespace of the Lease, for every
+    user name. `tenancy` requires a right to use queues, PriorityClasses and clusters. `progress`
+    adds the account, or user, that reads the progress of trainings. `secret_warnings` lets the
+    webhook get Secrets, to warn of missing Secrets.
     """
 
     url: str | None = None
@@ -50,7 +50,7 @@ class Settings:
 
 
 def manifest(settings: Settings) -> list[Item]:
-    """Build all objects in order; ValueError says which setting makes no sense."""
+    """Return all objects in order; ValueError for an invalid setting."""
     items = [*definitions(), queue_policy(), default_queue(), *interpreters()]
     items += rbac(
         controller_user=settings.controller_user,

@@ -1,6 +1,6 @@
-"""What an installed object is: where it goes, whose it is, and whether it may be replaced.
+"""The description of an installed object: its resource, part, and rules of replacement.
 
-Only describes; the objects themselves are built beside it.
+Other modules of the package build the objects.
 """
 
 import enum
@@ -23,7 +23,7 @@ _LABELS: Final[Mapping[str, str]] = {
 
 
 class Part(enum.StrEnum):
-    """What can be left out of an installation, in the order in which it is applied."""
+    """The parts of an installation that `--skip` can leave out, in the order of application."""
 
     CRDS = "crds"
     VOLCANO_CRDS = "volcano-crds"
@@ -38,11 +38,11 @@ class Part(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """One object to have in the Karmada API server.
+    """An object to install in the Karmada API server.
 
-    `only_where_missing`: another's object of this name is left as it is. `absent`: the object is
-    to be gone, if it is ours. `only_where_served`: it is left out where the API server does not
-    serve its kind.
+    `only_where_missing`: an existing object of this name stays unchanged. `absent`: `install`
+    deletes the object if it has HyperJob's label. `only_where_served`: `install` skips the object
+    where the API server does not serve its kind.
     """
 
     part: Part
@@ -65,24 +65,24 @@ class Item:
 
     @property
     def title(self) -> str:
-        """Name the object as kubectl does: `clusterrole.rbac.authorization.k8s.io/x`."""
+        """The name of the object in kubectl's form: `clusterrole.rbac.authorization.k8s.io/x`."""
         return title(self.resource, self.name)
 
 
 def title(resource: Resource, name: str) -> str:
-    """Name an object as kubectl does: `clusterrole.rbac.authorization.k8s.io/x`."""
+    """Return an object's name in kubectl's form: `clusterrole.rbac.authorization.k8s.io/x`."""
     group = f".{resource.group}" if resource.group else ""
     return f"{resource.kind.lower()}{group}/{name}"
 
 
 def labelled(obj: Object, *, component: str) -> Object:
-    """Return an object with the labels that say that it is ours."""
+    """Return an object with HyperJob's labels, by which `uninstall` finds it."""
     metadata = obj["metadata"]
     labels = {**(metadata.get("labels") or {}), **_LABELS, COMPONENT: component}
     return {**obj, "metadata": {**metadata, "labels": labels}}
 
 
 def is_ours(live: Object) -> bool:
-    """Return whether an object of the API server was made here."""
+    """Return whether an object of the API server has HyperJob's label."""
     labels = live["metadata"].get("labels") or {}
     return bool(labels.get(MANAGED_BY) == FIELD_MANAGER)

@@ -1,7 +1,7 @@
-"""The changes that an installation would make, by dry runs in the API server.
+"""Plan the changes of an installation by dry runs in the API server.
 
-Every object is applied as a dry run first, so that conflicts and refusals are known, all at once,
-before the first write.
+The module applies every object as a server dry run: all conflicts and refusals are known before
+the first write.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ _KARMADA: Final = (CLUSTER_PROPAGATION_POLICIES, RESOURCE_BINDINGS, RESOURCE_INT
 
 
 class Action(enum.StrEnum):
-    """What becomes of an object."""
+    """The change of an object."""
 
     CREATED = "created"
     CONFIGURED = "configured"
@@ -43,13 +43,13 @@ class Action(enum.StrEnum):
 
     @property
     def changes(self) -> bool:
-        """Return whether something is written."""
+        """Return whether the action writes to the API server."""
         return self in {Action.CREATED, Action.CONFIGURED, Action.DELETED}
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What becomes of one object; `fields` are those that differ, `note` says why it is kept."""
+    """The change of an object: `fields` differ, `note` is the reason for keeping the object."""
 
     resource: Resource
     name: str
@@ -61,7 +61,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """An item and what becomes of it."""
+    """An item and its change."""
 
     item: Item
     change: Change
@@ -69,29 +69,29 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """All steps in order; nothing may be carried out while there are problems."""
+    """All steps in order; `execute` must not run while there are problems."""
 
     steps: tuple[Step, ...]
     problems: tuple[Problem, ...]
 
     @property
     def changes(self) -> tuple[Change, ...]:
-        """Return what becomes of each object."""
+        """Return the change of each object."""
         return tuple(step.change for step in self.steps)
 
 
 async def require_karmada(kube: Kube) -> None:
-    """Raise InstallError unless the API server answers and is Karmada's."""
+    """Raise InstallError unless the API server answers and serves Karmada's APIs."""
     try:
         served = (await kube.raw("GET", "/apis")).json().get("groups") or []
     except KubeError as error:
         raise InstallError(
-            f"the API server at {kube.host} cannot be asked: {error.message}"
+            f"the API server at {kube.host} does not answer: {error.message}"
         ) from error
     missing = {resource.group for resource in _KARMADA} - {group["name"] for group in served}
     if missing:
         raise InstallError(
-            f"the API server at {kube.host} is not Karmada's: it does not serve"
+            f"the API server at {kube.host} is not a Karmada API server: it does not serve"
             f" {', '.join(sorted(missing))}; give the kubeconfig of the Karmada API server with"
             " --kubeconfig"
         )
@@ -105,9 +105,9 @@ async def plan(
     allow_field_loss: bool = False,
     replace_others: bool = False,
 ) -> Plan:
-    """Ask what applying the items would change; KubeError when the server cannot be asked.
+    """Return the changes of applying the items; KubeError when the API server does not answer.
 
-    `replace_others` deletes the customizations of Volcano Global that keep ours out.
+    `replace_others` deletes Volcano Global's customizations that conflict with HyperJob's.
     """
     planner = _Planner(kube, force=force_conflicts, allow_field_loss=allow_field_loss)
     clashes_ = await planner.clashes(items)
@@ -143,17 +143,17 @@ class _Planner:
         self._allow_field_loss = allow_field_loss
 
     async def clashes(self, items: Sequence[Item]) -> list[Clash]:
-        """Look for customizations that would make Karmada refuse ours."""
+        """Read the customizations for which Karmada would refuse HyperJob's."""
         if not any(item.part is Part.INTERPRETERS for item in items):
             return []
         try:
             listed = await self._kube.list(RESOURCE_INTERPRETERS)
         except NotFound:
-            return []  # each of ours will say that its kind is not served
+            return []  # the dry run of each customization reports that its kind is not served
         return clashes(listed.items)
 
     async def unasked(self, item: Item) -> Step:
-        """Plan an interpreter without a dry run, which Karmada refuses while another clashes."""
+        """Plan an interpreter without a dry run: Karmada refuses it while another one conflicts."""
         try:
             live = await self._kube.get(item.resource, item.name)
         except NotFound:
@@ -172,7 +172,7 @@ class _Planner:
         if item.absent:
             return _step(item, Action.DELETED if is_ours(live) else Action.ABSENT)
         if item.only_where_missing and not is_ours(live):
-            return _step(item, Action.KEPT, note="there already, and not made by hyperjob install")
+            return _step(item, Action.KEPT, note="exists, and hyperjob install did not create it")
         if item.part is Part.CRDS and not self._allow_field_loss and (gone := lost_fields(live)):
             return problems.lost(item.title, gone)
         kept = _keeping_bundles(item, live)
@@ -183,7 +183,7 @@ class _Planner:
         if item.only_where_served and not await self._is_served(item.resource):
             return _step(item, Action.ABSENT)
         if await self._awaits_namespace(item, items) or await self._awaits_definition(item, items):
-            return created  # a dry run would only say what is missing
+            return created  # a dry run would fail, since the namespace or CRD does not exist yet
 
         async def dry_run() -> Step:
             await self._apply(item)
@@ -220,7 +220,7 @@ class _Planner:
         return True
 
     async def _awaits_namespace(self, item: Item, items: Sequence[Item]) -> bool:
-        """Return whether an item's namespace is itself to be made."""
+        """Return whether the plan creates an item's namespace."""
         if item.namespace is None:
             return False
         for other in items:
@@ -232,7 +232,7 @@ class _Planner:
         return False
 
     async def _awaits_definition(self, item: Item, items: Sequence[Item]) -> bool:
-        """Return whether the definition of an item's kind is itself to be made."""
+        """Return whether the plan creates the CRD of an item's kind."""
         name = item.resource.group_resource
         if not any(other.resource is CRDS and other.name == name for other in items):
             return False
@@ -244,14 +244,14 @@ class _Planner:
 
 
 def _removal(name: str) -> Step:
-    """Plan the removal of a customization in whose place ours comes."""
+    """Plan the deletion of a customization that HyperJob's replaces."""
     other = {
         "apiVersion": RESOURCE_INTERPRETERS.api_version,
         "kind": RESOURCE_INTERPRETERS.kind,
         "metadata": {"name": name},
     }
     item = Item(part=Part.INTERPRETERS, resource=RESOURCE_INTERPRETERS, object=other, absent=True)
-    return _step(item, Action.DELETED, note="Volcano Global's; ours takes its place")
+    return _step(item, Action.DELETED, note="Volcano Global's; HyperJob's replaces it")
 
 
 def _step(item: Item, action: Action, *, fields: tuple[str, ...] = (), note: str = "") -> Step:
@@ -259,9 +259,9 @@ def _step(item: Item, action: Action, *, fields: tuple[str, ...] = (), note: str
 
 
 def _keeping_bundles(item: Item, live: Object) -> Item:
-    """Give webhooks that are to have no caBundle of ours the present caBundle.
+    """Return the item with the present caBundle, for webhooks without a caBundle of their own.
 
-    Applied without it, the caBundle of an earlier run would be taken away.
+    Without caBundle, server-side apply would remove the caBundle of an earlier run.
     """
     if item.part is not Part.WEBHOOKS:
         return item

@@ -1,4 +1,4 @@
-"""Volcano's Queues: the policy that sends each to every member, and the queue `default`."""
+"""The ClusterPropagationPolicy that copies Queues to all members, and the Queue `default`."""
 
 from typing import Final
 
@@ -10,10 +10,11 @@ DEFAULT_QUEUE: Final = "default"
 
 
 def queue_policy() -> Item:
-    """Build the policy.
+    """Return the ClusterPropagationPolicy of Queues.
 
-    Overwrite, because Volcano itself makes the queue `default` in each member: without it Karmada
-    leaves that queue alone, its status never arrives, and Volcano's webhook takes no job for it.
+    Its conflictResolution is Overwrite, because Volcano creates the Queue `default` in each
+    member: otherwise Karmada does not adopt that Queue and collects no status, and Volcano's
+    webhook refuses jobs for it.
     """
     return Item(
         part=Part.QUEUE_POLICY,
@@ -35,10 +36,10 @@ def queue_policy() -> Item:
 
 
 def default_queue() -> Item:
-    """Build the queue of jobs that name none; an existing queue is left as it is.
+    """Return the Queue of jobs that name no queue; `install` does not change an existing Queue.
 
-    It bears none of our labels, since jobs of others may be in it: nothing of it is ever changed or
-    removed here.
+    The Queue has none of HyperJob's labels, since other jobs may use it: `install` and `uninstall`
+    never change or delete it.
     """
     return Item(
         part=Part.DEFAULT_QUEUE,

@@ -1,6 +1,6 @@
-"""Why an installation cannot be done, each with the way out.
+"""The problems that prevent an installation, each with a remedy.
 
-Problems that are known before anything is written are values: all of them are printed at once.
+Problems found before the first write are values: the command prints all of them together.
 """
 
 from collections.abc import Iterable, Sequence
@@ -11,12 +11,12 @@ from hyperjob.kube.errors import KubeError
 
 
 class InstallError(Exception):
-    """It cannot go on; says why and what to do."""
+    """The installation cannot continue; the text has the reason and the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Why one object cannot be as it should, and the remedy."""
+    """The reason why an object cannot be installed, and the remedy."""
 
     title: str
     message: str
@@ -27,9 +27,9 @@ class Problem:
 
 
 def problems_text(problems: Sequence[Problem]) -> str:
-    """Say why nothing was done, and the way out of each."""
+    """Return the text of all problems and remedies, for an installation that wrote nothing."""
     lines = [f"{problem.title}: {problem.message}\n    {problem.remedy}" for problem in problems]
-    return "\n  ".join(["nothing was changed, because", *lines])
+    return "\n  ".join(["no object was changed, because of these problems:", *lines])
 
 
 def field_conflict(title: str, error: KubeError) -> Problem:
@@ -42,30 +42,32 @@ def field_conflict(title: str, error: KubeError) -> Problem:
     return Problem(
         title,
         f"owned by another field manager: {who or error.message}",
-        "take them over with --force-conflicts, or take them out of what the other one applies",
+        "take them over with --force-conflicts, or remove them from the other manager's manifest",
     )
 
 
 def clash(found: Clash) -> Problem:
-    """Return the problem of a customization that keeps ours out."""
-    delete = f"kubectl delete resourceinterpretercustomization {found.name} (ours replaces it)"
+    """Return the problem of a customization that conflicts with HyperJob's."""
+    delete = (
+        f"kubectl delete resourceinterpretercustomization {found.name} (HyperJob's replaces it)"
+    )
     if found.name in VOLCANO_GLOBAL:
-        delete = "replace it, which is Volcano Global's, with --replace"
+        delete = "replace Volcano Global's customization with --replace"
     return Problem(
         f"resourceinterpretercustomization.config.karmada.io/{found.name}",
-        f"it defines {', '.join(found.operations)} of {found.target} already, and Karmada takes"
-        " one script for each",
-        f"{delete}, or leave ours out with --skip interpreters",
+        f"it defines {', '.join(found.operations)} of {found.target}, and Karmada accepts one"
+        " script for each",
+        f"{delete}, or skip HyperJob's with --skip interpreters",
     )
 
 
 def lost(title: str, fields: Iterable[str]) -> Problem:
-    """Return the problem of an older definition that would drop fields of stored HyperJobs."""
+    """Return the problem of an older CRD that would drop fields of stored HyperJobs."""
     return Problem(
         title,
-        "the installed definition knows fields that this release does not, and HyperJobs that use"
-        f" them would lose them at their next write: {', '.join(fields)}",
-        "use the release that installed it, or a newer one, or give up the fields with"
+        "the installed CRD has fields that this release's lacks, and HyperJobs would lose them at"
+        f" their next write: {', '.join(fields)}",
+        "use the release that installed the CRD, or a newer release, or drop the fields with"
         " --allow-field-loss",
     )
 
@@ -76,9 +78,12 @@ def refused(title: str, error: KubeError) -> Problem:
         case 403:
             remedy = "use a kubeconfig of an administrator of the Karmada API server"
         case 404:
-            remedy = "its kind is not served: is --kubeconfig that of the Karmada API server?"
+            remedy = (
+                "the API server does not serve its kind: check that --kubeconfig names the Karmada"
+                " API server"
+            )
         case 0 | 503 | 504 | 500:
-            remedy = "the API server, or a webhook that it calls, is not well: try again"
+            remedy = "the API server, or a webhook that it calls, failed: try again"
         case _:
-            remedy = "correct what it says and try again; nothing else was changed by this"
+            remedy = "correct the cause and try again"
     return Problem(title, error.message, remedy)

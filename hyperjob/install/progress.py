@@ -1,8 +1,8 @@
 """The account that reads the progress of trainings: its rights in Karmada and in the members.
 
-Karmada's proxy takes a request to a member in the name of the requesting user, so the account needs
-a right in both: `get` of clusters/proxy here, and there no more than to list pods and to read logs.
-Karmada itself brings the role and its binding into every member.
+Karmada's proxy impersonates the requesting user in the member. The account needs rights in both:
+`get` on clusters/proxy in Karmada, and `list` on pods and `get` on pods/log in each member.
+Karmada copies the role and its binding to every member.
 """
 
 from typing import Final
@@ -23,7 +23,10 @@ MEMBER_ROLE: Final = "hyperjob-progress-logs"
 
 
 def progress(subject: Object, *, enabled: bool) -> list[Item]:
-    """Build the roles, their bindings and the policy that brings them to members; or take away."""
+    """Return the roles, their bindings and the policy that copies them to members.
+
+    Without `enabled` the items are marked for deletion.
+    """
     return [
         _item(CLUSTER_ROLES, ACCOUNT, {"rules": proxy_rules()}, absent=not enabled),
         _binding(ACCOUNT, subject, absent=not enabled),
@@ -51,17 +54,17 @@ def progress(subject: Object, *, enabled: bool) -> list[Item]:
 
 
 def proxy_rules() -> list[Object]:
-    """List what the account may do in the Karmada API server."""
+    """Return the rules of the account in the Karmada API server."""
     return [
         {"apiGroups": [CLUSTERS.group], "resources": ["clusters/proxy"], "verbs": ["get"]},
     ]
 
 
 def member_rules() -> list[Object]:
-    """List what the account may do in a member."""
+    """Return the rules of the account in a member."""
     return [
         {"apiGroups": [PODS.group], "resources": ["pods/log"], "verbs": ["get"]},
-        # Why a sub-job failed is read from the pods that failed.
+        # The controller reads from failed pods why a sub-job failed.
         {"apiGroups": [PODS.group], "resources": ["pods"], "verbs": ["list"]},
     ]
 

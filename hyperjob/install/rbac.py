@@ -1,6 +1,6 @@
-"""Who may do what in the Karmada API server: exactly what each process calls, and no more.
+"""The roles in the Karmada API server: each process has the rights of its own requests only.
 
-A right that a process gains or loses is changed here in the same commit.
+A commit that adds or removes a request of a process changes the role too.
 """
 
 from typing import Final
@@ -40,7 +40,7 @@ WEBHOOK: Final = "hyperjob-webhook"
 UI: Final = "hyperjob-ui"
 LEASE: Final = "hyperjob-controller"
 
-# Karmada copies each new namespace into every member unless this label is there.
+# Karmada copies each namespace to every member unless the namespace has this label.
 SKIP_PROPAGATION: Final = "namespace.karmada.io/skip-auto-propagation"
 
 SERVICE_ACCOUNTS: Final = Resource("", "v1", "serviceaccounts", "ServiceAccount")
@@ -63,12 +63,12 @@ def rbac(
     more_accounts: tuple[str, ...] = (),
     secret_warnings: bool = False,
 ) -> list[Item]:
-    """Build roles and bindings for the processes, and roles for people.
+    """Return roles and bindings for the processes, and roles for people.
 
-    A user is a name, or `system:serviceaccount:NAMESPACE:NAME`; with `service_accounts` all are
-    accounts that are made in the namespace of the controller's Lease, with `more_accounts`, and
-    the second may renew the tokens of all. That namespace is made where it is missing. `ui_user` is
-    the user of the web page of a cluster, empty where there is none. `secret_warnings` lets the
+    A user is a name, or `system:serviceaccount:NAMESPACE:NAME`. With `service_accounts` the result
+    has a service account for each user and for `more_accounts`, in the namespace of the
+    controller's Lease, and `certs_user` may renew the tokens of all. The result has that namespace
+    too. `ui_user` is the user of a shared web page, empty without one. `secret_warnings` lets the
     webhook get Secrets.
     """
     accounts: list[Item] = []
@@ -111,12 +111,12 @@ def rbac(
 
 
 def controller_rules() -> list[Object]:
-    """List what the controller may do everywhere."""
+    """Return the controller's rules for all namespaces."""
     return [
         _rule(HYPERJOBS, "list", "watch", "delete"),
         _rule(HYPERJOBS, "patch", subresource="status"),
-        # Children block the deletion of their HyperJob (blockOwnerDeletion), which needs this where
-        # the API server runs OwnerReferencesPermissionEnforcement.
+        # Sub-jobs have blockOwnerDeletion, for which the admission plugin
+        # OwnerReferencesPermissionEnforcement requires this right.
         _rule(HYPERJOBS, "update", subresource="finalizers"),
         _rule(VCJOBS, "get", "list", "watch", "create", "patch", "delete"),
         _rule(PROPAGATION_POLICIES, "get", "list", "watch", "create", "patch", "delete"),
@@ -132,7 +132,7 @@ def controller_rules() -> list[Object]:
 
 
 def lease_rules(namespace: str) -> list[Object]:
-    """List what the controller may do in the namespace of its Lease; creating knows no name."""
+    """Return the controller's rules in the namespace of its Lease; `create` has no name."""
     return [
         {**_rule(NAMESPACES, "get"), "resourceNames": [namespace]},
         _rule(LEASES, "create"),
@@ -141,7 +141,7 @@ def lease_rules(namespace: str) -> list[Object]:
 
 
 def certs_rules() -> list[Object]:
-    """List what `hyperjob-certs inject` may do."""
+    """Return the rules of `hyperjob-certs inject`."""
     return [
         {**_rule(MUTATING_WEBHOOKS, "get", "update"), "resourceNames": [MUTATING_NAME]},
         {**_rule(VALIDATING_WEBHOOKS, "get", "update"), "resourceNames": [VALIDATING_NAME]},
@@ -149,10 +149,10 @@ def certs_rules() -> list[Object]:
 
 
 def webhook_rules(*, secrets: bool = False) -> list[Object]:
-    """List what the webhook may do, for its warnings; it decides without them.
+    """Return the webhook's rules, which it needs for warnings only.
 
-    It gets metadata alone, but Kubernetes has no right to that: a role that may get Secrets may
-    read them, which is why `secrets` is a choice.
+    The webhook requests metadata only, but RBAC has no such right: a role that may get Secrets may
+    read their data. Therefore `secrets` is optional.
     """
     needed = (
         CONFIG_MAPS,
@@ -167,9 +167,9 @@ def webhook_rules(*, secrets: bool = False) -> list[Object]:
 
 
 def ui_rules() -> list[Object]:
-    """List what the web page of a cluster may do by itself: lists, and asking who may see them.
+    """Return the rules of the shared web page: lists, watches, and reviews of tokens and access.
 
-    Everything else is read and done with the tokens of its visitors.
+    The page makes all other requests with the tokens of its visitors.
     """
     return [
         _rule(HYPERJOBS, "list", "watch"),
@@ -183,12 +183,12 @@ def ui_rules() -> list[Object]:
 
 
 def ui_lease_rules() -> list[Object]:
-    """List what the web page may do in the namespace of the controller's Lease."""
+    """Return the rules of the shared web page in the namespace of the controller's Lease."""
     return [{**_rule(LEASES, "list", "watch"), "resourceNames": [LEASE]}]
 
 
 def token_rules(*more: str) -> list[Object]:
-    """List what `hyperjob credentials renew` may do in the namespace of the accounts."""
+    """Return the rules of `hyperjob credentials renew` in the namespace of the accounts."""
     return [
         {
             **_rule(SERVICE_ACCOUNTS, "create", subresource="token"),
@@ -198,14 +198,14 @@ def token_rules(*more: str) -> list[Object]:
 
 
 def account_user(namespace: str, name: str) -> str:
-    """Name the user that a service account is."""
+    """Return the user name of a service account."""
     return f"{_SERVICE_ACCOUNT}{namespace}:{name}"
 
 
 def subject(user: str) -> Object:
-    """Turn a user's name into the subject of a binding.
+    """Return the subject of a role binding for a user's name.
 
-    Raises ValueError for a service account's name that has no namespace or no name.
+    Raises ValueError for a service account without a namespace or a name.
     """
     if not user.startswith(_SERVICE_ACCOUNT):
         return {"apiGroup": CLUSTER_ROLES.group, "kind": "User", "name": user}
@@ -243,7 +243,7 @@ def _rule(resource: Resource, *verbs: str, subresource: str = "") -> Object:
 
 
 def _for_people(role: str, verbs: tuple[str, ...]) -> Object:
-    """Let the built-in roles `view`, `edit` and `admin` cover HyperJobs too."""
+    """Return a ClusterRole that Kubernetes aggregates to `view`, `edit` or `admin`."""
     labels = {f"rbac.authorization.k8s.io/aggregate-to-{role}": "true"}
     if role == "edit":
         labels["rbac.authorization.k8s.io/aggregate-to-admin"] = "true"

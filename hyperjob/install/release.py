@@ -1,6 +1,6 @@
-"""Which Helm release put HyperJob into a Karmada, so that a second one does not take it over.
+"""The Helm release that installed HyperJob in a Karmada: a second release must not take over.
 
-The mark is on objects that are there once in a Karmada. Who installs by hand leaves none.
+An annotation on cluster-wide objects names the release. Installations by hand set no annotation.
 """
 
 from dataclasses import replace
@@ -18,7 +18,7 @@ _MARKED: Final = ((CLUSTER_ROLES, CONTROLLER), (MUTATING_WEBHOOKS, MUTATING_NAME
 
 
 def marked(items: list[Item], release: str) -> list[Item]:
-    """Return the items with the mark of a release, NAMESPACE/NAME, where it belongs."""
+    """Return the items with the annotation of a release, NAMESPACE/NAME."""
     return [
         replace(item, object=_with_mark(item, release))
         if (item.resource, item.name) in _MARKED
@@ -28,7 +28,7 @@ def marked(items: list[Item], release: str) -> list[Item]:
 
 
 async def other_release(kube: Kube, release: str) -> str:
-    """Name the other release that HyperJob is there by, "" if none is."""
+    """Return the other Helm release that installed HyperJob; "" if there is none."""
     for resource, name in _MARKED:
         try:
             live = await kube.get(resource, name)

@@ -1,6 +1,6 @@
-"""Takes an installation away, in the reverse order: webhooks first, definitions last or never.
+"""Delete an installation in reverse order: webhook configurations first, CRDs last or never.
 
-Deletes only what carries our label, no object that others created under our names.
+The module deletes only objects with HyperJob's label, and the Lease of the controller.
 """
 
 from collections.abc import AsyncGenerator, Sequence
@@ -22,9 +22,9 @@ _ANYWHERE: Final = "https://nowhere.invalid"
 
 
 def targets(*, lease_namespace: str, delete_crds: bool) -> list[Item]:
-    """List what to delete, in order."""
-    # Only names matter here, so any address of the webhook will do. The Lease comes after the
-    # rights to make it anew.
+    """Return the objects to delete, in order."""
+    # Deletion needs names only, and any URL of the webhook. The Lease comes after the controller's
+    # rights to create it.
     items = manifest(
         Settings(
             url=_ANYWHERE,
@@ -46,7 +46,7 @@ def targets(*, lease_namespace: str, delete_crds: bool) -> list[Item]:
 
 
 async def in_use(kube: Kube) -> str:
-    """Say which HyperJobs exist, "" when none do."""
+    """Return a text with the existing HyperJobs; "" when none exist."""
     try:
         keys = [key_of(item) for item in (await kube.list(HYPERJOBS)).items]
     except NotFound:
@@ -61,9 +61,9 @@ async def in_use(kube: Kube) -> str:
 async def remove(
     kube: Kube, items: Sequence[Item], *, dry_run: bool = False, wait: float = WAIT_SECONDS
 ) -> AsyncGenerator[Change, None]:
-    """Delete the items, giving what became of each; InstallError ends it.
+    """Delete the items, and yield the change of each; raises InstallError.
 
-    A definition is waited for until it is gone, `wait` seconds at most.
+    The function waits up to `wait` seconds until a CRD is deleted.
     """
     for item in items:
         action, note = await _remove(kube, item, dry_run=dry_run, wait=wait)
@@ -71,7 +71,7 @@ async def remove(
 
 
 def _lease(namespace: str) -> Item:
-    """Name the Lease, which the controller made and did not label."""
+    """Return the item of the Lease, which the controller creates without HyperJob's label."""
     metadata = {"name": LEASE, "namespace": namespace}
     return Item(part=Part.RBAC, resource=LEASES, object={"metadata": metadata})
 
@@ -84,7 +84,7 @@ async def _remove(kube: Kube, item: Item, *, dry_run: bool, wait: float) -> tupl
     except KubeError as error:
         raise InstallError(f"{item.title}: {error.message}") from error
     if item.resource is not LEASES and not is_ours(live):
-        return Action.KEPT, "not made by hyperjob install"
+        return Action.KEPT, "not created by hyperjob install"
     try:
         await kube.delete(
             item.resource,

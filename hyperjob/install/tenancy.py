@@ -1,9 +1,9 @@
-"""Which queues, PriorityClasses and clusters a tenant may name in a HyperJob: admission policies.
+"""Admission policies for the queues, PriorityClasses and clusters that a HyperJob names.
 
-The API server evaluates them itself (ValidatingAdmissionPolicy, Kubernetes 1.30 and newer): a user
-needs the verb `use` on what the spec names. One check of a right costs 350,000 of the 10,000,000
-units that a policy may spend (k8s.io/apiserver/pkg/cel/library), so each kind has a policy of its
-own, which looks at the first `NAMES` different names.
+The API server evaluates them (ValidatingAdmissionPolicy, Kubernetes 1.30 and newer): a user needs
+the verb `use` on the named objects. One authorization check costs 350,000 of the 10,000,000 units
+that a policy may spend (k8s.io/apiserver/pkg/cel/library). Therefore each kind has its own policy,
+which checks the first `NAMES` different names.
 """
 
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ from hyperjob.kube.resources import (
 )
 
 NAMES: Final = 16
-"""Different names of one kind that a HyperJob may have, unless its user may use all."""
+"""Maximum number of different names of a kind in a HyperJob, unless its user may use all."""
 
 USE: Final = "use"
 USE_ALL: Final = "hyperjob-use-all"
@@ -55,7 +55,7 @@ _BOUND_TO_CLUSTERS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """A kind of which a HyperJob names objects: `names` is the CEL list of them."""
+    """A kind whose objects a HyperJob names: `names` is the CEL list of the names."""
 
     resource: Resource
     names: str
@@ -99,7 +99,10 @@ POLICIES: Final = tuple(kind.policy for kind in _KINDS)
 
 
 def tenancy(*, enabled: bool) -> list[Item]:
-    """Build the policies, their bindings and a role that may use everything; or take them away."""
+    """Return the policies, their bindings and a role that may use all objects.
+
+    Without `enabled` the items are marked for deletion.
+    """
     items: list[Item] = []
     for kind in _KINDS:
         binding = {"policyName": kind.policy, "validationActions": ["Deny"]}
@@ -114,13 +117,13 @@ def tenancy(*, enabled: bool) -> list[Item]:
 
 
 def use_rule(resource: Resource, *names: str) -> Object:
-    """Build the rule of a role that may use some objects of a kind, or all of them."""
+    """Return the rule of a role that may use the named objects of a kind, or all of them."""
     rule: Object = {"apiGroups": [resource.group], "resources": [resource.plural], "verbs": [USE]}
     return {**rule, "resourceNames": list(names)} if names else rule
 
 
 def policy_spec(kind: _Kind) -> Object:
-    """Build a policy: `one0`, `one1`… are the different names, `left1`… what is left after each."""
+    """Return a policy: `one0`, `one1`… are the different names, `left1`… the names after each."""
     resource = kind.resource
     of_kind = f"authorizer.group('{resource.group}').resource('{resource.plural}')"
     variables = [

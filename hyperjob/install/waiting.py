@@ -1,4 +1,4 @@
-"""Waits for one object to be as it should, by watching it."""
+"""Wait for a state of an object by watching it."""
 
 import asyncio
 from collections.abc import Callable
@@ -10,7 +10,9 @@ from hyperjob.kube.client import EventType, Kube
 from hyperjob.kube.errors import Gone
 from hyperjob.kube.resources import Resource
 
-_PAUSE_SECONDS: Final = 0.2  # between watches, for a server that ends them at once
+_PAUSE_SECONDS: Final = (
+    0.2  # a pause between watches, for an API server that closes each watch at once
+)
 
 
 async def until(
@@ -22,7 +24,7 @@ async def until(
     namespace: str | None = None,
     seconds: float,
 ) -> bool:
-    """Wait until `holds` is true of the object (None: it is not there); False after `seconds`."""
+    """Wait until `holds` is true of the object (None: absent); return False after `seconds`."""
     try:
         async with asyncio.timeout(seconds):
             while True:
@@ -41,7 +43,7 @@ async def _look_and_follow(
     holds: Callable[[Object | None], bool],
     namespace: str | None,
 ) -> bool:
-    """Return whether it held at some time until the server ended the watch."""
+    """Return whether `holds` was true of a version until the API server closed the watch."""
     selector = f"metadata.name={name}"
     listed = await kube.list(resource, namespace=namespace, field_selector=selector)
     if holds(listed.items[0] if listed.items else None):

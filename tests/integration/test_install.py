@@ -233,14 +233,14 @@ def test_nothing_is_written_while_anything_is_in_the_way(karmada: ControlPlane, 
     karmada.kubectl("create", "-f", "-", stdin=json.dumps(theirs))
     try:
         refused = run("install", code=1)
-        assert "nothing was changed" in refused.stderr
-        assert "which is Volcano Global's, with --replace" in refused.stderr
+        assert "no object was changed" in refused.stderr
+        assert "replace Volcano Global's customization with --replace" in refused.stderr
         assert ours(karmada) == {}
         run("install", "--skip", "interpreters")
         assert not [name for name in ours(karmada) if name.startswith("ResourceInterpreter")]
         there = "resourceinterpretercustomization/queue-configuration"
         tried = run("install", "--replace", "--dry-run")
-        assert "Volcano Global's; ours takes its place" in tried.stdout
+        assert "Volcano Global's; HyperJob's replaces it" in tried.stdout
         karmada.kubectl("get", there)
         told = changes(run("install", "--replace", "-o", "json"))
         assert told["ResourceInterpreterCustomization/queue-configuration"] == "deleted"
@@ -306,7 +306,7 @@ def test_hyperjobs_keep_an_installation(karmada: ControlPlane, run: Run) -> None
     before = ours(karmada)
     refused = run("uninstall", code=1)
     assert "1 HyperJob exists: default/llm" in refused.stderr
-    assert "deletes them all" in run("uninstall", "--delete-crds", code=1).stderr
+    assert "deletes all of them" in run("uninstall", "--delete-crds", code=1).stderr
     assert ours(karmada) == before
     run("uninstall", "--force")
     karmada.kubectl("get", "hyperjob", "llm")
@@ -344,7 +344,7 @@ def test_the_namespace_of_the_lease_is_made_and_taken_away(karmada: ControlPlane
 def test_a_second_release_neither_takes_over_nor_takes_away(run: Run) -> None:
     run("install", "--release", "karmada-system/first")
     said = run("install", "--release", "ml/second", code=1)
-    assert "by the Helm release karmada-system/first: upgrade or uninstall that one" in said.stderr
+    assert "the Helm release karmada-system/first has installed HyperJob" in said.stderr
     assert changes(run("uninstall", "--release", "ml/second", "-o", "json")) == {}
     assert "Nothing to change" in run("install", "--release", "karmada-system/first").stdout
     run("install", "--release", "ml/second", "--force-conflicts")
@@ -371,7 +371,9 @@ async def test_another_api_server_is_refused(tmp_path: Path) -> None:
     async with ApiServer() as server:
         kubeconfig = server.kubeconfig(tmp_path / "kubeconfig")
         async with Kube.connect(kubeconfig=kubeconfig) as kube:
-            with pytest.raises(InstallError, match=r"is not Karmada's.*config\.karmada\.io"):
+            with pytest.raises(
+                InstallError, match=r"not a Karmada API server.*config\.karmada\.io"
+            ):
                 await require_karmada(kube)
 
 
@@ -507,7 +509,7 @@ def test_preflight_says_when_nothing_answers(karmada: ControlPlane, tmp_path: Pa
     )
     result = CliRunner().invoke(main, ["preflight", "--kubeconfig", str(tmp_path / "away")])
     assert result.exit_code == 2
-    assert "cannot be asked" in result.stdout
+    assert "does not answer" in result.stdout
 
 
 def test_tenancy_is_switched_on_and_off(karmada: ControlPlane, run: Run) -> None:

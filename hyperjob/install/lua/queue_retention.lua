@@ -1,6 +1,6 @@
--- What a member decides of a queue and an update must leave alone: its webhook's defaults, and
--- where the queue hangs in that member's own hierarchy. What the control plane says always wins,
--- and what it may take away again, capability for one, is not kept.
+-- Karmada's update of a Queue retains the fields that the member sets itself: the defaults of its
+-- webhook, and the parent in the member's own hierarchy. Fields of the control plane win. Fields
+-- that the control plane may remove, such as capability, are not retained.
 
 local function is_absent(value)
   return value == nil or value == "" or value == 0

@@ -1,11 +1,11 @@
--- One queue over all members: open while any member takes jobs, counts and quantities summed.
+-- Aggregates a Queue's status over all members: Open while a member's is Open; sums of numbers.
 
 local kube = require("kube")
 
 local COUNTS = { "completed", "inqueue", "pending", "running", "unknown" }
 
--- A job goes to one member: one open queue is enough for it, and a queue that one member closes
--- must not stop all others. Closing comes before Closed, since jobs still run there.
+-- A job runs in one member: one Open queue is enough, and a member that closes its queue must not
+-- stop the others. Closing comes before Closed, since jobs still run there.
 local PRECEDENCE = { "Open", "Closing", "Closed", "Unknown" }
 
 local function add_quantities(sum, quantities)
@@ -32,7 +32,7 @@ local function sorted_keys(set)
   return keys
 end
 
--- Only what there is: an empty table would reach the API server as an empty list.
+-- Only fields with a value: the API server would get an empty Lua table as an empty list.
 local function filled(content)
   if next(content) == nil then
     return nil

@@ -1,5 +1,5 @@
--- What must follow a vcjob into its cluster: config maps, secrets, accounts and claims of its pods,
--- and claims that the job itself mounts without making them.
+-- Lists the objects that Karmada copies to the cluster of a vcjob: ConfigMaps, Secrets,
+-- ServiceAccounts and PersistentVolumeClaims of its pods, and existing claims that the job mounts.
 
 local kube = require("kube")
 
@@ -26,7 +26,7 @@ function GetDependencies(obj)
   local namespace = obj.metadata.namespace
   local spec = obj.spec or {}
   for _, task in ipairs(spec.tasks or {}) do
-    -- Nil, not an empty table, is what a template without dependencies has.
+    -- A template without dependencies has nil, not an empty table.
     local references = nil
     if task.template ~= nil then
       references = kube.getPodDependencies(task.template, namespace)

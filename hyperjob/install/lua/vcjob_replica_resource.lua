@@ -1,10 +1,10 @@
--- What a vcjob asks for, over all its tasks, as a number of equal replicas.
+-- Returns the requests of a vcjob, over all its tasks, as a number of equal replicas.
 --
--- Volcano Global's quota and Karmada's own multiply the two results, so the product must be what
--- the job takes: exact for devices, for which quotas are set and filled to the last one, and never
--- above it for the rest. An average that is rounded up would keep out for ever a job that fills
--- its queue. So there are as many replicas as pods where the devices divide evenly, and otherwise
--- the next smaller number by which they do; one replica always does.
+-- Volcano Global's quota and Karmada's own multiply the two results. The product must be exact for
+-- devices, since a job may fill the quota of its queue, and must not exceed the requests for other
+-- resources: with an average that is rounded up, such a job would never be admitted. The number of
+-- replicas is the number of pods if it divides the devices evenly, else the next smaller number
+-- that does; 1 always does.
 
 local kube = require("kube")
 

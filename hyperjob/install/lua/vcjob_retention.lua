@@ -1,9 +1,8 @@
--- What the member decides of a vcjob and an update must leave alone.
+-- Karmada's update of a vcjob retains the fields that Volcano sets in the member.
 --
--- Volcano fills these in once, when the job is created there; it never fills them in again, and
--- refuses an update that drops them. What the control plane does say always wins: a job that is
--- scaled there is scaled here. Tasks are told apart by name and volumes by mount path, never by
--- position.
+-- Volcano sets them once, when the job is created in the member, and refuses an update without
+-- them. Fields of the control plane win: an update that scales the job there scales it in the
+-- member. The script identifies tasks by name and volumes by mount path, not by position.
 
 local function is_absent(value)
   return value == nil or value == "" or value == 0
@@ -46,7 +45,7 @@ end
 local function keep_task(desired, observed)
   keep(desired, observed, { "maxRetry" })
   if desired.minAvailable == nil and observed.minAvailable ~= nil then
-    -- All of the pods stays all of the pods when there are more or fewer of them.
+    -- A minAvailable that equals the number of pods follows the number when the job is scaled.
     if observed.minAvailable == (observed.replicas or 0) then
       desired.minAvailable = desired.replicas or 0
     else
@@ -94,7 +93,7 @@ local function keep_claims(desired, observed)
   end
 end
 
--- Volcano adds the plugins that others need, such as svc for pytorch.
+-- Volcano adds the plugins that other plugins need, such as svc for pytorch.
 local function keep_plugins(desired, observed)
   if desired.plugins == nil then
     return

@@ -1,6 +1,7 @@
-"""Is everything there that HyperJobs need, and if not, the remedy.
+"""Check the requirements of HyperJobs in Karmada, with a remedy for each failure.
 
-`observe` reads, the checks decide, one finding each; nothing is changed.
+`observe` reads the objects, and each check returns one finding. The package writes nothing: its
+trial HyperJob is a server dry run.
 """
 
 from collections.abc import Callable, Mapping
@@ -55,25 +56,25 @@ CHECKS: Final[Mapping[str, Callable[[Observed], CheckResult]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All findings in order; `reached`: the API server answered."""
+    """All findings in order; `reached` is False if the API server did not answer."""
 
     findings: tuple[Finding, ...]
     reached: bool = True
 
     @property
     def passed(self) -> bool:
-        """Return whether HyperJobs can run: nothing failed, and everything could be looked at."""
+        """Return whether HyperJobs can run: no check failed, and all objects could be read."""
         bad = {Status.FAILED, Status.UNKNOWN}
         return not any(finding.verdict.status in bad for finding in self.findings)
 
 
 async def preflight(kube: Kube, *, now: datetime, lease_namespace: str) -> Report:
-    """Look everything over."""
+    """Read the objects and run all checks; the report has one finding for each check."""
     try:
         observed = await observe(kube, now=now, lease_namespace=lease_namespace)
     except KubeError as error:
         verdict = failed(
-            f"the API server cannot be asked: {error.message}",
+            f"the API server does not answer: {error.message}",
             remedy="give a kubeconfig with --kubeconfig for which `kubectl version` answers",
         )
         return Report((Finding("api-server", verdict),), reached=False)
@@ -81,7 +82,7 @@ async def preflight(kube: Kube, *, now: datetime, lease_namespace: str) -> Repor
 
 
 def examine(observed: Observed) -> Report:
-    """Run every check on what was read."""
+    """Run every check on the observed objects."""
     return Report(tuple(Finding(name, _run(check, observed)) for name, check in CHECKS.items()))
 
 
@@ -91,6 +92,6 @@ def _run(check: Callable[[Observed], CheckResult], observed: Observed) -> CheckR
     except UnreadError as error:
         return CheckResult(
             Status.UNKNOWN,
-            f"could not be looked at: {error}",
-            "use a kubeconfig that may read it, such as an administrator's",
+            f"cannot be checked: {error}",
+            "use a kubeconfig with the right to read it, such as an administrator's",
         )

@@ -1,4 +1,4 @@
-"""Checks of the controller by its Lease: is there a leader, its release and its mode. Pure."""
+"""Checks of the controller by its Lease: the leader, its release and its mode. Pure."""
 
 from typing import Final
 
@@ -18,12 +18,12 @@ from hyperjob.install.rbac import LEASE
 from hyperjob.text import human_duration
 
 _START: Final = (
-    "see that the Deployment of hyperjob-controller runs in the host cluster, and what its log says"
+    "check in the host cluster that the Deployment hyperjob-controller runs, and read its log"
 )
 
 
 def leads(observed: Observed) -> CheckResult:
-    """Check that a controller leads, and that its release goes with this one."""
+    """Check that a controller leads, and that its release is compatible with this release."""
     leader = _leader(observed)
     where = f"{observed.lease_namespace}/{LEASE}"
     if leader is None:
@@ -36,7 +36,7 @@ def leads(observed: Observed) -> CheckResult:
             f"no controller leads: Lease {where} was renewed {ago}, by {leader.holder or 'none'}",
             remedy=_START,
         )
-    told = leader.version or "an older release, which does not give its version"
+    told = leader.version or "an older release without a version"
     if not go_together(leader.version, hyperjob.__version__):
         return warning(
             f"{leader.holder} leads: its release is {told}, and this is {hyperjob.__version__}",
@@ -46,19 +46,21 @@ def leads(observed: Observed) -> CheckResult:
 
 
 def queue_admission(observed: Observed) -> CheckResult:
-    """Check that the mode of the controller fits what is installed."""
+    """Check that the controller's queue admission fits the installed components."""
     leader = _leader(observed)
     if leader is None or not leader.leads or not leader.admission:
-        return ok("which queue admission is at work is known once a controller leads")
+        return ok("the queue admission is unknown until a controller leads")
     mode, there = leader.admission, has_volcano_global(observed)
     if there and mode == "builtin":
         return warning(
-            "queue admission is builtin, and Volcano Global is here: its quotas do not hold",
+            "queue admission is builtin, and Volcano Global is installed: its quotas have no"
+            " effect",
             remedy="run the controller with --queue-admission auto",
         )
     if mode == "volcano-global" and not there:
         return failed(
-            "queue admission is volcano-global, and Volcano Global is not here: nothing starts",
+            "queue admission is volcano-global, and Volcano Global is not installed: no HyperJob"
+            " starts",
             remedy="run the controller with --queue-admission auto",
         )
     return ok(f"queue admission is {mode}")

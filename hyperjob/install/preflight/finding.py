@@ -1,4 +1,4 @@
-"""What a check finds: a status, a sentence, and the remedy."""
+"""The result of a check: a status, a message, and the remedy."""
 
 import enum
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ INSTALL: Final = "hyperjob install --webhook-url https://HOST:PORT --ca-file ca.
 
 
 class Status(enum.StrEnum):
-    """How bad it is."""
+    """The severity of a finding."""
 
     OK = "ok"
     WARNING = "warning"
@@ -21,7 +21,7 @@ class Status(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """What a check says; `remedy` is a command wherever one does it, "" where nothing is to do."""
+    """The result of a check; `remedy` is a command where possible, and "" for status ok."""
 
     status: Status
     message: str
@@ -30,27 +30,27 @@ class CheckResult:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A check's name and what it says."""
+    """The name of a check and its result."""
 
     check: str
     verdict: CheckResult
 
 
 def ok(message: str) -> CheckResult:
-    """Say that all is well."""
+    """Return the result of a check that passes."""
     return CheckResult(Status.OK, message)
 
 
 def warning(message: str, *, remedy: str) -> CheckResult:
-    """Say what will surprise users."""
+    """Return a warning: HyperJobs run, with a restriction."""
     return CheckResult(Status.WARNING, message, remedy)
 
 
 def failed(message: str, *, remedy: str) -> CheckResult:
-    """Say what keeps HyperJobs from running."""
+    """Return a failure: HyperJobs cannot run."""
     return CheckResult(Status.FAILED, message, remedy)
 
 
 def go_together(one: str, other: str) -> bool:
-    """Return whether two releases go together: they differ in their patch number at most."""
+    """Return whether two releases are compatible: they differ at most in the patch number."""
     return one.split(".")[:2] == other.split(".")[:2]

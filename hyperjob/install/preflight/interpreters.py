@@ -1,4 +1,4 @@
-"""Checks of the resource interpreter customizations: ours there, none other in the way. Pure."""
+"""Checks of HyperJob's ResourceInterpreterCustomizations, and of conflicting ones. Pure."""
 
 from typing import Final
 
@@ -15,18 +15,18 @@ from hyperjob.install.preflight.karmada import pod_templates_gate
 from hyperjob.install.preflight.observed import Observed, named, need
 from hyperjob.kube.resources import VCJOBS
 
-# Karmada's own scripts for these are complete; another's hide part of it.
+# Karmada's own scripts return the whole status; scripts of others may return a part of it.
 _BETTER_LEFT: Final = ("healthInterpretation", "statusAggregation", "statusReflection")
 
 
 def customizations(observed: Observed) -> CheckResult:
-    """Check that ours are installed as they should be."""
+    """Check that this release's customizations are installed."""
     if found := clashes(need(observed.interpreters)):
         names = list(dict.fromkeys(each.name for each in found))
         delete = f"kubectl delete resourceinterpretercustomization {' '.join(names)}"
         what = "; ".join(f"{each.name} defines {', '.join(each.operations)}" for each in found)
         return failed(
-            f"other customizations keep HyperJob's out: {what}",
+            f"other customizations conflict with HyperJob's: {what}",
             remedy=f"{INSTALL} --replace" if VOLCANO_GLOBAL.issuperset(names) else delete,
         )
     missing = [name for name in SCRIPTS if named(observed.interpreters, name) is None]
@@ -40,7 +40,7 @@ def customizations(observed: Observed) -> CheckResult:
 
 
 def others(observed: Observed) -> CheckResult:
-    """Find customizations of others for vcjobs that harm."""
+    """Check for harmful customizations of others for vcjobs."""
     for each in need(observed.interpreters):
         name = each["metadata"]["name"]
         if name in SCRIPTS or not targets(each, VCJOBS):
@@ -56,8 +56,8 @@ def others(observed: Observed) -> CheckResult:
             return verdict(message, remedy=delete)
         if hidden := [operation for operation in _BETTER_LEFT if operation in defined]:
             return warning(
-                f"customization {name} defines {', '.join(hidden)} for vcjobs in place of"
-                " Karmada's own: part of their status may be missing",
+                f"customization {name} replaces Karmada's {', '.join(hidden)} for vcjobs: part of"
+                " their status may be missing",
                 remedy=delete,
             )
-    return ok("no other customization changes what Karmada reads of vcjobs")
+    return ok("no other customization changes the status that Karmada collects from vcjobs")

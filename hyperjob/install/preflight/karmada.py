@@ -1,4 +1,4 @@
-"""Checks of the API server itself: is it Karmada's, how new, and with which gates. Pure."""
+"""Checks of the API server: Karmada's APIs, release and feature gates. Pure."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -13,47 +13,47 @@ from hyperjob.kube.resources import PROPAGATION_POLICIES, RESOURCE_BINDINGS, VCJ
 
 GROUPS: Final = ("cluster.karmada.io", "config.karmada.io", "policy.karmada.io", "work.karmada.io")
 
-# Karmada's API has no version; the fields of its definitions give it away, newest first.
+# Karmada's API server has no version of Karmada; these fields of its CRDs show it, newest first.
 _MARKS: Final[tuple[tuple[tuple[int, int], Resource, tuple[str, ...]], ...]] = (
     ((1, 17), PROPAGATION_POLICIES, ("spec", "placement", "workloadAffinity")),
     ((1, 15), RESOURCE_BINDINGS, ("spec", "components")),
     ((1, 13), RESOURCE_BINDINGS, ("spec", "suspension", "scheduling")),
 )
-# Scheduling can be suspended from 1.13 on; the whole status of vcjobs is brought back from 1.16 on.
+# Karmada 1.13 can suspend scheduling; Karmada 1.16 collects the whole status of vcjobs.
 _WHOLE_STATUS: Final = (1, 17)
 _TASK_NAME_BYTES: Final = 32
 
 
 def api_server(observed: Observed) -> CheckResult:
-    """Say which server answered."""
+    """Return a finding with the API server's address and version."""
     return ok(f"Kubernetes {observed.version} answers at {observed.host}")
 
 
 def karmada(observed: Observed) -> CheckResult:
-    """Check that it is Karmada's API server, new enough."""
+    """Check that the API server is Karmada's, of a supported release."""
     missing = [group for group in GROUPS if group not in observed.groups]
     if missing:
         return failed(
-            f"this is not the Karmada API server: it does not serve {', '.join(missing)}",
+            f"this is not a Karmada API server: it does not serve {', '.join(missing)}",
             remedy="give the kubeconfig of the Karmada API server with --kubeconfig",
         )
     release = oldest_release(observed)
     if release is None:
         return failed(
-            "Karmada is older than 1.13, where the scheduling of one object cannot be suspended",
+            "Karmada is older than 1.13 and cannot suspend the scheduling of an object",
             remedy="upgrade Karmada to 1.16 or newer",
         )
     text = f"Karmada is {release[0]}.{release[1]} or newer"
     if release < _WHOLE_STATUS:
         return warning(
-            f"{text}; before 1.16 it does not bring the status of vcjobs back by itself",
-            remedy="make sure that it is 1.16 or newer, or upgrade Karmada",
+            f"{text}; before 1.16 Karmada does not collect the status of vcjobs by itself",
+            remedy="check that Karmada is 1.16 or newer, or upgrade it",
         )
     return ok(text)
 
 
 def oldest_release(observed: Observed) -> tuple[int, int] | None:
-    """Return the oldest release that it can be, None for one before 1.13."""
+    """Return the oldest release that serves the found fields; None before 1.13."""
     for release, resource, path in _MARKS:
         definition = named(observed.definitions, resource.group_resource)
         if definition is not None and _knows(schema_of(definition, resource.version), path):
@@ -62,7 +62,7 @@ def oldest_release(observed: Observed) -> tuple[int, int] | None:
 
 
 def lease_namespace(observed: Observed) -> CheckResult:
-    """Check that the controller has a namespace for its Lease, and that no member gets a copy."""
+    """Check that the namespace of the controller's Lease exists and is not propagated."""
     name = observed.lease_namespace
     found = need(observed.namespaces)
     if not found:
@@ -73,37 +73,37 @@ def lease_namespace(observed: Observed) -> CheckResult:
     labels = found[0]["metadata"].get("labels") or {}
     if not name.startswith(("karmada-", "kube-")) and labels.get(SKIP_PROPAGATION) != "true":
         return warning(
-            f"namespace {name} is copied to every member",
+            f"Karmada copies namespace {name} to every member",
             remedy=f"kubectl label namespace {name} {SKIP_PROPAGATION}=true",
         )
-    return ok(f"namespace {name} holds the controller's Lease")
+    return ok(f"namespace {name}, for the controller's Lease, exists")
 
 
 def multiple_pod_templates(observed: Observed) -> CheckResult:
-    """Return whether the gate MultiplePodTemplatesScheduling is on, seen by its effect."""
+    """Return a finding on the feature gate MultiplePodTemplatesScheduling, by its effect."""
     state = pod_templates_gate(observed)
     if state is None:
-        return ok("gate MultiplePodTemplatesScheduling: no vcjob is bound yet that would show it")
+        return ok("gate MultiplePodTemplatesScheduling: unknown until Karmada has bound a vcjob")
     if not state:
         return ok("gate MultiplePodTemplatesScheduling is off")
     if has_volcano_global(observed):
         return failed(
-            "gate MultiplePodTemplatesScheduling is on, and Volcano Global counts every vcjob as"
-            " nothing: its quotas do not hold",
+            "gate MultiplePodTemplatesScheduling is on, and Volcano Global counts no resources"
+            " for vcjobs: its quotas have no effect",
             remedy="set --feature-gates=MultiplePodTemplatesScheduling=false on"
-            " karmada-controller-manager and karmada-scheduler, or do without its quotas with"
+            " karmada-controller-manager and karmada-scheduler, or run the controller with"
             " --queue-admission none",
         )
     return warning(
-        "gate MultiplePodTemplatesScheduling is on: Karmada binds no vcjob with a task name over"
-        f" {_TASK_NAME_BYTES} bytes",
+        "gate MultiplePodTemplatesScheduling is on: Karmada cannot bind a vcjob with a task name"
+        f" over {_TASK_NAME_BYTES} bytes",
         remedy="keep task names short, or set --feature-gates=MultiplePodTemplatesScheduling=false"
         " on karmada-controller-manager and karmada-scheduler",
     )
 
 
 def pod_templates_gate(observed: Observed) -> bool | None:
-    """Return whether the gate is on; None when no vcjob's binding is there to show it."""
+    """Return whether the gate is on; None while no vcjob has a ResourceBinding."""
     specs = [binding.get("spec") or {} for binding in need(observed.bindings)]
     ours = [spec for spec in specs if _is_of_vcjob(spec)]
     if any(spec.get("components") for spec in ours):

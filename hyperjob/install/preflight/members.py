@@ -1,4 +1,4 @@
-"""Checks of the member clusters, as their Cluster objects describe them. Pure."""
+"""Checks of the members by their Cluster objects. Pure."""
 
 from typing import Final
 
@@ -15,7 +15,7 @@ _NO_MODELS: Final = '{"spec":{"resourceModels":null}}'
 
 
 def ready(observed: Observed) -> CheckResult:
-    """Check that there are members, and that they are ready."""
+    """Check that members have joined, and that they are Ready."""
     clusters = need(observed.clusters)
     if not clusters:
         return failed("no cluster has joined", remedy="karmadactl join CLUSTER")
@@ -28,18 +28,18 @@ def ready(observed: Observed) -> CheckResult:
 
 
 def vcjob_api(observed: Observed) -> CheckResult:
-    """Check that the members run Volcano, by the API that they report."""
+    """Check that the members run Volcano, by the APIs in their status."""
     return _all(
         observed,
         [cluster for cluster in need(observed.clusters) if not _serves(cluster, VCJOBS)],
         fine="all serve vcjobs",
-        wrong="do not serve vcjobs, so nothing is placed there",
+        wrong="do not serve vcjobs and get no sub-jobs",
         remedy="install Volcano there, then see `kubectl get cluster {0} -o yaml`: apiEnablements",
     )
 
 
 def resource_summary(observed: Observed) -> CheckResult:
-    """Check that the members report what they have, and say which devices there are."""
+    """Check that the members report their resources; the message lists the devices."""
     silent = [cluster for cluster in need(observed.clusters) if not _allocatable(cluster)]
     devices: dict[str, Quantity] = {}
     for cluster in need(observed.clusters):
@@ -50,13 +50,13 @@ def resource_summary(observed: Observed) -> CheckResult:
         observed,
         silent,
         fine=f"all report their resources: {held or 'no devices'}",
-        wrong="report no resources, so nothing is placed there",
+        wrong="report no resources and get no sub-jobs",
         remedy="kubectl get cluster {0} -o jsonpath={{.status.conditions}}",
     )
 
 
 def resource_models(observed: Observed) -> CheckResult:
-    """Find members whose resource models hide their devices from Karmada's own estimates."""
+    """Check for members whose resource models hide devices from Karmada's estimates."""
     hiding = {
         _name(cluster): hidden
         for cluster in need(observed.clusters)
@@ -67,16 +67,16 @@ def resource_models(observed: Observed) -> CheckResult:
     some = ", ".join(f"{name} ({', '.join(devices)})" for name, devices in hiding.items())
     first = next(iter(hiding))
     return warning(
-        f"resource models hide devices from Karmada's scheduler in {some}: HyperJobs are placed"
-        " without it, other workloads that ask for them are not",
+        f"resource models hide devices from Karmada's scheduler in {some}: Karmada does not"
+        " schedule other workloads that request them; HyperJobs do not need its scheduler",
         remedy=f"kubectl patch cluster {first} --type=merge -p '{_NO_MODELS}'",
     )
 
 
 def service_exports(observed: Observed) -> CheckResult:
-    """Say whether plugin svc can export Services; HyperJobs without it need none."""
+    """Return a finding on ServiceExports, which only HyperJobs with plugin svc need."""
     way_out = (
-        "; HyperJobs with plugin svc need the Multi-Cluster Services definitions there, or the"
+        "; HyperJobs with plugin svc need the CRDs of Multi-Cluster Services there, or the"
         " argument --export=false"
     )
     if named(observed.definitions, name_of(SERVICE_EXPORTS)) is None:
@@ -84,7 +84,7 @@ def service_exports(observed: Observed) -> CheckResult:
     clusters = need(observed.clusters)
     lacking = [cluster for cluster in clusters if not _serves(cluster, SERVICE_EXPORTS)]
     if not lacking:
-        return ok("ServiceExports of plugin svc are served by all")
+        return ok("all members serve ServiceExports for plugin svc")
     return ok(
         f"{len(lacking)} of {_count(clusters)} do not serve ServiceExports:"
         f" {_names(lacking)}{way_out}"
@@ -96,7 +96,7 @@ def _all(
 ) -> CheckResult:
     clusters = need(observed.clusters)
     if not lacking:
-        return ok(fine if clusters else "no member to look at")
+        return ok(fine if clusters else "there is no member to check")
     message = f"{len(lacking)} of {_count(clusters)} {wrong}: {_names(lacking)}"
     verdict = failed if len(lacking) == len(clusters) else warning
     return verdict(message, remedy=remedy.format(_name(lacking[0])))
@@ -120,7 +120,7 @@ def _allocatable(cluster: Object) -> Object:
 
 
 def _devices(cluster: Object) -> dict[str, Quantity]:
-    """Return the extended resources that a cluster has, by name."""
+    """Return the extended resources of a Cluster's status, by name."""
     parsed = {
         name: Quantity.parse(amount)
         for name, amount in _allocatable(cluster).items()

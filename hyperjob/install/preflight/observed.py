@@ -1,4 +1,4 @@
-"""What the checks look at, read once and in parallel. Reads only; the trial write is a dry run."""
+"""Read the objects for the checks, once and concurrently; the trial HyperJob is a dry run."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -33,18 +33,18 @@ TRIAL_NAMESPACE: Final = "default"
 _SOME: Final = 500
 
 Read = list[Object] | KubeError
-"""The objects, or why they could not be read."""
+"""The objects, or the error of the request."""
 
 
 class UnreadError(Exception):
-    """A check needs what could not be read; says why not."""
+    """A check needs objects that could not be read; the text is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What the API server says to a HyperJob that it is only asked about; no error: it is fine.
+    """The API server's answer to the dry run of a HyperJob; no `error`: it is admitted.
 
-    `version` is the release of the webhook that admitted it, empty for one before 0.2.
+    `version` is the release of the webhook that admitted it, empty for a webhook before 0.2.
     """
 
     error: KubeError | None
@@ -53,7 +53,7 @@ class Trial:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
-    """All that was read. Kinds that are not served have no objects."""
+    """All observed objects. A kind that the API server does not serve has no objects."""
 
     now: datetime
     host: str
@@ -76,19 +76,19 @@ class Observed:
 
 
 def need(read: Read) -> list[Object]:
-    """Return what was read, or raise UnreadError."""
+    """Return the objects, or raise UnreadError."""
     if isinstance(read, KubeError):
         raise UnreadError(read.message)
     return read
 
 
 def named(read: Read, name: str) -> Object | None:
-    """Find an object by name."""
+    """Return an object by name; None if there is none."""
     return next((each for each in need(read) if each["metadata"]["name"] == name), None)
 
 
 async def observe(kube: Kube, *, now: datetime, lease_namespace: str) -> Observed:
-    """Read everything; KubeError when the API server cannot be reached at all."""
+    """Read all objects; KubeError when the API server does not answer."""
     version = (await kube.raw("GET", "/version")).json()
     groups = (await kube.raw("GET", "/apis")).json()
 
@@ -157,7 +157,7 @@ async def _one(
 
 
 async def _trial(kube: Kube) -> Trial | None:
-    """Ask what would become of a HyperJob, so that the API server itself calls the webhook."""
+    """Create a HyperJob as a dry run, for which the API server calls the webhook."""
     try:
         made = await kube.create(HYPERJOBS, _trial_hyperjob(), dry_run=True)
     except NotFound:

@@ -1,4 +1,4 @@
-"""Check of the account that reads how far trainings are. Pure."""
+"""Check of the account that reads the progress of trainings. Pure."""
 
 from controller.model.wire import at
 from hyperjob.install.preflight.finding import CheckResult, ok, warning
@@ -8,9 +8,9 @@ from hyperjob.text import listed
 
 
 def progress(observed: Observed) -> CheckResult:
-    """Say whether there is the account, and name clusters that Karmada cannot read for it."""
+    """Check that the account exists, and that Karmada's proxy can impersonate it in the members."""
     if named(observed.policies, ACCOUNT) is None:
-        return ok("there is no account that reads how far trainings are: --progress needs it")
+        return ok("the account that reads training progress does not exist: --progress needs it")
     closed = sorted(
         cluster["metadata"]["name"]
         for cluster in need(observed.clusters)
@@ -18,8 +18,8 @@ def progress(observed: Observed) -> CheckResult:
     )
     if closed:
         return warning(
-            "clusters have no impersonatorSecretRef, so Karmada's proxy reads no logs there:"
+            "Karmada's proxy cannot read logs in clusters without impersonatorSecretRef:"
             f" {listed(closed)}",
-            remedy="join them again with karmadactl, which makes the Secret",
+            remedy="join them again with karmadactl, which creates the Secret",
         )
     return ok(f"{ACCOUNT} may read logs in every cluster, through Karmada's proxy")

@@ -1,7 +1,7 @@
 """Stored HyperJobs that the schema of this release would refuse.
 
-An API server that compares an object with its stored form (CRD ratcheting, Kubernetes 1.30 and
-newer by default) keeps them; any other refuses each write to such a HyperJob, its status included.
+An API server with CRD ratcheting (default from Kubernetes 1.30 on) accepts writes to such a
+HyperJob; other API servers refuse each write, its status included.
 """
 
 import asyncio
@@ -25,14 +25,14 @@ _WORDS: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """How many HyperJobs are stored, and of those that the schema refuses the first errors."""
+    """The number of stored HyperJobs, and the errors of those that the schema refuses."""
 
     number: int = 0
     refused: Sequence[tuple[str, str]] = ()
 
 
 async def read_stored(kube: Kube) -> Stored | KubeError:
-    """Check all HyperJobs page by page; only one page is in memory at a time."""
+    """Validate all stored HyperJobs, one page in memory at a time."""
     number, refused, token = 0, [], ""
     while True:
         params = {"limit": _PAGE} | ({"continue": token} if token else {})
@@ -51,17 +51,17 @@ async def read_stored(kube: Kube) -> Stored | KubeError:
 
 
 def stored_hyperjobs(stored: Stored) -> CheckResult:
-    """Check that the schema of this release takes the HyperJobs that are stored."""
+    """Check that the schema of this release accepts the stored HyperJobs."""
     if not stored.refused:
-        return ok(f"the schema of this release takes all {stored.number} stored HyperJobs")
+        return ok(f"the schema of this release accepts all {stored.number} stored HyperJobs")
     names = listed([name for name, _ in stored.refused], shown=_SHOWN)
     _, first = stored.refused[0]
     return warning(
         f"the schema of this release refuses {len(stored.refused)} of {stored.number} stored"
         f" HyperJobs ({names}): {shortened(first, _WORDS)}; without CRD ratcheting the API server"
-        " refuses each later write to them, their status included",
-        remedy="let them end or delete them before the upgrade, or correct the fields named:"
-        " kubectl get hj NAME -n NAMESPACE -o yaml | hyperjob lint -",
+        " refuses all later writes to them, their status included",
+        remedy="before the upgrade, wait for their end or delete them, or correct the named"
+        " fields: kubectl get hj NAME -n NAMESPACE -o yaml | hyperjob lint -",
     )
 
 

@@ -1,4 +1,4 @@
-"""Checks of what is installed beside Karmada: definitions, Volcano Global, queues. Pure."""
+"""Checks of the CRDs, of Volcano Global and of Queues in the Karmada API server. Pure."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -20,7 +20,7 @@ _OVERWRITE: Final = '{"spec":{"conflictResolution":"Overwrite"}}'
 
 
 def hyperjob_definition(observed: Observed) -> CheckResult:
-    """Check that the HyperJob's definition is there, served, and this release's."""
+    """Check that the HyperJob CRD exists, is served, and is this release's."""
     name = name_of(HYPERJOBS)
     definition = named(observed.definitions, name)
     if definition is None:
@@ -34,21 +34,21 @@ def hyperjob_definition(observed: Observed) -> CheckResult:
         )
     if extra := lost_fields(definition):
         return warning(
-            f"definition {name} is newer than this release and knows {_list(extra)} too",
+            f"definition {name} is newer than this release: it also has {_list(extra)}",
             remedy="use the hyperjob release that installed it",
         )
     return ok(f"definition {name} is this release's")
 
 
 def stored_hyperjobs(observed: Observed) -> CheckResult:
-    """Check the HyperJobs that are stored against the schema of this release."""
+    """Check the stored HyperJobs against the schema of this release."""
     if isinstance(observed.stored, KubeError):
         raise UnreadError(observed.stored.message)
     return stored.stored_hyperjobs(observed.stored)
 
 
 def volcano_definitions(observed: Observed) -> CheckResult:
-    """Check that Volcano's definitions are there, and keep the fields that vcjobs may have."""
+    """Check that Volcano's CRDs exist, and that they keep all fields of vcjobs."""
     live = {resource: named(observed.definitions, name_of(resource)) for resource in VOLCANO}
     missing = [name_of(resource) for resource, found in live.items() if found is None]
     if missing:
@@ -56,29 +56,30 @@ def volcano_definitions(observed: Observed) -> CheckResult:
     vcjob = live[VCJOBS]
     if vcjob is not None and (lacking := missing_fields(vcjob, VCJOBS)):
         return warning(
-            f"definition {name_of(VCJOBS)} drops fields that newer members take: {_list(lacking)}",
-            remedy="apply the definitions of the newest Volcano that a member runs",
+            f"definition {name_of(VCJOBS)} drops fields that newer members accept:"
+            f" {_list(lacking)}",
+            remedy="apply the CRDs of the newest Volcano release in the members",
         )
-    return ok("Volcano's definitions are there: " + ", ".join(name_of(each) for each in VOLCANO))
+    return ok("Volcano's definitions exist: " + ", ".join(name_of(each) for each in VOLCANO))
 
 
 def volcano_global(observed: Observed) -> CheckResult:
-    """Say who confirms with `--queue-admission auto`."""
+    """Return a finding on the queue admission of `--queue-admission auto`."""
     if has_volcano_global(observed):
-        return ok("Volcano Global is here: with --queue-admission auto it confirms each gang")
+        return ok("Volcano Global is installed: with --queue-admission auto it admits each gang")
     return ok(
-        "Volcano Global is not here: with --queue-admission auto the controller admits by"
-        " Volcano's Queues itself"
+        "Volcano Global is not installed: with --queue-admission auto the controller admits gangs"
+        " by Volcano's Queues"
     )
 
 
 def has_volcano_global(observed: Observed) -> bool:
-    """Return whether Volcano Global is here."""
+    """Return whether Volcano Global is installed."""
     return queues_bindings(need(observed.mutating))
 
 
 def default_queue(observed: Observed) -> CheckResult:
-    """Check that the queue of jobs that name none takes jobs."""
+    """Check that the Queue of jobs that name no queue is Open."""
     queue = named(observed.queues, DEFAULT_QUEUE)
     if queue is None:
         checked = _checks_queues(observed)
@@ -86,7 +87,7 @@ def default_queue(observed: Observed) -> CheckResult:
         why = (
             "Volcano's webhook refuses jobs without it"
             if checked
-            else "jobs that name no queue wait for it"
+            else "jobs that name no queue wait until it exists"
         )
         return verdict(f"queue {DEFAULT_QUEUE} does not exist: {why}", remedy=INSTALL)
     state = (queue.get("status") or {}).get("state")
@@ -99,20 +100,20 @@ def default_queue(observed: Observed) -> CheckResult:
         )
     verdict = failed if _checks_queues(observed) else warning
     return verdict(
-        f"queue {DEFAULT_QUEUE} has no state: no member's status has arrived",
+        f"queue {DEFAULT_QUEUE} has no state: Karmada has collected no status from a member",
         remedy=f"kubectl describe clusterresourcebinding {DEFAULT_QUEUE}-queue",
     )
 
 
 def queue_policies(observed: Observed) -> CheckResult:
-    """Check that queues reach the members, over those that Volcano made there itself."""
+    """Check that Karmada copies Queues to the members, over Queues that Volcano created there."""
     policies = {
         policy["metadata"]["name"]: policy
         for policy in need(observed.policies)
         if any(_selects_queues(each) for each in _selectors(policy))
     }
     if not policies:
-        return failed("no policy sends queues to the members", remedy=INSTALL)
+        return failed("no ClusterPropagationPolicy copies queues to the members", remedy=INSTALL)
     queue = named(observed.queues, DEFAULT_QUEUE)
     claimed = ((queue or {}).get("metadata", {}).get("annotations") or {}).get(_CLAIM)
     name = claimed if claimed in policies else next(iter(policies))
@@ -120,15 +121,15 @@ def queue_policies(observed: Observed) -> CheckResult:
         name = QUEUE_POLICY
     if (policies[name].get("spec") or {}).get("conflictResolution") != "Overwrite":
         return failed(
-            f"policy {name} leaves queues alone that a member has already, such as"
-            f" {DEFAULT_QUEUE}, whose state then never arrives",
+            f"policy {name} does not adopt queues that exist in a member, such as"
+            f" {DEFAULT_QUEUE}: Karmada never collects their state",
             remedy=f"kubectl patch clusterpropagationpolicy {name} --type=merge -p '{_OVERWRITE}'",
         )
-    return ok(f"policy {name} sends queues to the members")
+    return ok(f"policy {name} copies queues to the members")
 
 
 def _checks_queues(observed: Observed) -> bool:
-    """Return whether a webhook looks at vcjobs here, and so at their queue's state."""
+    """Return whether a webhook of Volcano validates vcjobs here, and the state of their queue."""
     return any(
         _sees(webhook, VCJOBS)
         for configuration in need(observed.validating)

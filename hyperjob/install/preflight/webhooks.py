@@ -1,4 +1,4 @@
-"""Checks of the webhook as the API server sees it: configured, trusted, answering. Pure."""
+"""Checks of the webhook by the API server: configured, trusted, answering. Pure."""
 
 import base64
 import binascii
@@ -28,7 +28,7 @@ _INJECT: Final = "hyperjob-certs inject --ca-file ca.crt"
 
 
 def configured(observed: Observed) -> CheckResult:
-    """Check that both configurations are there."""
+    """Check that both webhook configurations exist."""
     missing = [name for name, found in _configurations(observed) if found is None]
     if missing:
         return failed(f"webhook configurations are missing: {', '.join(missing)}", remedy=INSTALL)
@@ -37,14 +37,14 @@ def configured(observed: Observed) -> CheckResult:
 
 
 def trusted(observed: Observed) -> CheckResult:
-    """Check that each caBundle holds certificates that are valid."""
+    """Check that each caBundle contains valid certificates."""
     first: datetime | None = None
     for name, webhook in _webhooks(observed):
         encoded = (webhook.get("clientConfig") or {}).get("caBundle") or ""
         where = f"{name} {webhook.get('name', '')}"
         if not encoded:
             return warning(
-                f"{where} has no caBundle: only authorities that the API server trusts anyway do",
+                f"{where} has no caBundle: the API server trusts only its own root certificates",
                 remedy=_INJECT,
             )
         try:
@@ -54,7 +54,7 @@ def trusted(observed: Observed) -> CheckResult:
             ]
         except (binascii.Error, InvalidPair) as error:
             return failed(f"caBundle of {where} is unusable: {error}", remedy=_INJECT)
-        # While one authority follows another, both are there.
+        # During the rotation of the authority, caBundle has the old and the new certificate.
         latest = max(ends, default=observed.now)
         first = latest if first is None else min(first, latest)
     if first is None:
@@ -68,7 +68,7 @@ def trusted(observed: Observed) -> CheckResult:
 
 
 def answers(observed: Observed) -> CheckResult:
-    """Check that the API server reaches the webhook, by what it said to a dry run."""
+    """Check by a dry run that the API server reaches the webhook."""
     trial = observed.trial
     if trial is None:
         return failed("no HyperJob can be stored yet", remedy=INSTALL)
@@ -80,20 +80,21 @@ def answers(observed: Observed) -> CheckResult:
     said = error.message
     if "failed calling webhook" not in said:
         return warning(
-            f"a HyperJob is not admitted in namespace {TRIAL_NAMESPACE}: {said}",
-            remedy="correct what it says, if HyperJobs are to run there",
+            f"the API server refuses a HyperJob in namespace {TRIAL_NAMESPACE}: {said}",
+            remedy="correct the cause, if HyperJobs shall run in this namespace",
         )
     if "x509" in said or "certificate" in said:
         return failed(f"the API server does not trust the webhook: {said}", remedy=_INJECT)
     return failed(
         f"the API server does not reach the webhook: {said}",
-        remedy="start hyperjob-webhook, and see that the API server's own network and DNS reach its"
-        " address; if the address is wrong: hyperjob install --webhook-url https://HOST:PORT",
+        remedy="start hyperjob-webhook, and check that the API server reaches its address by"
+        " network and DNS; if the address is wrong: hyperjob install --webhook-url"
+        " https://HOST:PORT",
     )
 
 
 def _admitted(observed: Observed, release: str) -> CheckResult:
-    """Compare the release of the webhook that answered with this one and the controller's."""
+    """Compare the webhook's release with those of this command and of the controller."""
     leases = [] if isinstance(observed.leases, KubeError) else observed.leases
     leader = leader_of(leases[0], now=observed.now) if leases else None
     others = {"this command line": hyperjob.__version__}
@@ -105,14 +106,13 @@ def _admitted(observed: Observed, release: str) -> CheckResult:
         if not go_together(version, release)
     ]
     if apart:
-        told = release or "an older release, which does not give its version"
+        told = release or "an older release without a version"
         return warning(
-            f"the webhook admits HyperJobs, its release is {told}, and {' and '.join(apart)}",
+            f"the webhook's release is {told}, and {' and '.join(apart)}",
             remedy=ONE_RELEASE,
         )
     return ok(
-        "the API server reaches the webhook: a HyperJob was admitted in a dry run, by release"
-        f" {release}"
+        f"the API server reaches the webhook: release {release} admitted a HyperJob in a dry run"
     )
 
 

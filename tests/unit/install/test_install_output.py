@@ -136,7 +136,7 @@ def test_a_conflict_names_fields_and_managers() -> None:
         (Forbidden(make_status(403, "no")), "administrator"),
         (NotFound(make_status(404, "no")), "--kubeconfig"),
         (Unavailable(make_status(503, "no")), "try again"),
-        (Conflict(make_status(422, "no")), "correct what it says"),
+        (Conflict(make_status(422, "no")), "correct the cause"),
     ],
 )
 def test_a_refusal_says_what_to_do(error: Any, remedy: str) -> None:

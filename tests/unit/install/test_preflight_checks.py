@@ -80,7 +80,7 @@ CASES: dict[str, tuple[str, Observed, Status, str, str]] = {
         "karmada",
         healthy(groups=frozenset({"apps"})),
         FAILED,
-        "not the Karmada API server",
+        "not a Karmada API server",
         "--kubeconfig",
     ),
     "Karmada 1.15": ("karmada", older_karmada(), WARNING, "1.15 or newer", "1.16"),
@@ -132,7 +132,7 @@ CASES: dict[str, tuple[str, Observed, Status, str, str]] = {
         "hyperjob-definition",
         changed("HyperJob", add),
         WARNING,
-        "knows spec.future too",
+        "it also has spec.future",
         "release",
     ),
     "no queues": (
@@ -146,7 +146,7 @@ CASES: dict[str, tuple[str, Observed, Status, str, str]] = {
         "volcano-definitions",
         changed("Job", drop("spec", "networkTopology")),
         WARNING,
-        "drops fields that newer members take: spec.networkTopology",
+        "drops fields that newer members accept: spec.networkTopology",
         "newest Volcano",
     ),
     "no namespace for the Lease": (
@@ -160,21 +160,21 @@ CASES: dict[str, tuple[str, Observed, Status, str, str]] = {
         "lease-namespace",
         healthy(lease_namespace="hj", namespaces=[{"metadata": {"name": "hj"}}]),
         WARNING,
-        "copied to every member",
+        "Karmada copies namespace hj to every member",
         "kubectl label namespace hj namespace.karmada.io/skip-auto-propagation=true",
     ),
     "Volcano Global": (
         "volcano-global",
         healthy(mutating=[volcano_global()]),
         OK,
-        "it confirms each gang",
+        "it admits each gang",
         "",
     ),
     "no Volcano Global": (
         "volcano-global",
         healthy(),
         OK,
-        "the controller admits by Volcano's Queues itself",
+        "the controller admits gangs by Volcano's Queues",
         "",
     ),
     "a controller of this release": ("controller-leads", healthy(), OK, "controller-0 leads", ""),
@@ -183,21 +183,21 @@ CASES: dict[str, tuple[str, Observed, Status, str, str]] = {
         healthy(leases=[]),
         FAILED,
         "there is no Lease karmada-system/hyperjob-controller",
-        "Deployment of hyperjob-controller",
+        "Deployment hyperjob-controller",
     ),
     "a Lease that is not renewed": (
         "controller-leads",
         healthy(leases=[lease(renewed=timedelta(minutes=7))]),
         FAILED,
         "renewed 7m ago, by controller-0",
-        "what its log says",
+        "read its log",
     ),
     "a Lease that was given up": (
         "controller-leads",
         healthy(leases=[lease(holder="")]),
         FAILED,
         "no controller leads",
-        "Deployment of hyperjob-controller",
+        "Deployment hyperjob-controller",
     ),
     "a controller of another release": (
         "controller-leads",
@@ -210,7 +210,7 @@ CASES: dict[str, tuple[str, Observed, Status, str, str]] = {
         "controller-leads",
         healthy(leases=[lease(version="")]),
         WARNING,
-        "does not give its version",
+        "an older release without a version",
         "one release",
     ),
     "our queues without Volcano Global": (
@@ -224,14 +224,14 @@ CASES: dict[str, tuple[str, Observed, Status, str, str]] = {
         "queue-admission",
         healthy(mutating=[volcano_global()]),
         WARNING,
-        "its quotas do not hold",
+        "its quotas have no effect",
         "--queue-admission auto",
     ),
     "Volcano Global is waited for and not there": (
         "queue-admission",
         healthy(leases=[lease(admission="volcano-global")]),
         FAILED,
-        "nothing starts",
+        "no HyperJob starts",
         "--queue-admission auto",
     ),
     "Volcano Global confirms": (
@@ -245,14 +245,14 @@ CASES: dict[str, tuple[str, Observed, Status, str, str]] = {
         "queue-admission",
         healthy(leases=[]),
         OK,
-        "once a controller leads",
+        "until a controller leads",
         "",
     ),
     "exports of Services everywhere": (
         "service-exports",
         healthy(),
         OK,
-        "are served by all",
+        "all members serve ServiceExports",
         "",
     ),
     "no exports of Services in Karmada": (
@@ -273,14 +273,14 @@ CASES: dict[str, tuple[str, Observed, Status, str, str]] = {
         "queue-policy",
         healthy(policies=[{"metadata": {"name": "other"}, "spec": {}}]),
         FAILED,
-        "no policy sends queues",
+        "no ClusterPropagationPolicy copies queues",
         "hyperjob install ",
     ),
     "a queue policy that gives way": (
         "queue-policy",
         healthy(queues=[queue(None, policy="theirs")], policies=[policy("theirs", None)]),
         FAILED,
-        "policy theirs leaves queues alone",
+        "policy theirs does not adopt queues",
         "kubectl patch clusterpropagationpolicy theirs --type=merge",
     ),
     "another policy that holds the queue though ours is there": (
@@ -406,7 +406,13 @@ CASES: dict[str, tuple[str, Observed, Status, str, str]] = {
         "no other",
         "",
     ),
-    "a gate that nothing shows": ("multiple-pod-templates", healthy(), OK, "no vcjob", ""),
+    "a gate that nothing shows": (
+        "multiple-pod-templates",
+        healthy(),
+        OK,
+        "until Karmada has bound a vcjob",
+        "",
+    ),
     "a gate that is off": (
         "multiple-pod-templates",
         healthy(bindings=UNGATED, mutating=[volcano_global()]),
@@ -425,7 +431,7 @@ CASES: dict[str, tuple[str, Observed, Status, str, str]] = {
         "multiple-pod-templates",
         healthy(bindings=GATED, mutating=[volcano_global()]),
         FAILED,
-        "quotas do not hold",
+        "quotas have no effect",
         "MultiplePodTemplatesScheduling=false",
     ),
     "no members": (
@@ -546,21 +552,21 @@ CASES: dict[str, tuple[str, Observed, Status, str, str]] = {
         "webhook-answers",
         healthy(trial=Trial(None, "9.3.1")),
         WARNING,
-        f"its release is 9.3.1, and this command line is {__version__} and the controller is",
+        f"the webhook's release is 9.3.1, and this command line is {__version__} and the",
         "one release",
     ),
     "a webhook that tells no release": (
         "webhook-answers",
         healthy(trial=Trial(None)),
         WARNING,
-        "does not give its version",
+        "an older release without a version",
         "one release",
     ),
     "a controller of another release than the webhook": (
         "webhook-answers",
         healthy(leases=[lease(version="9.3.0")]),
         WARNING,
-        f"its release is {__version__}, and the controller is 9.3.0",
+        f"webhook's release is {__version__}, and the controller is 9.3.0",
         "one release",
     ),
     "a patch release of the webhook": (
@@ -592,7 +598,7 @@ CASES: dict[str, tuple[str, Observed, Status, str, str]] = {
         healthy(trial=Trial(Invalid(make_status(422, "spec: too good")))),
         WARNING,
         "spec: too good",
-        "correct what it says",
+        "correct the cause",
     ),
 }
 
@@ -651,7 +657,7 @@ def test_a_newer_field_of_pods_is_not_missed_in_an_older_volcano() -> None:
 
 def test_the_account_of_progress_is_said() -> None:
     status, message, _ = run("progress", healthy())
-    assert (status, "no account" in message) == (OK, True)
+    assert (status, "does not exist" in message) == (OK, True)
     made = [*healthy().policies, {"metadata": {"name": "hyperjob-progress"}}]
     spec = {"impersonatorSecretRef": {"name": "s"}}
     clusters = [{"metadata": {"name": "east"}, "spec": spec}]
