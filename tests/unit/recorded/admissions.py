@@ -218,6 +218,36 @@ def pod_cases(part: int, parts: int) -> Iterator[Case]:
     yield f"everything {part}", [*rows, f"as before: {', '.join(compared.same)}"]
 
 
+def bare_cases() -> Iterator[Case]:
+    """Take each field out of HyperJobs that no defaulting has seen, at create and at update."""
+    seen: set[tuple[str, Steps]] = set()
+    for name, document in (*SHALLOW, ("everything", EVERYTHING)):
+        before = _answer(validate_create(document, context=KNOWN))
+        rows = list(before)
+        found: dict[tuple[str, ...], list[str]] = {}
+        for place in places(document):
+            form = name if name.startswith("split") else "", form_of(place)
+            if not place or form in seen:
+                continue
+            seen.add(form)
+            changed = replaced(document, place, GONE)
+            told = _news(before, _answer(validate_create(changed, context=KNOWN)))
+            if name != "everything":
+                told += ["to", *_answer(validate_update(changed, document, context=KNOWN))]
+                told += ["back", *_answer(validate_update(document, changed, context=KNOWN))]
+            where = _spoken(str(ROOT.below(place)))
+            text = tuple(each.replace(where, "$here") for each in told)
+            found.setdefault(text, []).append(where)
+        for text, wheres in found.items():
+            rows.append(f"{', '.join(wheres)}: {' | '.join(text)}")
+        yield name, rows
+
+
+def _news(before: list[str], after: list[str]) -> list[str]:
+    lost = [f"no {_head(each)}" for each in before if each not in after]
+    return [each for each in after if each not in before] + lost
+
+
 def mixed_cases(seeds: Iterable[int]) -> Iterator[Case]:
     """Change several fields of generated HyperJobs at once; change them back."""
     for seed in seeds:

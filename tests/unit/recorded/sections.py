@@ -4,7 +4,7 @@ from functools import partial
 from typing import Final
 
 from controller.model.observed import QueueAdmission
-from tests.unit.recorded.admissions import mixed_cases, near_cases, pod_cases
+from tests.unit.recorded.admissions import bare_cases, mixed_cases, near_cases, pod_cases
 from tests.unit.recorded.clients import call_cases, watch_cases
 from tests.unit.recorded.histories import history_cases
 from tests.unit.recorded.limits import limit_cases
@@ -26,6 +26,7 @@ SECTIONS: Final[dict[str, Section]] = {
     **{f"near-{n}": partial(near_cases, n, 3) for n in range(3)},
     **{f"pods-{n}": partial(pod_cases, n, 3) for n in range(3)},
     "limits": limit_cases,
+    "bare": bare_cases,
     "mixed": partial(mixed_cases, range(36)),
     "client-calls": partial(call_cases, range(25)),
     "client-watches": partial(watch_cases, range(8)),
