@@ -79,7 +79,7 @@ def validate_hyperjob_plugins(
         if plugin is None:
             report.unsupported(UNKNOWN, at, name, tuple(PLUGINS))
             continue
-        found = validate_arguments(name, plugins[name] or [], plugin.flags, at, report)
+        found = validate_arguments(name, plugins[name], plugin.flags, at, report)
         _validate_tasks(name, found, jobs, at, report)
         if name == "mpi":
             _validate_launcher(found, jobs, at, report)

@@ -212,7 +212,7 @@ def _pods_of(job: Object) -> Pods:
     for name in _task_names(job):
         parts = name.split("-") if len(name) <= MAX_NAME else []
         for position in range(len(parts) - 1):
-            if parts[position].isdecimal() and len(parts[position]) < 7:
+            if _INDEX.fullmatch(parts[position]):
                 key = "-".join(parts[:position]), "-".join(parts[position + 1 :])
                 number = int(parts[position])
                 found[key] = min(found.get(key, number), number)

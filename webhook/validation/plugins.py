@@ -138,7 +138,7 @@ def validate_plugins(plugins: Object, tasks: list[Object], path: Path, report: R
             continue
         if plugin.since:
             report.warn(VERSION, at, version=plugin.since)
-        arguments = validate_arguments(name, plugins[name] or [], plugin.flags, at, report)
+        arguments = validate_arguments(name, plugins[name], plugin.flags, at, report)
         _validate_tasks(plugin, arguments, names, at, report)
 
 
