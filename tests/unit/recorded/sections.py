@@ -51,6 +51,6 @@ SECTIONS: Final[dict[str, Section]] = {
         f"whole-{n}": partial(
             whole_cases, n, jobs=3, refuses=0.03 if n % 2 else 0.0, mode=MODES[(n + 1) % 3]
         )
-        for n in range(6)
+        for n in range(16)
     },
 }

@@ -1,12 +1,17 @@
 """The whole controller in virtual time: each of its writes, as the API server gets them.
 
+Beside the writes: what it logs, how its metrics change, and what its debug page says in the end.
+
 The simulator's world is around it. Users edit what they have created, and every so often the API
 server refuses a write, or answers that the object is another by now.
 """
 
 import asyncio
+import hashlib
+import json
 import logging
 import random
+import re
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from typing import Any, Final
@@ -43,8 +48,15 @@ REFUSALS: Final = (
 )
 HOURS: Final = 3
 """Of virtual time, for a simulation."""
-MOST: Final = 320
-"""Lines that are kept of a simulation."""
+MOST: Final = 150
+"""Lines that are kept of a simulation; the others are kept as their number and a digest."""
+MEASURED: Final = 600.0
+"""Seconds between two looks at the metrics."""
+UNSTEADY: Final = re.compile(
+    "^(process|python)_|_bucket$|_created$|reconcile_time_seconds_sum|_build_"
+)
+USUAL: Final = {*vars(logging.makeLogRecord({})), "message", "taskName"}
+LOGGER: Final = logging.getLogger("controller")
 NODE: Final = {"cpu": "64", "memory": "512Gi", GPU: "8", "pods": "110"}
 
 
@@ -167,6 +179,37 @@ async def _edits(rng: random.Random, plane: Heard, count: int) -> None:
         plane.change(HYPERJOBS, key_of(raw), {"spec": {"suspend": False}})
 
 
+class Log(logging.Handler):
+    """Writes the records of loggers among the writes."""
+
+    def __init__(self, rows: list[str]) -> None:
+        super().__init__()
+        self._rows = rows
+
+    def emit(self, record: logging.LogRecord) -> None:
+        extra = {key: value for key, value in vars(record).items() if key not in USUAL}
+        said = record.getMessage()
+        self._rows.append(f"log {record.levelname} {said} {json.dumps(extra, default=str)}")
+
+
+async def _measured(manager: Manager, plane: Heard) -> None:
+    """Write every so often how the metrics have changed, without those of the process itself."""
+    before: dict[str, float] = {}
+    while True:
+        await asyncio.sleep(MEASURED)
+        after = {
+            f"{each.name} {' '.join(each.labels.values())}".strip(): each.value
+            for family in manager.metrics.registry.collect()
+            for each in family.samples
+            if not UNSTEADY.search(each.name)
+        }
+        plane.rows.append(f"metrics at {asyncio.get_running_loop().time():.6g}")
+        plane.rows.extend(
+            f"  {name} {value:.6g}" for name, value in after.items() if value != before.get(name, 0)
+        )
+        before = after
+
+
 async def _release(plane: Heard) -> None:
     """Release bindings as Volcano Global does, the first of each ten seconds alone."""
     while True:
@@ -192,6 +235,7 @@ async def _played(seed: int, *, jobs: int, refuses: float, mode: QueueAdmission)
         checkpoint=300.0,
     )
     plane = Heard(rng, refuses=refuses, now=now)
+    logs = Log(plane.rows)
     options = Options(
         queue_admission=mode,
         leader_elect=False,
@@ -202,15 +246,20 @@ async def _played(seed: int, *, jobs: int, refuses: float, mode: QueueAdmission)
     clock = asyncio.get_running_loop().time
     async with Kube(plane) as kube:
         manager = Manager(kube, options, now=now, clock=clock)
-        tasks = [asyncio.create_task(_edits(rng, plane, jobs))]
+        tasks = [
+            asyncio.create_task(_edits(rng, plane, jobs)),
+            asyncio.create_task(_measured(manager, plane)),
+        ]
         if mode is QueueAdmission.VOLCANO_GLOBAL:
             tasks.append(asyncio.create_task(_release(plane)))
+        LOGGER.addHandler(logs)
         try:
             async with asyncio.timeout(HOURS * 3600.0):
                 await _run_to_end(World(scenario, plane), lambda *_: None, manager)
         except TimeoutError:
             plane.rows.append("it goes on")
         finally:
+            LOGGER.removeHandler(logs)
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
@@ -219,13 +268,20 @@ async def _played(seed: int, *, jobs: int, refuses: float, mode: QueueAdmission)
 
 def whole_cases(seed: int, *, jobs: int, refuses: float, mode: QueueAdmission) -> Iterator[Case]:
     """Run one simulation; each case is what happens to one HyperJob and its sub-jobs."""
-    log = logging.getLogger("controller")
-    before, state = log.level, random.getstate()
-    log.setLevel(logging.CRITICAL)
+    before, passes_on, state = LOGGER.level, LOGGER.propagate, random.getstate()
+    disabled = logging.root.manager.disable
+    logging.disable(logging.NOTSET)
+    LOGGER.setLevel(logging.INFO)
+    LOGGER.propagate = False
     random.seed(seed)
     try:
         rows = run(_played(seed, jobs=jobs, refuses=refuses, mode=mode))
     finally:
-        log.setLevel(before)
+        logging.disable(disabled)
+        LOGGER.setLevel(before)
+        LOGGER.propagate = passes_on
         random.setstate(state)
-    yield f"simulation {seed}, {mode}", rows[:MOST]
+    rest = "\n".join(rows[MOST:])
+    digest = hashlib.sha256(rest.encode()).hexdigest()[:16]
+    more = [f"{len(rows) - MOST} more lines: {digest}"] if rest else []
+    yield f"simulation {seed}, {mode}", [*rows[:MOST], *more]
