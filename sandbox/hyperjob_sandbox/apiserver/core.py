@@ -120,25 +120,17 @@ class Selection:
             return False
         if not self.fields:
             return True
-        namespace, name = stored.key
-        values = {"metadata.name": name, "metadata.namespace": namespace}
-        others = [term.key for term in self.fields.requirements if term.key not in values]
-        if others:
-            obj = to_version(stored.obj, resource)
-            values |= {path: field_value(obj, path) for path in others}
-        return self.fields.matches(values)
+        obj, paths = to_version(stored.obj, resource), [t.key for t in self.fields.requirements]
+        return self.fields.matches({path: field_value(obj, path) for path in paths})
 
 
 def selection(info: RequestInfo, resource: ResourceInfo) -> Selection:
     """Read the selectors of a request; refuse what cannot be selected by (400)."""
     try:
         labels = parse_labels(info.query.get("labelSelector", ""))
-    except SelectorError as error:
-        raise errors.bad_request(f"unable to parse requirement: {error}") from None
-    try:
         fields = parse_fields(info.query.get("fieldSelector", ""))
     except SelectorError as error:
-        raise errors.bad_request(str(error)) from None
+        raise errors.bad_request(f"unable to parse requirement: {error}") from None
     for term in fields.requirements:
         if term.key not in (*_ALWAYS, *resource.selectable):
             raise errors.bad_request(f"field label not supported: {term.key}")

@@ -8,9 +8,7 @@ import logging
 import ssl
 from collections.abc import Callable
 
-from aiohttp import StreamReader, web
-from aiohttp.abc import AbstractStreamWriter
-from aiohttp.http import RawRequestMessage
+from aiohttp import web
 
 from hyperjob_sandbox.apiserver import errors
 from hyperjob_sandbox.apiserver.transport.call import Reply, Stream, status_reply
@@ -23,10 +21,6 @@ _WRITE_SECONDS = 30.0
 _BACKLOG = 512
 _CLOSE_SECONDS = 1.0
 _log = logging.getLogger(__name__)
-
-
-class PortInUseError(OSError):
-    """The address to listen on is taken."""
 
 
 class Frontend:
@@ -46,7 +40,7 @@ class Frontend:
         self._host = host
         self.port = port
         self._on_stop = on_stop
-        self._runner: web.ServerRunner | None = None
+        self._runner: web.AppRunner | None = None
         self.closing = False
 
     async def start(self) -> None:
@@ -54,10 +48,11 @@ class Frontend:
         if self._runner is not None:
             return
         self.closing = False
-        server = web.Server(
-            self._handle, request_factory=_request, handler_cancellation=True, access_log=None
+        app = web.Application(client_max_size=BODY_LIMIT)
+        app.router.add_route("*", "/{path:.*}", self._handle)
+        runner = web.AppRunner(
+            app, shutdown_timeout=_CLOSE_SECONDS, handler_cancellation=True, access_log=None
         )
-        runner = web.ServerRunner(server, shutdown_timeout=_CLOSE_SECONDS)
         await runner.setup()
         site = web.TCPSite(
             runner,
@@ -71,7 +66,7 @@ class Frontend:
             await site.start()
         except OSError as error:
             await runner.cleanup()
-            raise PortInUseError(
+            raise OSError(
                 error.errno,
                 f"cannot listen on {self._host}:{self.port}: {error.strerror or error}; stop the"
                 " process that uses the port, or choose another port (0 takes any free one)",
@@ -88,7 +83,7 @@ class Frontend:
         self._on_stop()
         await runner.cleanup()
 
-    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+    async def _handle(self, request: web.Request) -> web.StreamResponse:
         warnings: list[str] = []
         try:
             reply = await self._answer(request, warnings)
@@ -117,7 +112,7 @@ class Frontend:
             response.headers.add("Warning", _warning(warning))
         return response
 
-    async def _answer(self, request: web.BaseRequest, warnings: list[str]) -> Reply | Stream:
+    async def _answer(self, request: web.Request, warnings: list[str]) -> Reply | Stream:
         transport = request.transport
         async with asyncio.timeout(REQUEST_SECONDS):
             return await self._dispatcher.handle(
@@ -129,7 +124,7 @@ class Frontend:
                 warnings=warnings,
             )
 
-    async def _stream(self, request: web.BaseRequest, reply: Stream) -> web.StreamResponse:
+    async def _stream(self, request: web.Request, reply: Stream) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Type": reply.content_type})
         response.enable_chunked_encoding()
         await response.prepare(request)
@@ -143,19 +138,6 @@ class Frontend:
             if request.transport is not None:
                 request.transport.abort()
         return response
-
-
-def _request(
-    message: RawRequestMessage,
-    payload: StreamReader,
-    protocol: web.RequestHandler,
-    writer: AbstractStreamWriter,
-    task: "asyncio.Task[None]",
-) -> web.BaseRequest:
-    loop = asyncio.get_running_loop()
-    return web.BaseRequest(
-        message, payload, protocol, writer, task, loop, client_max_size=BODY_LIMIT
-    )
 
 
 def _warning(text: str) -> str:

@@ -160,11 +160,6 @@ STRATEGIC_CASES = {
         pod({"name": "a", "$patch": "delete"}),
         pod({"name": "b"}),
     ),
-    "the list is replaced": (
-        pod({"name": "a"}, {"name": "b"}),
-        pod({"name": "c"}, {"$patch": "replace"}),
-        pod({"name": "c"}),
-    ),
     "an unknown list is atomic": (
         pod(tolerations=[{"key": "a"}]),
         {"spec": {"tolerations": [{"key": "b"}]}},
@@ -181,11 +176,6 @@ STRATEGIC_CASES = {
         {"metadata": {"finalizers": ["b"]}},
     ),
     "null removes": ({"data": {"a": "1", "b": "2"}}, {"data": {"a": None}}, {"data": {"b": "2"}}),
-    "a map is replaced": (
-        {"data": {"a": "1", "b": "2"}},
-        {"data": {"$patch": "replace", "c": "3"}},
-        {"data": {"c": "3"}},
-    ),
     "order is set": (
         pod({"name": "a"}, {"name": "x"}, {"name": "b"}),
         {
@@ -221,3 +211,9 @@ def test_strategic_merge_patch(obj, patch, expected):
 def test_strategic_merge_patch_needs_the_merge_key():
     with pytest.raises(ApiError, match="does not contain declared merge key: name"):
         strategic_merge_patch(pod({"name": "a"}), pod({"image": "x"}))
+
+
+@pytest.mark.parametrize("directive", ["replace", "delete"])
+def test_strategic_merge_patch_refuses_directives_that_kubectl_does_not_write(directive):
+    with pytest.raises(ApiError, match=f"unknown patch type: {directive} in map"):
+        strategic_merge_patch({"data": {"a": "1"}}, {"data": {"$patch": directive}})

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hyperjob_sandbox.apiserver.errors import ApiError
+from hyperjob_sandbox.apiserver.transport.requestinfo import RequestInfo
 from hyperjob_sandbox.apiserver.verbs.podlogs import (
     chosen,
     container_of,
@@ -40,13 +41,8 @@ ENDED = pod(
 
 def lines(obj: dict[str, Any], seconds: float, **query: str) -> list[str]:
     now = START + timedelta(seconds=seconds)
-    return (
-        text(
-            chosen(entries(obj, "main", now), query, now), timestamps=bool(query.get("timestamps"))
-        )
-        .decode()
-        .splitlines()
-    )
+    found = chosen(entries(obj, "main", now), RequestInfo("GET", "", query), now)
+    return text(found, timestamps=bool(query.get("timestamps"))).decode().splitlines()
 
 
 def test_it_starts_goes_on_and_ends() -> None:
@@ -100,4 +96,4 @@ def test_one_of_several_containers_must_be_named() -> None:
 
 def test_a_number_that_is_none_is_refused() -> None:
     with pytest.raises(ApiError, match="tailLines must be a number"):
-        chosen([], {"tailLines": "-5"}, START)
+        chosen([], RequestInfo("GET", "", {"tailLines": "-5"}), START)

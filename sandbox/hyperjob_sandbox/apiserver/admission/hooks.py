@@ -19,14 +19,6 @@ from hyperjob_sandbox.apiserver.cel import CelError, Expression
 from hyperjob_sandbox.apiserver.jsonvalue import Json
 from hyperjob_sandbox.apiserver.state.selectors import LabelSelector, label_selector
 
-_EXEMPT: Final = frozenset(
-    {
-        "MutatingWebhookConfiguration",
-        "ValidatingWebhookConfiguration",
-        "ValidatingAdmissionPolicy",
-        "ValidatingAdmissionPolicyBinding",
-    }
-)
 _NAMESPACES: Final = GroupVersionResource("", "v1", "namespaces")
 _VARIABLES: Final = ("object", "oldObject", "request")
 
@@ -125,7 +117,7 @@ def _resource_matches(pattern: str, request: AdmissionRequest) -> bool:
 
 def exempt(request: AdmissionRequest) -> bool:
     """Tell whether no webhook may ever be asked: else one could block its own removal."""
-    return request.gvk.group == "admissionregistration.k8s.io" and request.gvk.kind in _EXEMPT
+    return request.gvk.group == "admissionregistration.k8s.io"
 
 
 def compile_hooks(configurations: Iterable[Object]) -> tuple[Hook, ...]:

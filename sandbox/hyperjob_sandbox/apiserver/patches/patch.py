@@ -71,20 +71,9 @@ def _merge(original: Json, value: Json, *, parent: str, key: str, order: Json = 
 
 
 def _merge_map(original: Object, patch: Object, *, parent: str) -> Object:
-    match patch.get(_PATCH):
-        case None | "merge":
-            pass
-        case "replace":
-            original = {}
-        case "delete":
-            return {}
-        case directive:
-            raise errors.bad_request(f"unknown patch type: {directive} in map: {patch}")
-    kept = patch.get(_RETAIN_KEYS)
-    if kept is not None:
-        if any(key not in kept for key in patch if not key.startswith("$")):
-            why = f"{_RETAIN_KEYS} list doesn't contain all the keys of the patch"
-            raise errors.bad_request(why)
+    if directive := patch.get(_PATCH):
+        raise errors.bad_request(f"unknown patch type: {directive} in map: {patch}")
+    if (kept := patch.get(_RETAIN_KEYS)) is not None:
         original = {key: value for key, value in original.items() if key in kept}
     for key, value in patch.items():
         field = key.removeprefix(_DELETE_PRIMITIVES)
@@ -103,11 +92,8 @@ def _merge_list(
     original: list[Json], patch: list[Json], *, parent: str, key: str, order: Json
 ) -> list[Json]:
     how = BUILTIN_LISTS.get(f"{parent}.{key}")
-    replacing = [item for item in patch if isinstance(item, dict) and item.get(_PATCH) == "replace"]
-    if how is None or replacing:
-        fresh = [item for item in patch if item not in replacing]
-        return [_merge(None, item, parent=parent, key=key) for item in fresh]
-
+    if how is None:
+        return [_merge(None, item, parent=parent, key=key) for item in patch]
     merge_key = how.get("merge", "")
 
     def name(item: Json) -> Json:

@@ -1,7 +1,6 @@
 """PATCH bodies: which type, what it changes, and server-side apply."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from hyperjob.api import field
 from hyperjob.api.meta import Object
@@ -23,42 +22,13 @@ _PATCHES: dict[str, Callable[[Object, Json], Json]] = {
 }
 
 
-@dataclass(slots=True)
-class Patch:
-    """A decoded patch."""
+Patch = Callable[[Object | None], Object]
+"""Makes the patched object, a new value, of the live one; an apply needs no live one."""
 
-    media: str
-    body: Json
 
-    @property
-    def applies(self) -> bool:
-        """Tell whether this is server-side apply."""
-        return self.media == APPLY
-
-    def first(self, call: Call) -> Object:
-        """Give the object that an apply creates."""
-        return apply(None, self._configuration(call), Writer.of(call))
-
-    def apply(self, live: Object, call: Call) -> Object:
-        """Give the live object with the patch applied, as a new value."""
-        if self.applies:
-            return apply(live, self._configuration(call), Writer.of(call))
-        patched = _PATCHES[self.media](live, self.body)
-        if not isinstance(patched, dict):
-            raise errors.rejected_patch()
-        return patched
-
-    def _configuration(self, call: Call) -> Object:
-        body = self.body
-        if not isinstance(body, dict):
-            raise errors.bad_request(f"error decoding YAML: {body!r} is no object")
-        resource = call.resource
-        given = (body.get("apiVersion"), body.get("kind"))
-        if given != (resource.api_version, resource.kind):
-            raise errors.bad_request(
-                f"invalid object type: {body.get('apiVersion', '')}, Kind={body.get('kind', '')}"
-            )
-        return body
+def applies(call: Call) -> bool:
+    """Tell whether a request is server-side apply."""
+    return media_type(call.content_type) == APPLY
 
 
 def read(call: Call) -> Patch:
@@ -69,14 +39,29 @@ def read(call: Call) -> Patch:
     media = media_type(call.content_type)
     if media not in accepted:
         raise errors.unsupported_media_type(accepted)
-    if media == APPLY and not call.info.query.get("fieldManager"):
-        raise errors.invalid_option(
-            "PatchOptions",
-            field.required(field.Path("fieldManager"), "is required for apply patch"),
-        )
-    if media != APPLY and "force" in call.info.query:
-        raise errors.invalid_option(
-            "PatchOptions",
-            field.forbidden(field.Path("force"), "may not be specified for non-apply patch"),
-        )
-    return Patch(media, load(call.body, yaml_allowed=media == APPLY, kind=call.resource.kind))
+    body = load(call.body, yaml_allowed=media == APPLY, kind=call.resource.kind)
+    if media == APPLY:
+        return _apply(call, body)
+    if "force" in call.info.query:
+        problem = field.forbidden(field.Path("force"), "may not be specified for non-apply patch")
+        raise errors.invalid_option("PatchOptions", problem)
+
+    def patched(live: Object | None) -> Object:
+        found = _PATCHES[media](live or {}, body)
+        if not isinstance(found, dict):
+            raise errors.rejected_patch()
+        return found
+
+    return patched
+
+
+def _apply(call: Call, body: Json) -> Patch:
+    if not call.info.query.get("fieldManager"):
+        problem = field.required(field.Path("fieldManager"), "is required for apply patch")
+        raise errors.invalid_option("PatchOptions", problem)
+    if not isinstance(body, dict):
+        raise errors.bad_request(f"error decoding YAML: {body!r} is no object")
+    version, kind = body.get("apiVersion", ""), body.get("kind", "")
+    if (version, kind) != (call.resource.api_version, call.resource.kind):
+        raise errors.bad_request(f"invalid object type: {version}, Kind={kind}")
+    return lambda live: apply(live, body, Writer.of(call))

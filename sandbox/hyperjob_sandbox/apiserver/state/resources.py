@@ -144,13 +144,7 @@ class Registry:
         return [info for where, info in self._resources.items() if where == info.storage]
 
 
-_VERSION = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")
-_STAGES = ("", "alpha", "beta", None)
-
-
-def version_priority(version: str) -> tuple[int, int, int]:
+def version_priority(version: str) -> tuple[bool, bool, bool, list[int]]:
     """Order versions as Kubernetes does: stable before beta before alpha, higher first."""
-    found = _VERSION.fullmatch(version)
-    if found is None:
-        return 0, 0, 0
-    return _STAGES.index(found[2]), int(found[1]), int(found[3] or 0)
+    numbers = [int(digits) for digits in re.findall(r"\d+", version)]
+    return bool(numbers), "alpha" not in version, "beta" not in version, numbers

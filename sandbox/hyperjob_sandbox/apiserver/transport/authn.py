@@ -42,19 +42,12 @@ def service_account_user(namespace: str, name: str, uid: str) -> User:
     return User(f"system:serviceaccount:{namespace}:{name}", groups, uid)
 
 
-@dataclass(frozen=True, slots=True)
-class _Issued:
-    account: Key
-    uid: str
-    expires: float
-
-
 class Tokens:
     """The tokens of service accounts; a token ends with its account."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._issued: dict[str, _Issued] = {}
+        self._issued: dict[str, tuple[Key, str, float]] = {}
 
     def issue(self, account: Key, *, seconds: float) -> str | None:
         """Make a token of a service account; None when there is no such account."""
@@ -62,19 +55,17 @@ class Tokens:
         if stored is None:
             return None
         token = secrets.token_urlsafe(32)
-        self._issued[token] = _Issued(account, stored.uid, time.time() + seconds)
+        self._issued[token] = account, stored.uid, time.time() + seconds
         return token
 
     def user(self, token: str) -> User | None:
         """Name the token's user; None when it is unknown, has expired, or its account is gone."""
-        issued = self._issued.get(token)
-        if issued is None:
+        account, uid, expires = self._issued.get(token, (("", ""), "", 0.0))
+        stored = self._store.collection(SERVICE_ACCOUNTS).get(account)
+        if stored is None or stored.uid != uid or time.time() >= expires:
+            self._issued.pop(token, None)
             return None
-        stored = self._store.collection(SERVICE_ACCOUNTS).get(issued.account)
-        if stored is None or stored.uid != issued.uid or time.time() >= issued.expires:
-            del self._issued[token]
-            return None
-        return service_account_user(*issued.account, issued.uid)
+        return service_account_user(*account, uid)
 
 
 def identify(

@@ -39,11 +39,6 @@ class Call:
         return self.info.namespace or None if self.resource.namespaced else None
 
     @property
-    def dry_run(self) -> bool:
-        """Tell whether nothing may be stored."""
-        return self.info.dry_run
-
-    @property
     def field_manager(self) -> str:
         """Name the writer for managedFields: as given, else the client program."""
         given = self.info.query.get("fieldManager", "")

@@ -1,7 +1,6 @@
 """Events: core/v1 and events.k8s.io/v1 are two views of one stored object.
 
-The stored form is the core one. Fields keep the order of their Go structs, nulls included, because
-both forms write their empty times.
+The stored form is the core one; both views write their empty times.
 """
 
 from hyperjob.api.meta import Object
@@ -26,34 +25,23 @@ _PAIRS = {
     "deprecatedLastTimestamp": "lastTimestamp",
     "deprecatedCount": "count",
 }
-_CORE_ORDER = (
-    *("involvedObject", "reason", "message", "source", "firstTimestamp", "lastTimestamp", "count"),
-    *("type", "eventTime", "series", "action", "related"),
-    *("reportingComponent", "reportingInstance"),
-)
-# What is written for absent fields: by both forms, and by core alone.
+# What is written for absent fields.
 _ALWAYS: Object = {"eventTime": None, "source": {}, "firstTimestamp": None, "lastTimestamp": None}
-_CORE_ALWAYS: Object = {
-    **_ALWAYS,
-    "reportingComponent": "",
-    "reportingInstance": "",
-    "involvedObject": {},
-}
 
 
 def read(obj: Object, group: str) -> Object:
     """Give a stored event in the fields of a group."""
-    newer = group == GROUP
-    names = _PAIRS if newer else {name: name for name in _CORE_ORDER}
-    always = _ALWAYS if newer else _CORE_ALWAYS
-    version = "events.k8s.io/v1" if newer else "v1"
-    result: Object = {"kind": "Event", "apiVersion": version, "metadata": obj["metadata"]}
-    for name, core in names.items():
-        value = obj.get(core)
-        if value is None and core in always:
-            result[name] = always[core]
-        elif value is not None and not (newer and value == ""):
-            result[name] = _ordered(value) if core in ("involvedObject", "related") else value
+    if group != GROUP:
+        return {**_ALWAYS, **obj}
+    result: Object = {
+        "kind": "Event",
+        "apiVersion": "events.k8s.io/v1",
+        "metadata": obj["metadata"],
+    }
+    for name, core in _PAIRS.items():
+        value = obj.get(core, _ALWAYS.get(core))
+        if core in _ALWAYS or value not in (None, ""):
+            result[name] = value
     return result
 
 
@@ -62,9 +50,7 @@ def write(obj: Object, group: str) -> Object:
     if group != GROUP:
         return {**obj, "apiVersion": "v1"}
     fields = {core: obj[name] for name, core in _PAIRS.items() if obj.get(name) is not None}
+    for name in {"involvedObject", "related"} & fields.keys():
+        given = fields[name]
+        fields[name] = {key: given[key] for key in _REFERENCE if key in given}
     return {"kind": "Event", "apiVersion": "v1", "metadata": obj["metadata"], **fields}
-
-
-def _ordered(reference: Object) -> Object:
-    result = {key: reference[key] for key in _REFERENCE if key in reference}
-    return {**result, **{key: reference[key] for key in reference if key not in result}}

@@ -17,10 +17,6 @@ META_ORDER = (
     *("creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"),
     *("labels", "annotations", "ownerReferences", "finalizers", "managedFields"),
 )
-_LEASE_SPEC = (
-    *("holderIdentity", "leaseDurationSeconds", "acquireTime", "renewTime"),
-    "leaseTransitions",
-)
 
 
 def dump(value: Json) -> bytes:
@@ -28,17 +24,9 @@ def dump(value: Json) -> bytes:
     return orjson.dumps(value)
 
 
-def ordered(source: Object, order: tuple[str, ...]) -> Object:
-    """Copy an object with known keys first, in their order."""
-    result = {key: source[key] for key in order if key in source}
-    if len(result) != len(source):
-        result.update((key, value) for key, value in source.items() if key not in result)
-    return result
-
-
 def ordered_meta(meta: Object) -> Object:
     """Copy metadata into the order of its Go struct, maps sorted."""
-    result = ordered(meta, META_ORDER)
+    result = {key: meta[key] for key in META_ORDER if key in meta}
     for key in ("labels", "annotations"):
         if key in result:
             result[key] = dict(sorted(result[key].items()))
@@ -50,8 +38,6 @@ def builtin_order(obj: Object, info: ResourceInfo) -> Object:
     head = {"kind": info.kind, "apiVersion": info.api_version}
     result: Object = {**head, "metadata": ordered_meta(obj["metadata"])}
     result.update((key, value) for key, value in obj.items() if key not in result)
-    if info.kind == "Lease" and isinstance(result.get("spec"), dict):
-        result["spec"] = ordered(result["spec"], _LEASE_SPEC)
     return result
 
 

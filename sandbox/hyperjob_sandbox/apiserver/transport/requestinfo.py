@@ -41,6 +41,13 @@ class RequestInfo:
         """Read a boolean query parameter as the real server does."""
         return self.query.get(name, "") in _TRUE
 
+    def number(self, name: str) -> int | None:
+        """Read a query parameter that is a number, None where it is absent; raise 400."""
+        text = self.query.get(name)
+        if text and not (text.isascii() and text.isdigit()):
+            raise errors.bad_request(f"{name} must be a number, not {text!r}")
+        return int(text) if text else None
+
     @property
     def dry_run(self) -> bool:
         """Tell whether nothing may be stored."""
@@ -100,9 +107,10 @@ _PROTOBUF = "application/vnd.kubernetes.protobuf"
 @lru_cache(maxsize=256)
 def negotiate(accept: str) -> Form:
     """Choose the first form of an Accept header that the server can write; raise 406."""
-    for media, wanted in _clauses(accept or "*/*"):
+    for clause in (accept or "*/*").split(","):
+        media, *parameters = (part.strip() for part in clause.split(";"))
         if media in _JSON:
-            match wanted.get("as", ""):
+            match next((each[3:] for each in parameters if each.startswith("as=")), ""):
                 case "":
                     return "object"
                 case "Table":
@@ -113,12 +121,3 @@ def negotiate(accept: str) -> Form:
         return "object"
     why = "only the following media types are accepted: application/json"
     raise errors.failed(406, "NotAcceptable", why)
-
-
-def _clauses(accept: str) -> list[tuple[str, dict[str, str]]]:
-    """Split a header into media types with their parameters."""
-    found: list[tuple[str, dict[str, str]]] = []
-    for clause in accept.split(","):
-        media, *parameters = (part.strip() for part in clause.split(";"))
-        found.append((media, dict(part.split("=", 1) for part in parameters if "=" in part)))
-    return found

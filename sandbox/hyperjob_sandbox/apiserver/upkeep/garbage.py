@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from hyperjob.api.meta import Object
 from hyperjob_sandbox.apiserver.core import Core
 from hyperjob_sandbox.apiserver.state.store import Change, GroupResource, Key, Stored
-from hyperjob_sandbox.apiserver.verbs.deleting import DeleteOptions, delete_stored
+from hyperjob_sandbox.apiserver.verbs.deleting import delete_stored
 
 Node = tuple[GroupResource, Key]
 
@@ -55,7 +55,7 @@ class Collector:
         owners = _references(stored)
         left = [each for each in owners if self._exists(each, key[0])]
         if not left and owners:
-            delete_stored(self._core, info, stored, DeleteOptions())
+            delete_stored(self._core, info, stored)
         elif len(left) < len(owners):
             meta = {**stored.obj["metadata"], "ownerReferences": left}
             self._core.store.update(resource, {**stored.obj, "metadata": meta}, expected=stored)

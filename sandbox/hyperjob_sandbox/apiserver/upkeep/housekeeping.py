@@ -13,12 +13,7 @@ from hyperjob_sandbox.apiserver.kinds.definitions import DEFINITIONS, FINALIZER
 from hyperjob_sandbox.apiserver.state.resources import ResourceInfo
 from hyperjob_sandbox.apiserver.state.store import Change, GroupResource
 from hyperjob_sandbox.apiserver.upkeep.garbage import Collector
-from hyperjob_sandbox.apiserver.verbs.deleting import (
-    NAMESPACES,
-    DeleteOptions,
-    delete_stored,
-    finish_if_free,
-)
+from hyperjob_sandbox.apiserver.verbs.deleting import NAMESPACES, delete_stored, finish_if_free
 
 _TURN = 50
 _log = logging.getLogger(__name__)
@@ -102,5 +97,5 @@ def _delete_all(core: Core, resource: ResourceInfo, namespace: str | None) -> in
     collection = core.collection(resource)
     for stored in collection.select(namespace):
         if not stored.metadata.get("deletionTimestamp"):
-            delete_stored(core, resource, stored, DeleteOptions())
+            delete_stored(core, resource, stored)
     return len(list(collection.select(namespace)))

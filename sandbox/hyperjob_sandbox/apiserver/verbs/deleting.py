@@ -1,18 +1,15 @@
 """DELETE: preconditions, finalizers, grace, and deletion of collections."""
 
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from hyperjob.api.field import Path, not_supported
 from hyperjob.api.meta import Object
 from hyperjob_sandbox.apiserver import errors
 from hyperjob_sandbox.apiserver.core import Core
-from hyperjob_sandbox.apiserver.jsonvalue import Json
 from hyperjob_sandbox.apiserver.state.resources import ResourceInfo
 from hyperjob_sandbox.apiserver.state.store import GroupResource, Stale, Stored
-from hyperjob_sandbox.apiserver.transport import protobuf
 from hyperjob_sandbox.apiserver.transport.call import Call, Reply, json_reply
-from hyperjob_sandbox.apiserver.transport.decode import PROTOBUF, load, media_type
+from hyperjob_sandbox.apiserver.transport.decode import read_object
 from hyperjob_sandbox.apiserver.transport.encode import to_version
 from hyperjob_sandbox.apiserver.verbs import admitting
 from hyperjob_sandbox.apiserver.verbs.reading import list_body, object_reply, selected
@@ -21,46 +18,25 @@ NAMESPACES: GroupResource = ("", "namespaces")
 _ATTEMPTS = 10
 _PROTECTED = frozenset({"default", "kube-public", "kube-system"})
 _POD_GRACE_SECONDS = 30
+_OPTIONS = ResourceInfo("", "v1", "", "", "DeleteOptions")
+_NAMES = frozenset({"propagationPolicy", "gracePeriodSeconds", "dryRun"})
 
 
-@dataclass(frozen=True, slots=True)
-class DeleteOptions:
-    """How to delete; an empty text means that the client did not say."""
-
-    uid: str = ""
-    version: str = ""
-    grace: int | None = None
-    dry_run: bool = False
-    wire: Object = field(default_factory=dict)
-
-
-def read_options(call: Call) -> DeleteOptions:
-    """Read the options from the body; only where there is none the query counts.
+def read_options(call: Call) -> Object:
+    """Read the DeleteOptions from the body; only where there is none the query counts.
 
     Dependents go in the background. Any other propagationPolicy is refused (422).
     """
-    body: Object = {}
-    if media_type(call.content_type) == PROTOBUF and call.body:
-        body = protobuf.decode(call.body)
-    elif call.body:
-        loaded = load(call.body, yaml_allowed=True, kind="DeleteOptions")
-        body = loaded if isinstance(loaded, dict) else {}
-    said: Object = body if call.body else call.info.query
-    propagation = str(said.get("propagationPolicy") or "Background")
+    if call.body:
+        given = read_object(call.body, call.content_type, _OPTIONS)
+    else:
+        given = {key: value for key, value in call.info.query.items() if value and key in _NAMES}
+    options: Object = {"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1", **given}
+    propagation = str(options.get("propagationPolicy") or "Background")
     if propagation != "Background":
         problem = not_supported(Path("propagationPolicy"), propagation, ("Background",))
         raise errors.invalid_option("DeleteOptions", problem)
-    conditions: Object = body.get("preconditions") or {}
-    grace: Json = said.get("gracePeriodSeconds")
-    dry_run = bool(said.get("dryRun"))
-    wire = {"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1", **body}
-    return DeleteOptions(
-        uid=str(conditions.get("uid") or ""),
-        version=str(conditions.get("resourceVersion") or ""),
-        grace=None if grace is None or grace == "" else int(grace),
-        dry_run=dry_run,
-        wire={**wire, "dryRun": ["All"]} if dry_run else wire,
-    )
+    return {**options, "dryRun": ["All"]} if options.get("dryRun") else options
 
 
 async def delete(core: Core, call: Call) -> Reply:
@@ -99,10 +75,10 @@ async def delete_collection(core: Core, call: Call) -> Reply:
     return Reply(200, list_body(found, resource, {"resourceVersion": str(core.store.revision)}))
 
 
-async def _admit(core: Core, call: Call, live: Stored, options: DeleteOptions) -> None:
+async def _admit(core: Core, call: Call, live: Stored, options: Object) -> None:
     """Ask all webhooks about a deletion; its options say whether it is a dry run."""
     old = to_version(live.obj, call.resource)
-    request = admitting.request_of(call, "DELETE", None, old, options=options.wire)
+    request = admitting.request_of(call, "DELETE", None, old, options=options)
     await core.admission.mutate(request)
     await core.admission.validate(request)
 
@@ -111,12 +87,13 @@ def delete_stored(
     core: Core,
     resource: ResourceInfo,
     live: Stored,
-    options: DeleteOptions,
+    options: Object | None = None,
 ) -> Stored | None:
     """Remove an object, or mark it as being deleted and return what stays."""
+    options = options or {}
     meta, grace = live.obj["metadata"], _grace(resource, live.obj, options)
     if not meta.get("finalizers") and not grace and not _is_full(resource, live.obj):
-        if not options.dry_run:
+        if not options.get("dryRun"):
             last = {**live.obj, "metadata": dict(meta)}
             core.store.delete(resource.storage, last, expected=live)
         return None
@@ -125,7 +102,7 @@ def delete_stored(
     changed = _marked(live.obj, grace)
     if resource.storage == NAMESPACES:
         changed["status"] = {**(live.obj.get("status") or {}), "phase": "Terminating"}
-    if options.dry_run:
+    if options.get("dryRun"):
         return Stored(live.key, changed, live.revision)
     return core.store.update(resource.storage, changed, expected=live)
 
@@ -145,7 +122,7 @@ def _is_full(resource: ResourceInfo, obj: Object) -> bool:
     return resource.storage == NAMESPACES and bool(obj["spec"].get("finalizers"))
 
 
-def _grace(resource: ResourceInfo, obj: Object, options: DeleteOptions) -> int:
+def _grace(resource: ResourceInfo, obj: Object, options: Object) -> int:
     """Give the seconds that an object may go on; only scheduled, unfinished pods get any."""
     if resource.storage != ("", "pods"):
         return 0
@@ -153,9 +130,9 @@ def _grace(resource: ResourceInfo, obj: Object, options: DeleteOptions) -> int:
     phase = (obj.get("status") or {}).get("phase")
     if not spec.get("nodeName") or phase in ("Succeeded", "Failed"):
         return 0
-    if options.grace is not None:
-        return max(options.grace, 0)
-    return int(spec.get("terminationGracePeriodSeconds", _POD_GRACE_SECONDS))
+    given = options.get("gracePeriodSeconds")
+    usual = spec.get("terminationGracePeriodSeconds", _POD_GRACE_SECONDS)
+    return max(int(usual if given is None else given), 0)
 
 
 def _marked(obj: Object, grace: int) -> Object:
@@ -169,23 +146,21 @@ def _marked(obj: Object, grace: int) -> Object:
     return {**obj, "metadata": meta}
 
 
-def _check_preconditions(call: Call, options: DeleteOptions, live: Stored) -> None:
-    resource = call.resource
-    kind = resource.kind if resource.custom else resource.plural
-    why = ""
-    if options.uid and options.uid != live.uid:
-        why = (
-            f"the UID in the precondition ({options.uid}) does not match the UID in record"
-            f" ({live.uid}). The object might have been deleted and then recreated"
-        )
+def _check_preconditions(call: Call, options: Object, live: Stored) -> None:
+    resource, conditions = call.resource, options.get("preconditions") or {}
     version = live.obj["metadata"]["resourceVersion"]
-    if options.version and options.version != version:
-        why = (
-            f"the ResourceVersion in the precondition ({options.version}) does not match the"
-            f" ResourceVersion in record ({version}). The object might have been modified"
-        )
-    if why:
-        raise errors.conflict(resource.group, kind, live.key[1], why)
+    for name, key, found, done in (
+        ("UID", "uid", live.uid, "deleted and then recreated"),
+        ("ResourceVersion", "resourceVersion", version, "modified"),
+    ):
+        wanted = conditions.get(key)
+        if wanted and wanted != found:
+            why = (
+                f"the {name} in the precondition ({wanted}) does not match the {name} in record"
+                f" ({found}). The object might have been {done}"
+            )
+            kind = resource.kind if resource.custom else resource.plural
+            raise errors.conflict(resource.group, kind, live.key[1], why)
 
 
 def _check_protected(resource: ResourceInfo, live: Stored) -> None:

@@ -12,7 +12,6 @@ from hyperjob_sandbox.apiserver.state.resources import ResourceInfo
 from hyperjob_sandbox.apiserver.transport.authn import identify
 from hyperjob_sandbox.apiserver.transport.authorization import action_of
 from hyperjob_sandbox.apiserver.transport.call import Call, Connector, Reply, Stream
-from hyperjob_sandbox.apiserver.transport.decode import media_type
 from hyperjob_sandbox.apiserver.transport.encode import dump
 from hyperjob_sandbox.apiserver.transport.requestinfo import RequestInfo
 from hyperjob_sandbox.apiserver.verbs import (
@@ -81,8 +80,7 @@ class Dispatcher:
             code = error.code
             raise
         finally:
-            applied = media_type(call.content_type) == patching.APPLY
-            self._core.metrics.count(info, code, applied=applied)
+            self._core.metrics.count(info, code, applied=patching.applies(call))
         return reply
 
     async def _verb(self, call: Call) -> Reply | Stream:

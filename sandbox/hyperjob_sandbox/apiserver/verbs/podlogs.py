@@ -11,6 +11,7 @@ from hyperjob.api.meta import Object
 from hyperjob_sandbox.apiserver import errors
 from hyperjob_sandbox.apiserver.core import Core
 from hyperjob_sandbox.apiserver.transport.call import Call, Reply, Stream
+from hyperjob_sandbox.apiserver.transport.requestinfo import RequestInfo
 
 _STEP = timedelta(seconds=1)
 _STEPS = 10_000
@@ -21,29 +22,24 @@ Entry = tuple[datetime, str]
 
 def log(core: Core, call: Call, *, closing: Callable[[], bool]) -> Reply | Stream:
     """Answer `kubectl logs`, with `follow` until the container's run has ended."""
-    live = core.live(call)
-    previous = call.info.flag("previous")
-    container = container_of(live.obj, call.info.query.get("container", ""))
-    now = datetime.now(UTC)
-    everything = entries(live.obj, container, now, previous=previous)
-    found = chosen(everything, call.info.query, now)
-    timestamps = call.info.flag("timestamps")
-    if previous or not call.info.flag("follow"):
-        return Reply(200, text(found, timestamps=timestamps), "text/plain")
+    info, pod, now = call.info, core.live(call).obj, datetime.now(UTC)
+    previous, timestamps = info.flag("previous"), info.flag("timestamps")
+    container = container_of(pod, info.query.get("container", ""))
+    everything = entries(pod, container, now, previous=previous)
+    first = text(chosen(everything, info, now), timestamps=timestamps)
+    if previous or not info.flag("follow"):
+        return Reply(200, first, "text/plain")
 
     async def follow() -> AsyncIterator[bytes]:
-        yield text(found, timestamps=timestamps)
-        told, run = len(everything), _restarts(live.obj, container)
-        while not closing():
-            pod = core.find(call.resource, call.info.namespace, call.info.name)
-            if pod is None:
-                return
-            over = _restarts(pod.obj, container) > run
-            later = entries(pod.obj, container, datetime.now(UTC), previous=over)[told:]
+        yield first
+        shown, run = len(everything), _restarts(pod, container)
+        while not closing() and (live := core.find(call.resource, info.namespace, info.name)):
+            over = _restarts(live.obj, container) > run
+            later = entries(live.obj, container, datetime.now(UTC), previous=over)[shown:]
             if later:
                 yield text(later, timestamps=timestamps)
-                told += len(later)
-            if over or has_ended(pod.obj, container):
+                shown += len(later)
+            if over or has_ended(live.obj, container):
                 return
             await asyncio.sleep(_FOLLOW_SECONDS)
 
@@ -85,20 +81,12 @@ def entries(pod: Object, container: str, now: datetime, *, previous: bool = Fals
     return found
 
 
-def chosen(found: Sequence[Entry], query: dict[str, str], now: datetime) -> Sequence[Entry]:
+def chosen(found: Sequence[Entry], info: RequestInfo, now: datetime) -> Sequence[Entry]:
     """Leave out what `sinceSeconds` and `tailLines` leave out; 400 for what is no number."""
-    for name in ("sinceSeconds", "tailLines"):
-        value = query.get(name)
-        if not value:
-            continue
-        if not (value.isascii() and value.isdigit()):
-            raise errors.bad_request(f"{name} must be a number, not {value!r}")
-        if name == "sinceSeconds":
-            since = now - timedelta(seconds=int(value))
-            found = [entry for entry in found if entry[0] >= since]
-        else:
-            found = found[max(0, len(found) - int(value)) :]
-    return found
+    since, tail = info.number("sinceSeconds"), info.number("tailLines")
+    if since is not None:
+        found = [entry for entry in found if entry[0] >= now - timedelta(seconds=since)]
+    return found if tail is None else found[max(0, len(found) - tail) :]
 
 
 def text(found: Sequence[Entry], *, timestamps: bool = False) -> bytes:

@@ -54,10 +54,9 @@ def list_objects(core: Core, call: Call) -> Reply:
         revision, start = _read_token(token)
     found = [stored for stored in selected(core, call) if start is None or stored.key > start]
     meta: dict[str, Json] = {"resourceVersion": str(revision)}
-    limit = query.get("limit", "")
-    if limit.isdigit() and 0 < int(limit) < len(found):
-        left = len(found) - int(limit)
-        found = found[: int(limit)]
+    limit = call.info.number("limit") or len(found)
+    if left := max(len(found) - limit, 0):
+        found = found[:limit]
         meta["continue"] = _write_token(revision, found[-1].key)
         if not selection(call.info, resource):
             meta["remainingItemCount"] = left

@@ -27,7 +27,7 @@ async def scale(core: Core, call: Call) -> Reply:
         if call.info.verb == "update":
             wanted = read_object(call.body, call.content_type, SCALE)
         else:
-            wanted = patching.read(call).apply(paths.object(current.obj), call)
+            wanted = patching.read(call)(paths.object(current.obj))
         replicas = (wanted.get("spec") or {}).get("replicas", 0)
         if not isinstance(replicas, int) or replicas < 0:
             why = "must be greater than or equal to 0"

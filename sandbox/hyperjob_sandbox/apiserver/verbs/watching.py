@@ -78,16 +78,16 @@ def watch(core: Core, call: Call, *, closing: Callable[[], bool]) -> Stream:
     call.form  # noqa: B018  refuses what cannot be written before the stream starts
     state = _Watch(call, core.collection(call.resource), selection(call.info, call.resource))
     version = parse_version(call.info.query.get("resourceVersion") or "0")
-    return Stream(_lines(core, state, version, closing))
+    seconds = call.info.number("timeoutSeconds") or _DEFAULT_SECONDS
+    return Stream(_lines(core, state, version, seconds, closing))
 
 
 async def _lines(
-    core: Core, state: _Watch, version: int, closing: Callable[[], bool]
+    core: Core, state: _Watch, version: int, seconds: float, closing: Callable[[], bool]
 ) -> AsyncIterator[bytes]:
     loop = asyncio.get_running_loop()
     info, collection = state.call.info, state.collection
-    seconds = info.query.get("timeoutSeconds", "")
-    deadline = loop.time() + (float(seconds) if seconds.isdigit() else _DEFAULT_SECONDS)
+    deadline = loop.time() + seconds
     bookmarks, initial = info.flag("allowWatchBookmarks"), info.flag("sendInitialEvents")
     next_bookmark = loop.time() + core.bookmark_seconds
     try:

@@ -57,7 +57,7 @@ async def store_new(core: Core, call: Call, obj: Object, *, applied: bool = Fals
     await core.admission.validate(request_of(call, "CREATE", obj, None))
     key = key_of(resource, obj)
     obj = to_storage(obj, resource)
-    if call.dry_run:
+    if call.info.dry_run:
         if core.collection(resource).get(key) is not None:
             raise errors.already_exists(resource.group, resource.plural, key[1])
         return Stored(key, obj, core.store.revision)
@@ -85,21 +85,20 @@ async def update(core: Core, call: Call) -> Reply:
 
 async def patch(core: Core, call: Call) -> Reply:
     """Change an object with a PATCH body, or create it by server-side apply."""
-    wanted = patching.read(call)
+    wanted, applied = patching.read(call), patching.applies(call)
     live = core.find(call.resource, call.info.namespace, call.info.name)
-    if live is None and wanted.applies and not call.info.subresource:
+    if live is None and applied and not call.info.subresource:
         core.require(call.user, replace(action_of(call.info), verb="create"))
-        obj = wanted.first(call)
+        obj = wanted(None)
         normalise(obj, call)
         return object_reply(await store_new(core, call, obj, applied=True), call, code=201)
 
     def patched(current: Stored) -> Object:
-        base = to_version(current.obj, call.resource)
-        obj = wanted.apply(base, call)
+        obj = wanted(to_version(current.obj, call.resource))
         normalise(obj, call)
         return obj
 
-    return object_reply(await change(core, call, patched, applied=wanted.applies), call)
+    return object_reply(await change(core, call, patched, applied=applied), call)
 
 
 async def change(core: Core, call: Call, edit: Change, *, applied: bool = False) -> Stored:
@@ -145,7 +144,7 @@ async def _store_change(
     if new == old:
         return live
     new = to_storage(new, resource)
-    if call.dry_run:
+    if call.info.dry_run:
         return Stored(live.key, new, live.revision)
     ended = finish_if_free(core, resource, new, live)
     return ended or core.store.update(resource.storage, new, expected=live)
