@@ -145,7 +145,7 @@ def _play(rng: random.Random) -> Iterator[str]:
             woken = world.decide()
             if len(world.reclaimed) > before:
                 yield f"  gave back {line(world.reclaimed[before:])}"
-            yield from _decided(world, woken, told)
+            yield from decided(world, woken, told)
             if not woken:
                 break
         change = world.cache.next_change(now=world.now)
@@ -184,7 +184,7 @@ def _events(
         yield from (row for row, _ in queues.values())
 
 
-def _decided(world: Rounds, woken: list[str], told: dict[str, str]) -> Iterator[str]:
+def decided(world: Rounds, woken: list[str], told: dict[str, str]) -> Iterator[str]:
     cache = world.cache
     if woken:
         yield f"  woken {line([key[3:] for key in woken])}"

@@ -6,6 +6,7 @@ from typing import Final
 from controller.model.observed import QueueAdmission
 from tests.unit.recorded.admissions import bare_cases, mixed_cases, near_cases, pod_cases
 from tests.unit.recorded.clients import call_cases, watch_cases
+from tests.unit.recorded.contests import contest_cases
 from tests.unit.recorded.histories import history_cases
 from tests.unit.recorded.limits import limit_cases
 from tests.unit.recorded.loops import event_cases, leader_cases, work_cases
@@ -38,6 +39,7 @@ SECTIONS: Final[dict[str, Section]] = {
     **{f"histories-{n}": partial(history_cases, range(n * 6, n * 6 + 6)) for n in range(2)},
     **{f"passes-{n}": partial(pass_cases, range(n * 14, n * 14 + 14)) for n in range(5)},
     **{f"rounds-{n}": partial(round_cases, range(n * 9, n * 9 + 9)) for n in range(4)},
+    **{f"contests-{n}": partial(contest_cases, range(n * 20, n * 20 + 20)) for n in range(3)},
     **{f"gangs-{n}": partial(placement_cases, range(n * 30, n * 30 + 30)) for n in range(4)},
     **{f"reads-{kind.replace(' ', '-')}": partial(reading_cases, kind) for kind in READ},
     "programs": partial(log_cases, range(40)),
