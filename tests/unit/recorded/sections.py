@@ -10,6 +10,7 @@ from tests.unit.recorded.contests import contest_cases
 from tests.unit.recorded.histories import history_cases
 from tests.unit.recorded.limits import limit_cases
 from tests.unit.recorded.loops import event_cases, leader_cases, work_cases
+from tests.unit.recorded.memories import refusal_cases, reservation_cases
 from tests.unit.recorded.passes import pass_cases
 from tests.unit.recorded.placements import placement_cases, split_cases
 from tests.unit.recorded.programs import goodput_cases, log_cases, whole_training_cases
@@ -45,6 +46,8 @@ SECTIONS: Final[dict[str, Section]] = {
     "programs": partial(log_cases, range(40)),
     "programs-together": partial(whole_training_cases, range(16)),
     "goodput": partial(goodput_cases, range(40)),
+    "reservations": partial(reservation_cases, range(24)),
+    "refusals": partial(refusal_cases, range(2)),
     "texts": text_cases,
     **{f"snapshots-{n}": partial(snapshot_cases, range(n * 30, n * 30 + 30)) for n in range(3)},
     **{f"states-{n}": partial(state_cases, range(n * 15, n * 15 + 15)) for n in range(2)},

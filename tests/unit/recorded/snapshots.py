@@ -42,10 +42,12 @@ from controller.model.subjobs import SubJob
 from controller.model.training import JobTraining, training_object
 from controller.model.wire import rfc3339
 from controller.plan import plan
+from controller.queueing.read import unit_of
 from controller.status.derive import derive, derive_refusal
 from controller.status.diff import weigh
 from controller.status.outlook import Outlook, Outlooks
 from controller.status.transitions import status_events
+from controller.training.sources import sources_of
 from hyperjob.api.checkpoint import StopCause
 from hyperjob.api.choices import TimeUse
 from hyperjob.api.meta import Object
@@ -95,6 +97,10 @@ def _decided(seen: Observed, raw: Object, *, explained: bool) -> Iterator[str]:
     if new is not None:
         measured += [change_of(seen.hyperjob, new, now=NOW), weigh(old, new)]
     yield f"  measured {line(measured)}"
+    queued = unit_of(seen)
+    yield shortened(f"  queued {line(queued)}", 3 * SHOWN)
+    for source in sources_of(seen):
+        yield shortened(f"  {line(source)}", SHOWN)
     if not explained:
         return
     reserved = {each.name: each.free for each in seen.clusters[:1]}
