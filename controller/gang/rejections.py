@@ -90,6 +90,6 @@ def _wait(rejections: Iterable[Rejection], now: datetime) -> timedelta | None:
     moments += [
         item.retry_time
         for item in rejections
-        if item.retry_time is not None and is_active(item, now)
+        if item.retry_time is not None and now < item.retry_time
     ]
     return min((moment - now for moment in moments), default=None)

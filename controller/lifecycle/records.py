@@ -78,7 +78,6 @@ def _record(
         message=why,
         attempt=attempt,
         admitted=old is not None and old.admitted,
-        pods=old.pods if old is not None else 0,
         excluded_clusters=_excluded(observed, sub_job, excluded, again.leave),
         retry_time=due,
         history=_history(observed, sub_job, child, again, why),

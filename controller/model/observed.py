@@ -172,7 +172,6 @@ class Record:
     message: str = ""
     attempt: int = 0
     running: int = 0
-    pods: int = 0
     excluded_clusters: tuple[str, ...] = ()
     admitted: bool = False
     retry_time: datetime | None = None

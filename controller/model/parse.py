@@ -388,7 +388,6 @@ def _records(status: Object) -> Iterable[Record]:
             message=string(item.get("message")),
             attempt=count(item.get("attempt")),
             running=count(item.get("running")),
-            pods=count(item.get("pods")),
             excluded_clusters=strings(item.get("excludedClusters")),
             admitted=item.get("admitted") is True,
             retry_time=timestamp(item.get("retryTime")),

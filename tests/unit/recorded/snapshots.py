@@ -98,7 +98,8 @@ def _decided(seen: Observed, raw: Object, *, explained: bool) -> Iterator[str]:
         measured += [change_of(seen.hyperjob, new, now=NOW), weigh(old, new)]
     yield f"  measured {line(measured)}"
     queued = unit_of(seen)
-    yield shortened(f"  queued {line(queued)}", 3 * SHOWN)
+    kept = None if queued is None else [queued.since, queued.kept]
+    yield shortened(f"  queued {line(kept)} {line(queued)}", 3 * SHOWN)
     for source in sources_of(seen):
         yield shortened(f"  {line(source)}", SHOWN)
     if not explained:
