@@ -14,17 +14,13 @@ State = tuple[str, str, str]
 """Status, reason and message of a condition."""
 
 
-def new_object(resource: Resource, name: str, **rest: object) -> Object:
+def new_object(
+    resource: Resource, name: str, *, labels: Object | None = None, **rest: object
+) -> Object:
     """Return an object to create: its type and name, labels where given, and its other parts."""
-    metadata: Object = {"name": name}
-    if labels := rest.pop("labels", None):
-        metadata["labels"] = labels
-    return {
-        "apiVersion": resource.api_version,
-        "kind": resource.kind,
-        "metadata": metadata,
-        **rest,
-    }
+    metadata: Object = {"name": name, **({"labels": labels} if labels else {})}
+    kind = {"apiVersion": resource.api_version, "kind": resource.kind}
+    return {**kind, "metadata": metadata, **rest}
 
 
 def labels_of(obj: Object) -> dict[str, str]:
@@ -120,6 +116,5 @@ def _tolerates(toleration: Object, taint: Object) -> bool:
         for field in ("effect", "key")
     ):
         return False
-    if toleration.get("operator", "Equal") == "Exists":
-        return True
-    return bool(toleration.get("key")) and toleration.get("value", "") == taint.get("value", "")
+    equal = bool(toleration.get("key")) and toleration.get("value", "") == taint.get("value", "")
+    return equal or toleration.get("operator") == "Exists"

@@ -56,13 +56,12 @@ def cluster_object(cluster: Cluster, *, endpoint: str, models: bool) -> Object:
 
 def idle_clusters(config: SandboxConfig) -> list[Object]:
     """Return the Clusters of a clusters file as Karmada reports them while nothing runs."""
-    return [_idle(cluster, models=config.karmada.resource_models) for cluster in config.clusters]
-
-
-def _idle(cluster: Cluster, *, models: bool) -> Object:
-    raw, nodes = cluster_object(cluster, endpoint="", models=models), [*nodes_of(cluster)]
-    status = cluster_status(raw, version="", apis=_VCJOBS, nodes=nodes, pods=[], now=wire_now())
-    return {**raw, "status": status}
+    idle: list[Object] = []
+    for cluster in config.clusters:
+        raw = cluster_object(cluster, endpoint="", models=config.karmada.resource_models)
+        seen: Object = {"version": "", "apis": _VCJOBS, "nodes": [*nodes_of(cluster)], "pods": []}
+        idle.append({**raw, "status": cluster_status(raw, **seen, now=wire_now())})
+    return idle
 
 
 def cluster_status(

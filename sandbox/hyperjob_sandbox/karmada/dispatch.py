@@ -157,13 +157,9 @@ def binding_status(binding: Object, works: Iterable[Object], *, now: str) -> Obj
     """Return the binding's status with the items and the FullyApplied condition of its Works."""
     items = [_item(work) for work in works if not is_going(work)]
     items.sort(key=lambda item: str(item["clusterName"]))
-    status: Object = {
-        key: value
-        for key, value in (binding.get("status") or {}).items()
-        if key != "aggregatedStatus"
-    }
-    if items:
-        status["aggregatedStatus"] = items
+    status: Object = {**(binding.get("status") or {}), "aggregatedStatus": items}
+    if not items:
+        del status["aggregatedStatus"]
     everywhere = sorted(target_clusters(binding)) == [item["clusterName"] for item in items]
     complete = bool(items) and everywhere and all(item.get("applied") for item in items)
     return with_conditions(status, now=now, FullyApplied=_APPLIED if complete else _NOT_APPLIED)

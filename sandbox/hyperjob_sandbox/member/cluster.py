@@ -75,7 +75,11 @@ class MemberCluster(Part):
         kube = await stack.enter_async_context(
             Kube.connect(kubeconfig=self.kubeconfig, user_agent="volcano/sandbox")
         )
-        await self._furnish(kube)
+        for node in nodes_of(self._cluster):
+            await kube.create(NODES, node)
+        for queue in _QUEUES:
+            spec = {"weight": 1, "reclaimable": True}
+            await kube.create(QUEUES, new_object(QUEUES, queue, spec=spec))
         self.caches = MemberCaches(kube)
         self._kubelet = self._make_kubelet(self.caches)
         stack.push_async_callback(self._kubelet.stop)
@@ -89,14 +93,6 @@ class MemberCluster(Part):
 
     async def _answer(self, call: Call) -> Reply | Stream:
         return await self._kubelet.answer(call)
-
-    async def _furnish(self, kube: Kube) -> None:
-        """Put the nodes and Volcano's own queues into the cluster."""
-        for node in nodes_of(self._cluster):
-            await kube.create(NODES, node)
-        for queue in _QUEUES:
-            spec = {"weight": 1, "reclaimable": True}
-            await kube.create(QUEUES, new_object(QUEUES, queue, spec=spec))
 
 
 def nodes_of(cluster: Cluster) -> Iterator[Object]:

@@ -19,6 +19,7 @@ from hyperjob.kube.resources import (
 )
 from hyperjob_sandbox.apiserver import errors
 from hyperjob_sandbox.apiserver.transport.call import Call, Reply, Stream
+from hyperjob_sandbox.apiserver.verbs.podlogs import container_of
 from hyperjob_sandbox.controller import Controller, Informers
 from hyperjob_sandbox.processes import logs
 from hyperjob_sandbox.processes.accelerators import Slots
@@ -71,30 +72,18 @@ class ProcessKubelet:
         if found is None:
             raise call.not_found()
         pod = self._running.get(found["metadata"]["uid"])
-        names = [each["name"] for each in found["spec"]["containers"]]
-        if not options.container and len(names) > 1:
-            raise _bad_request(
-                f"a container name must be specified for pod {call.info.name},"
-                f" choose one of: [{' '.join(names)}]"
-            )
-        name = options.container or names[0]
+        name = options.container or container_of(found, "")
         container = pod.container(name) if pod is not None else None
-        if pod is None or container is None:
-            if name not in names:
-                raise _bad_request(f"container {name} is not valid for pod {call.info.name}")
-            raise _bad_request(
-                f'container "{name}" in pod "{call.info.name}" is waiting to start: PodInitializing'
-            )
+        of_pod = f'container "{name}" in pod "{call.info.name}"'
+        if container is None:
+            container_of(found, name)
+            raise errors.bad_request(f"{of_pod} is waiting to start: PodInitializing")
         path = container.previous_log if options.previous else container.log
         if path is None:
-            raise _bad_request(
-                f'previous terminated container "{name}" in pod "{call.info.name}" not found'
-            )
+            raise errors.bad_request(f"previous terminated {of_pod} not found")
         if not options.previous and not container.has_run:
             reason = (container.state.get("waiting") or {}).get("reason", "ContainerCreating")
-            raise _bad_request(
-                f'container "{name}" in pod "{call.info.name}" is waiting to start: {reason}'
-            )
+            raise errors.bad_request(f"{of_pod} is waiting to start: {reason}")
         if options.follow and not options.previous:
             instance = container.restarts
 
@@ -164,7 +153,7 @@ class ProcessKubelet:
 
 def _refuse(call: Call) -> Reply:
     """Refuse `kubectl exec`, which would need a stream in both directions."""
-    raise _bad_request(
+    raise errors.bad_request(
         f"pod {call.info.name} is a process of this machine and takes no exec, attach or"
         " port-forward: run the command on this machine, its folders are those of the sandbox"
     )
@@ -176,7 +165,3 @@ def _by_name(objects: list[Object], namespace: str) -> Mapping[str, Object]:
         for each in objects
         if each["metadata"].get("namespace") == namespace
     }
-
-
-def _bad_request(message: str) -> errors.ApiError:
-    return errors.bad_request(message)
