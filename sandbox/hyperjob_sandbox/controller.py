@@ -42,11 +42,6 @@ def change_of(part: Callable[[Object], object]) -> Change:
     return lambda old, new: old is None or new is None or part(old) != part(new)
 
 
-def appeared(old: Object | None, _new: Object | None) -> bool:
-    """Tell whether an object is new."""
-    return old is None
-
-
 def vanished(_old: Object | None, new: Object | None) -> bool:
     """Tell whether an object is gone."""
     return new is None

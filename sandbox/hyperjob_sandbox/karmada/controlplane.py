@@ -81,7 +81,6 @@ class ControlPlane(Part):
             every=config.karmada.cluster_status_seconds,
             threshold=config.karmada.cluster_failure_seconds,
         )
-        status = StatusController(caches)
         controllers = [
             detector.templates,
             detector.policies,
@@ -89,8 +88,7 @@ class ControlPlane(Part):
             DependenciesDistributor(caches).controller,
             BindingController(caches).controller,
             NamespaceController(caches).controller,
-            status.bindings,
-            status.templates,
+            StatusController(caches).controller,
             cluster.clusters,
             cluster.status,
         ]

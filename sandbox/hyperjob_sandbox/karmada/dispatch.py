@@ -14,7 +14,6 @@ from hyperjob.kube.resources import key_of
 from hyperjob_sandbox.apiserver.state.clock import wire_now
 from hyperjob_sandbox.controller import (
     Controller,
-    appeared,
     change_of,
     generation_changed,
     vanished,
@@ -72,10 +71,11 @@ class NamespaceController:
         self._caches = caches
         self.controller = Controller("namespace-sync-controller", self._sync, workers=2)
         self.controller.watch(caches.namespaces)
-        self.controller.watch(caches.clusters, when=appeared, keys=self._all)
-
-    def _all(self, _: Object) -> Iterable[str]:
-        return map(key_of, self._caches.namespaces.items())
+        self.controller.watch(
+            caches.clusters,
+            when=lambda old, _: old is None,
+            keys=lambda _: map(key_of, caches.namespaces.items()),
+        )
 
     async def _sync(self, name: str) -> None:
         if names.is_reserved_namespace(name):
@@ -89,67 +89,49 @@ class NamespaceController:
 
 
 class StatusController:
-    """One controller over bindings of both scopes, and one over their templates."""
+    """One controller over bindings of both scopes: their status, and that of their templates."""
 
     def __init__(self, caches: Caches) -> None:
         self._caches = caches
-        self.bindings = Controller("binding-status-controller", self._sync_binding, workers=8)
-        self.templates = Controller("template-status-controller", self._sync_template, workers=8)
-        self.bindings.watch(
+        self.controller = Controller("binding-status-controller", self._sync, workers=8)
+        self.controller.watch(
             caches.works,
             when=change_of(lambda work: (work.get("status"), is_going(work))),
             keys=work_binding_keys,
             after=_GATHER_SECONDS,
         )
         moved = change_of(target_clusters)
-        self.bindings.watch(
+        self.controller.watch(
             *caches.bindings,
             when=lambda old, new: old is not None and moved(old, new),
             after=_GATHER_SECONDS,
         )
-        self.templates.watch(
-            *caches.bindings,
-            when=lambda old, new: _reported(old) != _reported(new),
-            after=_GATHER_SECONDS,
-        )
 
-    async def _sync_binding(self, key: str) -> None:
+    async def _sync(self, key: str) -> None:
         binding = self._caches.binding(key)
-        if binding is None or is_going(binding):
-            return
         works = self._caches.works.by_index(BY_BINDING, key)
-        if all((work.get("status") or {}).get("conditions") for work in works):
-            await self._caches.set_status(binding, binding_status(binding, works, now=wire_now()))
-        # else a Work that was just made speaks in a moment, and brings us back
-
-    async def _sync_template(self, key: str) -> None:
-        binding = self._caches.binding(key)
         if binding is None or is_going(binding):
             return
+        if not all((work.get("status") or {}).get("conditions") for work in works):
+            return  # a Work that was just made speaks in a moment, and brings us back
+        status = binding_status(binding, works, now=wire_now())
+        await self._caches.set_status(binding, status)
         reference: Object = binding["spec"]["resource"]
         template = self._caches.template(reference)
-        if (
-            template is None
-            or template["metadata"]["uid"] != reference["uid"]
-            or reference["kind"] in {each.kind for each in DEPENDENCIES}
-        ):
+        if template is None or template["metadata"]["uid"] != reference["uid"]:
             return
-        status = interpreter.aggregate_status(template, _reported(binding))
-        await self._caches.set_status(template, status)
+        if reference["kind"] not in {each.kind for each in DEPENDENCIES}:
+            reported = status.get("aggregatedStatus") or []
+            aggregated = interpreter.aggregate_status(template, reported)
+            await self._caches.set_status(template, aggregated)
 
 
 async def _put(
     caches: Caches, template: Object, cluster: str, binding: Object | None = None
 ) -> None:
     live = caches.works.get(key_of({"metadata": address(template, cluster)}))
-    suspension = ((binding or {}).get("spec") or {}).get("suspension") or {}
-    desired = build_work(
-        template,
-        cluster=cluster,
-        work_id=work_id(live) or str(uuid4()),
-        binding=binding,
-        suspend=bool(suspension.get("dispatching")),
-    )
+    identity = work_id(live) or str(uuid4())
+    desired = build_work(template, cluster=cluster, work_id=identity, binding=binding)
     await caches.ensure(desired, sync_work)
 
 
@@ -175,8 +157,3 @@ def _item(work: Object) -> Object:
     for entry in (work.get("status") or {}).get("manifestStatuses") or ():
         item |= {key: entry[key] for key in ("health", "status") if key in entry}
     return {**item, "applied": True}
-
-
-def _reported(binding: Object | None) -> list[Object]:
-    items: list[Object] = ((binding or {}).get("status") or {}).get("aggregatedStatus") or []
-    return items

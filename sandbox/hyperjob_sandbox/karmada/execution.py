@@ -137,14 +137,11 @@ def retain(desired: Object, observed: Object) -> Object:
     """
     meta, seen = dict(desired["metadata"]), observed["metadata"]
     kept: Object = {}
-    for field, record in (
-        ("labels", names.MANAGED_LABELS),
-        ("annotations", names.MANAGED_ANNOTATIONS),
-    ):
+    records = {"labels": names.MANAGED_LABELS, "annotations": names.MANAGED_ANNOTATIONS}
+    for field, record in records.items():
         gone = annotations_of(observed).get(record, "").split(",")
-        kept[field] = {
-            key: value for key, value in (seen.get(field) or {}).items() if key not in gone
-        }
+        present: Object = seen.get(field) or {}
+        kept[field] = {key: value for key, value in present.items() if key not in gone}
     merge_marks(kept, meta)
     for field in ("resourceVersion", "finalizers", "ownerReferences"):
         if seen.get(field):
@@ -153,8 +150,7 @@ def retain(desired: Object, observed: Object) -> Object:
 
 
 def _manifest(work: Object) -> Object:
-    (manifest,) = work["spec"]["workload"]["manifests"]
-    return dict(manifest)
+    return dict(work["spec"]["workload"]["manifests"][0])
 
 
 def _comes_back(old: Object | None, new: Object | None) -> bool:

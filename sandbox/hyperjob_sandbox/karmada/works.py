@@ -30,29 +30,27 @@ def build_work(
     cluster: str,
     work_id: str,
     binding: Object | None = None,
-    suspend: bool = False,
 ) -> Object:
     """Build the Work for one cluster; without a binding (namespaces) the template owns it."""
-    labels: dict[str, str] = {names.WORK_ID: work_id}
-    annotations: dict[str, str] = {}
+    suspension: Object = ((binding or {}).get("spec") or {}).get("suspension") or {}
     metadata: Object = {
         **address(template, cluster),
-        "labels": labels,
+        "labels": {names.WORK_ID: work_id},
         "finalizers": [names.WORK_FINALIZER],
     }
     if binding is None:
         metadata["ownerReferences"] = [owner_reference(template)]
     else:
-        _mark(labels, annotations, binding)
-        annotations[names.CONFLICT_RESOLUTION] = _conflict_resolution(template, binding)
-        metadata["annotations"] = annotations
+        merge_marks(metadata, _marks_of(binding))
+        resolution = _conflict_resolution(template, binding)
+        metadata["annotations"][names.CONFLICT_RESOLUTION] = resolution
     return {
         "apiVersion": "work.karmada.io/v1alpha1",
         "kind": "Work",
         "metadata": metadata,
         "spec": {
             "preserveResourcesOnDeletion": False,
-            "suspendDispatching": suspend,
+            "suspendDispatching": bool(suspension.get("dispatching")),
             "workload": {"manifests": [_manifest(template, metadata)]},
         },
     }
@@ -124,16 +122,14 @@ def _manifest(template: Object, work: Object) -> Object:
     return manifest
 
 
-def _mark(labels: dict[str, str], annotations: dict[str, str], binding: Object) -> None:
-    """Say in a Work which binding it was made for."""
-    meta: Object = binding["metadata"]
-    if meta.get("namespace"):
-        label, name = names.BINDING_ID, names.BINDING_NAME
-        annotations[names.BINDING_NAMESPACE] = meta["namespace"]
-    else:
-        label, name = names.CLUSTER_BINDING_ID, names.CLUSTER_BINDING_NAME
-    labels[label] = labels_of(binding).get(label, "")
-    annotations[name] = meta["name"]
+def _marks_of(binding: Object) -> Object:
+    """Return the labels and annotations that say which binding a Work was made for."""
+    name, namespace = binding["metadata"]["name"], binding["metadata"].get("namespace")
+    annotations = {names.CLUSTER_BINDING_NAME: name}
+    if namespace:
+        annotations = {names.BINDING_NAME: name, names.BINDING_NAMESPACE: namespace}
+    label = names.BINDING_ID if namespace else names.CLUSTER_BINDING_ID
+    return {"labels": {label: labels_of(binding).get(label, "")}, "annotations": annotations}
 
 
 def _conflict_resolution(template: Object, binding: Object) -> str:

@@ -24,10 +24,10 @@ def without_server_fields(obj):
 
 
 @pytest.mark.parametrize(
-    ("scene", "template", "binding", "suspend"),
-    [("plain", "claimed", "scheduled", False), ("gated", "template", "waiting", True)],
+    ("scene", "template", "binding"),
+    [("plain", "claimed", "scheduled"), ("gated", "template", "waiting")],
 )
-def test_a_new_work_equals_the_recorded_one(scene, template, binding, suspend):
+def test_a_new_work_equals_the_recorded_one(scene, template, binding):
     recorded = RECORDED[scene]
     wanted = without_server_fields(recorded["work"]["created"])
     work = works.build_work(
@@ -35,7 +35,6 @@ def test_a_new_work_equals_the_recorded_one(scene, template, binding, suspend):
         cluster="member1",
         work_id=works.work_id(recorded["work"]["created"]),
         binding=recorded["binding"][binding],
-        suspend=suspend,
     )
     assert work == wanted
 
