@@ -44,11 +44,7 @@ def carrier(template: Object, *, spec: Object) -> Object:
 
 
 def build_binding(template: Object, policy: Object, *, interpretation: Object) -> Object:
-    """Build the binding a policy wants for a template.
-
-    `interpretation` holds what the resource interpreter says of the template: `replicas`,
-    `replicaRequirements` or `components`, each optional.
-    """
+    """Build the binding a policy wants; `interpretation` may have replicas or components."""
     given: Object = policy["spec"]
     spec = {"placement": given.get("placement") or {}}
     spec |= {field: given[field] for field in _OF_POLICY if given.get(field)}

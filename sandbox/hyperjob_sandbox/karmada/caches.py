@@ -18,7 +18,6 @@ from hyperjob.kube.resources import (
     VCJOBS,
     WORKS,
     Resource,
-    key_of,
 )
 from hyperjob_sandbox.controller import UNREADABLE, Informers
 from hyperjob_sandbox.karmada import interpreter, names
@@ -83,15 +82,9 @@ class Caches(Informers):
 
     def policies_naming(self, template: Object) -> list[Object]:
         """Return the policies of a template's namespace that name it, or that name nothing."""
-        meta: Object = template["metadata"]
-        found = [
-            policy
-            for name in (meta["name"], "")
-            for policy in self.policies[0].by_index(
-                BY_SELECTED, f"{meta.get('namespace', '')}/{name}"
-            )
-        ]
-        return list({key_of(policy): policy for policy in found}.values())
+        namespace, name = template["metadata"].get("namespace", ""), template["metadata"]["name"]
+        by_key = self.policies[0].by_index
+        return [*by_key(BY_SELECTED, f"{namespace}/{name}"), *by_key(BY_SELECTED, f"{namespace}/")]
 
     def template_of(self, item: str) -> Object | None:
         """Return the template of a `KIND|key`."""

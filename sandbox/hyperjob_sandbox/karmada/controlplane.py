@@ -42,10 +42,7 @@ _READY_SECONDS: Final = 60.0
 
 
 class ControlPlane(Part):
-    """The controllers of the control plane, an async context manager.
-
-    `members` gives for every cluster of the configuration where it is and what is watched in it.
-    """
+    """The controllers of the control plane, an async context manager."""
 
     def __init__(
         self,
@@ -56,7 +53,6 @@ class ControlPlane(Part):
         server: WebhookServer,
     ) -> None:
         super().__init__()
-        self._kube = kube
         self._config = config
         self._members = members
         self._server = server
@@ -105,7 +101,9 @@ class ControlPlane(Part):
         products = ("karmada", "volcano-global", "volcano")
         brought = products if self._config.volcano_global.enabled else products[:1]
         queues = self._caches[QUEUES]
-        await stack.enter_async_context(registered(self._kube, self._server, queues, *brought))
+        await stack.enter_async_context(
+            registered(self._caches.kube, self._server, queues, *brought)
+        )
         namespaces = [new_object(NAMESPACES, name) for name in _NAMESPACES]
         for obj in (*namespaces, _QUEUE_POLICY, *map(_queue, self._queues.values())):
             with suppress(AlreadyExists):
@@ -114,7 +112,7 @@ class ControlPlane(Part):
             endpoint = self._members[cluster.name].endpoint
             models = self._config.karmada.resource_models
             obj = cluster_object(cluster, endpoint=endpoint, models=models)
-            await self._kube.apply(CLUSTERS, obj, field_manager=FIELD_MANAGER)
+            await self._caches.kube.apply(CLUSTERS, obj, field_manager=FIELD_MANAGER)
 
     async def _ready(self) -> None:
         """Wait until all clusters are Ready and all queues are Open, as an installation is."""

@@ -19,18 +19,14 @@ _MEMBER_GROUPS: Final = (
 )
 
 
-def control_plane_definitions() -> list[Object]:
-    """Return the definitions of the Karmada API server."""
-    return deepcopy(list(_definitions()))
-
-
 def member_definitions() -> list[Object]:
     """Return the definitions of a member: Volcano's, and that of exported Services."""
-    return deepcopy([each for each in _definitions() if each["spec"]["group"] in _MEMBER_GROUPS])
+    return [each for each in control_plane_definitions() if each["spec"]["group"] in _MEMBER_GROUPS]
 
 
 @cache
-def _definitions() -> Sequence[Object]:
+def control_plane_definitions() -> Sequence[Object]:
+    """Return the definitions of the Karmada API server, which must not be changed."""
     folder = files("hyperjob_sandbox") / "crds"
     # libyaml reads them ten times faster, where PyYAML has it
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

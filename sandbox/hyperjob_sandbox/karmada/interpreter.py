@@ -120,8 +120,7 @@ def health(obj: Object) -> str:
 def aggregate_status(template: Object, items: list[Object]) -> Object | None:
     """Return the template's status made of its clusters' statuses; None takes the status away.
 
-    The one item of a vcjob is copied as it is, with nothing left when it carries no status;
-    nothing is summed over several clusters, for a sub-job is on one.
+    The one item of a vcjob is copied as it is: a sub-job is on one cluster.
     """
     if template.get("kind") == QUEUES.kind:
         return _aggregate_queue(items)

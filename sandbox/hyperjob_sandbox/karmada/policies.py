@@ -82,11 +82,7 @@ def priority(policy: Object) -> int:
 
 
 def preempts(policy: Object, bound: Object) -> bool:
-    """Tell whether a policy takes a template away from the policy it is bound to.
-
-    A namespaced policy always takes it from a cluster policy, otherwise the explicit priority must
-    be higher.
-    """
+    """Tell whether a policy takes a template away from the policy it is bound to."""
     if policy["spec"].get("preemption") != "Always":
         return False
     if is_cluster_policy(bound) != is_cluster_policy(policy):

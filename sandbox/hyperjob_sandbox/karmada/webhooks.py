@@ -34,10 +34,7 @@ _RESOURCES: Final = {each.kind: each for each in (MUTATING_WEBHOOKS, VALIDATING_
 
 
 class WebhookServer(Part):
-    """An aiohttp server on a free port of 127.0.0.1, an async context manager.
-
-    `answers` maps a path to what decides there; more may be added while it runs.
-    """
+    """A server on a free port of 127.0.0.1; `answers` maps a path to what decides there."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -178,10 +178,7 @@ def fit_error(
     *,
     running: Mapping[str, int] | None = None,
 ) -> str:
-    """Return why the first pod of a gang that stays without a node has none; empty without any.
-
-    The pods before it have their places, as in the session of the scheduler that gave the gang up.
-    """
+    """Return why the first pod without a node has none, where those before it have theirs."""
     free = [replace(node, free=node.free.copy()) for node in nodes]
     placed = place(pods, free, Minimum(0, {}), running=running)
     left = next((pod for pod in pods if pod.key not in placed), None)

@@ -40,10 +40,7 @@ _TIME: Final = "%Y-%m-%dT%H:%M:%SZ"
 
 @dataclass(frozen=True, slots=True)
 class Happening:
-    """One event of a vcjob: what, to which task, with which exit code.
-
-    `version` is the job version the pod was made for: an older one is yesterday's news.
-    """
+    """One event of a vcjob: what, to which task, with which exit code, and of which version."""
 
     event: str
     task: str = ""
@@ -53,10 +50,7 @@ class Happening:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What one step writes: the status when it changed, pods to make, pods to delete.
-
-    `ends_group` says that the PodGroup goes as well.
-    """
+    """What one step does: it writes a status, creates and deletes pods, deletes the PodGroup."""
 
     status: Object | None = None
     create: tuple[Object, ...] = ()
@@ -104,10 +98,7 @@ def task_of(pod: Object) -> str:
 def step(
     job: Object, pods: Sequence[Object], action: str, *, admitted: bool, now: datetime
 ) -> Step:
-    """Return what an action does to a vcjob with these pods.
-
-    `admitted` says that the scheduler let its PodGroup in, so that pods may be made.
-    """
+    """Return what an action does to a vcjob; `admitted` says that its pods may be made."""
     phase = job_phase(job)
     if phase in TERMINAL:
         return _kill(job, pods, now=now)
@@ -205,8 +196,7 @@ def _kill(
 ) -> Step:
     """Delete the pods and move to phase `to`, or to phase `until` once nothing is left alive.
 
-    Pods that have ended are kept, except at a restart; those of the last try are kept for who
-    wants to read them.
+    Pods that have ended are kept, except at a restart that is not the last.
     """
     old: Object = job["status"]
     tries = int(old.get("retryCount") or 0)
