@@ -14,6 +14,7 @@ from tests.unit.recorded.memories import refusal_cases, reservation_cases
 from tests.unit.recorded.passes import pass_cases
 from tests.unit.recorded.placements import placement_cases, split_cases
 from tests.unit.recorded.programs import goodput_cases, log_cases, whole_training_cases
+from tests.unit.recorded.queueparts import account_cases, document_cases, space_cases, unit_cases
 from tests.unit.recorded.readings import READ, reading_cases
 from tests.unit.recorded.recording import Section
 from tests.unit.recorded.reviews import binding_cases, envelope_cases
@@ -41,6 +42,10 @@ SECTIONS: Final[dict[str, Section]] = {
     **{f"passes-{n}": partial(pass_cases, range(n * 14, n * 14 + 14)) for n in range(5)},
     **{f"rounds-{n}": partial(round_cases, range(n * 9, n * 9 + 9)) for n in range(4)},
     **{f"contests-{n}": partial(contest_cases, range(n * 20, n * 20 + 20)) for n in range(3)},
+    "queue-accounts": partial(account_cases, range(100)),
+    "queue-documents": document_cases,
+    "queue-units": partial(unit_cases, range(80)),
+    "queue-spaces": partial(space_cases, range(100)),
     **{f"gangs-{n}": partial(placement_cases, range(n * 30, n * 30 + 30)) for n in range(4)},
     **{f"reads-{kind.replace(' ', '-')}": partial(reading_cases, kind) for kind in READ},
     "programs": partial(log_cases, range(40)),

@@ -70,7 +70,7 @@ def snapshot_cases(seeds: Iterable[int]) -> Iterator[Case]:
     for seed in seeds:
         rng = random.Random(f"snapshot {seed}")
         raw = hyperjob_of(rng, most=2)
-        seen = _observed(rng, raw)
+        seen = observed_of(rng, raw)
         if seen is not None:
             yield f"snapshot {seed}", list(_decided(seen, raw, explained=seed % 4 == 0))
 
@@ -113,7 +113,7 @@ def _decided(seen: Observed, raw: Object, *, explained: bool) -> Iterator[str]:
 def _derived(rng: random.Random, raw: Object) -> Iterator[str]:
     """Derive the status of arbitrary intentions, each with the status before."""
     for number in range(4):
-        seen = _observed(rng, raw, fresh=number == 0)
+        seen = observed_of(rng, raw, fresh=number == 0)
         if seen is None:
             return
         moment = NOW + number * timedelta(minutes=1)
@@ -173,7 +173,7 @@ def _outlooks(rng: random.Random, seen: Observed) -> Outlooks:
     )
 
 
-def _observed(rng: random.Random, raw: Object, *, fresh: bool = True) -> Observed | None:
+def observed_of(rng: random.Random, raw: Object, *, fresh: bool = True) -> Observed | None:
     """Make everything around a HyperJob; None where its spec cannot be carried out."""
     try:
         bare = parse_hyperjob(raw)
