@@ -1,6 +1,6 @@
-"""The web page: clusters, queues and HyperJobs, live.
+"""The web page of clusters, queues and HyperJobs, which updates itself.
 
-Informers bring what is there; views are pure functions of it; templates turn views into HTML; the
-browser gets parts of a page anew when they change. All facts come from the functions of the command
-line and of the status.
+Informers keep the objects; views are pure functions of the objects; templates turn views into
+HTML; the server sends parts of a page again when they change. All facts come from the functions of
+the command line and from the status.
 """

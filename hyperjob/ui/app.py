@@ -1,4 +1,4 @@
-"""The server of the page: routes, security headers, errors. Decides nothing about what is shown."""
+"""The server of the page: routes, security headers, errors. Other modules make the pages."""
 
 import logging
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ _STATIC: Final[Mapping[str, str]] = {
 
 
 def make_app(context: Context) -> web.Application:
-    """Make the application; `context.world` is kept up to date by the caller."""
+    """Return the aiohttp application; the caller runs `context.world`."""
     live = Live(context)
     app = web.Application(client_max_size=_LARGEST_FORM, middlewares=[_errors, _visited(context)])
     app.add_routes([web.get("/healthz", _healthz(context)), web.get("/static/{name}", _static)])
@@ -41,7 +41,7 @@ def make_app(context: Context) -> web.Application:
 
 @web.middleware
 async def _errors(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Answer every error in words."""
+    """Answer every error with a page that has the reason."""
     try:
         return await handler(request)
     except web.HTTPException as error:
@@ -53,12 +53,12 @@ async def _errors(request: web.Request, handler: Handler) -> web.StreamResponse:
                 response.headers[name] = error.headers[name]
         return response
     except Exception:
-        log.exception("A page could not be made", extra={"path": request.path})
-        return problem(500, "The page could not be made; the log of hyperjob ui says why.")
+        log.exception("Rendering a page failed", extra={"path": request.path})
+        return problem(500, "Rendering the page failed; the log of hyperjob ui has the error.")
 
 
 def _visited(context: Context) -> Middleware:
-    """Find out who asks, before any page is made."""
+    """Return the middleware that identifies the visitor before a page is made."""
 
     @web.middleware
     async def visited(request: web.Request, handler: Handler) -> web.StreamResponse:

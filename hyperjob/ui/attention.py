@@ -1,7 +1,7 @@
-"""Which HyperJobs need a person, by the rules of `hyperjob why`, and what preflight finds.
+"""The HyperJobs that need a person, by the rules of `hyperjob why`, and preflight's findings.
 
-Each HyperJob is judged after it has changed, a few at a time, so that ten thousand of them keep no
-request waiting. What only the API server of a member knows is for the page of the HyperJob.
+The module explains each HyperJob after a change, a few at a time: ten thousand HyperJobs do not
+delay a request. It does not read members; the page of a HyperJob does.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """A HyperJob that needs a person, and the deciding cause."""
+    """A HyperJob that needs a person, and the decisive cause."""
 
     key: str
     headline: str
@@ -60,7 +60,7 @@ class Attention:
         return self._troubles
 
     async def run(self) -> None:
-        """Judge what has changed, and everything anew now and then, until cancelled."""
+        """Explain changed HyperJobs, and all HyperJobs periodically, until cancelled."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._judging())
             group.create_task(self._again())
@@ -68,13 +68,13 @@ class Attention:
                 group.create_task(self._examining())
 
     async def settled(self) -> None:
-        """Wait until everything that is known was judged, and preflight was run."""
+        """Wait until all known HyperJobs are explained, and preflight has run."""
         await self._idle.wait()
         await self._looked.wait()
 
     def _changed(self, old: Row | None, new: Row | None) -> None:
         row = new or old
-        assert row is not None, "a change has an old or a new"
+        assert row is not None, "a change has an old or a new row"
         self._due[row.key] = None
         self._idle.clear()
         self._wake.set()
@@ -93,7 +93,7 @@ class Attention:
             self._idle.set()
 
     async def _again(self) -> None:
-        """Judge what waits once more: clusters, queues and the time may have changed it."""
+        """Explain waiting HyperJobs again: clusters, queues and the time change their causes."""
         while True:
             await asyncio.sleep(_AGAIN_SECONDS)
             settled = (Phase.COMPLETED, Phase.FAILED, Phase.SUSPENDED)
@@ -138,8 +138,8 @@ class Attention:
                 report = await preflight(
                     self._kube, now=now, lease_namespace=self._world.lease_namespace
                 )
-            except Exception:  # a page of what is known is worth more than none
-                log.exception("Preflight could not be run")
+            except Exception:  # the page stays useful without the findings of preflight
+                log.exception("Preflight failed")
             else:
                 self.findings = [
                     finding

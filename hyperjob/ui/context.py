@@ -1,4 +1,4 @@
-"""What every handler of the page needs."""
+"""The parts of the server that every handler uses."""
 
 import asyncio
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from hyperjob.ui.world import World
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """The parts of the server; `command` makes a command reach the API server that is shown."""
+    """The parts of the server; `command` adds the flags for the shown API server to a command."""
 
     world: World
     access: Access

@@ -1,4 +1,4 @@
-"""The headers of every answer: what browsers may do with a page of ours, which is very little."""
+"""The security headers of every answer, which restrict the browser."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -12,7 +12,7 @@ HEADERS: Final[Mapping[str, str]] = {
     ),
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
-    # With "no-referrer" browsers send no Origin with our own forms.
+    # With "no-referrer" browsers would send no Origin with this page's own forms.
     "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
@@ -23,7 +23,7 @@ HEADERS: Final[Mapping[str, str]] = {
 
 
 async def add_headers(_: web.BaseRequest, response: web.StreamResponse) -> None:
-    """Put them on an answer, before its first byte goes out."""
+    """Add the headers to an answer before its first byte is sent."""
     for name, value in HEADERS.items():
         if name not in response.headers:
             response.headers[name] = value

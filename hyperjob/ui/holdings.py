@@ -1,4 +1,4 @@
-"""Which HyperJob has what on which cluster, kept up to date one HyperJob at a time. Pure."""
+"""The accelerators of each HyperJob on each cluster, updated one HyperJob at a time. Pure."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ Where: TypeAlias = tuple[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """What one HyperJob, `key`, has of one accelerator on one cluster."""
+    """The number of an accelerator that a HyperJob, `key`, has on a cluster."""
 
     key: str
     queue: str
@@ -34,7 +34,7 @@ class Holdings:
         """Counts changes by cluster."""
 
     def change(self, key: str, row: Row | None) -> None:
-        """Take a change of one HyperJob; None: it is gone."""
+        """Apply a change of a HyperJob; None after its deletion."""
         parts = parts_of(row) if row is not None else {}
         before = {where: self._parts[where][key] for where in self._where.get(key, ())}
         if parts == before:
@@ -50,13 +50,13 @@ class Holdings:
             del self._where[key]
 
     def at(self, where: Where, scope: Scope) -> list[Part]:
-        """Return the parts there of the HyperJobs that a visitor may see."""
+        """Return the parts of a cluster and an accelerator, of HyperJobs that a visitor may see."""
         there = self._parts.get(where, {})
         return [part for key, part in there.items() if _visible(scope, key)]
 
 
 def parts_of(row: Row) -> dict[Where, Part]:
-    """Say by cluster and accelerator what one HyperJob takes."""
+    """Return the parts of a HyperJob by cluster and accelerator."""
     found: dict[Where, Part] = {}
     summary = row.summary
     for job in summary.jobs:
@@ -80,5 +80,5 @@ def _visible(scope: Scope, key: str) -> bool:
 
 
 def _has_started(job: SubJob) -> bool:
-    """Return whether a sub-job is in its cluster, and not merely placed or held."""
+    """Return whether a sub-job is in its cluster, not only placed or held by a gate."""
     return JobPhase(job.phase) is not JobPhase.UNKNOWN

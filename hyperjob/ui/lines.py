@@ -1,4 +1,4 @@
-"""The lines of the queues: who waits, in the order of the queue engine. Pure."""
+"""The waiting HyperJobs of each queue, in the order of the queue engine. Pure."""
 
 from bisect import bisect_left, insort
 from collections.abc import Mapping, Sequence
@@ -9,7 +9,7 @@ from hyperjob.ui.rows import Row, order_of
 
 
 class QueueLines:
-    """One line per queue; `classes` are the PriorityClasses by name, which give the order."""
+    """The waiting HyperJobs by queue; `classes` are the PriorityClasses by name, for the order."""
 
     def __init__(self) -> None:
         self.classes: Mapping[str, Object] = {}
@@ -17,7 +17,7 @@ class QueueLines:
         self._waiting: dict[str, tuple[str, OrderInQueue]] = {}
 
     def change(self, key: str, row: Row | None) -> None:
-        """Take a change of one HyperJob; None: it is gone."""
+        """Apply a change of a HyperJob; None after its deletion."""
         before = self._waiting.pop(key, None)
         if before is not None:
             queue, order = before
@@ -31,7 +31,7 @@ class QueueLines:
             self._waiting[key] = row.waits_in, order
 
     def place(self, key: str) -> int:
-        """Return a place in line, from 1; 0 of a HyperJob that waits in none."""
+        """Return the place of a HyperJob in its queue, from 1; 0 if it does not wait."""
         found = self._waiting.get(key)
         if found is None:
             return 0
@@ -39,9 +39,9 @@ class QueueLines:
         return bisect_left(self._lines[queue], order) + 1
 
     def length(self, queue: str) -> int:
-        """Return how many wait in a queue."""
+        """Return the number of HyperJobs that wait in a queue."""
         return len(self._lines.get(queue, ()))
 
     def line(self, queue: str) -> Sequence[OrderInQueue]:
-        """Return the HyperJobs of a line, in order; the last part of each is namespace/name."""
+        """Return the waiting HyperJobs of a queue in order; each ends with namespace/name."""
         return self._lines.get(queue, ())

@@ -1,4 +1,4 @@
-"""The HyperJobs of one query in order, kept up to date one change at a time. Pure."""
+"""The HyperJobs of a query in order, updated at each change. Pure."""
 
 from bisect import bisect_left, insort
 from collections import Counter
@@ -15,12 +15,12 @@ _PHASES: Final = {str(phase): number for number, phase in enumerate(Phase)}
 _Value: TypeAlias = int | str | OrderInQueue
 _SortKey: TypeAlias = tuple[_Value, str]
 OrderOf: TypeAlias = Callable[[Row], OrderInQueue]
-"""Gives a HyperJob's place among those of its queue."""
+"""Returns the place of a HyperJob in its queue."""
 _LAST: Final = 1 << 40
 
 
 class Listing:
-    """The HyperJobs that a query lets through; `phases` counts before its filter of phases."""
+    """The HyperJobs that match a query; `phases` counts without the query's filter of phases."""
 
     def __init__(self, query: Query, scope: Scope, rows: Iterable[Row], order_of: OrderOf) -> None:
         self.phases: Counter[str] = Counter()
@@ -39,7 +39,7 @@ class Listing:
         return len(self._order)
 
     def change(self, old: Row | None, new: Row | None) -> None:
-        """Take a change of one HyperJob; None: it was not, or is not, there."""
+        """Apply a change of a HyperJob; None before its creation and after its deletion."""
         if old is not None and self._counts(old):
             self.phases[old.summary.phase] -= 1
             self._remove(old.key)
@@ -50,7 +50,7 @@ class Listing:
                 insort(self._order, found)
 
     def page(self, number: int, size: int, *, descending: bool) -> Sequence[str]:
-        """Return the keys of a page, from 1; of the last one beyond the end."""
+        """Return the keys of a page, counted from 1; of the last page beyond the end."""
         first = (min(number, self.pages(size)) - 1) * size
         if not descending:
             return [key for _, key in self._order[first : first + size]]
@@ -98,7 +98,7 @@ class Listing:
 
 
 def _newest_first(time: str) -> str:
-    """Turn an RFC 3339 time into a text that is the smaller the later it is."""
+    """Return a text for an RFC 3339 time that sorts later times first."""
     return time.translate(_MIRRORED)
 
 

@@ -1,7 +1,7 @@
-"""Server-sent events: what has changed of a page, once a second at most, to each viewer.
+"""Server-sent events: send the changed parts of a page to each viewer, once a second at most.
 
-A viewer has no queue: it gets the parts as they are when its turn comes, so a slow one misses what
-came between and costs nothing.
+A viewer has no queue of changes: it gets the newest parts at its next turn, and a slow viewer
+skips the states between.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ class Live:
         self._tasks: set[asyncio.Task[object]] = set()
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
-        """Stream the changes of the page whose address `page` gives."""
+        """Stream the changes of the page with the address in the parameter `page`."""
         if len(self._tasks) >= self._limit:
             raise web.HTTPServiceUnavailable(text="too many viewers", headers={"Retry-After": "30"})
         page = await self._page(request)
@@ -48,7 +48,7 @@ class Live:
             await response.prepare(request)
             await self._stream(request, response, page)
         except (ConnectionError, TimeoutError, web.HTTPException):
-            pass  # the viewer has gone, reads too slowly, or may not look any longer
+            pass  # the viewer has disconnected, reads too slowly, or has lost access
         finally:
             self._tasks.discard(task)
         return response
@@ -58,7 +58,7 @@ class Live:
         await cancel(self._tasks)
 
     async def _page(self, request: web.Request) -> Page | None:
-        """Return the page that a visitor watches; an HTTPException where that is over."""
+        """Return the page of a visitor; raises HTTPException where the visitor has lost access."""
         visitor = await self._context.access.visitor(request)
         try:
             url = URL(request.query.get("page", "/"))
@@ -90,7 +90,7 @@ class Live:
                 await _write(response, "parts", changed)
 
     async def _until_changed(self, page: Page, made: Made) -> bool:
-        """Wait until a page has changed; return False after a while without a change."""
+        """Wait until a page has changed; return False when time is up."""
         try:
             async with asyncio.timeout(SILENCE_SECONDS):
                 while page.version() == made.version:

@@ -1,4 +1,4 @@
-"""What the table of HyperJobs is asked for, as it is in the address of the page. Pure."""
+"""The query of the table of HyperJobs, as in the address of the page. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -32,7 +32,7 @@ _PAGES: Final = 100_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """Filters, order and page; an empty filter lets everything through. `label` is key=value."""
+    """Filters, order and page; an empty filter matches every HyperJob. `label` is key=value."""
 
     search: str = ""
     namespace: str = ""
@@ -48,22 +48,22 @@ class Query:
 
     @property
     def is_filtered(self) -> bool:
-        """Return whether some HyperJobs are left out."""
+        """Return whether the query has a filter."""
         return self.unfiltered != self
 
     @property
     def unfiltered(self) -> "Query":
-        """Return the same table with all HyperJobs."""
+        """Return the query without filters."""
         return replace(self, search="", namespace="", queue="", cluster="", label="", phases=())
 
     @property
     def unpaged(self) -> "Query":
-        """Return what decides which HyperJobs are listed, and in which order."""
+        """Return the query without its page: the filters and the order."""
         plain = Query()
         return replace(self, page=plain.page, size=plain.size, columns=(), descending=False)
 
     def but_phase(self, row: Row) -> bool:
-        """Return whether a HyperJob passes every filter but that of phases."""
+        """Return whether a HyperJob matches all filters except the filter of phases."""
         if self.namespace and row.summary.namespace != self.namespace:
             return False
         if self.queue and self.queue not in row.queues:
@@ -75,7 +75,7 @@ class Query:
         return all(word in row.search for word in self.search.lower().split())
 
     def phase(self, row: Row) -> bool:
-        """Return whether a HyperJob has a phase that is asked for."""
+        """Return whether a HyperJob matches the filter of phases."""
         return not self.phases or row.summary.phase in self.phases
 
     def but(self, **changes: Any) -> str:  # noqa: ANN401 - fields of its own
@@ -115,7 +115,7 @@ class Query:
 
 
 def parse(given: Sequence[tuple[str, str]]) -> Query:
-    """Read the parameters of an address; what makes no sense is left out."""
+    """Parse the parameters of an address; invalid values count as absent."""
     first = {name: value[:_LONGEST] for name, value in reversed(given)}
     several: dict[str, list[str]] = {}
     for name, value in given:

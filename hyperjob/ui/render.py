@@ -1,4 +1,4 @@
-"""Turns values into HTML: every text is escaped, and control characters are shown, not obeyed."""
+"""Turn values into HTML, with all text and all control characters escaped."""
 
 import hashlib
 from datetime import UTC, datetime
@@ -24,14 +24,14 @@ COLOURS: Final = 8
 
 
 def visible(value: object) -> object:
-    """Write control characters of plain text as escapes; HTML of our own stays."""
+    """Return plain text with escaped control characters; Markup stays unchanged."""
     if isinstance(value, str) and not isinstance(value, Markup):
         return printable(value)
     return value
 
 
 def device(name: str) -> str:
-    """Name an accelerator for people: `nvidia.com/gpu` is NVIDIA GPU."""
+    """Return the display name of an accelerator: NVIDIA GPU for `nvidia.com/gpu`."""
     for prefix, word in _SHORT.items():
         if name.startswith(prefix):
             kind = name.removeprefix(prefix)
@@ -40,14 +40,14 @@ def device(name: str) -> str:
 
 
 def hue(number: int) -> str:
-    """Return the CSS class of a queue's colour; beyond the palette each has a pattern."""
+    """Return the CSS class of a queue's colour; colours beyond the palette have a pattern."""
     if number < 0:
         return "q-none"
     return f"q-{number % COLOURS}" + (f" q-p{number // COLOURS % 3}" if number >= COLOURS else "")
 
 
 def ago(time: object) -> Markup:
-    """Show how long ago something was; the browser keeps it up to date."""
+    """Return the age of a time as HTML, which the browser updates."""
     moment = timestamp(time) if not isinstance(time, datetime) else time
     if moment is None:
         return Markup("<span class=dim>&ndash;</span>")
@@ -57,13 +57,13 @@ def ago(time: object) -> Markup:
 
 
 def clock(time: object) -> str:
-    """Show a time of day in UTC, with its date."""
+    """Return date and time of day in UTC."""
     moment = timestamp(time) if not isinstance(time, datetime) else time
     return "" if moment is None else moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
 def expected(summary: Summary) -> str:
-    """Say when a HyperJob is expected to start; empty where no estimates support a time."""
+    """Return the expected start of a HyperJob as text; empty without an estimate."""
     start = summary.expected_start
     if start is None:
         return ""
@@ -71,13 +71,13 @@ def expected(summary: Summary) -> str:
 
 
 def mark(html: str) -> str:
-    """Return a short value that differs for different HTML."""
+    """Return a short hash of HTML."""
     return hashlib.blake2b(html.encode(), digest_size=9).hexdigest()
 
 
 @cache
 def environment() -> Environment:
-    """Return the templates."""
+    """Return the environment of the templates."""
     made = Environment(
         loader=PackageLoader("hyperjob.ui"),
         autoescape=select_autoescape(default=True, default_for_string=True),
@@ -105,5 +105,5 @@ def static(name: str) -> bytes:
 
 @cache
 def static_version(name: str) -> str:
-    """Return a word that changes with a file, so that browsers may keep it for ever."""
+    """Return a hash of a file for its address: browsers may cache the file without a limit."""
     return hashlib.sha256(static(name)).hexdigest()[:12]

@@ -1,4 +1,4 @@
-"""What is kept in memory of each HyperJob: its summary and what tables need of it. Pure."""
+"""The data of each HyperJob in memory: its summary and the values of tables. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -35,7 +35,7 @@ _NOT_IN_LINE: Final = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """How far the training is; `percent` is None where the number of steps is not known."""
+    """The progress of a training; `percent` is None where the number of steps is unknown."""
 
     text: str
     percent: int | None
@@ -50,7 +50,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """A run of a sub-job that ended badly, and the container that was the cause where known."""
+    """A failed run of a sub-job, and the container that failed, where known."""
 
     job: str
     attempt: int
@@ -66,10 +66,10 @@ class Failure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One HyperJob; `search` is what a search looks through, in lower case.
+    """A HyperJob; `search` is the text for searches, in lower case.
 
-    `waits_in` is the queue in whose line it waits, empty when it waits in none. `accelerators` are
-    numbers by resource of all sub-jobs together. `version` differs after each change.
+    `waits_in` is the queue in which the HyperJob waits, else empty. `accelerators` are the numbers
+    by resource, summed over all sub-jobs. `version` changes with each change of the HyperJob.
     """
 
     summary: Summary
@@ -91,7 +91,7 @@ class Row:
 
 
 def row_of(hyperjob: Object) -> Row:
-    """Read a HyperJob; texts that no person reads to their end are cut."""
+    """Return the row of a HyperJob; long texts are shortened."""
     summary, status = read(hyperjob), mapping(hyperjob.get("status"))
     summary = replace(
         summary,
@@ -124,7 +124,7 @@ def row_of(hyperjob: Object) -> Row:
 
 
 def _progress(status: Object) -> Progress | None:
-    """Read how far the training is; None where its program does not say it."""
+    """Return the progress of the training; None where its program reports none."""
     training = mapping(status.get("training"))
     if not training:
         return None
@@ -146,7 +146,7 @@ def _progress(status: Object) -> Progress | None:
 
 
 def _failures(summary: Summary) -> tuple[Failure, ...]:
-    """Return the runs that ended badly, the latest first: those before, and the present one."""
+    """Return the failed runs, including the present run, the latest first."""
     found = [
         _failure(job, run.attempt, run.cluster, run.start, run.end, run.reason, run)
         for job in summary.jobs
@@ -180,14 +180,14 @@ def _failure(
 
 
 def order_of(row: Row, classes: Mapping[str, Object]) -> OrderInQueue:
-    """Return the place of a HyperJob among those of its queue: priority, then age."""
+    """Return the sort key of a HyperJob in its queue: priority, then age."""
     names = {group.priority_class for group in row.summary.groups}
     priority = max((value_of(name, classes) for name in names), default=0)
     return -priority, row.summary.created, row.key
 
 
 def _line_of(summary: Summary) -> str:
-    """Name the queue in whose line a HyperJob waits."""
+    """Return the queue in which a HyperJob waits, else an empty text."""
     if summary.has_ended or summary.deleting or summary.suspend:
         return ""
     if summary.reason in _NOT_IN_LINE:

@@ -1,4 +1,4 @@
-"""Start what pages are made from: informers, the history, and the list of what needs a person."""
+"""Start the sources of pages: informers, the history, and the HyperJobs that need a person."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -16,7 +16,7 @@ from hyperjob.ui.world import World
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """What is known, and kept up to date."""
+    """The sources of pages, which update themselves."""
 
     world: World
     history: History
@@ -24,7 +24,7 @@ class Running:
 
     @property
     def namespaces(self) -> list[str]:
-        """List the namespaces that have HyperJobs, or had them."""
+        """Return the namespaces that have or had HyperJobs."""
         return sorted({*self.world.namespaces, *self.history.namespaces})
 
 
@@ -32,9 +32,9 @@ class Running:
 async def running(
     kube: Kube, *, lease_namespace: str, history: Path | None = None, examine: bool = True
 ) -> AsyncIterator[Running]:
-    """Follow an API server for the length of the block; without a file, history is in memory.
+    """Watch an API server for the length of the block; without a file the history is in memory.
 
-    `examine` runs preflight now and then, which an account that may only list cannot.
+    `examine` runs preflight periodically, for which an account needs more rights than `list`.
     """
     world = World(kube, lease_namespace=lease_namespace)
     attention = Attention(world, kube, examine=examine)

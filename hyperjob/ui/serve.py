@@ -17,11 +17,11 @@ _SHUTDOWN_SECONDS: Final = 2.0
 async def serving(
     context: Context, host: str, port: int, *, other: bool = False
 ) -> AsyncIterator[int]:
-    """Listen for the length of the block, and give the port.
+    """Serve for the length of the block; yield the port.
 
-    `other`: take any free port where `port` is in use. OSError when the address cannot be had.
+    `other`: use any free port where `port` is in use. Raises OSError when listening fails.
     """
-    # The address may hold a token, which no log may have.
+    # An access log would have the token in the address.
     runner = web.AppRunner(
         make_app(context), access_log=None, shutdown_timeout=_SHUTDOWN_SECONDS, handle_signals=False
     )

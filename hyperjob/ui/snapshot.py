@@ -1,4 +1,4 @@
-"""All screens as they are now in one HTML file that needs nothing else: no server, no script."""
+"""All screens in one HTML file, which needs no server and no script."""
 
 import base64
 import hashlib
@@ -56,19 +56,19 @@ async def snapshot(known: Running, *, now: datetime | None = None) -> str:
 
 
 def _order(phase: str) -> int:
-    """Put what has not ended first, then what failed."""
+    """Return the sort key of a phase: unfinished HyperJobs first, then failed HyperJobs."""
     return {Phase.COMPLETED: 2, Phase.FAILED: 1}.get(Phase(phase), 0)
 
 
 def _standing(key: str, html: str) -> str:
-    """Return ids in a part the name of their HyperJob: one page has many such parts."""
+    """Return a part with the HyperJob's key in its ids, which must be unique in the page."""
     for name in ("h-timeline", "h-tree", "runs"):
         html = html.replace(f'"{name}"', f'"{name}-{key}"')
     return _FORMS.sub("", html)
 
 
 def _linked(html: str, chosen: Collection[str]) -> str:
-    """Lead links to what is in the file, and make words of all others."""
+    """Return HTML whose links point into the file; other links become text."""
 
     def link(found: re.Match[str]) -> str:
         path = found[1]

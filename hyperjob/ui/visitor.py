@@ -1,4 +1,4 @@
-"""Who looks at the page, and what they may see and do."""
+"""The interface of a visitor: identity, visible namespaces and rights."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from hyperjob.kube.client import Kube
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What a visitor may see; `namespaces` None is all of them. Views are cached by it."""
+    """The objects that a visitor may see; `namespaces` None is all. Cached views use it as key."""
 
     namespaces: frozenset[str] | None = None
     clusters: bool = True
@@ -30,12 +30,12 @@ class Visitor(Protocol):
 
     @property
     def name(self) -> str:
-        """Name the visitor as the API server does; empty where the kubeconfig says it."""
+        """Return the API server's name of the visitor; empty for the kubeconfig's user."""
         ...
 
     @property
     def csrf(self) -> str:
-        """Return the value that every form sends back."""
+        """Return the CSRF token for forms."""
         ...
 
     @property
@@ -45,7 +45,7 @@ class Visitor(Protocol):
 
     @property
     def scope(self) -> Scope:
-        """Return what may be seen."""
+        """Return the scope of the visitor."""
         ...
 
     @property
@@ -59,19 +59,19 @@ class Visitor(Protocol):
 
 
 class Access(Protocol):
-    """Lets visitors in."""
+    """Admits visitors."""
 
     async def visitor(self, request: web.Request) -> Visitor:
-        """Find out who asks; an aiohttp HTTPException refuses, or leads to where to log in."""
+        """Return the visitor; raises an HTTPException, a refusal or a redirect to the login."""
         ...
 
     @property
     def public(self) -> frozenset[str]:
-        """Name the paths that need no visitor, such as a login; they check what they are sent."""
+        """Return the paths that need no visitor, such as the login; they check requests."""
         ...
 
     def routes(self) -> Sequence[web.RouteDef]:
-        """Return the pages of its own, such as a login."""
+        """Return the routes of its own pages, such as the login."""
         ...
 
 

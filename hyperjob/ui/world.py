@@ -1,7 +1,7 @@
-"""The objects of the informers, counted and sorted at each change.
+"""The objects of the informers, with counts and orders that each change updates.
 
-A change of one HyperJob costs the same however many there are. Readers see versions: what has the
-same version need not be made again.
+The cost of a change does not depend on the number of HyperJobs. Readers compare versions: a part
+with the same version need not be made again.
 """
 
 import asyncio
@@ -46,7 +46,7 @@ OnChange = Callable[[Row | None, Row | None], None]
 
 
 class World:
-    """Everything that pages show; `running` keeps it up to date."""
+    """The objects that pages show; `running` updates them."""
 
     def __init__(self, kube: Kube, *, lease_namespace: str) -> None:
         self.host = kube.host
@@ -85,7 +85,7 @@ class World:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator["World"]:
-        """Follow the API server for the length of the block."""
+        """Watch the API server for the length of the block."""
         tasks = [asyncio.create_task(informer.run()) for informer in self._informers]
         tasks.append(asyncio.create_task(self._ticking()))
         try:
@@ -94,18 +94,18 @@ class World:
             await cancel(tasks)
 
     async def synced(self) -> None:
-        """Wait until HyperJobs, Clusters and Queues are known."""
+        """Wait until HyperJobs, Clusters and Queues have been listed."""
         wanted = (self._hyperjobs, self._clusters, self._queues)
         await asyncio.gather(*(informer.synced.wait() for informer in wanted))
 
     @property
     def is_synced(self) -> bool:
-        """Return whether HyperJobs and Clusters are known."""
+        """Return whether HyperJobs and Clusters have been listed."""
         return self._hyperjobs.synced.is_set() and self._clusters.synced.is_set()
 
     @property
     def troubles(self) -> list[str]:
-        """Say which resources cannot be read at present, and why."""
+        """Return the resources that cannot be read at present, with the errors."""
         return [
             f"{informer.resource.group_resource}: {informer.last_error.message}"
             for informer in self._informers
@@ -117,25 +117,25 @@ class World:
         self._listeners.append(listener)
 
     async def changed(self) -> None:
-        """Wait for the next change of anything; many changes at a time are one."""
+        """Wait for the next change of any object; concurrent changes count as one."""
         await self._tick.wait()
 
     def version(self, *topics: str) -> tuple[int, ...]:
-        """Return a value that differs after each change of a topic."""
+        """Return a value that changes with each topic."""
         return tuple(self.versions[topic] for topic in topics)
 
     def version_of(self, cluster: str) -> tuple[int, int]:
-        """Return a value that differs when what HyperJobs take of a cluster has changed."""
+        """Return a value that changes with the HyperJobs' use of a cluster."""
         return self.holdings.versions[cluster], self.versions["colours"]
 
     @property
     def clusters(self) -> list[Object]:
-        """List the Clusters by name."""
+        """Return the Clusters by name."""
         return sorted(self._clusters.items(), key=_name)
 
     @property
     def queues(self) -> list[Object]:
-        """List the Queues by name."""
+        """Return the Queues by name."""
         return sorted(self._queues.items(), key=_name)
 
     @property
@@ -145,32 +145,32 @@ class World:
 
     @property
     def leader(self) -> Leader | None:
-        """Return what the controller's Lease says; None where it cannot be seen."""
+        """Return the leader of the controller's Lease; None where the Lease cannot be read."""
         found = self._leases.items()
         return leader_of(found[0], now=datetime.now(UTC)) if found else None
 
     @property
     def queues_reading(self) -> Reading:
-        """Return the Queues, or why they cannot be read."""
+        """Return the Queues, or the error of listing them."""
         return self._reading(self._queues)
 
     @property
     def classes_reading(self) -> Reading:
-        """Return the PriorityClasses, or why they cannot be read."""
+        """Return the PriorityClasses, or the error of listing them."""
         return self._reading(self._classes)
 
     @property
     def leases(self) -> Reading:
-        """Return the controller's Lease, or why it cannot be read."""
+        """Return the controller's Lease, or the error of reading it."""
         return self._reading(self._leases)
 
     @property
     def namespaces(self) -> list[str]:
-        """List the namespaces that have HyperJobs."""
+        """Return the namespaces that have HyperJobs."""
         return sorted(self._tallies)
 
     def tally(self, scope: Scope) -> Tally:
-        """Count what the HyperJobs of a scope take and wait for."""
+        """Count the accelerators that the HyperJobs of a scope use or wait for."""
         found = Tally()
         for namespace, tally in self._tallies.items():
             if scope.includes(namespace):
@@ -178,13 +178,13 @@ class World:
         return found
 
     def cluster_uses(self, scope: Scope, tally: Tally | None = None) -> list[usage.ClusterUse]:
-        """Count accelerators by cluster; none where a visitor may not see the clusters."""
+        """Count accelerators by cluster; empty where a visitor may not list Clusters."""
         if not scope.clusters:
             return []
         return usage.clusters_of(self.clusters, tally or self.tally(scope))
 
     def queue_uses(self, scope: Scope, tally: Tally | None = None) -> list[usage.QueueUse]:
-        """Count accelerators by queue; none where a visitor may not see the queues."""
+        """Count accelerators by queue; empty where a visitor may not list Queues."""
         if not scope.queues:
             return []
         counted = tally or self.tally(scope)
@@ -192,7 +192,7 @@ class World:
         return usage.queues_of(self.queues, counted, readable=self.queues_readable, totals=totals)
 
     def listing(self, query: Query, scope: Scope) -> Listing:
-        """Return the HyperJobs of a query; the last few queries are kept up to date."""
+        """Return the HyperJobs of a query; changes update the last few queries."""
         key = query.unpaged, scope
         found = self._listings.pop(key, None)
         if found is None:
@@ -205,7 +205,7 @@ class World:
     def colour(self, queue: str) -> int:
         """Return the number of a queue's colour: older queues come first, and keep their colours.
 
-        Queues that do not exist have no place in that order, and share one number, -1.
+        Queues that do not exist share the number -1.
         """
         if not self._colours:
             created = sorted(
@@ -216,7 +216,7 @@ class World:
         return self._colours.get(queue, -1)
 
     def note(self, topic: str) -> None:
-        """Count a change of a topic that another part follows, and wake the requests that wait."""
+        """Count a change of a topic of another part, and wake the waiting requests."""
         self.versions[topic] += 1
         self._dirty.set()
 
@@ -245,7 +245,7 @@ class World:
     def _hyperjob_changed(self, _: EventType, old: Object | None, new: Object | None) -> None:
         after: Row | None = None if new is None else new[_ROW]
         key = key_of(new or old or {})
-        # As it was counted: what a watch says of a deleted object may be newer than that.
+        # The object of a DELETED event may be newer than the counted object.
         before = self.rows.pop(key, None)
         if before is not None:
             self._tallies[before.summary.namespace].remove(before.summary)
@@ -266,7 +266,7 @@ class World:
         self._dirty.set()
 
     def _classes_changed(self, *_: object) -> None:
-        """Put all lines in order again: a class may have another value."""
+        """Order all queues again: a PriorityClass may have another value."""
         self.lines.classes = {_name(raw): raw for raw in self._classes.items()}
         for key, row in self.rows.items():
             self.lines.change(key, row)
@@ -283,7 +283,7 @@ class World:
         return lambda *_: self.note(topic)
 
     async def _ticking(self) -> None:
-        """Wake all requests that wait for changes, a few times a second at most."""
+        """Wake the requests that wait for changes, at most a few times a second."""
         while True:
             await self._dirty.wait()
             self._dirty.clear()
@@ -293,7 +293,7 @@ class World:
 
 
 def _with_row(obj: Object) -> Object:
-    """Keep what pages need of a HyperJob: its templates are read from the API server when shown."""
+    """Return the parts of a HyperJob that pages show; templates stay in the API server."""
     metadata = obj["metadata"]
     kept = {
         name: metadata[name]

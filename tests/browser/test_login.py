@@ -16,7 +16,7 @@ def test_a_visitor_logs_in_comes_back_by_a_link_and_logs_out(guarded, open_page,
     assert Axe().run(page).response["violations"] == []
     watch[0].expected.append("status of 403")
     log_in(page, "bad")
-    expect(page.get_by_role("alert")).to_contain_text("does not take this token")
+    expect(page.get_by_role("alert")).to_contain_text("does not accept this token")
     log_in(page, "good")
     expect(page.get_by_role("link", name="llm-pretrain").first).to_be_visible()
     assert page.url.endswith("/hyperjobs?phase=Running")

@@ -9,7 +9,7 @@ from tests.support.uiscene import showcase
 PICTURES = {
     "ui-fleet": ("/", "llm-70b"),
     "ui-history": ("/history", "Deleted HyperJobs"),
-    "ui-job": ("/history/uid-team-a-llm-ablation", "The timeline in words"),
+    "ui-job": ("/history/uid-team-a-llm-ablation", "The timeline as a table"),
 }
 
 

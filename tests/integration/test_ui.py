@@ -103,11 +103,11 @@ async def test_the_table_takes_filters_from_the_address(ui: Ui) -> None:
     assert "1 of 1" in waiting.text
     labelled = await ui.get("/hyperjobs?label=team%3Dllm")
     assert "1\u20131 of 1" in labelled.text
-    assert "No HyperJob passes" in (await ui.get("/hyperjobs?q=nothing-like-this")).text
+    assert "No HyperJobs match" in (await ui.get("/hyperjobs?q=nothing-like-this")).text
 
 
 async def test_one_hyperjob_shows_its_sub_jobs_and_its_life(ui: Ui) -> None:
-    page = await ui.until(ONE, "The timeline in words")
+    page = await ui.until(ONE, "The timeline as a table")
     assert "llm-trainer-0" in page.text
     assert "2 of 2 sub-jobs run" in page.text
     assert 'role="img" aria-label="Timeline of llm' in page.html
@@ -142,7 +142,7 @@ async def test_a_change_reaches_a_viewer_as_parts(ui: Ui, world: CliWorld) -> No
     assert name == "marks"
     assert set(first) == {"jobs-phases", "jobs-table"}
     await world.kube.delete(HYPERJOBS, "moving", namespace=NAMESPACE)
-    await ui.until("/hyperjobs?q=moving", "No HyperJob passes")
+    await ui.until("/hyperjobs?q=moving", "No HyperJobs match")
 
 
 async def test_an_action_is_asked_for_once_more_and_then_done(ui: Ui, world: CliWorld) -> None:

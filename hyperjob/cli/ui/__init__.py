@@ -157,7 +157,7 @@ def ui(
                     address = door.listens_on(host, found)
                     click.echo(f"HyperJob: {address}")
                     if known.history.problem:
-                        remark(f"The history is disabled: {known.history.problem}")
+                        remark(f"The history is not written: {known.history.problem}")
                     remark("Ctrl-C stops the server.")
                     sys.stdout.flush()
                     if not no_open and not require_login:

@@ -1,1 +1,1 @@
-"""Who may look at the page, and how they prove it."""
+"""Authentication and authorization of the page's visitors."""

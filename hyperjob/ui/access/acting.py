@@ -1,4 +1,4 @@
-"""Connections to the API server that carry no credentials of ours, for calls as a visitor."""
+"""Connections to the API server without the process's own credentials, for visitors' requests."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -13,9 +13,9 @@ from hyperjob.kube.http import HttpTransport
 async def acting_as(
     *, kubeconfig: str | Path | None = None, context: str | None = None
 ) -> AsyncIterator[Callable[[str], Kube]]:
-    """Yield what makes a client of a bearer token; all share connections, closed at the end.
+    """Yield a function that returns a client for a bearer token; all clients share connections.
 
-    Raises ConfigError as `Kube.connect` does.
+    The end of the block closes the connections. Raises ConfigError as `Kube.connect` does.
     """
     connection = await config.load(kubeconfig, context=context, credentials=False)
     async with HttpTransport(connection, user_agent=USER_AGENT) as transport:

@@ -1,4 +1,4 @@
-"""Remember answers for a while: bounded in number and age, and asked for once at a time."""
+"""A cache of answers, bounded in number and age, with one request at a time for each key."""
 
 import asyncio
 from collections import OrderedDict
@@ -14,8 +14,8 @@ V = TypeVar("V")
 class Cached(Generic[K, V]):
     """Answers by key, each at most `seconds` old and at most `size` of them.
 
-    Callers that ask for a key at the same time share one request, which goes on when one of them
-    leaves. What raises is not remembered. The least used answer goes first.
+    Concurrent callers for a key share one request, which continues when one of them is cancelled.
+    The cache stores no errors, and evicts the least recently used answer.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class Cached(Generic[K, V]):
         return len(self._known)
 
     async def get(self, key: K) -> V:
-        """Return the answer, a remembered one where it is fresh; raises what asking raises."""
+        """Return the answer, from the cache while it is fresh; raises the errors of the request."""
         found = self._known.get(key)
         if found is not None and self._clock() - found[0] < self._seconds:
             self._known.move_to_end(key)
@@ -51,16 +51,16 @@ class Cached(Generic[K, V]):
         return await asyncio.shield(task)
 
     def forget(self, key: K) -> None:
-        """Ask anew the next time."""
+        """Remove a key: the next `get` makes a new request."""
         self._known.pop(key, None)
 
     async def close(self) -> None:
-        """Return up what is being asked."""
+        """Cancel the requests in progress."""
         await cancel(self._asked.values())
 
     async def _fetch(self, key: K) -> V:
         async with self._turn:
-            asked = self._clock()  # no answer is newer than its question
+            asked = self._clock()  # an answer is as old as its request
             value = await self._ask(key)
         self._known[key] = (asked, value)
         self._known.move_to_end(key)
@@ -71,4 +71,4 @@ class Cached(Generic[K, V]):
     def _answered(self, key: K, task: "asyncio.Task[V]") -> None:
         self._asked.pop(key, None)
         if not task.cancelled():
-            task.exception()  # the callers that wait get the error; there may be none left
+            task.exception()  # the waiting callers get the error, and there may be no caller left

@@ -1,7 +1,7 @@
-"""Whether a request may be looked at: its Host, its Origin, where it was made. Pure.
+"""Check Host, Origin and Sec-Fetch-Site of a request. Pure.
 
-A page of another site must neither read ours (DNS rebinding: its own name then leads to our
-address, so Host names it) nor act through a visitor's browser (Origin and Sec-Fetch-Site name it).
+A page of another site must not read this page (after DNS rebinding, Host has the other site's
+name), and must not act through a visitor's browser (Origin and Sec-Fetch-Site name the other site).
 """
 
 from collections.abc import Collection, Mapping
@@ -9,11 +9,11 @@ from typing import Final
 from urllib.parse import urlsplit
 
 SAFE_METHODS: Final = frozenset({"GET", "HEAD"})
-"""They change nothing."""
+"""Methods that only read."""
 
 
 def refused(method: str, headers: Mapping[str, str], hosts: Collection[str]) -> str:
-    """Say why a request is refused; empty when it may be looked at.
+    """Return why a request is refused; empty for an allowed request.
 
     `hosts` are names, or names with a port, under which visitors reach the page; a name alone is
     allowed with every port.
@@ -26,11 +26,11 @@ def refused(method: str, headers: Mapping[str, str], hosts: Collection[str]) -> 
         return ""
     site = headers.get("Sec-Fetch-Site", "none")
     if method in SAFE_METHODS:
-        # A page of another site may lead here, and nothing else of it may.
+        # A link of another site may open the page; its scripts and forms may not.
         if site in ("none", "same-origin") or headers.get("Sec-Fetch-Mode") == "navigate":
             return ""
-        return "a page of another site asks"
-    # A browser that hides where it comes from still says that it is no other site.
+        return "the request comes from a page of another site"
+    # A browser that sends no Origin still sends Sec-Fetch-Site, which excludes another site.
     if site == "same-origin" and origin == "null":
         return ""
     if origin is not None or site not in ("none", "same-origin"):
@@ -45,7 +45,7 @@ def is_known(host: str, hosts: Collection[str]) -> bool:
 
 
 def is_navigation(method: str, headers: Mapping[str, str]) -> bool:
-    """Return whether a browser opens a page, so that an answer in HTML is of use."""
+    """Return whether a browser opens a page, and can show an answer in HTML."""
     mode = headers.get("Sec-Fetch-Mode")
     if mode is not None:
         return method in SAFE_METHODS and mode == "navigate"
@@ -53,14 +53,14 @@ def is_navigation(method: str, headers: Mapping[str, str]) -> bool:
 
 
 def came_by_a_link(headers: Mapping[str, str]) -> bool:
-    """Return whether another site led here: then a browser withholds our SameSite=Strict cookie."""
+    """Return whether a link of another site opened the page, without the SameSite=Strict cookie."""
     return headers.get("Sec-Fetch-Site") in ("cross-site", "same-site") and (
         headers.get("Sec-Fetch-Mode") == "navigate"
     )
 
 
 def local_path(given: str) -> str:
-    """Return a path within this page to go on to; `/` for anything that could lead elsewhere."""
+    """Return `given` if it is a path on this server, else `/`, against open redirects."""
     if not given.startswith("/") or given.startswith(("//", "/\\")) or not given.isprintable():
         return "/"
     return given
@@ -74,7 +74,7 @@ def _netloc(origin: str) -> str:
 
 
 def _name(host: str) -> str:
-    """Cut the port off."""
+    """Return the host without its port."""
     if host.startswith("["):
         return host.partition("]")[0] + "]"
     return host.partition(":")[0]

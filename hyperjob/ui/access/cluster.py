@@ -1,9 +1,9 @@
-"""Access in a cluster: every visitor shows a bearer token of the Karmada API server.
+"""Access in a cluster: every visitor has a bearer token of the Karmada API server.
 
-It comes with each request from an authenticating proxy (Authorization header), or once by a login,
-for a cookie. The API server says whose token it is (TokenReview) and what that user may see
-(SubjectAccessReview); whatever is read or done beyond the lists is asked for with the visitor's own
-token, so the account of this process needs no right to it.
+An authenticating proxy sends the token with each request (Authorization header), or the visitor
+enters it once at the login and gets a cookie. The API server identifies the user (TokenReview) and
+decides what the user may list (SubjectAccessReview). All requests beyond the lists use the
+visitor's own token: the account of this process needs no rights for them.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ LONGEST_TOKEN: Final = 16 * 1024
 
 @dataclass(frozen=True, slots=True)
 class ClusterVisitor:
-    """A user of the Karmada API server; `kube` carries their own token."""
+    """A user of the Karmada API server; `kube` sends the user's own token."""
 
     user: User
     csrf: str
@@ -51,7 +51,7 @@ class ClusterVisitor:
         return self.user.name
 
     async def may(self, verb: str, namespace: str, name: str) -> bool:
-        """Return whether the visitor may do this to a HyperJob; False without an answer."""
+        """Return whether the visitor may use `verb` on a HyperJob; False if the review fails."""
         if self.read_only:
             return False
         try:
@@ -61,11 +61,11 @@ class ClusterVisitor:
 
 
 class ClusterAccess:
-    """Admits visitors whose token the API server knows; use with `async with`.
+    """Admits visitors whose token the API server accepts; use with `async with`.
 
-    `kube` is our own account, for reviews alone; `acting` gives a client with a bearer token and no
-    other credentials; `hosts` are the names under which the page is reached (see `checks.refused`);
-    `namespaces` names those with HyperJobs.
+    `kube` has the process's own account, for reviews only; `acting` returns a client for a bearer
+    token; `hosts` are the host names of the page (see `checks.refused`); `namespaces` returns the
+    namespaces with HyperJobs.
     """
 
     def __init__(
@@ -102,20 +102,20 @@ class ClusterAccess:
         await self._stack.aclose()
 
     def listens_on(self, host: str, port: int) -> str:
-        """Return the address that is listened on; visitors know another one."""
+        """Return the listen address; visitors may use another address, of a proxy."""
         return f"http://{f'[{host}]' if ':' in host else host}:{port}/"
 
     @property
     def public(self) -> frozenset[str]:
-        """Name the paths that are for those without a session too."""
+        """Return the paths that need no session."""
         return frozenset({self._login.path})
 
     def routes(self) -> Sequence[web.RouteDef]:
-        """Return login and logout."""
+        """Return the routes of login and logout."""
         return (*self._login.routes(), web.post("/logout", self._leave))
 
     async def visitor(self, request: web.Request) -> ClusterVisitor:
-        """Find out whose token a request carries, and what they may see."""
+        """Return the visitor of a request, with the namespaces that the visitor may see."""
         checked(request, self._hosts)
         token, session = self._credentials(request)
         if not token:
@@ -128,7 +128,7 @@ class ClusterAccess:
             await check_form(request, self._csrf, session, read_only=self._is_closed(request))
             scope = await self._scope(user)
         except KubeError as error:
-            why = f"the API server does not say what you may see: {error.message}"
+            why = f"the API server did not answer whether you may list HyperJobs: {error.message}"
             raise refusal(503, why) from error
         return ClusterVisitor(
             user=user,
@@ -141,7 +141,7 @@ class ClusterAccess:
         )
 
     def _credentials(self, request: web.Request) -> tuple[str, str]:
-        """Return the token, and the name of the session that forms belong to."""
+        """Return the token, and the session for the CSRF tokens of forms."""
         if token := bearer(request.headers):
             if len(token) > LONGEST_TOKEN:
                 raise refusal(401, "the bearer token is too long")
@@ -156,14 +156,14 @@ class ClusterAccess:
         if checks.came_by_a_link(request.headers) and COOKIE not in request.cookies:
             return reload(request)
         if "Authorization" in request.headers:
-            return refusal(401, "the API server does not take the bearer token")
+            return refusal(401, "the API server does not accept the bearer token")
         return login_first(request, self._login.path)
 
     async def _user(self, token: str) -> User | None:
         try:
             return await self._reviews.user(token)
         except Unauthorized as error:
-            # It is our own account that is not let in, no fault of the visitor.
+            # The API server refuses the process's own account: the visitor cannot correct that.
             raise KubeError({**error.status, "code": 503}, error.request) from error
 
     async def _scope(self, user: User) -> Scope:
@@ -187,14 +187,14 @@ class ClusterAccess:
         return await self._reviews.allows(Question(user, "list", resource, namespace))
 
     async def _enter(self, token: str) -> str | None:
-        """Begin a session for a token; None when the API server does not take it."""
+        """Create a session for a token; None when the API server does not accept the token."""
         if not token or len(token) > LONGEST_TOKEN:
             return None
         user = await self._user(token)
         return None if user is None else self._sessions.begin(token, user.name)
 
     async def _leave(self, request: web.Request) -> NoReturn:
-        """End the session; a token that came by header is none of ours to forget."""
+        """End the session; a token of the Authorization header has no session."""
         self._sessions.end(request.cookies.get(COOKIE, ""))
         answer = web.HTTPSeeOther(self._login.path)
         answer.del_cookie(COOKIE, path="/", secure=True, httponly=True, samesite="Strict")

@@ -1,4 +1,4 @@
-"""Tokens that show that a form was part of our own page. Pure."""
+"""CSRF tokens, which prove that a form is part of this page. Pure."""
 
 import hashlib
 import hmac
@@ -8,11 +8,11 @@ from typing import Final
 FIELD: Final = "csrf"
 """Name of the form field."""
 HEADER: Final = "X-CSRF-Token"
-"""Name of the header that scripts may send in its place."""
+"""Name of the header that scripts may send in place of the field."""
 
 
 class Csrf:
-    """Makes one token a session, good for as long as this process lives."""
+    """Makes a token for each session, valid until this process ends."""
 
     def __init__(self, secret: bytes | None = None) -> None:
         self._secret = secret or secrets.token_bytes(32)
@@ -29,5 +29,5 @@ class Csrf:
 
 
 def same(one: str, other: str) -> bool:
-    """Compare two secrets in a time that does not depend on how much of them is equal."""
+    """Return whether two secrets are equal, in constant time."""
     return hmac.compare_digest(*(text.encode(errors="surrogatepass") for text in (one, other)))

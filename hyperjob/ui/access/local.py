@@ -1,8 +1,8 @@
-"""Access on one's own machine: a user of the printed address acts with the kubeconfig's rights.
+"""Access on the user's own machine, with the rights of the kubeconfig.
 
-As Jupyter does it: the address carries a token, which a browser exchanges for a cookie at once, so
-that the token stays in no history and in no Referer. Other users of the machine and pages of other
-sites have neither.
+As in Jupyter, the printed address has a token, which the browser exchanges at once for a cookie:
+the token does not stay in the history or in a Referer. Other users of the machine and pages of
+other sites have neither token nor cookie.
 """
 
 import asyncio
@@ -26,12 +26,12 @@ from hyperjob.ui.access.reviews import Question, Reviews
 from hyperjob.ui.visitor import EVERYTHING, Scope
 
 PARAMETER: Final = "token"
-"""The part of the address that carries the token."""
+"""The query parameter with the token."""
 
 
 @dataclass(frozen=True, slots=True)
 class LocalVisitor:
-    """The owner of the kubeconfig."""
+    """The user of the kubeconfig."""
 
     csrf: str
     kube: Kube
@@ -42,9 +42,9 @@ class LocalVisitor:
     scope: Scope = EVERYTHING
 
     async def may(self, verb: str, namespace: str, name: str) -> bool:
-        """Return whether the kubeconfig's user may do this to a HyperJob.
+        """Return whether the kubeconfig's user may use `verb` on a HyperJob.
 
-        Without an answer it is offered: the API server decides when it is done.
+        True if the review fails: the API server still decides on the request itself.
         """
         if self.read_only:
             return False
@@ -55,9 +55,9 @@ class LocalVisitor:
 
 
 class LocalAccess:
-    """Lets in visitors with the token; use with `async with`.
+    """Admits visitors with the token; use with `async with`.
 
-    No request gets in before `listens_on` has said under which address.
+    Every request is refused before `listens_on` has set the address.
     """
 
     def __init__(self, kube: Kube, *, token: str = "", read_only: bool = False) -> None:
@@ -83,11 +83,11 @@ class LocalAccess:
         await self._reviews.__aexit__(kind, error, trace)
 
     def listens_on(self, host: str, port: int) -> str:
-        """Return the address to open; it is a secret, and must get into no log."""
+        """Return the address to open, which contains the token and must not be logged."""
         name = f"[{host}]" if ":" in host else host
         known = ("localhost", "127.0.0.1", "[::1]", name)
         self._hosts = frozenset(f"{each}:{port}" for each in known)
-        # Browsers send a cookie to every port of a host, so its name has the port in it.
+        # Browsers send a cookie to every port of a host: the port is part of the cookie's name.
         self._cookie = f"hyperjob-ui-{port}"
         return f"http://{name}:{port}/?{PARAMETER}={self._token}"
 
@@ -97,18 +97,18 @@ class LocalAccess:
         return frozenset()
 
     def routes(self) -> Sequence[web.RouteDef]:
-        """Return no page: who has no token finds out here where it was printed."""
+        """Return no routes: there is no login."""
         return ()
 
     async def visitor(self, request: web.Request) -> LocalVisitor:
-        """Let a request in that carries the cookie or the token; checks forms."""
+        """Return the visitor of a request with the cookie or the token; check forms."""
         checked(request, self._hosts)
         if given := request.query.get(PARAMETER):
             self._exchange(request, given)
         if not self._is_known(request):
             if checks.came_by_a_link(request.headers) and self._cookie not in request.cookies:
                 raise reload(request)
-            why = "Open the address that hyperjob ui printed: the token in it lets you in."
+            why = "Open the address that hyperjob ui printed: it contains the token for this page."
             raise refusal(403, why)
         await check_form(request, self._csrf, self._session, read_only=self._read_only)
         return LocalVisitor(
@@ -124,9 +124,9 @@ class LocalAccess:
         return same(self._token, bearer(request.headers))
 
     def _exchange(self, request: web.Request, given: str) -> None:
-        """Turn the token in the address into a cookie, and open the address without it."""
+        """Exchange the token in the address for a cookie, and redirect to the plain address."""
         if request.method not in checks.SAFE_METHODS or not same(self._token, given):
-            raise refusal(403, "the token in the address is not the one of this process")
+            raise refusal(403, "the token in the address is not the token of this process")
         rest = request.rel_url.without_query_params(PARAMETER)
         answer = web.HTTPSeeOther(checks.local_path(str(rest)))
         answer.set_cookie(self._cookie, self._session, httponly=True, samesite="Strict", path="/")
@@ -140,7 +140,7 @@ def bearer(headers: Mapping[str, str]) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether an address to listen on can be reached from this machine alone."""
+    """Return whether only this machine can reach a listen address."""
     if host == "localhost":
         return True
     try:

@@ -1,4 +1,4 @@
-"""The form where a visitor gives a bearer token, for a cookie."""
+"""The login form, which exchanges a bearer token for a cookie."""
 
 import logging
 import secrets
@@ -16,14 +16,14 @@ from hyperjob.ui.render import render
 
 SESSION_COOKIE: Final = "__Host-hyperjob-ui"
 FORM_COOKIE: Final = "__Host-hyperjob-ui-login"
-"""Identifies a browser that has no session yet, so that its form has a CSRF token too."""
+"""Cookie of a browser without a session, for the CSRF token of the login form."""
 _FORM_SECONDS: Final = 3600
 
 _log = logging.getLogger(__name__)
 
 
 class Login:
-    """Shows the form and takes the token; `enter` gives the session's cookie, None to strangers."""
+    """Shows the form and accepts a token; `enter` returns the session's cookie, or None."""
 
     path: Final = "/login"
 
@@ -39,7 +39,7 @@ class Login:
         self._hosts = hosts
 
     def routes(self) -> Sequence[web.RouteDef]:
-        """Return the form and where it is sent."""
+        """Return the routes of the form."""
         return (web.get(self.path, self._show), web.post(self.path, self._take))
 
     async def _show(self, request: web.Request) -> web.Response:
@@ -52,15 +52,15 @@ class Login:
         browser = request.cookies.get(FORM_COOKIE, "")
         following = local_path(str(form.get("next", "/")))
         if not browser or not self._csrf.accepts(browser, str(form.get(FIELD, ""))):
-            why = "The form was too old, or cookies are switched off. Try again."
+            why = "The form has expired, or the browser refuses cookies. Try again."
             return self._form(request, following, why=why, status=403)
         try:
             session = await self._enter(str(form.get("token", "")).strip())
         except KubeError as error:
-            raise refusal(503, f"the API server gives no answer: {error.message}") from error
+            raise refusal(503, f"the API server does not answer: {error.message}") from error
         if session is None:
             _log.info("login refused", extra={"peer": request.remote})
-            why = "The Karmada API server does not take this token."
+            why = "The Karmada API server does not accept this token."
             return self._form(request, following, why=why, status=403)
         answer = web.HTTPSeeOther(following)
         _set(answer, SESSION_COOKIE, session)

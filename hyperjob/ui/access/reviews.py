@@ -1,8 +1,8 @@
-"""Ask the API server who a token belongs to, and what that user may do.
+"""Ask the API server for the user of a token, and for the user's rights.
 
-The questions are TokenReview and SubjectAccessReview; their answers are remembered for at most
-half a minute, so a right or a token that ends, ends here within that time. Without an answer a
-visitor may nothing.
+The module creates TokenReviews and SubjectAccessReviews and caches the answers for at most half a
+minute: a revoked right or token is valid here for at most that time. Without an answer a visitor
+has no rights.
 """
 
 import asyncio
@@ -23,14 +23,14 @@ from hyperjob.kube.resources import (
 from hyperjob.ui.access.cache import Cached
 
 SECONDS: Final = 30.0
-"""How old the answer to a review may be."""
+"""Maximum age of the cached answer to a review."""
 TOKENS: Final = 1_000
 ANSWERS: Final = 50_000
 
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """A user as the API server knows them; `extra` is sorted."""
+    """A user of the API server; `extra` is sorted."""
 
     name: str
     uid: str = ""
@@ -40,7 +40,7 @@ class User:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Whether a user may do something; without `user` it is about the caller."""
+    """The attributes of an access review; without `user` for the caller."""
 
     user: User | None
     verb: str
@@ -50,7 +50,7 @@ class Question:
 
 
 class Reviews:
-    """Makes reviews with an account that may create them; use with `async with`."""
+    """Creates reviews with an account that has the right to; use with `async with`."""
 
     def __init__(self, kube: Kube, *, clock: Callable[[], float] | None = None) -> None:
         self._kube = kube
@@ -75,18 +75,18 @@ class Reviews:
         await self._answers.close()
 
     async def user(self, token: str) -> User | None:
-        """Return the user of a bearer token; None when the API server does not take it.
+        """Return the user of a bearer token; None when the API server does not accept it.
 
-        Raises KubeError when the API server gives no answer.
+        Raises KubeError when the API server does not answer.
         """
         return await self._users.get(token)
 
     def forget(self, token: str) -> None:
-        """Ask for the user of a token anew the next time."""
+        """Remove the user of a token from the cache."""
         self._users.forget(token)
 
     async def allows(self, question: Question) -> bool:
-        """Return whether something is allowed; raises KubeError without an answer."""
+        """Return whether the API server allows it; raises KubeError without an answer."""
         return await self._answers.get(question)
 
     async def _who(self, token: str) -> User | None:

@@ -1,4 +1,4 @@
-"""Which cookie belongs to which token: in memory, bounded, and gone with the process."""
+"""The token of each cookie: in memory, bounded, and lost when the process ends."""
 
 import secrets
 from collections import OrderedDict
@@ -21,7 +21,7 @@ class _Session:
 
 
 class Sessions:
-    """Sessions by the value of their cookie; the least recently used goes first.
+    """Sessions by the value of their cookie; the store evicts the least recently used session.
 
     Times are in seconds of `clock`.
     """
@@ -46,7 +46,7 @@ class Sessions:
         return len(self._sessions)
 
     def begin(self, token: str, user: str) -> str:
-        """Begin a session and give the value of its cookie; may end older ones."""
+        """Create a session and return the value of its cookie; may end older sessions."""
         self._drop_expired()
         own = [key for key, session in self._sessions.items() if session.user == user]
         for key in own[: len(own) - self._per_user + 1]:
@@ -59,7 +59,7 @@ class Sessions:
         return cookie
 
     def token(self, cookie: str) -> str | None:
-        """Return the token of a session that goes on; None when there is none."""
+        """Return the token of a session; None when the session does not exist or has expired."""
         session = self._sessions.get(cookie)
         if session is None:
             return None

@@ -1,1 +1,1 @@
-"""What was: phases, attempts, places and use over time, in a bounded file of its own."""
+"""The history of phases, attempts, clusters and use over time, in a bounded SQLite file."""

@@ -1,4 +1,4 @@
-"""What happened before the page started, from status and Events. Pure."""
+"""The history before the page started, from the status and Events. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,13 +15,13 @@ from hyperjob.client.summary import SubJob, Summary
 from hyperjob.ui.history.spans import TICK, Span
 
 Change: TypeAlias = tuple[datetime, str]
-"""When a HyperJob came to a phase, and the phase."""
+"""The time at which a HyperJob entered a phase, and the phase."""
 _PHASES: Final = frozenset(map(str, Phase))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Run:
-    """A run that is over; `attempt` counts from 1."""
+    """A run that has ended; `attempt` counts from 1."""
 
     attempt: int
     cluster: str
@@ -33,7 +33,7 @@ class _Run:
 
 
 def past(summary: Summary, now: datetime) -> list[Span]:
-    """Return what the status says of the time before its present phases."""
+    """Return the spans of the status before its present phases."""
     spans = _of_hyperjob(summary, now)
     for job in summary.jobs:
         spans += _of_job(job, now)
@@ -41,10 +41,10 @@ def past(summary: Summary, now: datetime) -> list[Span]:
 
 
 def missing(known: Iterable[Span], told: Sequence[Span]) -> list[Span]:
-    """Choose those of `told` that are about a time of which `known` says nothing.
+    """Return the spans of `told` for times in which `known` has no span.
 
-    A span that was recorded is better than one from status and Events. The latter is cut where the
-    first recorded one begins, and left out where it would begin later.
+    Recorded spans take precedence over spans from status and Events, which are cut at the begin of
+    the first recorded span, and left out if they would begin later.
     """
     first: dict[str, datetime] = {}
     for span in known:
@@ -63,7 +63,7 @@ def missing(known: Iterable[Span], told: Sequence[Span]) -> list[Span]:
 def changes_of(events: Iterable[Object]) -> dict[str, list[Change]]:
     """Return the changes of phase in Events about HyperJobs, by uid and in order.
 
-    The controller gives the Event of a change the phase as its reason.
+    The reason of the controller's Event for a change is the phase.
     """
     found: dict[str, set[Change]] = {}
     for event in events:
@@ -79,7 +79,7 @@ def changes_of(events: Iterable[Object]) -> dict[str, list[Change]]:
 
 
 def filled(spans: Iterable[Span], changes: Sequence[Change]) -> list[Span]:
-    """Put phases into those spans of a HyperJob in which its phase is not known."""
+    """Return the spans with phases from Events where a span has no phase."""
     result: list[Span] = []
     for span in spans:
         if span.job or span.phase or span.end is None:
@@ -99,9 +99,9 @@ def filled(spans: Iterable[Span], changes: Sequence[Change]) -> list[Span]:
 def resumed(
     before: Mapping[str, Span], told: Sequence[Span], seen_until: datetime
 ) -> tuple[list[Span], dict[str, Span]]:
-    """Fill in what happened between `seen_until`, when the recorder ended, and now.
+    """Fill in the spans between `seen_until`, when the recorder ended, and now.
 
-    Gives the spans to write and the last one of each track from which `follow` goes on.
+    Returns the spans to write, and the last span of each track, with which `follow` continues.
     """
     written: list[Span] = []
     after = dict(before)
@@ -124,7 +124,7 @@ def _of_hyperjob(summary: Summary, now: datetime) -> list[Span]:
     until = since or now
     if created is None or created >= until:
         return []
-    # Which phases there were until the present one is not in the status.
+    # The status does not have the phases between `seen_until` and the present phase.
     return [_span("", summary.restarts + 1, "", "", created, min(until, now))]
 
 

@@ -1,4 +1,4 @@
-"""Lets the history take note of what the informers see."""
+"""Record the changes of the informers in the history."""
 
 import asyncio
 import logging
@@ -23,7 +23,7 @@ _log = logging.getLogger(__name__)
 
 @asynccontextmanager
 async def fed(history: History, world: World, kube: Kube) -> AsyncIterator[History]:
-    """Record all changes for the length of the block; enter it before the world runs."""
+    """Record all changes for the length of the block; enter the block before the world runs."""
 
     def changed(before: Row | None, after: Row | None) -> None:
         now = datetime.now(UTC)
@@ -51,11 +51,11 @@ async def _sample(history: History, world: World, kube: Kube) -> None:
 
 
 async def _fill_in(history: History, world: World, kube: Kube) -> None:
-    """Take from Events, which live for an hour, what happened before; one namespace at a time."""
+    """Add changes of phase from Events, which the API server keeps for an hour."""
     for namespace in world.namespaces:
         found = await events_in(kube, namespace)
         if isinstance(found, KubeError):
-            _log.info("No Events for the history", extra={"error": str(found)})
+            _log.info("Reading Events for the history failed", extra={"error": str(found)})
             return
         if changes := changes_of(found):
             history.told(datetime.now(UTC), changes)

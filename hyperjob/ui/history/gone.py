@@ -1,4 +1,4 @@
-"""What is left of a HyperJob that was deleted: its name and what its spans say. Pure."""
+"""A deleted HyperJob: its name and a summary of its spans. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,10 +10,10 @@ from hyperjob.ui.history.store import Known
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gone:
-    """A HyperJob that is not there any longer.
+    """A deleted HyperJob.
 
-    `phase`, `reason` and `message` are the last ones, `begin` is the first time that is known,
-    None without spans; `attempts` counts the tries of the sub-job that had most.
+    `phase`, `reason` and `message` are of its last span, `begin` is the begin of its first span,
+    None without spans; `attempts` is the largest number of attempts of a sub-job.
     """
 
     known: Known
@@ -31,7 +31,7 @@ class Gone:
 
 
 def gone_of(known: Known, spans: Sequence[Span]) -> Gone:
-    """Describe it by its spans, in order of track and time."""
+    """Return a deleted HyperJob from its spans, which are in order of track and time."""
     own = [span for span in spans if not span.job]
     last = own[-1] if own else None
     return Gone(

@@ -1,8 +1,8 @@
-"""Records what informers see, off the event loop, and answers what was.
+"""Record the history outside the event loop, and answer queries about it.
 
-One thread does all of it in order, so an answer has in it what was recorded before. When the file
-cannot be written the page goes on: what is new is kept in memory, up to a bound, and `problem` says
-what is wrong.
+One thread writes and reads in order: an answer includes all earlier records. When the file cannot
+be written, the page continues: the recorder keeps new records in memory, up to a bound, and
+`problem` has the error.
 """
 
 import asyncio
@@ -29,11 +29,11 @@ from hyperjob.ui.history.use import UNCHANGED, Series, series, with_lead
 BATCH_SECONDS: Final = 0.5
 TRIM_SECONDS: Final = 600.0
 UNWRITTEN: Final = 50_000
-"""Spans and samples kept in memory while the file cannot be written."""
+"""Maximum number of spans and samples in memory while the file cannot be written."""
 _LOOKED_THROUGH: Final = 50_000
 _WAITING: Final = 200_000
 _BEAT: Final = timedelta(seconds=30)
-"""How exactly the file knows until when it was kept."""
+"""Interval of writing the time of the last record."""
 _IN_MEMORY: Final = Limits(days=2.0, size=32 * 1024 * 1024)
 
 _T = TypeVar("_T")
@@ -108,19 +108,19 @@ class History:
 
     @property
     def namespaces(self) -> frozenset[str]:
-        """Name the namespaces of HyperJobs of which there is a history."""
+        """Return the namespaces of all HyperJobs of the history."""
         return frozenset(self._recorder.namespaces if self._recorder is not None else ())
 
     def record(self, now: datetime, summary: Summary) -> None:
-        """Take note of a HyperJob as it is now; quick, and may be called without a change."""
+        """Record the present state of a HyperJob; cheap, also without a change."""
         self._note(_Look(now, summary))
 
     def removed(self, now: datetime, uid: str) -> None:
-        """Take note that a HyperJob is gone."""
+        """Record the deletion of a HyperJob."""
         self._note(_Removed(now, uid))
 
     def present(self, now: datetime, uids: Collection[str]) -> None:
-        """Take note of which HyperJobs there are; all others went while it was not kept."""
+        """Record the existing HyperJobs; all others were deleted while no recorder ran."""
         self._note(_Present(now, frozenset(uids)))
 
     def told(self, now: datetime, changes: Mapping[str, Sequence[Change]]) -> None:
@@ -130,37 +130,37 @@ class History:
     def sample(
         self, now: datetime, clusters: Sequence[ClusterUse], queues: Sequence[QueueUse]
     ) -> None:
-        """Take note of what is used now; call it about once a minute."""
+        """Record the present use; call this about once a minute."""
         uses = (*_of_clusters(now, clusters), *_of_queues(now, queues))
         self._note(_Use(now, uses))
 
     async def spans(self, uid: str) -> Sequence[Span]:
-        """Return all that is known of a HyperJob and its sub-jobs, by track and time."""
+        """Return all spans of a HyperJob and its sub-jobs, by track and time."""
         return await self._ask(lambda recorder: recorder.spans(uid))
 
     async def hyperjobs(self, *, limit: int = 10_000) -> Sequence[Known]:
-        """Return the HyperJobs that changed last, those that are gone too, the latest first.
+        """Return the HyperJobs that changed last, including deleted ones, the latest first.
 
-        Of all namespaces: show a visitor none but those that they may see.
+        The result has HyperJobs of all namespaces: the caller must filter for the visitor.
         """
         return await self._ask(lambda recorder: recorder.hyperjobs(limit))
 
     async def known(self, uid: str) -> Known | None:
-        """Return the name of a HyperJob, of any namespace; None of which nothing is known."""
+        """Return namespace and name for a uid; None for an unknown uid."""
         found = await self._ask(lambda recorder: recorder.known(uid))
         return found[0] if found else None
 
     async def gone(
         self, present: Collection[str], namespaces: Collection[str] | None, words: str, limit: int
     ) -> Sequence[Gone]:
-        """Return the HyperJobs that are not among the uids `present`, the latest first.
+        """Return the deleted HyperJobs, whose uid is not in `present`, the latest first.
 
-        `namespaces` None is all of them; every one of `words` is part of namespace, name or queue.
+        `namespaces` None is all namespaces; each of `words` is part of namespace, name or queue.
         """
         return await self._ask(lambda r: r.gone(present, namespaces, words.lower().split(), limit))
 
     async def use(self, kind: Kind, since: datetime, until: datetime) -> Sequence[Series]:
-        """Return what was used of each accelerator of each cluster or queue between two times."""
+        """Return the use of each accelerator of each cluster or queue between two times."""
         return await self._ask(lambda recorder: recorder.use(kind, since, until))
 
     def _note(self, what: _Noted) -> None:
@@ -187,7 +187,7 @@ class History:
         trimmed = loop.time()
         while True:
             await self._wake.wait()
-            await asyncio.sleep(BATCH_SECONDS)  # many changes make one transaction
+            await asyncio.sleep(BATCH_SECONDS)  # one transaction writes many changes
             self._wake.clear()
             await self._in_thread(self._flush)
             if loop.time() - trimmed >= TRIM_SECONDS:
@@ -198,10 +198,10 @@ class History:
         try:
             store = Store(self._path, limits=self._limits if self._path else _IN_MEMORY)
         except HistoryError as error:
-            self.problem = f"{error}; kept in memory until the page ends"
+            self.problem = f"{error}; the history stays in memory until hyperjob ui ends"
             store = Store(None, limits=_IN_MEMORY)
         if not store.writes:
-            self.problem = f"{self._path}: another process writes it; it is only read here"
+            self.problem = f"{self._path}: another process writes this file, this one reads it"
         recorder = _Recorder(store)
         with self._watched():
             recorder.trim(datetime.now(UTC))
@@ -215,10 +215,10 @@ class History:
             try:
                 self._recorder.write()
             except sqlite3.Error:
-                self._recorder.trim(datetime.now(UTC))  # it may have reached its limit
+                self._recorder.trim(datetime.now(UTC))  # the file may have reached its limit
                 raise
             if self.problem and self._recorder.recovered:
-                _log.info("The history is written again")
+                _log.info("Writing the history works again")
                 self.problem = ""
 
     def _trim(self) -> None:
@@ -231,20 +231,20 @@ class History:
         try:
             yield
         except sqlite3.Error as error:
-            problem = f"{self._path}: {error}; what is new is kept in memory for now"
+            problem = f"{self._path}: {error}; new records stay in memory for now"
             if problem != self.problem:
-                _log.warning("The history cannot be written", extra={"error": problem})
+                _log.warning("Writing the history failed", extra={"error": problem})
             self.problem = problem
 
 
 class _Recorder:
-    """Everything that happens in the thread."""
+    """The state of the history and its file, used by the recorder's thread only."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._tracks: dict[str, dict[str, Span]] = {}
         self._rows: dict[str, dict[tuple[str, datetime], Span]] = {}
-        self._held = 0  # rows at most, for a row that is written over counts twice
+        self._held = 0  # an upper limit, since an overwritten row counts twice
         self._known: dict[str, Known] = {}
         self._uses: deque[Use] = deque(maxlen=UNWRITTEN)
         self._last: dict[tuple[Kind, str, str], Sample] = {}
@@ -289,7 +289,7 @@ class _Recorder:
             self._known[uid] = Known(uid, summary.namespace, summary.name, summary.queue, now)
 
     def _begin(self, now: datetime, summary: Summary) -> dict[str, Span]:
-        """Fill in what was before the first look, or while it was not kept."""
+        """Fill in the spans before the first record, or from the time without a recorder."""
         told = past(summary, now)
         recorded = self.spans(summary.uid)
         self._add(summary.uid, missing([*recorded, *states(summary, now)], told))
@@ -330,7 +330,7 @@ class _Recorder:
             self._held -= len(self._rows.pop(next(iter(self._rows))))
 
     def write(self) -> None:
-        """Write what is new; raises sqlite3.Error, and keeps it for the next time."""
+        """Write new records; after sqlite3.Error the records stay for the next attempt."""
         self.recovered = False
         if self._latest is None or not self._store.writes:
             return
@@ -358,7 +358,7 @@ class _Recorder:
             self._store.trim(now=now.timestamp())
 
     def spans(self, uid: str) -> list[Span]:
-        """Return what is in the file with what could not be written over it."""
+        """Return the spans of the file, replaced by spans that are not written yet."""
         found = {(span.job, span.begin): span for span in self._store.spans(uid)}
         found |= self._rows.get(uid, {})
         return tidy(found.values())

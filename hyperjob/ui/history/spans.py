@@ -1,7 +1,7 @@
-"""Phases over time: what follows from one look at a HyperJob after another. Pure.
+"""Spans of time in one phase, from successive states of a HyperJob. Pure.
 
 A track is a HyperJob (`job` empty) or one of its sub-jobs; its spans follow one another and never
-overlap. The last one is open while it lasts.
+overlap. The last span is open until the state changes.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,16 +15,16 @@ from hyperjob.api.phases import JobPhase, Phase
 from hyperjob.client.summary import Summary
 
 TICK: Final = timedelta(milliseconds=1)
-"""How much later the next span of a track begins at least: its begin names a span of a track."""
+"""Minimum time between the begins of two spans of a track, since the begin identifies a span."""
 _MESSAGE: Final = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
-    """A time in which nothing of this changed.
+    """A span of time in which the state of a track did not change.
 
-    `job` is empty for the HyperJob itself, `attempt` counts from 1, `phase` is empty while nothing
-    is known, `end` is None while it lasts. A span whose end is its begin is a moment.
+    `job` is empty for the HyperJob itself, `attempt` counts from 1, `phase` is empty where it is
+    unknown, `end` is None for an open span. A span whose end equals its begin is a moment.
     """
 
     job: str
@@ -38,13 +38,13 @@ class Span:
 
     @property
     def state(self) -> tuple[int, str, str, str]:
-        """Return what a new span begins with when it changes."""
+        """Return the values whose change begins a new span."""
         return self.attempt, self.cluster, self.phase, self.reason
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """How much of something was used at a time, of how much; in whole accelerators."""
+    """The used and the total number of accelerators at a time, in whole accelerators."""
 
     at: datetime
     used: int
@@ -52,7 +52,7 @@ class Sample:
 
 
 def states(summary: Summary, now: datetime) -> list[Span]:
-    """Return the open span of each track as the status has it; it begins at the last transition."""
+    """Return the open span of each track from the status; it begins at the last transition."""
     found = [
         Span(
             job="",
@@ -82,7 +82,7 @@ def states(summary: Summary, now: datetime) -> list[Span]:
 def follow(
     before: Mapping[str, Span], seen: Iterable[Span], now: datetime
 ) -> tuple[list[Span], dict[str, Span]]:
-    """Return the spans to write, and the last span of each track, after another look.
+    """Return the spans to write, and the last span of each track, for a new state.
 
     `before` is the last span of each track. A track that is no longer seen ends now.
     """
@@ -99,7 +99,7 @@ def follow(
                 written.append(kept)
             after[new.job] = kept
         else:
-            # The transition time is the phase's; any other change is as old as this look.
+            # The status has a transition time for the phase only; other changes begin now.
             begin = new.begin if old.phase != new.phase else now
             begin = max(begin, old.end or old.begin, old.begin + TICK)
             if old.end is None:
@@ -118,7 +118,7 @@ def follow(
 def tidy(spans: Iterable[Span]) -> list[Span]:
     """Order spans by track and time and cut each where the next one begins.
 
-    Only a file that lost a write needs the cut.
+    Only a file with a lost write needs the cut.
     """
     result: list[Span] = []
     for span in sorted(spans, key=lambda one: (one.job, one.begin, one.end is None)):
@@ -131,13 +131,13 @@ def tidy(spans: Iterable[Span]) -> list[Span]:
 
 
 def _ended(span: Span) -> Span:
-    """Make a moment of a phase that is an end."""
+    """Return the span as a moment if its phase is final."""
     terminal = span.phase in _ENDS if not span.job else JobPhase(span.phase).is_terminal
     return replace(span, end=span.begin) if terminal else span
 
 
 def _not_after(now: datetime, text: str) -> datetime:
-    """Read a time of the API server, whose clock may be ahead; now where there is none."""
+    """Parse a timestamp of the API server, at most `now`; `now` without a timestamp."""
     found = timestamp(text)
     return now if found is None or found > now else found
 

@@ -1,7 +1,7 @@
-"""The SQLite file behind the history: its schema, its bounds, its reads and writes.
+"""The SQLite file of the history: schema, limits, reads and writes.
 
-Everything here blocks and belongs to one thread. Times are seconds since 1970. A write is one
-transaction, so a process that is killed loses the last of them at most, and never half of one.
+All functions block and must run in one thread. Times are seconds since 1970. Each write is one
+transaction: a killed process loses at most its last transaction.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ from hyperjob.ui.history.spans import Sample, Span
 SCHEMA_VERSION: Final = 1
 _PAGE: Final = 4096
 _SHARE_KEPT: Final = 0.8
-"""How full the file may be before its oldest rows go."""
+"""Share of the size limit above which `trim` deletes the oldest rows."""
 
 _SCHEMA: Final = """
 CREATE TABLE known (key TEXT PRIMARY KEY, value REAL NOT NULL) WITHOUT ROWID;
@@ -47,7 +47,7 @@ Kind = Literal["cluster", "queue"]
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A HyperJob of which there is a history, and when it last changed."""
+    """A HyperJob of the history, and the time of its last change."""
 
     uid: str
     namespace: str
@@ -59,18 +59,18 @@ class Known:
 Row = tuple[str, Span]
 """The uid of a HyperJob, and a span of it."""
 Use = tuple[Kind, str, str, Sample]
-"""What was used: of a cluster or a queue, its name, and the accelerator."""
+"""The kind (cluster or queue), its name, and the accelerator of a sample."""
 
 _log = logging.getLogger(__name__)
 
 
 class HistoryError(Exception):
-    """The file cannot be used; the text says why, for people."""
+    """The file cannot be used; the text is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much is kept."""
+    """The limits of the file."""
 
     days: float = 30.0
     size: int = 256 * 1024 * 1024
@@ -84,10 +84,10 @@ def default_path(host: str) -> Path:
 
 
 class Store:
-    """An open file; `writes` is False where another process writes it already."""
+    """An open file; `writes` is False while another process writes it."""
 
     def __init__(self, path: Path | None, *, limits: Limits) -> None:
-        """Open or make the file, None is memory; raise HistoryError when that cannot be."""
+        """Open or create the file, None is in memory; raise HistoryError on failure."""
         self._limits = limits
         self._lock: int | None = None
         self.writes = True
@@ -114,7 +114,7 @@ class Store:
         self._unlock()
 
     def open_uids(self) -> set[str]:
-        """Return the HyperJobs with a span that has not ended."""
+        """Return the uids of HyperJobs with an open span."""
         return {row[0] for row in self._database.execute(_OPEN)}
 
     def spans(self, uid: str) -> list[Span]:
@@ -134,7 +134,7 @@ class Store:
 
     @property
     def seen_until(self) -> float | None:
-        """Return when something was last written; None in a new file."""
+        """Return the time of the last write; None in a new file."""
         row = self._database.execute("SELECT value FROM known WHERE key = 'seen'").fetchone()
         return None if row is None else float(row[0])
 
@@ -144,13 +144,13 @@ class Store:
         return [_known(row) for row in rows]
 
     def known(self, uid: str) -> Known | None:
-        """Return one HyperJob; None of which nothing is known."""
+        """Return a HyperJob by uid; None for an unknown uid."""
         row = self._database.execute(_KNOWN + " WHERE uid = ?", (uid,)).fetchone()
         return None if row is None else _known(row)
 
     @property
     def namespaces(self) -> set[str]:
-        """Name the namespaces of all HyperJobs of which there is a history."""
+        """Return the namespaces of all HyperJobs of the history."""
         return {
             row[0] for row in self._database.execute("SELECT DISTINCT namespace FROM hyperjobs")
         }
@@ -158,7 +158,7 @@ class Store:
     def write(
         self, rows: Iterable[Row], uses: Iterable[Use], known: Iterable[Known], *, now: float
     ) -> None:
-        """Write all or nothing; raise sqlite3.Error when it cannot be."""
+        """Write everything in one transaction; raises sqlite3.Error."""
         with self._database:
             self._database.execute("BEGIN IMMEDIATE")
             self._database.executemany(
@@ -179,7 +179,7 @@ class Store:
             self._database.execute("INSERT OR REPLACE INTO known VALUES ('seen', ?)", (now,))
 
     def trim(self, *, now: float) -> None:
-        """Remove what is older than the limit, then the oldest until the file has room."""
+        """Delete rows older than the limit, then the oldest rows until the file is small enough."""
         oldest = now - self._limits.days * 86_400
         self._remove_before(oldest)
         while self._used() > self._limits.size * _SHARE_KEPT:
@@ -213,10 +213,10 @@ class Store:
             return self._connect(path)
         except sqlite3.DatabaseError as error:
             if isinstance(error, sqlite3.OperationalError) or not self.writes:
-                raise  # a full disk or a missing right is no damage
+                raise  # after a full disk or a missing right the file itself is intact
             damaged = path.with_name(path.name + ".damaged")
             _log.warning(
-                "The history cannot be read, beginning a new one",
+                "Reading the history failed, creating a new file",
                 extra={"file": str(path), "kept": str(damaged), "error": str(error)},
             )
             path.replace(damaged)
@@ -242,8 +242,8 @@ class Store:
         version = database.execute("PRAGMA user_version").fetchone()[0]
         if version > SCHEMA_VERSION:
             raise HistoryError(
-                f"it was written by a newer release (schema {version}, this one knows"
-                f" {SCHEMA_VERSION}): name another file with --history"
+                f"a newer release wrote the file (schema {version}, this release supports"
+                f" {SCHEMA_VERSION}): give another file with --history"
             )
         if not self.writes:
             return
@@ -272,7 +272,7 @@ SELECT job, attempt, cluster, phase, reason, message, begin, end FROM spans WHER
 ORDER BY job, begin
 """
 _KNOWN: Final = "SELECT uid, namespace, name, queue, seen FROM hyperjobs"
-# SQLite takes the other columns from the row that has the greatest time.
+# SQLite takes the other columns from the row with max(at).
 _USE: Final = """
 SELECT name, accelerator, CAST((at - ?) * ? AS INTEGER) AS slot, used, total, max(at) FROM samples
 WHERE kind = ? AND at >= ? AND at < ? GROUP BY name, accelerator, slot
@@ -309,7 +309,7 @@ def _time(seconds: float) -> datetime:
 
 
 def _lock(path: Path) -> int | None:
-    """Take the right to write, for as long as the descriptor is open; None when it is taken."""
+    """Lock the file for writing until the descriptor is closed; None if another process has it."""
     descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

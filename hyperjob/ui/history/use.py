@@ -1,4 +1,4 @@
-"""Use over time, as it was at the end of each of a fixed number of slots of time. Pure."""
+"""Use over time, as the use at the end of each slot of a fixed number of slots. Pure."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -7,12 +7,12 @@ from typing import Final, TypeAlias
 
 SLOTS: Final = 120
 UNCHANGED: Final = timedelta(minutes=10)
-"""How often a use that stays the same is written."""
+"""Interval of samples while the use does not change."""
 _HELD: Final = UNCHANGED + timedelta(minutes=3)
-"""How long a sample is good for when no other follows: then nothing was recorded."""
+"""Time after a sample without another sample after which the use is unknown."""
 
 Point: TypeAlias = tuple[int, int] | None
-"""Accelerators used, and of how many; None while nothing was recorded."""
+"""Used and total accelerators; None for a time without samples."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,17 +25,17 @@ class Series:
 
 
 def with_lead(since: datetime, until: datetime) -> tuple[datetime, int]:
-    """Return where to begin reading so that a sample before `since` is known, and the slots."""
+    """Return a time before `since` at which to begin reading, and the number of slots."""
     width = (until - since) / SLOTS
     lead = -(-_HELD // width)
     return since - lead * width, SLOTS + lead
 
 
 def series(rows: Iterable[tuple[str, str, int, int, int]], slots: int) -> list[Series]:
-    """Put the last sample of each slot in order; `rows` are as `Store.use` gives them.
+    """Return the series of the samples; `rows` are the result of `Store.use`.
 
-    `slots` counts those before the time that is asked for too; of those, only the use that went on
-    is kept.
+    `slots` includes the slots before the requested time, of which the result uses only the last
+    sample.
     """
     found: dict[tuple[str, str], dict[int, tuple[int, int]]] = {}
     for name, accelerator, slot, used, total in rows:
@@ -48,7 +48,7 @@ def series(rows: Iterable[tuple[str, str, int, int, int]], slots: int) -> list[S
 
 
 def summed(found: Iterable[Series]) -> list[Point]:
-    """Add up series, point by point."""
+    """Return the sum of series, point by point."""
     result: list[Point] = [None] * SLOTS
     for one in found:
         for slot, point in enumerate(one.points):
@@ -59,7 +59,7 @@ def summed(found: Iterable[Series]) -> list[Point]:
 
 
 def _held(by_slot: dict[int, tuple[int, int]], slots: int, longest: int) -> list[Point]:
-    """Let a sample go on until the next one, for at most `longest` slots after its own."""
+    """Return the points; each sample lasts until the next, for at most `longest` slots."""
     result: list[Point] = []
     last = -slots
     for slot in range(slots):

@@ -1,1 +1,1 @@
-"""The screens: each takes what it needs from the world and gives the parts of its page as HTML."""
+"""The screens: each reads the world and returns the parts of its page as HTML."""

@@ -1,4 +1,4 @@
-"""What is read of one HyperJob with the visitor's own rights: why, events, YAML, plan."""
+"""The sections of a HyperJob that need the visitor's own rights: why, events, YAML, plan."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -27,11 +27,11 @@ _TEXT: Final = 2000
 _YAML: Final = 400_000
 
 Section = Callable[[Context, Kube, str, str], Awaitable[str]]
-"""Makes the HTML of a section about the HyperJob of a namespace and a name."""
+"""Returns the HTML of a section about the HyperJob of a namespace and a name."""
 
 
 async def why(context: Context, kube: Kube, namespace: str, name: str) -> str:
-    """Say why it is not running, with the command to type next."""
+    """Return the explanation why a HyperJob is not running, with the commands to type next."""
     evidence = await gather(kube, namespace, name, lease_namespace=context.world.lease_namespace)
     found = explain(evidence)
     commands = dict.fromkeys(cause.next for cause in found.causes if cause.next)
@@ -47,7 +47,7 @@ async def why(context: Context, kube: Kube, namespace: str, name: str) -> str:
 
 
 async def events(_: Context, kube: Kube, namespace: str, name: str) -> str:
-    """List its events, the latest first."""
+    """Return the Events of a HyperJob, the latest first."""
     reading = await events_of(kube, await kube.get(HYPERJOBS, name, namespace=namespace))
     if isinstance(reading, KubeError):
         raise reading
@@ -56,7 +56,7 @@ async def events(_: Context, kube: Kube, namespace: str, name: str) -> str:
 
 
 async def manifest(_: Context, kube: Kube, namespace: str, name: str) -> str:
-    """Show the object as the API server has it."""
+    """Return the YAML of the object in the API server."""
     found = await kube.get(HYPERJOBS, name, namespace=namespace)
     found["metadata"].pop("managedFields", None)
     text: str = await asyncio.to_thread(_dumped, found)
@@ -66,11 +66,11 @@ async def manifest(_: Context, kube: Kube, namespace: str, name: str) -> str:
 
 
 async def plan(context: Context, kube: Kube, namespace: str, name: str) -> str:
-    """Show where it would go now, and why not elsewhere."""
+    """Return the plan of a HyperJob: its clusters, and why the others are unsuitable."""
     remarks: list[str] = []
     hyperjob = await kube.get(HYPERJOBS, name, namespace=namespace)
     world = await read_world(kube, namespace=namespace, left_out=remarks.append)
-    async with context.planning:  # one at a time: it takes the processor
+    async with context.planning:  # one plan at a time, since planning needs much CPU time
         judgement, _ = await asyncio.to_thread(judge, hyperjob, world)
     return str(
         render(
@@ -96,7 +96,7 @@ def _dumped(found: Object) -> str:
 
 
 def _passed(judgement: Judgement) -> list[tuple[str, str, list[str]]]:
-    """Return the clusters that were passed over, with the reason and for which sub-jobs."""
+    """Return the unsuitable clusters, each with the reason and the sub-jobs."""
     found: dict[tuple[str, str], list[str]] = {}
     for piece in judgement.pieces:
         for cluster, reason in piece.elsewhere.items():

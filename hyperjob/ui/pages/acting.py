@@ -1,4 +1,4 @@
-"""Carry an action out, with the visitor's own rights and the functions of the command line."""
+"""Carry out an action with the visitor's own rights and the functions of the command line."""
 
 from hyperjob.client.errors import ClientError
 from hyperjob.client.requests import ask, migrate, restart
@@ -9,7 +9,7 @@ from hyperjob.ui.rows import Row
 
 
 async def act(kube: Kube, row: Row, action: str, *, target: str, typed: str) -> str:
-    """Do it, and say what was done; ClientError or KubeError where it cannot be."""
+    """Carry out the action and return a text about it; raises ClientError or KubeError."""
     summary = row.summary
     namespace, name = summary.namespace, summary.name
     match action:
@@ -18,12 +18,12 @@ async def act(kube: Kube, row: Row, action: str, *, target: str, typed: str) -> 
             return f"{name} is being suspended." if action == "suspend" else f"{name} is resumed."
         case "restart":
             await ask(kube, namespace, name, restart([target] if target else []))
-            return f"A restart of {target or name} is asked for."
+            return f"The restart of {target or name} is requested."
         case "migrate":
             if not target:
-                raise ClientError("choose the cluster that the sub-jobs shall leave")
+                raise ClientError("choose the cluster to move the sub-jobs away from")
             await ask(kube, namespace, name, migrate(cluster=target))
-            return f"A move away from {target} is asked for."
+            return f"The move away from {target} is requested."
         case "delete":
             if typed.strip() != name:
                 raise ClientError(f"type {name} into the field: nothing was deleted")

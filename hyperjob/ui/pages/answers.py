@@ -20,7 +20,7 @@ _HERE: Final = "<!-- body -->"
 
 
 def pages(context: Context) -> Sequence[web.RouteDef]:
-    """Return the routes of all pages that need nothing but the world."""
+    """Return the routes of all pages that show only the world."""
 
     async def show(request: web.Request) -> web.StreamResponse:
         visitor = request[VISITOR]
@@ -35,7 +35,7 @@ def pages(context: Context) -> Sequence[web.RouteDef]:
 
 
 async def whole(context: Context, page: Page, visitor: Visitor, **more: Any) -> str:  # noqa: ANN401 - what the template shows
-    """Make a whole page."""
+    """Return a whole page as HTML."""
     made = await context.cache.parts(page, oldest=_OLDEST_SECONDS)
     return str(
         render(
@@ -52,16 +52,19 @@ async def whole(context: Context, page: Page, visitor: Visitor, **more: Any) -> 
 
 
 def needs(context: Context, visitor: Visitor) -> int:
-    """Count what needs a person, as far as a visitor may see it."""
+    """Return the number of HyperJobs, clusters and findings that need a person.
+
+    The number includes only objects that the visitor may see.
+    """
     lost_clusters = len(lost(context.world)) if visitor.scope.clusters else 0
     findings = len(context.attention.findings) if visitor.scope.namespaces is None else 0
     return len(visible(context.attention, visitor.scope)) + lost_clusters + findings
 
 
 async def streamed(request: web.Request, frame: str, body: Awaitable[str]) -> web.StreamResponse:
-    """Answer with the frame of a page at once, and with what takes longer when it is there.
+    """Send the frame of a page at once, and its slow part when it is ready.
 
-    `frame` has a mark where the body belongs. What the API server refuses is said in the page.
+    `frame` has a mark at the place of the body. An error of the API server appears in the page.
     """
     head, _, tail = frame.partition(_HERE)
     response = web.StreamResponse(headers={"Content-Type": "text/html; charset=utf-8"})
@@ -83,7 +86,7 @@ def html(text: str, *, status: int = 200) -> web.Response:
 
 
 def problem(status: int, text: str) -> web.Response:
-    """Answer that something is wrong, in words."""
+    """Return a page with an error text."""
     try:
         title = HTTPStatus(status).phrase
     except ValueError:

@@ -1,4 +1,4 @@
-"""Everything that needs a person."""
+"""The page of HyperJobs, clusters and findings that need a person."""
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
@@ -33,11 +33,11 @@ class AttentionPage:
         return "attention", self.scope
 
     def version(self) -> Hashable:
-        """Return a value that differs when a part may have changed."""
+        """Return a value that changes when a part may have changed."""
         return self.world.version("attention", "clusters")
 
     async def parts(self) -> Mapping[str, str]:
-        """Make the lists."""
+        """Return the lists as HTML."""
         found = visible(self.attention, self.scope)
         rows = self.world.rows
         failed: list[tuple[Row, Trouble]] = []
@@ -69,7 +69,7 @@ class AttentionPage:
 
 
 def visible(attention: Attention, scope: Scope) -> list[Trouble]:
-    """Return what a visitor may see of the HyperJobs that need a person."""
+    """Return the HyperJobs that need a person and that a visitor may see."""
     return [
         trouble
         for key, trouble in attention.troubles.items()
@@ -78,12 +78,16 @@ def visible(attention: Attention, scope: Scope) -> list[Trouble]:
 
 
 def lost(world: World) -> list[tuple[str, str, str]]:
-    """Return the clusters that are not Ready: name, why, and since when."""
+    """Return name, reason and transition time of the clusters that are not Ready."""
     found = []
     for cluster in world.clusters:
         ready = condition(mapping(cluster.get("status")), "Ready")
         if ready.get("status") != "True":
-            why = string(ready.get("message")) or string(ready.get("reason")) or "reports no state"
+            why = (
+                string(ready.get("message"))
+                or string(ready.get("reason"))
+                or "its status has no reason"
+            )
             since = string(ready.get("lastTransitionTime"))
             found.append((string(cluster["metadata"]["name"]), why, since))
     return found

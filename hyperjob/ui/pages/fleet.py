@@ -1,4 +1,4 @@
-"""The first screen: every cluster with what runs on it."""
+"""The first screen: the clusters, and the HyperJobs on each."""
 
 import asyncio
 from collections import Counter, OrderedDict
@@ -19,12 +19,12 @@ from hyperjob.ui.world import World
 
 _CARDS: Final = 2000
 _BETWEEN: Final = 20
-"""Cards between two turns of other requests."""
+"""Number of cards to make before other requests get a turn."""
 
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """A card that was made, and of what."""
+    """The HTML of a card, and the version of the cluster in it."""
 
     version: Hashable
     card: fleet.ClusterCard
@@ -32,7 +32,7 @@ class Card:
 
 
 class CardCache:
-    """The cards of clusters on which nothing has changed: most changes concern a few clusters."""
+    """A cache of cards of unchanged clusters: most changes concern a few clusters."""
 
     def __init__(self) -> None:
         self._made: OrderedDict[tuple[Scope, str], Card] = OrderedDict()
@@ -40,7 +40,7 @@ class CardCache:
     def card(
         self, key: tuple[Scope, str], version: Hashable, make: Callable[[], fleet.ClusterCard]
     ) -> Card:
-        """Return a card, made anew where its version is another."""
+        """Return a card; make it again if its version has changed."""
         known = self._made.pop(key, None)
         if known is None or known.version != version:
             card = make()
@@ -75,11 +75,11 @@ class FleetPage:
         return "fleet", self.scope
 
     def version(self) -> Hashable:
-        """Return a value that differs when a part may have changed."""
+        """Return a value that changes when a part may have changed."""
         return self.world.version("hyperjobs", "clusters", "queues")
 
     async def parts(self) -> Mapping[str, str]:
-        """Make the totals, and a card for each cluster; other requests have their turn between."""
+        """Return the totals and a card for each cluster; other requests get turns in between."""
         world, scope = self.world, self.scope
         phases = phase_counts(world.listing(Query(), scope).phases)
         uses: dict[str, list[ClusterUse]] = {}
@@ -119,5 +119,5 @@ class FleetPage:
 
 
 def phase_counts(phases: Counter[str]) -> list[tuple[str, int]]:
-    """Return all phases with their numbers, in order of a HyperJob's life."""
+    """Return all phases with their numbers, in the order of a HyperJob's lifecycle."""
     return [(str(phase), phases.get(phase, 0)) for phase in Phase]

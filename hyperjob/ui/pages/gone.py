@@ -1,4 +1,4 @@
-"""One HyperJob that was deleted: what the history has of it."""
+"""The page of a deleted HyperJob, from the history."""
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from hyperjob.ui.world import World
 
 @dataclass(frozen=True, slots=True)
 class GonePage:
-    """The life of a HyperJob that is not there any longer."""
+    """The page of a deleted HyperJob."""
 
     world: World
     history: History
@@ -26,12 +26,12 @@ class GonePage:
 
     @property
     def title(self) -> str:
-        """Return the name."""
+        """Return the name of the HyperJob."""
         return self.known.name
 
     @property
     def namespace(self) -> str:
-        """Return the namespace."""
+        """Return the namespace of the HyperJob."""
         return self.known.namespace
 
     @property
@@ -40,11 +40,11 @@ class GonePage:
         return "gone", self.known.uid
 
     def version(self) -> Hashable:
-        """Return a value that differs when a part may have changed."""
+        """Return a value that changes when a part may have changed."""
         return self.known, self.world.version("gone")
 
     async def parts(self) -> Mapping[str, str]:
-        """Make the head and the timeline."""
+        """Return the head and the timeline as HTML."""
         spans = await self.history.spans(self.known.uid)
         gone = gone_of(self.known, spans)
         row = self.world.rows.get(gone.key)
@@ -68,7 +68,7 @@ class GonePage:
 
 
 async def gone_page(world: World, history: History, scope: Scope, uid: str) -> GonePage | None:
-    """Return the page of a HyperJob of the history that a visitor may see; None without one."""
+    """Return the page of a deleted HyperJob that a visitor may see; None if there is none."""
     known = await history.known(uid)
     if known is None or not scope.includes(known.namespace):
         return None

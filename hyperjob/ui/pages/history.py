@@ -1,4 +1,4 @@
-"""What was: use of clusters and queues over time, and HyperJobs that were deleted."""
+"""The history: use of clusters and queues over time, and deleted HyperJobs."""
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -31,20 +31,20 @@ _LONGEST: Final = 256
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """How far back to look, and what the deleted HyperJobs are searched for."""
+    """The length of time to show, and the search text for deleted HyperJobs."""
 
     back: str = _USUAL
     words: str = ""
 
     def address(self, back: str) -> str:
-        """Return the address of the same page for another length of time."""
+        """Return the address of this page for another length of time."""
         given = {"range": back if back != _USUAL else "", "q": self.words}
         text = urlencode({name: value for name, value in given.items() if value})
         return f"/history?{text}" if text else "/history"
 
 
 def asked(given: Sequence[tuple[str, str]]) -> Asked:
-    """Read the parameters of an address; what makes no sense is left out."""
+    """Parse the parameters of an address; invalid values count as absent."""
     found = {name: value[:_LONGEST] for name, value in reversed(given)}
     back = found.get("range", _USUAL)
     return Asked(back if back in RANGES else _USUAL, " ".join(found.get("q", "").split()))
@@ -65,7 +65,7 @@ class HistoryPage:
 
     @property
     def ranges(self) -> Sequence[str]:
-        """Name the lengths of time that can be chosen."""
+        """Return the lengths of time that a visitor can choose."""
         return tuple(RANGES)
 
     @property
@@ -74,11 +74,11 @@ class HistoryPage:
         return "history", self.asked, self.scope
 
     def version(self) -> Hashable:
-        """Return a value that differs when a part may have changed."""
+        """Return a value that changes when a part may have changed."""
         return int(datetime.now(UTC).timestamp() // _SECONDS), self.world.version("gone")
 
     async def parts(self) -> Mapping[str, str]:
-        """Make the charts, and the table of what was deleted."""
+        """Return the charts and the table of deleted HyperJobs as HTML."""
         world, scope = self.world, self.scope
         until = datetime.now(UTC)
         scale = Scale(until - RANGES[self.asked.back], until)
@@ -86,7 +86,7 @@ class HistoryPage:
         queues: Sequence[Series] = ()
         if scope.clusters:
             clusters = await self.history.use("cluster", scale.begin, until)
-        if scope.queues and scope.namespaces is None:  # it counts what every namespace takes
+        if scope.queues and scope.namespaces is None:  # the use includes all namespaces
             queues = await self.history.use("queue", scale.begin, until)
         gone = await self.history.gone(
             {row.summary.uid for row in world.rows.values()},
@@ -123,6 +123,6 @@ class HistoryPage:
 
 
 def _small(found: Iterable[Series], scale: Scale) -> list[Chart]:
-    """Draw the series of which anything was used or offered."""
+    """Return charts of the series with any used or allocatable accelerators."""
     used = [one for one in found if any(point is not None and any(point) for point in one.points)]
     return [chart(one, scale) for one in used[:_CHARTS]]

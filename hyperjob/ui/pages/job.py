@@ -1,4 +1,4 @@
-"""One HyperJob: its state, its timeline and its sub-jobs."""
+"""The page of a HyperJob: its state, its timeline and its sub-jobs."""
 
 import asyncio
 from collections.abc import Hashable, Mapping, Sequence
@@ -29,7 +29,7 @@ TABS: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class JobPage:
-    """The overview of one HyperJob that is there."""
+    """The overview page of an existing HyperJob."""
 
     world: World
     history: History
@@ -41,7 +41,7 @@ class JobPage:
 
     @property
     def row(self) -> Row | None:
-        """Return the HyperJob; None once it is gone."""
+        """Return the HyperJob; None after its deletion."""
         return self.world.rows.get(self.name)
 
     @property
@@ -60,17 +60,17 @@ class JobPage:
         return "hyperjob", self.name
 
     def version(self) -> Hashable:
-        """Return a value that differs when a part may have changed."""
+        """Return a value that changes when a part may have changed."""
         row = self.row
         if row is None:
             return None
         place = self.world.lines.place(self.name), self.world.lines.length(row.waits_in)
-        # A running timeline grows.
+        # The timeline of a running HyperJob grows with time.
         now = int(datetime.now(UTC).timestamp() // 15) if not row.summary.has_ended else 0
         return row.version, place, now, self.world.version("queues")
 
     async def _spans(self, row: Row, now: datetime) -> Sequence[Span]:
-        """Ask the history; while it is busy, the status says what it can."""
+        """Return the spans of the history; while it is busy, the spans of the status."""
         asking = asyncio.ensure_future(self.history.spans(row.summary.uid))
         try:
             return await asyncio.wait_for(asyncio.shield(asking), _HISTORY_SECONDS)
@@ -79,7 +79,7 @@ class JobPage:
             return states(row.summary, now)
 
     async def parts(self) -> Mapping[str, str]:
-        """Make the head, the timeline and the tree."""
+        """Return the head, the timeline and the tree as HTML."""
         row = self.row
         if row is None:
             gone = render("parts/job_gone.html", name=self.name)

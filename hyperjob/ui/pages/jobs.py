@@ -29,11 +29,11 @@ class JobsPage:
         return "hyperjobs", self.query, self.scope
 
     def version(self) -> Hashable:
-        """Return a value that differs when a part may have changed."""
+        """Return a value that changes when a part may have changed."""
         return self.world.version("hyperjobs", "queues")
 
     async def parts(self) -> Mapping[str, str]:
-        """Make the filter by phase, and the rows."""
+        """Return the filter by phase and the rows as HTML."""
         world, query = self.world, self.query
         listing = world.listing(query, self.scope)
         keys = listing.page(query.page, query.size, descending=query.descending)
@@ -70,7 +70,7 @@ class JobsPage:
 
     @property
     def form(self) -> Mapping[str, object]:
-        """Return what the form of filters offers."""
+        """Return the options of the form of filters."""
         world, scope = self.world, self.scope
         return {
             "query": self.query,

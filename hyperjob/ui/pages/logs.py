@@ -1,4 +1,4 @@
-"""The logs of a HyperJob's pods, with the visitor's own rights: the last lines, and following."""
+"""The logs of a HyperJob's pods, read with the visitor's own rights."""
 
 import asyncio
 import contextlib
@@ -34,7 +34,7 @@ _BATCH: Final = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """Which logs, and how many of their last lines each."""
+    """The selected logs, and the number of last lines of each."""
 
     job: str = ""
     task: str = ""
@@ -43,7 +43,7 @@ class Choice:
 
     @classmethod
     def of(cls, request: web.Request) -> "Choice":
-        """Read it from an address."""
+        """Parse the parameters of a request."""
         given = request.query
         tail = given.get("tail", "")
         return cls(
@@ -55,7 +55,7 @@ class Choice:
 
     @property
     def wanted(self) -> Wanted:
-        """Return it as the command line does."""
+        """Return the selection in the form of the client library."""
         return Wanted(
             jobs=(self.job,) if self.job else (),
             task=self.task or None,
@@ -64,7 +64,7 @@ class Choice:
 
 
 def text_of(line: bytes) -> str:
-    """Return a line as text: colours dropped, controls shown, and not longer than a screen."""
+    """Return a line as text without colours, with escaped controls, shortened to a maximum."""
     text = line[: _LINE * 4].decode(errors="replace").rstrip("\r")
     return printable(shortened(_ANSI.sub("", text), _LINE))
 
@@ -72,7 +72,7 @@ def text_of(line: bytes) -> str:
 async def last_lines(
     kube: Kube, namespace: str, name: str, choice: Choice
 ) -> tuple[list[tuple[str, str]], list[str]]:
-    """Read the last lines of each log, and remarks about logs that are left out."""
+    """Return the last lines of each log, and remarks about logs that could not be read."""
     remarks: list[str] = []
     found: list[tuple[str, str]] = []
     try:
@@ -126,7 +126,7 @@ async def follow(
 async def _pump(
     response: web.StreamResponse, following: Following, said: list[str], came: asyncio.Event
 ) -> None:
-    """Send what has come together, a few times a second; the log waits for a slow viewer."""
+    """Send collected lines a few times a second; reading the logs waits for a slow viewer."""
     held: list[tuple[str, str]] = []
     room = asyncio.Event()
 

@@ -1,4 +1,4 @@
-"""Answers about one HyperJob: its overview, what is read of it, its logs, and actions."""
+"""The routes of a HyperJob: its overview, sections, logs and actions."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
@@ -25,7 +25,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 def about_one(context: Context) -> Sequence[web.RouteDef]:
-    """Return the routes of one HyperJob."""
+    """Return the routes of a HyperJob."""
     one = _One(context)
     return [
         web.get(_PATH, one.overview),
@@ -127,7 +127,7 @@ class _One:
         page = self._page(request)
         if self._followers >= _FOLLOWERS:
             raise web.HTTPServiceUnavailable(
-                text="too many follow logs", headers={"Retry-After": "30"}
+                text="too many visitors follow logs", headers={"Retry-After": "30"}
             )
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         namespace, _, name = page.name.partition("/")
@@ -137,7 +137,7 @@ class _One:
             kube = request[VISITOR].kube
             await logs.follow(response, kube, namespace, name, logs.Choice.of(request))
         except (ConnectionError, TimeoutError):
-            pass  # the viewer has gone, or reads too slowly
+            pass  # the viewer has disconnected, or reads too slowly
         finally:
             self._followers -= 1
         return response
@@ -182,7 +182,7 @@ class _One:
         row = page.row
         assert row is not None, "a page is made of a row"
         if action not in available(row.summary) and not error:
-            error = f"{row.summary.name} is {row.summary.phase}: it cannot be done now."
+            error = f"{row.summary.name} is {row.summary.phase}: this action is not possible now."
         return await self._frame(
             request,
             page,

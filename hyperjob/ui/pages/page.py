@@ -1,4 +1,4 @@
-"""What a page is to the server: parts of HTML, made anew when what they show has changed."""
+"""The interface of a page: parts of HTML, which the server makes again after a change."""
 
 import asyncio
 import math
@@ -23,31 +23,31 @@ class Page(Protocol):
 
     @property
     def title(self) -> str:
-        """Return the heading, and what the browser shows as its title."""
+        """Return the heading, which is also the browser's title."""
         ...
 
     @property
     def section(self) -> str:
-        """Name the entry of the navigation."""
+        """Return the entry of the navigation."""
         ...
 
     @property
     def template(self) -> str:
-        """Name the template into which the parts are put."""
+        """Return the template for the parts."""
         ...
 
     def version(self) -> Hashable:
-        """Return a value that differs when a part may have changed."""
+        """Return a value that changes when a part may have changed."""
         ...
 
     async def parts(self) -> Mapping[str, str]:
-        """Make the HTML of each part, by the id of its element."""
+        """Return the HTML of each part, by the id of its element."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """Parts that were made: HTML and mark by id."""
+    """The HTML and the mark of each part, by id."""
 
     version: Hashable
     html: Mapping[str, str]
@@ -56,14 +56,14 @@ class Made:
 
 
 class PageCache:
-    """The parts of the last pages, so that fifty viewers of a page cost as much as one."""
+    """A cache of parts: fifty viewers of a page cost as much as one."""
 
     def __init__(self) -> None:
         self._made: OrderedDict[Hashable, Made] = OrderedDict()
         self._making: dict[Hashable, asyncio.Lock] = {}
 
     async def parts(self, page: Page, *, oldest: float = math.inf) -> Made:
-        """Return the parts of a page as they are now; ages in them may be `oldest` seconds old."""
+        """Return the current parts of a page; ages in them may be `oldest` seconds old."""
         lock = self._making.setdefault(page.key, asyncio.Lock())
         async with lock:
             made = await self._parts(page, oldest)

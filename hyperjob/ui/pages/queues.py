@@ -1,4 +1,4 @@
-"""The queues: their tree, what each uses of its share, and who waits."""
+"""The page of queues: their tree, the use of each share, and the waiting HyperJobs."""
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
@@ -28,11 +28,11 @@ class QueuesPage:
         return "queues", self.scope
 
     def version(self) -> Hashable:
-        """Return a value that differs when a part may have changed."""
+        """Return a value that changes when a part may have changed."""
         return self.world.version("hyperjobs", "clusters", "queues")
 
     async def parts(self) -> Mapping[str, str]:
-        """Make a section for each queue."""
+        """Return a section for each queue as HTML."""
         world, scope = self.world, self.scope
         found: list[queues.QueueNode] = []
         if scope.queues:

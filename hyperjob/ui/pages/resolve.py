@@ -1,4 +1,4 @@
-"""Which page an address means."""
+"""Find the page of an address."""
 
 from collections.abc import Sequence
 

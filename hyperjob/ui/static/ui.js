@@ -1,4 +1,4 @@
-// Live parts, filters that apply themselves, ages, copying. The page reads the same without it.
+// Live parts, filters that submit themselves, ages, copying. The page is readable without scripts.
 "use strict";
 (() => {
   const live = document.getElementById("live");
@@ -8,7 +8,7 @@
     live.textContent = text;
   };
 
-  // Replace a part, and keep what the reader is doing in it: focus, open details, scrolling.
+  // Replace a part, and keep the focus, open details and scroll position in it.
   const put = (part, html, mark) => {
     const held = document.activeElement;
     const inside = held && part.contains(held) ? held : null;
@@ -26,7 +26,7 @@
     ages(part);
   };
 
-  // Fetch the page anew and take its parts: after a pause, or when parts have come or gone.
+  // Fetch the page again and replace all parts: after a pause, or after parts were added or removed.
   const refresh = async () => {
     const answer = await fetch(location.href, { headers: { Accept: "text/html" }, cache: "no-store" });
     if (answer.redirected) return location.reload();
@@ -77,7 +77,7 @@
     open();
   };
 
-  // Ages count on between changes, in the words of kubectl.
+  // Update ages between changes, in the format of kubectl.
   const two = (first, unit, second, smaller) => first + unit + (second ? second + smaller : "");
   const words = (seconds) => {
     const s = Math.max(0, Math.floor(seconds)), m = Math.floor(s / 60), h = Math.floor(s / 3600), d = Math.floor(s / 86400);
@@ -97,7 +97,7 @@
     }
   };
 
-  // A form of filters applies itself; without JavaScript its button does.
+  // Submit a form of filters at every change; without scripts its button submits it.
   const filters = (form) => {
     let timer = 0;
     const go = () => {
@@ -123,7 +123,7 @@
     });
   };
 
-  // Follow logs: lines come as text, and only the last few thousand are kept.
+  // Follow logs: append lines as text, and keep only the last few thousand.
   const following = () => {
     const button = document.getElementById("follow"), log = document.getElementById("log");
     if (!button || !log || !window.EventSource) return;
@@ -164,7 +164,7 @@
       source = new EventSource(location.pathname + "/follow?" + new URLSearchParams(new FormData(button.form)));
       source.addEventListener("lines", take);
       source.addEventListener("end", (event) => { take(event); stop("The logs have ended."); });
-      source.onerror = () => stop("The connection is lost.");
+      source.onerror = () => stop("The connection was lost.");
     });
     addEventListener("pagehide", () => source?.close());
   };

@@ -1,1 +1,1 @@
-"""What each page shows, as values: pure functions of what the informers know."""
+"""The content of each page as values: pure functions of the informers' objects."""

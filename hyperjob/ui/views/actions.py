@@ -1,4 +1,4 @@
-"""What may be done with a HyperJob, and what each of it means, in words."""
+"""The actions on a HyperJob, and a text about the effect of each."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,14 +18,14 @@ LABELS: Final[Mapping[str, str]] = {
 VERBS: Final[Mapping[str, str]] = {
     name: "delete" if name == "delete" else "patch" for name in LABELS
 }
-"""The verb that each needs."""
+"""The verb that each action needs."""
 
 _CHOICES: Final = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Confirmation:
-    """The question before an action: `choices` are of its field `target`, value and words."""
+    """The question before an action: `choices` are value and label of the field `target`."""
 
     action: str
     title: str
@@ -37,7 +37,7 @@ class Confirmation:
 
 
 def available(summary: Summary) -> list[str]:
-    """Name what can be done with a HyperJob as it is."""
+    """Return the actions that are possible in the HyperJob's phase."""
     if summary.deleting:
         return []
     if summary.has_ended:
@@ -51,7 +51,7 @@ def available(summary: Summary) -> list[str]:
 
 
 def confirmation(action: str, row: Row) -> Confirmation:
-    """Word what an action does to this HyperJob."""
+    """Return the question before an action, with its effect on this HyperJob."""
     summary = row.summary
     name = summary.name
     match action:
@@ -61,7 +61,7 @@ def confirmation(action: str, row: Row) -> Confirmation:
                 title=f"Suspend {name}?",
                 sentences=[
                     _stops(summary),
-                    f"{_gives_back(row)} The HyperJob keeps its record and waits to be resumed.",
+                    f"{_gives_back(row)} The HyperJob stays in the API server until it is resumed.",
                 ],
                 button=f"Suspend {name}",
             )
@@ -71,8 +71,8 @@ def confirmation(action: str, row: Row) -> Confirmation:
                 title=f"Resume {name}?",
                 sentences=[
                     (
-                        f"It asks queue {listed(row.queues) or 'default'} for its share again and"
-                        " starts as soon as there is room for the whole gang."
+                        f"It waits in queue {listed(row.queues) or 'default'} again and starts as"
+                        " soon as the whole gang fits."
                     )
                 ],
                 button=f"Resume {name}",
@@ -83,9 +83,9 @@ def confirmation(action: str, row: Row) -> Confirmation:
                 title=f"Restart {name}?",
                 sentences=[
                     (
-                        "The controller deletes the chosen sub-jobs and makes them anew, as the"
-                        " next attempt. Their programs begin again, from their last checkpoint"
-                        " where they have one."
+                        "The controller deletes the selected sub-jobs and creates them again, as"
+                        " the next attempt. Their programs restart, from their last checkpoint if"
+                        " they have one."
                     )
                 ],
                 button=f"Restart {name}",
@@ -98,9 +98,9 @@ def confirmation(action: str, row: Row) -> Confirmation:
                 title=f"Move sub-jobs of {name}?",
                 sentences=[
                     (
-                        "The controller deletes the chosen sub-jobs and makes them anew on other"
-                        " clusters; the clusters that they leave are excluded for them. Without"
-                        " room elsewhere they wait."
+                        "The controller deletes the selected sub-jobs and creates them on other"
+                        " clusters; they do not return to their former clusters. They wait if no"
+                        " other cluster has enough free resources."
                     )
                 ],
                 button=f"Move sub-jobs of {name}",
@@ -113,7 +113,7 @@ def confirmation(action: str, row: Row) -> Confirmation:
                 title=f"Delete {name}?",
                 sentences=[
                     _stops(summary),
-                    "The HyperJob and its record are gone afterwards; this cannot be undone.",
+                    "The deletion of the HyperJob and its status cannot be undone.",
                 ],
                 button=f"Delete {name}",
                 type_name=True,
@@ -123,12 +123,12 @@ def confirmation(action: str, row: Row) -> Confirmation:
 def _stops(summary: Summary) -> str:
     living = [job for job in summary.jobs if job.cluster and not job.has_ended]
     if not living:
-        return "None of its sub-jobs is on a cluster."
+        return "No sub-job is on a cluster."
     clusters = sorted({job.cluster for job in living})
     return (
         f"The controller removes {len(living)} sub-job{'s' if len(living) != 1 else ''} from"
-        f" {listed(clusters)}; {summary.running_pods} running pods are stopped, and what their"
-        " programs have not saved is lost."
+        f" {listed(clusters)}; {summary.running_pods} running pods are stopped and lose the work"
+        " since their last checkpoint."
     )
 
 
@@ -136,7 +136,7 @@ def _gives_back(row: Row) -> str:
     amounts = [f"{number} {name}" for name, number in sorted(row.accelerators.items())]
     if not amounts:
         return ""
-    return f"Queue {listed(row.queues)} has {listed(amounts)} back for others."
+    return f"Queue {listed(row.queues)} gets {listed(amounts)} for other HyperJobs."
 
 
 def _jobs(summary: Summary) -> list[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""An axis of time: where a moment is, and the round times that are written on it. Pure."""
+"""An axis of time: the position of a time, and the labelled times. Pure."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -29,14 +29,14 @@ class Scale:
     end: datetime
 
     def at(self, moment: datetime) -> float:
-        """Return the place of a moment in percent."""
+        """Return the position of a time in percent."""
         whole = (self.end - self.begin).total_seconds()
         part = (moment - self.begin).total_seconds() / whole
         return round(100 * min(max(part, 0.0), 1.0), 3)
 
 
 def ticks_of(scale: Scale) -> list[Tick]:
-    """Choose round times, six to twelve of them."""
+    """Return six to twelve round times."""
     whole = scale.end - scale.begin
     step = next((step for step in _STEPS if whole / step <= 8), _STEPS[-1])
     seconds = step.total_seconds()

@@ -1,4 +1,4 @@
-"""Clusters and their accelerators: which HyperJob takes what, what is kept, free or not usable."""
+"""The accelerators of clusters: used by each HyperJob, reserved, free or unusable."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,12 +11,12 @@ from hyperjob.ui.holdings import Part
 
 _NAMED: Final = 5
 _DRAWN: Final = 24
-"""HyperJobs that a bar shows one by one; the rest of a queue is drawn as one."""
+"""Number of HyperJobs with a segment of their own; the others of a queue share a segment."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Segment:
-    """A stretch of a bar; `kind` is used, reserved, other, free or lost.
+    """A segment of a bar; `kind` is used, reserved, other, free or lost.
 
     `key` is the HyperJob, empty for several or none; `start` and `width` are percents.
     """
@@ -33,7 +33,7 @@ class Segment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
-    """One accelerator type of one cluster, or of all; None where nothing is reported."""
+    """An accelerator of a cluster, or of all clusters; None where the status has no value."""
 
     accelerator: str
     total: int | None
@@ -45,14 +45,14 @@ class Bar:
 
     @property
     def busy(self) -> int:
-        """Return the percentage in use or kept."""
+        """Return the percentage in use or reserved."""
         taken = self.used + self.reserved + self.other
         return round(100 * taken / self.total) if self.total else 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterCard:
-    """One cluster; `trouble` says why it is not Ready. `hyperjobs` are the largest of `count`."""
+    """A cluster; `trouble` is why it is not Ready. `hyperjobs` are the largest of `count`."""
 
     name: str
     ready: bool
@@ -64,13 +64,13 @@ class ClusterCard:
 
 
 Taken = Callable[[str], Sequence[Part]]
-"""Gives what HyperJobs take of an accelerator of the cluster."""
+"""Returns the HyperJobs' parts of an accelerator of the cluster."""
 
 Colour = Callable[[str], int]
 
 
 def totals(found: Sequence[ClusterCard]) -> list[Bar]:
-    """Add up all clusters by accelerator, by queue and not by HyperJob; the most first."""
+    """Return a bar for each accelerator, summed over clusters, by queue; the largest first."""
     by_name: dict[str, list[tuple[ClusterCard, Bar]]] = {}
     for card in found:
         for bar in card.bars:
@@ -118,7 +118,7 @@ def card_of(
     name = string(at(cluster, "metadata", "name"))
     ready = condition(mapping(cluster.get("status")), "Ready")
     is_ready = ready.get("status") == "True"
-    why = string(ready.get("message")) or string(ready.get("reason")) or "reports no state"
+    why = string(ready.get("message")) or string(ready.get("reason")) or "its status has no reason"
     spec = mapping(cluster.get("spec"))
     place = [string(spec.get(word)) for word in ("provider", "region", "zone")]
     bars = [_bar(use, taken(use.accelerator), colour, ready=is_ready) for use in uses]
@@ -168,7 +168,7 @@ def _bar(use: ClusterUse, parts: Sequence[Part], colour: Colour, *, ready: bool)
 
 
 def _drawn(parts: Sequence[Part], colour: Colour) -> list[Segment]:
-    """Draw HyperJobs next to others of their queue, the largest one by one."""
+    """Return the segments, ordered by queue; the largest HyperJobs have their own segment."""
     found = sorted(
         (part for part in parts if part.running), key=lambda part: (-part.running, part.key)
     )
@@ -209,7 +209,7 @@ def _rest(*, reserved: int, other: int, free: int) -> list[Segment]:
 
 
 def _placed(segments: Sequence[Segment]) -> list[Segment]:
-    """Return every segment its stretch of the bar."""
+    """Return the segments with start and width in the bar."""
     total = sum(segment.number for segment in segments) or 1
     found: list[Segment] = []
     start = 0.0

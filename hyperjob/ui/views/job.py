@@ -1,4 +1,4 @@
-"""One HyperJob: where it is, its sub-jobs, and what may be done with it."""
+"""The tree of a HyperJob: its replicated jobs and sub-jobs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -50,7 +50,7 @@ def tree(row: Row) -> list[GroupNode]:
     for name in dict.fromkeys(names):
         group = summary.group(name)
         jobs = [job for job in summary.jobs if job.group == name]
-        # The limit is for the whole page: what is wrong comes first.
+        # The limit is for the whole page: sub-jobs with problems come first.
         jobs.sort(key=lambda job: not job.has_failed)
         visible, shown = jobs[:shown], max(0, shown - len(jobs))
         order = {job.name: place for place, job in enumerate(summary.jobs)}

@@ -11,7 +11,7 @@ _MESSAGE = 240
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobLine:
-    """One HyperJob in the table; `place` is 0 when it waits in no line, of `length`."""
+    """A HyperJob in the table; `place` of `length` in its queue, 0 when it does not wait."""
 
     key: str
     namespace: str
@@ -34,7 +34,7 @@ class JobLine:
 
 
 def line_of(row: Row, *, place: int, length: int, colours: Mapping[str, int]) -> JobLine:
-    """Describe one HyperJob."""
+    """Return the line of a HyperJob."""
     summary = row.summary
     return JobLine(
         key=row.key,

@@ -1,4 +1,4 @@
-"""The tree of queues: share, use and line of each."""
+"""The tree of queues: share, use and waiting HyperJobs of each."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +23,7 @@ _LIVING: Final = [phase for phase in Phase if not phase.is_terminal]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueBar:
-    """One accelerator in a queue; None where nothing is set. Widths and places are percents."""
+    """An accelerator in a queue; None for absent bounds. Widths and places are percents."""
 
     accelerator: str
     used: int
@@ -41,7 +41,7 @@ class QueueBar:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlaceInLine:
-    """One HyperJob in a line."""
+    """A HyperJob that waits in a queue."""
 
     place: int
     key: str
@@ -54,7 +54,7 @@ class PlaceInLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueNode:
-    """A queue; `problem` says why it takes no jobs. `line` is the start of a line of `length`."""
+    """A queue; `problem` is why it takes no jobs. `line` has the first of `length` HyperJobs."""
 
     name: str
     depth: int
@@ -80,7 +80,7 @@ def nodes(
     scope: Scope,
     colour: Callable[[str], int],
 ) -> list[QueueNode]:
-    """Describe the queues, parents before children, those that do not exist at the end."""
+    """Return the queues, parents before children, then queues that do not exist."""
     by_name: dict[str, list[QueueUse]] = {}
     for use in uses:
         by_name.setdefault(use.queue, []).append(use)

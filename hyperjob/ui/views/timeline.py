@@ -1,4 +1,4 @@
-"""The life of a HyperJob over time: a lane for it and for each sub-job, and a table of its runs."""
+"""The timeline of a HyperJob: a lane for it and for each sub-job, and a table of its runs."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,7 +22,7 @@ _SMALLEST: Final = 0.25
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """A stretch of a lane in percent; `kind` is a CSS word, `label` is drawn in it."""
+    """A block of a lane in percent; `kind` is a CSS class, `label` the text in the block."""
 
     kind: str
     start: float
@@ -45,7 +45,7 @@ class Lane:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """A span in words, for the table beside the picture; `length` is empty for a moment."""
+    """A span as a row of the table; `length` is empty for a moment."""
 
     job: str
     attempt: int
@@ -61,7 +61,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timeline:
-    """All lanes between two times; `hidden` lanes are left out of the picture."""
+    """All lanes between two times; `hidden` is the number of lanes without a picture."""
 
     begin: datetime
     end: datetime
@@ -74,7 +74,7 @@ class Timeline:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """Whose life it is; `jobs` are phase and cluster of its sub-jobs by name, in order."""
+    """The HyperJob of a timeline; `jobs` are phase and cluster by sub-job, in order."""
 
     name: str
     phase: str
@@ -83,7 +83,7 @@ class Subject:
 
     @classmethod
     def of(cls, summary: Summary) -> "Subject":
-        """Take a HyperJob that is there."""
+        """Return the subject of an existing HyperJob."""
         return cls(
             name=summary.name,
             phase=summary.phase,
@@ -93,7 +93,7 @@ class Subject:
 
 
 def timeline(subject: Subject, spans: Sequence[Span], now: datetime) -> Timeline | None:
-    """Draw what is known of a HyperJob; None while nothing is."""
+    """Return the timeline of the spans of a HyperJob; None without spans."""
     known = [span for span in spans if span.phase]
     if not known:
         return None
@@ -151,7 +151,7 @@ def _lane(name: str, spans: Iterable[Span], subject: Subject, scale: Scale, now:
 
 
 def _draw(blocks: list[Block], new: Block) -> None:
-    """Add a block; a block that looks like the one before makes it longer."""
+    """Add a block; extend the block before it if both look alike."""
     last = blocks[-1] if blocks else None
     alike = last is not None and (last.kind, last.label) == (new.kind, new.label)
     if last is not None and alike and new.start - last.start - last.width < _SMALLEST:
@@ -201,12 +201,12 @@ def _title(span: Span, now: datetime) -> str:
 
 
 def _failed(span: Span) -> bool:
-    """Return whether a span is the bad end of something."""
+    """Return whether a span is a failure."""
     return JobPhase(span.phase).is_failed or span.phase == Phase.FAILED
 
 
 def _runs(spans: Sequence[Span], now: datetime) -> list[Run]:
-    """List the spans in words, the latest first."""
+    """Return the spans as rows of the table, the latest first."""
     chosen = sorted(spans, key=lambda span: (span.begin, span.job), reverse=True)[:_ROWS]
     return [
         Run(

@@ -1,4 +1,4 @@
-"""Use over time as areas: how much of how many, and by which queue. Pure."""
+"""Use over time as areas of a chart: used and total numbers, by queue. Pure."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from hyperjob.ui.views.axis import Scale
 
 _HEIGHT = 100
 _LAYERS = 12
-"""Most queues with an area of their own in a chart; the others share one."""
+"""Maximum number of queues with their own area in a chart; the others share an area."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,10 +25,10 @@ class Layer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chart:
-    """The use of one accelerator; `limit` is the line of how many there are, as a path.
+    """The use of an accelerator; `limit` is the line of the total number, as a path.
 
-    `peak` is the most that was used, at `peak_at`. `mean` is the percentage in use on average of
-    the time in which it was recorded.
+    `peak` is the largest use, at `peak_at`. `mean` is the average use in percent, over the
+    recorded time.
     """
 
     name: str
@@ -44,7 +44,7 @@ class Chart:
 
 
 def chart(series: Series, scale: Scale, queues: Sequence[tuple[Series, int]] = ()) -> Chart:
-    """Draw one series; with `queues` and their colours, what each of them takes of it."""
+    """Return the chart of a series; with `queues` and their colours, an area for each queue."""
     points = series.points
     stacked = (
         _stacked(points, queues) if queues else [("used", "used", -1, list(map(_used, points)))]
@@ -78,7 +78,7 @@ def fleet(
     scale: Scale,
     colour: Callable[[str], int],
 ) -> list[Chart]:
-    """Draw all clusters together, one chart for each accelerator; `queues` have no children."""
+    """Return a chart for each accelerator, summed over clusters; `queues` have no children."""
     by_name: dict[str, list[Series]] = {}
     for one in clusters:
         by_name.setdefault(one.accelerator, []).append(one)
@@ -97,7 +97,7 @@ _Stack = tuple[str, str, int, list[int | None]]
 
 
 def _stacked(points: Sequence[Point], queues: Sequence[tuple[Series, int]]) -> list[_Stack]:
-    """Return the queues that take most, all others as one, and what no queue takes."""
+    """Return the largest queues, the other queues as one, and the use outside queues."""
     order = sorted(queues, key=lambda one: -sum(_used(point) or 0 for point in one[0].points))
     found: list[_Stack] = [
         ("queue", f"queue {one.name}", number, list(map(_used, one.points)))
@@ -128,7 +128,7 @@ def _layers(stacked: Sequence[_Stack], top: int) -> list[Layer]:
 
 
 def _area(floor: Sequence[int], roof: Sequence[int], known: Sequence[bool], top: int) -> str:
-    """Draw what is between two stairs, in pieces where something is known."""
+    """Return the path of the area between two step lines, in pieces of recorded time."""
     path = []
     for begin, end in _stretches(known):
         up = _stairs(roof, range(begin, end), top)
@@ -158,7 +158,7 @@ def _stairs(heights: Sequence[int], slots: range, top: int) -> str:
 
 
 def _stretches(known: Sequence[bool]) -> list[tuple[int, int]]:
-    """Return begin and end of each stretch of slots of which something is known."""
+    """Return begin and end of each run of slots with samples."""
     found: list[tuple[int, int]] = []
     for slot, yes in enumerate(known):
         if yes and found and found[-1][1] == slot:
@@ -177,7 +177,7 @@ def _used(point: Point) -> int | None:
 
 
 def _moment(scale: Scale, slot: int) -> str:
-    """Say when a slot ends, with the day where the axis is longer than one."""
+    """Return the end of a slot as text, with the date if the axis is longer than a day."""
     length = scale.end - scale.begin
     moment = scale.begin + length * (slot + 1) / SLOTS
     return moment.strftime("%H:%M UTC" if length <= timedelta(days=1) else "%m-%d %H:%M UTC")
