@@ -1,1 +1,1 @@
-"""Admission of HyperJobs, and the gate on their ResourceBindings; it waits for no API call."""
+"""The webhook: defaulting and validation of HyperJobs, and the gate on their ResourceBindings."""

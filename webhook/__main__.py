@@ -1,7 +1,7 @@
-"""`hyperjob-webhook`: from options to a served webhook, and in good order to its end.
+"""The command `hyperjob-webhook`: it builds the webhook from its options and serves it.
 
-Wires the parts together and decides nothing. It opens a connection to the API server only where a
-kubeconfig is given, and no review ever waits for that.
+It connects to the API server only with `--kubeconfig`; a review never waits for that connection,
+except for the bounded look-up in `webhook.surroundings`.
 """
 
 import asyncio
@@ -42,7 +42,7 @@ class CannotStart(Exception):  # noqa: N818 - the end of the process, in one lin
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Serve until SIGTERM or SIGINT; 0 after a drain, 1 when it could not start."""
+    """Serve until SIGTERM or SIGINT; return 0 after a drain, 1 if the webhook could not start."""
     options = parse(arguments)
     logs.setup(format=options.log_format, level=options.log_level)
     try:
@@ -61,7 +61,7 @@ async def _run(options: Options) -> None:
 
 
 def _with_controllers(context: Callable[[], Context], options: Options) -> Callable[[], Context]:
-    """Add who may open gates to what is known."""
+    """Return the context function with the users who may open gates."""
     users = frozenset(filter(None, map(str.strip, options.controller_users.split(","))))
     if not users:
         return context
@@ -69,7 +69,7 @@ def _with_controllers(context: Callable[[], Context], options: Options) -> Calla
 
     def with_users() -> Context:
         nonlocal known, made
-        # What is known changes seldom, and each state of it is one object.
+        # The context changes rarely, and each state of it is one object.
         now = context()
         if now is not known:
             known, made = now, replace(now, controllers=users)
@@ -81,10 +81,10 @@ def _with_controllers(context: Callable[[], Context], options: Options) -> Calla
 async def _look_around(
     stack: AsyncExitStack, options: Options, metrics: Metrics
 ) -> "Surroundings | None":
-    """Watch the objects that warnings are about, where --kubeconfig is given; else return None."""
+    """Watch the objects that warnings are about; return None without `--kubeconfig`."""
     if options.kubeconfig is None:
         return None
-    # A Kubernetes client costs half a second and much memory, so only who uses it pays.
+    # A Kubernetes client costs half a second and much memory: import it only if it is used.
     from hyperjob.kube.errors import ConfigError
     from webhook.surroundings import watched
 
@@ -123,7 +123,7 @@ async def _serve(options: Options, metrics: Metrics, around: "Surroundings | Non
     try:
         async with AsyncExitStack() as stack:
             addresses = await _open_side_door(stack, options, readyz, metrics)
-            # What start-up has made lives for ever: the collector need not look at it again.
+            # The objects made at start-up live as long as the process: the collector skips them.
             gc.collect()
             gc.freeze()
             collect_rarely()
@@ -165,12 +165,12 @@ async def _open_side_door(
 
 
 def _warm_up() -> None:
-    """Make what is made once, the compiled schema above all, before the first review."""
+    """Build cached values, above all the compiled schema, before the first review."""
     validate_create(default({"spec": {}}))
 
 
 async def _drain(server: WebhookServer, options: Options) -> None:
-    """Fail readiness first, serve on while others notice, then finish what is in flight."""
+    """Fail readiness, serve on until the endpoints are updated, then finish reviews in flight."""
     _log.info("draining", extra={"delay": options.shutdown_delay})
     server.drain()
     await asyncio.sleep(options.shutdown_delay)
@@ -210,7 +210,10 @@ def _expiry(source: FileSource) -> float:
 
 
 def _certificate(source: FileSource) -> str | None:
-    """Fail readiness only when no caller is served any more; until then a bad pair is a remark."""
+    """Return why the webhook is not ready: only if its served certificate has expired.
+
+    A new but unusable pair of files is a remark in the text.
+    """
     if source.expired:
         reason = f"; {source.problem}" if source.problem else ""
         return f"the served certificate expired at {source.facts.not_after.isoformat()}{reason}"

@@ -1,8 +1,8 @@
-"""One admission request: bytes in, bytes out, and what to log about it.
+"""One admission request: from the bytes of the review to the bytes of the response. Pure.
 
-Pure. A refusal of the object is an answer (HTTP 200, a Status inside); a review that is none is a
-4xx; a bug of ours is a 500, so that the webhook's failurePolicy decides and no user reads our bug
-as a verdict on their object. Never raises.
+A denial is a response with HTTP 200 and a Status inside. A malformed review gets a 4xx. A bug of
+the webhook gets a 500: the failurePolicy then decides, and the API server does not report the bug
+as a denial. `admit` never raises.
 """
 
 from typing import NamedTuple
@@ -15,7 +15,7 @@ from webhook.validation.context import NOTHING_KNOWN, Context
 
 
 class Reply(NamedTuple):
-    """An HTTP answer, with the request and decision behind it where it got that far."""
+    """An HTTP response, with the request and the decision if the review got that far."""
 
     status: int
     body: bytes
@@ -26,7 +26,7 @@ class Reply(NamedTuple):
 
 
 def admit(path: str, body: bytes, context: Context = NOTHING_KNOWN) -> Reply:
-    """Answer one review that was posted to `path`; `context` is what is known of other objects."""
+    """Return the reply to a review posted to `path`; `context` has the known other objects."""
     route = ROUTES.get(path)
     if route is None:
         return refuse(404, f"no webhook at {path[:100]!r}; there are: {', '.join(ROUTES)}")
@@ -42,20 +42,20 @@ def admit(path: str, body: bytes, context: Context = NOTHING_KNOWN) -> Reply:
 
 
 def fail(bug: Exception, *, request: Request | None = None) -> Reply:
-    """Return the answer to a request that we fail on, without the words of the exception."""
+    """Return the reply to a request on which the webhook failed, without the exception's text."""
     message = f"the webhook failed on this request: {type(bug).__name__}; its log says more"
     return Reply(500, failure(500, message), request, problem=message, bug=bug)
 
 
 def refuse(status: int, message: str, *, request: Request | None = None) -> Reply:
-    """Return the answer to a request that is no review."""
+    """Return the reply to a request that is not a review."""
     return Reply(status, failure(status, message), request, problem=message)
 
 
 def check_http(
     *, method: str, content_type: str, content_encoding: str, length: int | None
 ) -> Reply | None:
-    """Judge the head of a request before its body is read; None means that it may be read."""
+    """Return the refusal of a request by its header; None if its body may be read."""
     if method != "POST":
         return refuse(405, f"method {method[:20]} is not allowed: reviews are posted")
     media_type = content_type.partition(";")[0].strip().lower()

@@ -1,8 +1,8 @@
-"""Stamping of ResourceBindings: the gate that keeps a gang's children from being dispatched early.
+"""The gate on ResourceBindings: it suspends a gang's sub-jobs until the controller opens it.
 
-A binding of ours is recognised from the binding alone, by the affinity name that its policy
-carries. Stamping touches single fields of `spec.suspension`, never the object, because Karmada,
-Volcano Global and users keep their own fields in it. Never touches a binding that is not ours.
+The webhook recognises a sub-job's ResourceBinding by the affinity name that its PropagationPolicy
+has. It patches single fields of `spec.suspension`, because Karmada, Volcano Global and users have
+their own fields there. It never patches another ResourceBinding.
 """
 
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ from webhook.patch import JsonPatchOp, pointer
 
 @dataclass(frozen=True, slots=True)
 class _Field:
-    """One field that is set, with its pointers made once."""
+    """One field to set, with its JSON pointers."""
 
     root: str
     parent: str
@@ -48,19 +48,19 @@ _CLOSED: Final = (*_HELD, _SCHEDULING)
 
 
 def stamp(binding: Object, *, operation: str, old: Object | None = None) -> list[JsonPatchOp]:
-    """Return the patch that a binding needs so that its gate holds; empty for all others.
+    """Return the JSON patch that keeps the gate of a ResourceBinding closed; empty if it is.
 
-    At CREATE the gate is closed: Volcano Global's webhook leaves `scheduling` alone when it is
-    already true, and replaces the whole suspension when it is not, after which the API server
-    calls here again. At UPDATE a held gate stays closed: Volcano Global's release and the
-    detector's sync both wipe `dispatching`, while `scheduling` is theirs to change. Where our own
-    queue admission has let a gang in, no component is to release it, so `scheduling` is left alone.
+    At CREATE the gate is closed. Volcano Global's webhook keeps `scheduling` if it is already true;
+    otherwise it replaces the whole suspension, and the API server calls this webhook again. At
+    UPDATE a held gate stays closed: Volcano Global's release and the sync of Karmada's detector
+    both remove `dispatching`, while they may change `scheduling`. In the mode builtin no other
+    component releases a gang, and the webhook does not set `scheduling`.
 
-    `old` is the binding before an UPDATE by a user who may not open gates: where it was held, the
-    new one is, whatever became of its annotation, resource and affinity name.
+    `old` is the ResourceBinding before an UPDATE by a user who may not open gates: if its gate was
+    held, it stays held, even if the user changes annotation, resource or affinity name.
     """
     metadata = binding.get("metadata")
-    # An API server sends none without metadata, and a patch could not be applied to one.
+    # An API server always sends metadata; without it a patch could not be applied.
     if not isinstance(metadata, dict) or metadata.get("deletionTimestamp") is not None:
         return []
     if operation == "UPDATE" and old is not None and _is_held(old) and _has_spec(binding):
@@ -77,7 +77,7 @@ def stamp(binding: Object, *, operation: str, old: Object | None = None) -> list
 
 
 def _affinity_names(binding: Object) -> list[object]:
-    """List the affinity names of a vcjob's binding; with one it would never be released."""
+    """Return the affinity names of a vcjob's ResourceBinding, if it has any."""
     affinities = _find(binding, ("spec", "placement", "clusterAffinities"))
     if not isinstance(affinities, list):
         return []

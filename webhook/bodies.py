@@ -1,7 +1,7 @@
-"""The bodies that are being read or wait to be judged, within bounds of number and memory.
+"""The request bodies that are being read or wait for a decision, bounded in number and memory.
 
-When there are too many, the oldest body of the peer that has the most gives way: a body of a
-review is there within milliseconds; a body sent slowly or without an end grows old.
+If there are too many, the oldest body of the peer with the most is dropped: the body of a review
+arrives within milliseconds, a body that is sent slowly or without an end becomes old.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from aiohttp import StreamReader
 from webhook.review import MAX_BODY_BYTES
 
 MEMORY_BYTES: Final = 8 * MAX_BODY_BYTES
-"""Of all unjudged bodies of a process together."""
+"""The greatest size of all bodies of a process together, in bytes."""
 
 
 class BodyTooLarge(Exception):  # noqa: N818 - a verdict on what was sent
@@ -25,7 +25,7 @@ class BodyTooLarge(Exception):  # noqa: N818 - a verdict on what was sent
 
 @dataclass(slots=True, eq=False)
 class Body:
-    """One body; `size` is what has arrived of it, in bytes."""
+    """One body; `size` is the number of bytes that have arrived."""
 
     peer: str
     deadline: asyncio.Timeout
@@ -34,7 +34,7 @@ class Body:
 
 
 class Bodies:
-    """The unjudged bodies of one server."""
+    """The bodies of one server that have no decision yet."""
 
     def __init__(self, *, at_a_time: int, memory_bytes: int = MEMORY_BYTES) -> None:
         self._at_a_time = at_a_time
@@ -44,7 +44,7 @@ class Bodies:
 
     @contextmanager
     def taken(self, body: Body) -> Iterator[None]:
-        """Count a body in while inside; its `deadline` passes at once where it has to give way."""
+        """Count a body while inside the context; its `deadline` passes at once if it is dropped."""
         if len(self._bodies) >= self._at_a_time:
             self._give_way(by_size=False)
         self._bodies[body] = None
@@ -54,11 +54,11 @@ class Bodies:
             self.release(body)
 
     async def read(self, body: Body, content: StreamReader) -> bytes:
-        """Read to the end; raise `BodyTooLarge`, or whatever the connection ends with."""
+        """Read a body to its end; raise `BodyTooLarge`, or the error of the connection."""
         pieces: list[bytes] = []
         while piece := await content.readany():
             if body.gave_way:
-                await asyncio.sleep(0)  # the deadline has passed, which is raised here
+                await asyncio.sleep(0)  # raises TimeoutError, because the deadline has passed
             body.size += len(piece)
             self._size += len(piece)
             if body.size > MAX_BODY_BYTES:
@@ -71,7 +71,7 @@ class Bodies:
         return b"".join(pieces)
 
     def release(self, body: Body) -> None:
-        """Count a body out, before it is judged or when it is given up."""
+        """Stop counting a body, before its decision or when it is dropped."""
         if body in self._bodies:
             del self._bodies[body]
             self._size -= body.size

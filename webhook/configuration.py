@@ -1,7 +1,6 @@
-"""The two webhook configurations that make an API server call us.
+"""The MutatingWebhookConfiguration and the ValidatingWebhookConfiguration of HyperJob.
 
-One source for the chart, the installer, the sandbox and the tests. Only builds objects; the caller
-applies them.
+Chart, installer, sandbox and tests all use these objects.
 """
 
 from base64 import b64encode
@@ -44,18 +43,18 @@ _IS_GATED: Final = " && ".join(
         f"object.spec.placement.clusterAffinities.exists(a, {_HAS_OUR_NAME})",
     )
 )
-# A gate that was held stays held for most users, even where they take our name from the binding.
+# A held gate stays held for most users, even if they remove the affinity name.
 _WAS_GATED: Final = _IS_GATED.replace("object.", "oldObject.")
 _IS_NOT_BEING_DELETED: Final = (
     "!has(object.metadata.deletionTimestamp) || object.metadata.deletionTimestamp == null"
 )
-# Finalizers are removed without us, whatever state we are in; a change of the spec is not.
+# Removal of a finalizer does not depend on the webhook; a change of the spec does.
 _CHANGES_SPEC: Final = "oldObject != null && object.spec != oldObject.spec"
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceReference:
-    """The Service of the webhook, where it runs behind the API server that calls it."""
+    """The Service of the webhook, if it runs in the cluster of the API server that calls it."""
 
     namespace: str
     name: str
@@ -70,9 +69,9 @@ def configurations(
 ) -> tuple[Object, Object]:
     """Return the mutating and the validating configuration.
 
-    Exactly one of `url` (base, `https://host[:port]`) and `service` says where the webhook is; a
-    Karmada API server reaches it only by `url`. An empty `ca_bundle` (PEM) is left out, for
-    cert-manager or `hyperjob-certs inject` to fill in.
+    Exactly one of `url` (base, `https://host[:port]`) and `service` is the address of the webhook;
+    a Karmada API server reaches it only by `url`. An empty `ca_bundle` (PEM) is omitted, for
+    cert-manager or `hyperjob-certs inject` to set. Raises ValueError for a wrong address.
     """
     if (url is None) == (service is None):
         raise ValueError("give either url or service")
@@ -113,7 +112,7 @@ def configurations(
 
 
 def _rule(group: str, version: str, resource: str) -> Object:
-    """Match the object itself: subresources, `status` among them, are never sent."""
+    """Return a rule for the object itself, without subresources such as `status`."""
     return {
         "apiGroups": [group],
         "apiVersions": [version],

@@ -1,7 +1,6 @@
-"""Connections below the requests: how long, and what happens to what is no HTTP.
+"""The HTTP connections of the webhook: time limits, sizes, and the refusal of malformed requests.
 
-Extends aiohttp's low-level server, which is a tenth faster than its applications; knows nothing of
-admission but how a refusal is written.
+The module extends aiohttp's low-level server, which is a tenth faster than its applications.
 """
 
 import asyncio
@@ -18,13 +17,13 @@ from webhook.admission import Reply, fail, refuse
 from webhook.review import MAX_BODY_BYTES
 
 KEEPALIVE_SECONDS: Final = 120.0
-"""Longer than the 90 s after which an API server drops an idle connection: never our doing."""
+"""Longer than the 90 s after which an API server closes an idle connection itself."""
 HEADER_SECONDS: Final = 5.0
 """From the first byte of a request to the end of its header."""
 MAX_HEADER_BYTES: Final = 32 * 1024
-"""Of one header; an API server sends a few hundred, and a token of its own at most."""
+"""The greatest header; an API server sends a few hundred bytes, with a token some thousand."""
 LINGER_SECONDS: Final = 2.0
-"""How long the rest of a refused body is read, so that its sender gets to see the refusal."""
+"""How long the webhook reads on after a refusal, which the sender then receives."""
 
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
@@ -33,16 +32,16 @@ class Reporter(Protocol):
     """Logs and counts every request."""
 
     def started(self, webhook: str) -> None:
-        """Note that a request has arrived."""
+        """Record the arrival of a request."""
         ...
 
     def done(self, webhook: str, reply: Reply, seconds: float) -> None:
-        """Note the answer to a request and how long it took."""
+        """Record the reply to a request and its duration in seconds."""
         ...
 
 
 def as_response(reply: Reply, *, close: bool) -> web.Response:
-    """Return a reply as aiohttp sends it; with `close` it is the last of its connection."""
+    """Return a reply as an aiohttp response; with `close` the connection ends after it."""
     response = web.Response(
         body=reply.body, status=reply.status, headers={"Content-Type": "application/json"}
     )
@@ -71,11 +70,11 @@ class WebhookProtocols(web.Server):
         self._expiry: asyncio.TimerHandle | None = None
 
     def connect(self, connection: Connection) -> "ReviewProtocol":
-        """Make the protocol of a new connection."""
+        """Return the protocol of a new connection."""
         return ReviewProtocol(self, connection, table=self._table, reporter=self._reporter)
 
     def header_begins(self, protocol: "ReviewProtocol") -> None:
-        """Start the time limit of a header; without effect while it runs."""
+        """Start the time limit of a header, unless it runs already."""
         if protocol in self._headers:
             return
         self._headers[protocol] = until = self._loop.time() + self._header_seconds
@@ -83,7 +82,7 @@ class WebhookProtocols(web.Server):
             self._expiry = self._loop.call_at(until, self._expire)
 
     def header_ends(self, protocol: "ReviewProtocol") -> None:
-        """Stop the time limit: the header is complete, or its connection is gone."""
+        """Stop the time limit: the header is complete, or the connection is closed."""
         self._headers.pop(protocol, None)
 
     def _expire(self) -> None:
@@ -97,14 +96,14 @@ class WebhookProtocols(web.Server):
             protocol.abort()
 
     async def shutdown(self, timeout: float | None = None) -> None:
-        """Close every connection, and stop the clock."""
+        """Close every connection and stop the timer of headers."""
         await super().shutdown(timeout)
         if self._expiry is not None:
             self._expiry.cancel()
 
 
 class ReviewProtocol(RequestHandler):
-    """One connection; what is no HTTP is refused and reported like any other bad request."""
+    """One connection; bytes that are not HTTP are refused and logged like any bad request."""
 
     __slots__ = (
         "_connection",
@@ -145,17 +144,17 @@ class ReviewProtocol(RequestHandler):
 
     @property
     def peer(self) -> str:
-        """The name under which the other end is counted."""
+        """The name under which the peer is counted."""
         return self._connection.peer
 
     def data_received(self, data: bytes) -> None:
-        """Parse what has arrived; between requests it is a header, with its own limits."""
+        """Parse bytes; between requests they are a header, with its own limits."""
         super().data_received(data)
         if self._idle and data:
             self._owner.header_begins(self)
             self._header_bytes += len(data)
             if self._header_bytes > MAX_HEADER_BYTES:
-                # aiohttp makes the request of a whole header in a callback that is due before this.
+                # aiohttp starts the request of a complete header in an earlier callback.
                 asyncio.get_running_loop().call_soon(self._end_long_header)
 
     def _end_long_header(self) -> None:
@@ -163,43 +162,43 @@ class ReviewProtocol(RequestHandler):
             self.abort()
 
     def request_begins(self) -> None:
-        """Note that the header is complete: the request of it is made now."""
+        """Record that the header is complete and its request starts."""
         self._idle = False
         self._header_bytes = 0
         self._owner.header_ends(self)
 
     def pause_reading(self) -> None:
-        """Read no more for now: a body has more bytes than its reader has taken."""
+        """Pause reading: the body has more bytes than its reader has taken."""
         self._held = True
         super().pause_reading()
 
     def resume_reading(self, resume_parser: bool = True) -> None:
-        """Go on where reading was paused; aiohttp asks for it twice a body, paused or not."""
+        """Resume reading if it was paused; aiohttp calls this twice per body in any case."""
         if self._held:
             self._held = False
             super().resume_reading(resume_parser)
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        """Forget the connection."""
+        """Drop the connection."""
         self._owner.header_ends(self)
         super().connection_lost(exc)
 
     def abort(self) -> None:
-        """End the connection at once, without TLS's farewell."""
+        """End the connection at once, without the shutdown messages of TLS."""
         if self.transport is not None:
             self.transport.abort()
 
     def body_begins(self) -> None:
-        """Note that the rest of a body has to be waited for."""
+        """Record that the request waits for the rest of its body."""
         rank = Rank.KNOWN_SENDING if self._known else Rank.NEW_SENDING
         self._table.move(self._connection, rank)
 
     def answer_begins(self) -> None:
-        """Note that a review is being judged."""
+        """Record that the decision about a review has begun."""
         self._table.move(self._connection, Rank.BUSY)
 
     def request_ends(self, *, answered: bool, read: bool) -> None:
-        """Note the end of a request: whether a review was answered, and all of it was read."""
+        """Record the end of a request: whether it was answered, and its body read to the end."""
         self._idle = read
         self._known = self._known or answered
         self._table.move(self._connection, Rank.KNOWN if self._known else Rank.NEW)
@@ -211,7 +210,7 @@ class ReviewProtocol(RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> web.StreamResponse:
-        """Answer what the parser refused, or what the shell itself failed on."""
+        """Return the response to a request that the parser refused or the server failed on."""
         if status == 400:
             reply = refuse(400, f"no HTTP request: {(message or '').partition(chr(10))[0][:200]}")
         else:

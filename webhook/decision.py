@@ -9,20 +9,20 @@ from webhook.patch import JsonPatchOp
 
 
 class Decision(NamedTuple):
-    """Whether an object may be stored: not with errors, and changed where there is a patch.
+    """The decision about an object: errors deny it, a patch changes it.
 
-    Warnings are for the author of an object that is accepted.
+    The author of an accepted object gets the warnings.
     """
 
     patch: Sequence[JsonPatchOp] = ()
     errors: Sequence[FieldError] = ()
     warnings: Sequence[str] = ()
     checked: Object | None = None
-    """A new object that is accepted, with the right types throughout; None: none was checked."""
+    """The accepted new object, whose types are all checked; None if no new object was checked."""
 
     @property
     def allowed(self) -> bool:
-        """Whether the request may go on."""
+        """Whether the request is allowed."""
         return not self.errors
 
 

@@ -1,8 +1,8 @@
-"""Log lines of admitted requests, written in batches.
+"""The log lines of allowed requests, written in batches.
 
-Thousands of decisions a second are as many lines; through `logging` they would cost as much as the
-decisions. A line here is as the JSON formatter would print it, and holds only names that
-are known to be harmless: whatever quotes an object goes through `logging`.
+Thousands of decisions per second have as many lines, which through `logging` would cost as much CPU
+as the decisions. A line has the form of the JSON formatter and only checked names: a line that
+quotes an object goes through `logging`.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ from typing import Final, Protocol
 import orjson
 
 BATCH_SECONDS: Final = 0.05
-"""How late a line may be; what is logged elsewhere meanwhile comes first, by its `ts` in order."""
+"""The greatest delay of a line in seconds; other lines may come before it with a later `ts`."""
 BATCH_BYTES: Final = 64 * 1024
 
 
@@ -21,16 +21,16 @@ class Sink(Protocol):
     """A binary stream."""
 
     def write(self, data: bytes, /) -> object:
-        """Take bytes."""
+        """Write bytes."""
         ...
 
     def flush(self) -> object:
-        """Pass them on."""
+        """Flush the written bytes."""
         ...
 
 
 class DecisionLog:
-    """Collects lines, and writes them a moment later in one go."""
+    """Collects lines and writes them together after BATCH_SECONDS."""
 
     def __init__(self, sink: Sink, *, clock: Callable[[], float] = time) -> None:
         self._sink = sink
@@ -55,7 +55,7 @@ class DecisionLog:
             self._timer = asyncio.get_running_loop().call_later(BATCH_SECONDS, self.flush)
 
     def flush(self) -> None:
-        """Write what has been collected; a sink that is gone takes nothing down with it."""
+        """Write the collected lines; an error of the sink is ignored, as in `logging`."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -66,7 +66,7 @@ class DecisionLog:
             try:
                 self._sink.write(data)
                 self._sink.flush()
-            except (OSError, ValueError):  # logging, too, goes on without its stream
+            except (OSError, ValueError):  # logging, too, ignores a closed stream
                 return
 
     def _now(self) -> str:

@@ -1,7 +1,7 @@
-"""The three webhooks: which path judges which kind, and how.
+"""The three webhooks: the route of each path, with its kind and its handler.
 
-Each handler is a pure function of the request and of what is known around it; it may raise only for
-a review that is not what its rule selects. Knows nothing of HTTP.
+Each handler is a pure function of the request and the context. It raises only for a review that the
+rules of its webhook configuration do not select.
 """
 
 from collections.abc import Callable, Mapping
@@ -24,7 +24,7 @@ Handler = Callable[[Request, Context], Decision]
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One webhook: the kind it is registered for, and the function that judges."""
+    """One webhook: the kind for which it is registered, and its handler."""
 
     group: str
     version: str
@@ -32,7 +32,7 @@ class Route:
     handle: Handler
 
     def decide(self, request: Request, context: Context) -> Decision:
-        """Judge a CREATE or an UPDATE of the object itself; everything else goes on untouched."""
+        """Return the decision about a CREATE or UPDATE; all other requests are allowed."""
         if request.operation not in {"CREATE", "UPDATE"} or request.subresource:
             return ALLOWED
         if (request.group, request.version, request.kind) != (self.group, self.version, self.kind):
@@ -43,7 +43,7 @@ class Route:
 
 
 def default_hyperjob(request: Request, _: Context) -> Decision:
-    """Fill in defaults; a HyperJob that is being deleted stays as it is."""
+    """Return the patch with defaults; a HyperJob that is being deleted stays as it is."""
     raw = _required(request)
     if _is_being_deleted(raw):
         return ALLOWED
@@ -51,7 +51,7 @@ def default_hyperjob(request: Request, _: Context) -> Decision:
 
 
 def validate_hyperjob(request: Request, context: Context) -> Decision:
-    """Judge a HyperJob; while it is deleted it may lose its finalizers, and keeps its spec."""
+    """Validate a HyperJob; during its deletion only its finalizers may change, not its spec."""
     raw = _required(request)
     if request.operation == "CREATE":
         if _is_being_deleted(raw):
@@ -63,7 +63,7 @@ def validate_hyperjob(request: Request, context: Context) -> Decision:
 
 
 def stamp_binding(request: Request, context: Context) -> Decision:
-    """Close the gate of a HyperJob's binding, or keep it closed."""
+    """Return the patch that closes the gate of a sub-job's ResourceBinding or keeps it closed."""
     binding = _required(request)
     may_open = not context.controllers or request.user in context.controllers
     old = None if may_open else request.old_object
@@ -78,7 +78,7 @@ ROUTES: Final[Mapping[str, Route]] = {
 
 
 def _signed(raw: Object) -> Object:
-    """Return a HyperJob with this release where its annotation asks for it, else as it is."""
+    """Return a HyperJob with this release's version in its annotation, if it has the annotation."""
     metadata = raw.get("metadata")
     if not isinstance(metadata, dict):
         return raw

@@ -1,6 +1,6 @@
-"""The page of messages in the docs, made from the rules themselves.
+"""The generator of docs/messages.md, from the rules of the webhook.
 
-`python -m webhook.messages docs/messages.md` writes it; a test keeps it current.
+`python -m webhook.messages docs/messages.md` writes the page; a test compares it.
 """
 
 import sys
@@ -17,8 +17,8 @@ from webhook.validation.rules import Rule, declared
 INTRO: Final = """\
 # Messages
 
-What admission says of a HyperJob, why, and what to do about it. This page is made from the rules
-(`python -m webhook.messages docs/messages.md`); do not edit it.
+The messages of the webhook about a HyperJob, their causes and their remedies. This page is
+generated from the rules (`python -m webhook.messages docs/messages.md`); do not edit it.
 
 An error names the field, then says what is wrong with it:
 
@@ -31,40 +31,44 @@ equal to `replicas` (4) (remedy: lower minAvailable, raise replicas, or leave mi
 all pods)
 ```
 
-All errors come at once. Warnings do not keep a HyperJob from being stored. `hyperjob lint FILE`
-gives the same messages without a cluster, each with its line and the id of its rule. The denial and
-`hyperjob lint` print the remedy of the rule as well. An id never changes and is never used again.
+A denial lists all errors of the HyperJob. A HyperJob with only warnings is stored. `hyperjob lint
+FILE` prints the same messages without a cluster, each with its line and the id of its rule. Both
+the denial and `hyperjob lint` print the remedy of the rule. An id never changes and is never used
+again.
 
-In the tables `…` is the value of the field, and words in braces for what varies.
+In the tables `…` is the value of the field, and a word in braces is a varying part.
 """
 
 CHAPTERS: Final = {
     "T": (
         "The shape of the document",
-        "The API server checks these before any webhook; `hyperjob lint` checks them offline.",
+        "The API server checks these rules before any webhook; `hyperjob lint` does so offline.",
     ),
     "V": (
         "What Volcano and Kubernetes refuse",
-        "Sub-jobs and pods would be refused later, here or in a member.",
+        "Volcano or the API server of a member cluster would refuse the sub-job or its pods.",
     ),
     "V8": (
         "What Kubernetes refuses in a pod template",
-        "The id names the type of the API and the field.",
+        "The id of a rule contains the API type and the field.",
     ),
-    "F": ("Policies and disruption budgets", "Volcano's own rules, with every mistake named."),
+    "F": (
+        "Policies and disruption budgets",
+        "Volcano's webhook has the same rules, but reports only the first error.",
+    ),
     "X": (
         "What no other component checks",
-        "These would be accepted everywhere and fail while the job runs.",
+        "Every other component accepts these specs, and the job fails while it runs.",
     ),
     "L": (
         "Failure, success, order and plugins of a HyperJob",
-        "The HyperJob's own policies.",
+        "These rules are about the HyperJob's own policies.",
     ),
 }
 
 
 def render() -> str:
-    """Return the page."""
+    """Return the page as Markdown."""
     return "\n".join(_lines())
 
 
@@ -72,8 +76,8 @@ def _lines() -> Iterator[str]:
     yield INTRO
     yield "## What is filled in"
     yield ""
-    yield "The mutating webhook adds these, as Volcano's would for a job of its own; it never"
-    yield "replaces a value."
+    yield "The mutating webhook adds these defaults, as Volcano's webhook does for a vcjob; it"
+    yield "never replaces a value."
     yield ""
     yield from table("Rule", "Field", "Value", "When")
     for known in DEFAULTS:
@@ -92,7 +96,7 @@ def _lines() -> Iterator[str]:
 
 
 def message(rule: Rule) -> str:
-    """Return the form of a rule's message, as a person sees it after the field's path."""
+    """Return the form of a rule's message, as it follows the field's path."""
     if rule.kind is None:
         return f"warning: {rule.form}"
     body = FieldError(rule.kind, "", "…", rule.form).body
@@ -100,7 +104,7 @@ def message(rule: Rule) -> str:
 
 
 def main() -> None:
-    """Write the page to the file named."""
+    """Write the page to the file in the first argument."""
     Path(sys.argv[1]).write_text(render(), encoding="utf-8")
 
 

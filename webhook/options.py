@@ -45,7 +45,7 @@ class Options:
 
     @property
     def metrics_address(self) -> str:
-        """Where /metrics is served, once the default is resolved."""
+        """The address of /metrics, with the default resolved."""
         return self.metrics_bind_address or self.health_probe_bind_address
 
     def __post_init__(self) -> None:
@@ -94,24 +94,23 @@ def _shown(version: ssl.TLSVersion) -> str:
 
 SETTINGS: Final[Mapping[str, Setting]] = {
     "kubeconfig": Setting(
-        "kubeconfig of the Karmada API server, to warn of clusters, queues, PriorityClasses and"
-        " objects that pods need, where they are missing or not ready; without it nothing is said"
-        " of them",
+        "kubeconfig of the Karmada API server, for warnings about Clusters, Queues,"
+        " PriorityClasses and objects of pods that are missing or not ready; default: no warnings",
         metavar="FILE",
     ),
     "controller_users": Setting(
         "users, separated by commas, who may open the gate of a ResourceBinding that waits for its"
-        " gang: the controller's user in the Karmada API server; empty lets all users who may"
-        " update ResourceBindings",
+        " gang: the controller's user in the Karmada API server; empty: all users who may update"
+        " ResourceBindings",
         metavar="NAMES",
     ),
-    "bind_address": Setting("address to serve reviews on", metavar="HOST"),
-    "secure_port": Setting("port to serve reviews on; 0 takes a free one", _whole, metavar="PORT"),
+    "bind_address": Setting("address of the HTTPS server", metavar="HOST"),
+    "secure_port": Setting("port of the HTTPS server; 0: a free one", _whole, metavar="PORT"),
     "tls_cert_file": Setting("PEM chain to serve, leaf first", Path, metavar="FILE"),
     "tls_private_key_file": Setting("PEM key of that certificate", Path, metavar="FILE"),
     "client_ca_file": Setting(
-        "PEM authorities of client certificates: only clients with a certificate of theirs are"
-        " answered, all when not given; read again when it changes",
+        "PEM certificate authorities of clients: only clients with such a certificate get an"
+        " answer; default: all clients; the webhook reads a changed file again",
         Path,
         metavar="FILE",
     ),
@@ -122,48 +121,48 @@ SETTINGS: Final[Mapping[str, Setting]] = {
         show=_shown,
     ),
     "tls_reload_interval": Setting(
-        "how often to look for a changed pair", _seconds, metavar="SECONDS"
+        "interval of the check for changed certificate files", _seconds, metavar="SECONDS"
     ),
     "health_probe_bind_address": Setting(
-        "where /healthz and /readyz are served, plain HTTP; 0 for nowhere",
+        "address of /healthz and /readyz, plain HTTP; 0: not served",
         _address,
         metavar="HOST:PORT",
     ),
     "metrics_bind_address": Setting(
-        "where /metrics is served, plain HTTP; empty for where /healthz is, 0 for nowhere",
+        "address of /metrics, plain HTTP; default: that of /healthz; 0: not served",
         _address,
         metavar="HOST:PORT",
     ),
     "request_timeout": Setting(
-        "time limit of one review, to be below the configured timeoutSeconds",
+        "time limit of one review, below timeoutSeconds of the webhook configuration",
         _seconds,
         metavar="SECONDS",
     ),
     "max_requests_inflight": Setting(
-        "bodies of reviews that are read at a time; beyond it the oldest one of the peer with the"
-        " most is refused",
+        "number of review bodies read concurrently; above it the webhook refuses the oldest body of"
+        " the peer with the most",
         _whole,
         metavar="N",
     ),
     "max_connections": Setting(
-        "open connections; beyond it the oldest idle one is closed", _whole, metavar="N"
+        "number of open connections; above it the oldest idle one is closed", _whole, metavar="N"
     ),
     "max_connections_per_peer": Setting(
-        "open connections from one IPv4 address or one IPv6 /64; beyond it the peer's oldest idle"
-        " one is closed",
+        "number of open connections from one IPv4 address or one IPv6 /64; above it the peer's"
+        " oldest idle one is closed",
         _whole,
         metavar="N",
     ),
     "shutdown_delay": Setting(
-        "how long to serve on after SIGTERM, unready, until no review comes any more",
+        "time for which the webhook, not ready, serves on after SIGTERM until no review comes",
         _seconds,
         metavar="SECONDS",
     ),
     "shutdown_grace_period": Setting(
-        "how long reviews in flight may take after that", _seconds, metavar="SECONDS"
+        "time limit of the reviews in flight after that", _seconds, metavar="SECONDS"
     ),
-    "log_format": Setting("form of the log", choices=("text", "json")),
-    "log_level": Setting("least level to log", choices=("debug", "info", "warning", "error")),
+    "log_format": Setting("format of the log", choices=("text", "json")),
+    "log_level": Setting("lowest level in the log", choices=("debug", "info", "warning", "error")),
 }
 
 

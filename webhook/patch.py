@@ -1,7 +1,4 @@
-"""RFC 6902 patches: the smallest edit from one JSON document to another.
-
-Only computes; it never applies a patch, and never changes either document.
-"""
+"""JSON patches (RFC 6902): the operations that turn one JSON document into another. Pure."""
 
 from typing import Any, Literal, NotRequired, TypedDict
 
@@ -62,12 +59,12 @@ def _diff_dict(
     for key, value in after.items():
         if key not in before:
             ops.append({"op": "add", "path": f"{path}/{escape(key)}", "value": value})
-        elif before[key] is not value:  # what nothing was added to is shared, and most is
+        elif before[key] is not value:  # unchanged parts are the same object, which most are
             _diff(before[key], value, f"{path}/{escape(key)}", ops)
 
 
 def _diff_list(before: list[Any], after: list[Any], path: str, ops: list[JsonPatchOp]) -> None:
-    """Edit items where they stand; insert or remove only between the common ends."""
+    """Append operations for changed items; insert or remove only between the common ends."""
     if len(before) == len(after):
         for index, (old, new) in enumerate(zip(before, after, strict=True)):
             if old is not new:

@@ -17,23 +17,23 @@ _MESSAGE: Final = "admission decision"
 
 
 class RequestLog:
-    """Logs and counts requests; decisions that admit go to `admitted`, which writes in batches."""
+    """Logs and counts requests; the lines of allowed requests go to `admitted`, in batches."""
 
     def __init__(self, metrics: Metrics, *, admitted: DecisionLog | None = None) -> None:
         self._metrics = metrics
         self._admitted = admitted
 
     def started(self, webhook: str) -> None:
-        """Count a request that has arrived."""
+        """Count an arrived request."""
         self._metrics.webhook_started(webhook)
 
     def flush(self) -> None:
-        """Write the lines that wait, so that what is logged next comes after them."""
+        """Write the waiting lines, before another line is logged."""
         if self._admitted is not None:
             self._admitted.flush()
 
     def done(self, webhook: str, reply: Reply, seconds: float) -> None:
-        """Count an answered request, and log it: a decision, or why there was none."""
+        """Count and log an answered request: its decision, or the error."""
         self._metrics.webhook_done(webhook, code=reply.status, seconds=seconds)
         request, decision = reply.request, reply.decision
         if request is not None and decision is not None:

@@ -1,12 +1,12 @@
-"""What the name of a resource says about it: who defines it, and how it may be requested.
+"""The kinds of resources by their names: native, extended, huge pages, quota-only.
 
-Only about names; amounts are compared elsewhere.
+The source of the rules is Kubernetes' `pkg/apis/core/helper` and `validation`.
 """
 
 from typing import Final
 
 COMPUTE: Final = frozenset({"cpu", "memory", "ephemeral-storage"})
-"""What Kubernetes itself hands out to containers, and what may be overcommitted."""
+"""The native resources of containers, which may be overcommitted."""
 
 HUGE_PAGES: Final = "hugepages-"
 
@@ -34,7 +34,7 @@ _QUOTA_ONLY: Final = frozenset(
 
 
 def is_native(name: str) -> bool:
-    """Return whether Kubernetes defines the resource: without a domain, or with its own."""
+    """Return whether the resource is native: its name has no domain, or that of Kubernetes."""
     return "/" not in name or "kubernetes.io/" in name
 
 
@@ -44,12 +44,12 @@ def is_huge_pages(name: str) -> bool:
 
 
 def is_quota_only(name: str) -> bool:
-    """Return whether the name means something in a ResourceQuota and nothing in a container."""
+    """Return whether the name is valid in a ResourceQuota only, not in a container."""
     return name in _QUOTA_ONLY or name.startswith("requests.hugepages-")
 
 
 def is_unqualified(name: str) -> bool:
-    """Return whether the name looks like a device's without the domain that it needs."""
+    """Return whether the name has no domain and is not native: an extended resource needs one."""
     return (
         "/" not in name
         and name not in COMPUTE
@@ -59,5 +59,5 @@ def is_unqualified(name: str) -> bool:
 
 
 def may_be_overcommitted(name: str) -> bool:
-    """Return whether a request may be below its limit, as for cpu; devices come whole."""
+    """Return whether a request may be below its limit, as for cpu but not for devices."""
     return is_native(name) and not is_huge_pages(name) and not is_unqualified(name)

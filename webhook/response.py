@@ -1,6 +1,6 @@
-"""A decision to the bytes of an AdmissionReview response.
+"""The encoder of an AdmissionReview response from a decision.
 
-The response stays within the limits of the API server, which would drop what exceeds them.
+The response stays within the limits of the API server, which drops the excess.
 """
 
 from base64 import b64encode
@@ -17,14 +17,14 @@ from webhook.decision import Decision
 from webhook.review import API_VERSION, KIND, Request
 
 WARNING_LIMIT: Final = 256
-"""Characters of one warning that the API server passes on when there are many."""
+"""The characters of one warning to which the API server cuts if there are many."""
 WARNINGS_LIMIT: Final = 4096
-"""Characters of all warnings; the API server drops the rest without a word."""
+"""The characters of all warnings together; the API server drops the rest silently."""
 ERRORS_LIMIT: Final = 200
-"""Errors in one answer; more would not be read, and a hostile object could make millions."""
+"""The greatest number of errors in a response: a hostile object could cause millions."""
 MESSAGE_LIMIT: Final = 32 * 1024
 CAUSE_LIMIT: Final = 4 * 1024
-"""A refused value is quoted in the text, and may be as large as the object."""
+"""The characters of one error in `details.causes`: it quotes a value, which may be large."""
 
 _REASONS: Final = {
     400: "BadRequest",
@@ -39,12 +39,12 @@ _REASONS: Final = {
 
 
 def encode(request: Request, decision: Decision) -> bytes:
-    """Write the AdmissionReview that answers `request`."""
+    """Return the bytes of the AdmissionReview that answers `request`."""
     response: dict[str, Any] = {"uid": request.uid, "allowed": decision.allowed}
     if decision.errors:
         response["status"] = denial(request, decision.errors)
     elif decision.patch:
-        # The API server refuses one of the two without the other.
+        # The API server refuses `patch` without `patchType`, and the reverse.
         response["patchType"] = "JSONPatch"
         response["patch"] = b64encode(orjson.dumps(decision.patch)).decode("ascii")
     if decision.warnings:
@@ -53,7 +53,7 @@ def encode(request: Request, decision: Decision) -> bytes:
 
 
 def denial(request: Request, errors: Sequence[FieldError]) -> Object:
-    """Return the Status 422 with every error at once, each with its field."""
+    """Return the Status 422 with all errors, each with its field."""
     status = invalid_status(request.group, request.kind, request.name, errors[:ERRORS_LIMIT])
     status["message"] = shortened(status["message"], MESSAGE_LIMIT)
     for cause in status["details"]["causes"]:
@@ -64,7 +64,7 @@ def denial(request: Request, errors: Sequence[FieldError]) -> Object:
 
 
 def failure(status: int, message: str) -> bytes:
-    """Write the metav1.Status of a request that got no decision; the API server shows its text."""
+    """Return the bytes of a metav1.Status for a request without a decision."""
     document = {
         "kind": "Status",
         "apiVersion": "v1",
@@ -78,7 +78,7 @@ def failure(status: int, message: str) -> bytes:
 
 
 def cut_warnings(warnings: Sequence[str]) -> list[str]:
-    """Fit warnings into the API server's limits, saying how many found no room."""
+    """Return the warnings within the API server's limits, with the number of the omitted ones."""
     texts = list(dict.fromkeys(_one_line(warning) for warning in warnings))
     kept: list[str] = []
     room = WARNINGS_LIMIT
@@ -94,6 +94,6 @@ def cut_warnings(warnings: Sequence[str]) -> list[str]:
 
 
 def _one_line(text: str) -> str:
-    """Replace what an HTTP warning header cannot carry, and cut to the limit of one warning."""
+    """Return a warning without control characters, cut to the limit of one warning."""
     clean = "".join(char if char.isprintable() else " " for char in text).strip()
     return shortened(clean, WARNING_LIMIT)

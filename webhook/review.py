@@ -1,7 +1,7 @@
-"""Bytes to an AdmissionReview request.
+"""The decoder of an AdmissionReview request from bytes.
 
-Checks the envelope only, and refuses what is no review with a `BadReview`; what the object inside
-says is for the handlers to judge. Never reads anything but the bytes it was given.
+It checks the AdmissionReview itself and raises `BadReview` for a malformed one; the handlers check
+the object inside.
 """
 
 import json
@@ -15,22 +15,22 @@ API_VERSION: Final = "admission.k8s.io/v1"
 KIND: Final = "AdmissionReview"
 
 MAX_BODY_BYTES: Final = 7 * 1024 * 1024
-"""An object and its old version, each at etcd's limit, with room for the envelope."""
+"""The greatest body: an object and its old version, each at etcd's limit, and the envelope."""
 MAX_VALUES: Final = 500_000
-"""Bounds memory and time: `[],[],…` or `[[[1]]],…` costs twenty times its size once decoded."""
+"""The greatest number of JSON values: `[],[],…` decoded needs twenty times its size in memory."""
 
 MAX_ODD_VALUES: Final = 100_000
-"""Of a body that is spelled neither as Go nor as orjson spells JSON, which is read twice."""
+"""The greatest number of values in a body that neither Go nor orjson wrote: it is read twice."""
 _BLANKS: Final = b" \t\r\n"
 _BEGINNINGS: Final = (b",", b"[", b"{")
-"""A body holds at most one value more than it holds of these."""
+"""The number of values in a body is at most one more than the number of these bytes."""
 
 Operation = Literal["CREATE", "UPDATE", "DELETE", "CONNECT"]
 _OPERATIONS: Final = frozenset(get_args(Operation))
 
 
 class BadReview(Exception):  # noqa: N818 - a verdict on the request, in the words of HTTP
-    """The request is no AdmissionReview that can be answered; says which HTTP status and why."""
+    """The request is not a valid AdmissionReview; `status` is the HTTP status of the response."""
 
     def __init__(self, message: str, *, status: int = 400) -> None:
         super().__init__(message)
@@ -38,9 +38,9 @@ class BadReview(Exception):  # noqa: N818 - a verdict on the request, in the wor
 
 
 class Request(NamedTuple):
-    """What a decision may depend on, and what its log line names.
+    """The decoded request: the input of the decision and of its log line.
 
-    A tuple, like the decision and the reply: making a frozen dataclass takes three times as long.
+    It is a tuple, like the decision and the reply: a frozen dataclass takes three times as long.
     """
 
     uid: str
@@ -54,7 +54,7 @@ class Request(NamedTuple):
     user: str
     dry_run: bool
     size: int
-    """Bytes of the whole review."""
+    """The size of the whole review in bytes."""
     object: Object | None
     old_object: Object | None
 
@@ -109,10 +109,10 @@ def _load(body: bytes) -> dict[str, Any]:
 
 
 def _refuse_ambiguity(body: bytes, review: dict[str, Any]) -> None:
-    """Refuse duplicate keys, which readers resolve differently, and nesting without end.
+    """Raise `BadReview` for duplicate keys, which readers resolve differently, and deep nesting.
 
-    What the API server sends is what orjson would write, so one comparison nearly always proves
-    that nothing was dropped; only other spellings pay for the careful second reading.
+    A body of the API server equals the output of orjson, and one comparison proves that it has no
+    duplicate key. Any other body is parsed a second time, carefully.
     """
     try:
         written = orjson.dumps(review)
@@ -122,7 +122,7 @@ def _refuse_ambiguity(body: bytes, review: dict[str, Any]) -> None:
         return
     if b"\\u" in body and _as_go_writes(written) == body.rstrip():
         return
-    # Without a member that reading dropped they could not be the same, blanks in strings or not.
+    # A dropped duplicate key makes the two differ, whatever blanks the strings have.
     if written.translate(None, _BLANKS) == body.translate(None, _BLANKS):
         return
     if sum(map(body.count, _BEGINNINGS)) >= MAX_ODD_VALUES:
@@ -134,7 +134,7 @@ def _refuse_ambiguity(body: bytes, review: dict[str, Any]) -> None:
 
 
 def _as_go_writes(written: bytes) -> bytes:
-    """Escape what encoding/json escapes for HTML's sake, as in the shell lines of containers."""
+    """Return JSON with Go's HTML escapes (encoding/json), as in shell commands of containers."""
     return written.replace(b"&", b"\\u0026").replace(b"<", b"\\u003c").replace(b">", b"\\u003e")
 
 
@@ -149,7 +149,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> None:
 
 
 def _name(request: dict[str, Any], obj: Object | None) -> str:
-    """Return the object's name; at CREATE with generateName there is none yet, only its stem."""
+    """Return the object's name; at CREATE with generateName its prefix."""
     if name := _text(request, "name"):
         return name
     metadata = obj.get("metadata") if obj else None
@@ -188,6 +188,6 @@ def _text(mapping: dict[str, Any], field: str) -> str:
 
 
 def _show(value: object) -> str:
-    """Quote a value from the wire, short enough for an error text."""
+    """Return a quoted value of the request, cut for an error text."""
     text = repr(value)
     return text if len(text) <= 100 else f"{text[:100]}…"

@@ -1,7 +1,7 @@
-"""The HTTPS shell around `admission.admit`: bounded, timed, counted, drained.
+"""The HTTPS server around `admission.admit`: limits, time limits, metrics and drain.
 
-Reads a body, hands it to the pure half, writes the answer and reports it. It judges nothing
-itself; its caller may give it a function that looks for the objects that a HyperJob needs.
+The server reads a body, calls `admit`, writes the response and logs it. With `missing` it also
+looks up the objects that the pods of a new HyperJob need.
 """
 
 import asyncio
@@ -35,16 +35,16 @@ from webhook.validation.context import NOTHING_KNOWN, Context
 Missing: TypeAlias = Callable[[Request, Object], Awaitable[Sequence[str]]]
 
 LARGE_BODY_BYTES: Final = 128 * 1024
-"""A larger review is judged in a thread, so that the small ones beside it are not held up."""
+"""The bytes above which a review is processed in a thread, without delay of small reviews."""
 LARGE_AT_A_TIME: Final = 2
-"""Threads that judge large reviews; a review waits for its turn with its whole body there."""
+"""The number of threads for large reviews; the other large reviews wait in memory."""
 _ANSWER_SECONDS: Final = 1.0
-"""For an answer to be written out once it is known."""
+"""The time limit, in seconds, for writing a response."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What one server takes on at a time; times in seconds."""
+    """The limits of one server; times in seconds."""
 
     request_timeout: float = 4.0
     requests_inflight: int = 128
@@ -54,7 +54,7 @@ class Limits:
 
 
 class WebhookServer:
-    """Answers reviews on one address, until it is drained."""
+    """The server of reviews on one address."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class WebhookServer:
         context: Callable[[], Context] = lambda: NOTHING_KNOWN,
         missing: Missing | None = None,
     ) -> None:
-        """`missing` looks for what a new HyperJob that is let through needs, and gives warnings."""
+        """`missing` returns warnings about objects that an allowed new HyperJob needs."""
         self._reporter = reporter
         self._limits = limits or Limits()
         self._context = context
@@ -83,11 +83,11 @@ class WebhookServer:
 
     @property
     def draining(self) -> bool:
-        """Whether the server is on its way out, and wants no new connections."""
+        """Whether the server is shutting down and closes connections."""
         return self._draining
 
     async def start(self, *, host: str, port: int, tls: ssl.SSLContext) -> int:
-        """Listen, and return the port; raise OSError when the address cannot be had."""
+        """Listen, and return the port; raise OSError if the address is not available."""
         http = WebhookProtocols(
             self._handle,
             table=self._table,
@@ -101,21 +101,21 @@ class WebhookServer:
         return found
 
     def drain(self) -> None:
-        """Serve on, but end each connection with its next answer."""
+        """Serve on, but close each connection after its next response."""
         self._draining = True
 
     async def stop(self, *, grace: float) -> None:
-        """Stop listening, and end when the requests in flight are answered or `grace` is over.
+        """Stop listening; return after the last request in flight, or after `grace` seconds.
 
-        aiohttp's own shutdown would drop the rest of a body that is still being sent; here a
-        connection with a request on it is left alone until its answer, which closes it.
+        aiohttp's own shutdown would drop a body that is still being sent. Here a connection with a
+        request stays open until its response.
         """
         self._draining = True
         deadline = asyncio.get_running_loop().time() + grace
         if self._open is not None:
             http, listener = self._open
             listener.close()
-            await asyncio.sleep(0)  # let requests that have arrived be taken up first
+            await asyncio.sleep(0)  # starts the requests that have already arrived
             for connection in http.connections:
                 if connection not in self._busy:
                     connection.close()
@@ -171,7 +171,7 @@ class WebhookServer:
         if refusal is not None:
             return refusal
         if length is not None and length <= LARGE_BODY_BYTES and request.content.is_eof():
-            # All of it is here: there is nothing to wait for, so nothing to limit.
+            # The whole body has arrived: it needs no time limit.
             return admit(path, request.content.read_nowait(), self._context())
         connection.body_begins()
         deadline = asyncio.timeout(self._limits.request_timeout)
@@ -206,13 +206,13 @@ class WebhookServer:
         except BaseException:
             self._large_slots.release()
             raise
-        # A thread cannot be interrupted: its slot is free when it ends, not when we stop waiting.
+        # A thread cannot be interrupted: its slot is free at its end, not at the time limit.
         judging.add_done_callback(lambda _: self._large_slots.release())
         return await asyncio.shield(judging)
 
 
 async def _with_warnings(reply: Reply, missing: Missing) -> Reply:
-    """Add warnings about missing objects to the answer that lets a HyperJob through."""
+    """Return the reply to an allowed HyperJob with warnings about missing objects."""
     request, decision = reply.request, reply.decision
     if request is None or decision is None or decision.checked is None:
         return reply

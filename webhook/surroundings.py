@@ -1,9 +1,9 @@
-"""What warnings need to know of other objects: clusters, queues and priority classes are watched.
+"""Other objects for the webhook's warnings: informers of Clusters, Queues and PriorityClasses.
 
-Only a webhook that was given a kubeconfig watches them. Reviews never wait for the watches: without
-them there is no warning. The ConfigMaps, Secrets, claims and ServiceAccounts that the pods of a new
-HyperJob need are asked for by name, for a second at most, as far as the webhook's role allows it;
-only their metadata is read. No HyperJob is refused for what is read here.
+Only a webhook with `--kubeconfig` watches them. A review never waits for the informers: before
+their sync there are no such warnings. The webhook reads the ConfigMaps, Secrets, claims and
+ServiceAccounts that the pods of a new HyperJob need by name, for a second at most, as far as its
+role allows it, and only their metadata. These objects only cause warnings, never a denial.
 """
 
 import asyncio
@@ -26,17 +26,17 @@ from webhook.validation.report import Report
 
 USER_AGENT: Final = "hyperjob-webhook/1"
 LOOK_SECONDS: Final = 1.0
-"""How long the answer about a new HyperJob waits for the objects that its pods need."""
+"""The seconds for which the response about a new HyperJob waits for reads of needed objects."""
 LOOKS_AT_A_TIME: Final = 8
-"""HyperJobs whose objects are asked for at the same time; no other gets such warnings then."""
+"""The number of concurrent HyperJobs with such reads; further ones get no such warnings."""
 MOST_OBJECTS: Final = 20
 MOST_BYTES: Final = 128 * 1024
-"""Larger reviews are judged beside the event loop, and this is done in it."""
+"""The largest review with such reads: larger reviews are processed in threads."""
 
 
 @asynccontextmanager
 async def watched(kubeconfig: str, *, metrics: Metrics) -> AsyncIterator["Surroundings"]:
-    """Watch while inside; gives what is known at any moment. ConfigError if it cannot be read."""
+    """Watch the objects inside the context. Raises ConfigError for an unusable kubeconfig."""
     async with Kube.connect(kubeconfig=kubeconfig, user_agent=USER_AGENT, metrics=metrics) as kube:
         clusters = Informer(kube, CLUSTERS, metrics=metrics)
         queues = Informer(kube, QUEUES, metrics=metrics)
@@ -54,7 +54,7 @@ async def watched(kubeconfig: str, *, metrics: Metrics) -> AsyncIterator["Surrou
 
 
 class Surroundings:
-    """What the informers hold as a context, made anew only after a change, and looks by name."""
+    """The context from the informers, rebuilt after a change, and the reads of needed objects."""
 
     def __init__(
         self, kube: Kube, clusters: Informer, queues: Informer, priorities: Informer
@@ -70,7 +70,7 @@ class Surroundings:
             informer.add_handler(self._note)
 
     def context(self) -> Context:
-        """Return what is known now."""
+        """Return the context of this moment."""
         if self._changed:
             priorities = self._priorities
             self._known = Context(
@@ -78,17 +78,15 @@ class Surroundings:
                 queues=_queues(self._queues.items()) if _is_whole(self._queues) else None,
                 priority_classes=_names(priorities.items()) if _is_whole(priorities) else None,
             )
-            # Until all lists are complete the next review has to look again.
+            # Before the sync of all informers the context is not kept.
             self._changed = not all(map(_is_whole, (self._clusters, self._queues, priorities)))
         return self._known
 
     async def missing(self, request: Request, hyperjob: Object) -> Sequence[str]:
-        """Return warnings about objects that the pods of a new HyperJob need and that are missing.
+        """Return warnings about missing objects that the pods of a new HyperJob need.
 
-        `hyperjob` is that of the request as it was checked.
-
-        What the webhook's role does not let it read, and what does not answer within a second,
-        gives no warning.
+        `hyperjob` is the validated object of the request. An object that the webhook's role must
+        not read, or whose read takes more than a second, causes no warning.
         """
         if request.size > MOST_BYTES or self._looks >= LOOKS_AT_A_TIME:
             return ()

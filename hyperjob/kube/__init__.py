@@ -1,6 +1,6 @@
-"""Access to a Kubernetes API server: what client-go is to Go, asynchronous and on plain dicts.
+"""The asynchronous Kubernetes client, on plain dicts: the counterpart of Go's client-go.
 
-Objects go in and come out as the API server's own JSON, so nothing that this release does not
-know is ever lost. It must never import what is built on it, nor the telemetry beside it: its
-caller hands the metrics in (`hyperjob.kube.instruments`).
+Objects are the API server's own JSON: fields that this release does not know stay. The package
+imports neither the programs that use it nor the telemetry: its callers pass the metrics
+(`hyperjob.kube.instruments`).
 """

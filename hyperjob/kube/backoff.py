@@ -1,4 +1,4 @@
-"""Growing, jittered pauses between attempts. It never sleeps itself and knows no clock."""
+"""Exponential back-off with jitter: the pauses between attempts. The caller sleeps."""
 
 import random
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from collections.abc import Callable
 class Backoff:
     """Exponential pauses from `base` to `cap` seconds; each is up to half as long again.
 
-    `reset()` after health: the next failure waits for `base` again.
+    After a success, `reset()` makes the next pause `base` again.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 """The verbs of the Kubernetes API on plain dicts: get, list, watch, create, replace, apply, patch.
 
-Objects are never turned into types on the way, so a field that this release does not know survives
-a read and a write. Bodies are JSON by orjson and every patch names its content type.
+Objects stay dicts: a field that this release does not know survives a read and a write. Bodies are
+JSON by orjson, and every patch has its content type.
 
     async with Kube.connect(kubeconfig="karmada.kubeconfig") as kube:
         job = await kube.get(HYPERJOBS, "llm", namespace="default")
@@ -27,7 +27,7 @@ from hyperjob.kube.transport import Params, Response, Transport
 
 USER_AGENT = f"hyperjob/{hyperjob.__version__}"
 TIME_LIMIT = 30.0
-IDLE_LIMIT = 150.0  # a server bookmarks about once a minute
+IDLE_LIMIT = 150.0  # seconds; an API server sends a bookmark about once a minute
 
 Objects = list[Object]  # within Kube, `list` is the verb
 Propagation = Literal["Background", "Foreground", "Orphan"]
@@ -42,7 +42,7 @@ class PatchType(StrEnum):
 
 
 class EventType(StrEnum):
-    """What a watch says about an object; BOOKMARK carries nothing but a resourceVersion."""
+    """The type of a watch event; a BOOKMARK has only a resourceVersion."""
 
     ADDED = "ADDED"
     MODIFIED = "MODIFIED"
@@ -60,7 +60,7 @@ class WatchEvent:
 
 @dataclass(frozen=True, slots=True)
 class ObjectList:
-    """A whole list: watching from `resource_version` misses nothing."""
+    """A complete list; a watch from `resource_version` has all later changes."""
 
     items: list[Object]
     resource_version: str
@@ -95,8 +95,8 @@ class Kube:
         """Find the API server as kubectl does and close all connections at the end.
 
         `user_agent` up to its slash is also the field manager of creates, updates and patches.
-        `one_shot` is for a program that makes a few calls and ends: it starts with less CPU.
-        Raises ConfigError that names the file and the next step.
+        `one_shot` is for a program with few requests: it starts with less CPU.
+        Raises ConfigError with the file and the next step.
         """
         connection = await config.load(kubeconfig, context=context)
         transport: Transport
@@ -105,7 +105,7 @@ class Kube:
 
             transport = OneShotTransport(connection, user_agent=user_agent, metrics=metrics)
         else:
-            from hyperjob.kube.http import HttpTransport  # dear, and no command's --help needs it
+            from hyperjob.kube.http import HttpTransport  # a slow import: not for --help
 
             transport = HttpTransport(connection, user_agent=user_agent, metrics=metrics)
         async with cls(transport, time_limit=time_limit, namespace=connection.namespace) as kube:
@@ -152,9 +152,9 @@ class Kube:
         limit: int = 500,
         transform: Callable[[Object], Object] = lambda obj: obj,
     ) -> ObjectList:
-        """Read all objects, `limit` at a time; starts over unpaged when a page token expires.
+        """Read all objects, `limit` at a time; after an expired page token again without pages.
 
-        `transform` is applied to each object as its page is read: only what it returns is held.
+        `transform` is applied to each object of a page: only its result stays in memory.
         """
         path = resource.path(namespace)
         selectors = _selectors(label_selector, field_selector)
@@ -179,7 +179,7 @@ class Kube:
             )
             for item in page.get("items") or ():
                 item.setdefault("apiVersion", resource.api_version)
-                item.setdefault("kind", resource.kind)  # built-in kinds say neither within a list
+                item.setdefault("kind", resource.kind)  # items of built-in lists have neither
                 items.append(transform(item))
             metadata = page.get("metadata") or {}
             version = version or str(metadata.get("resourceVersion") or "")
@@ -200,11 +200,11 @@ class Kube:
         idle_limit: float = IDLE_LIMIT,
         opened: Callable[[], None] | None = None,
     ) -> AsyncGenerator[WatchEvent, None]:
-        """Follow changes after `resource_version`, bookmarks included, until the server ends it.
+        """Yield changes after `resource_version`, bookmarks included, until the server ends.
 
-        Raises Gone when the version is too old, Unavailable when the connection breaks, falls
-        silent for `idle_limit` seconds or carries garbage. Calls `opened` once the server agreed.
-        Close it: `async with aclosing(kube.watch(…)) as events`.
+        Raises Gone if the version is too old; Unavailable if the connection breaks, is silent for
+        `idle_limit` seconds or sends garbage. Calls `opened` after the server's response header.
+        The caller must close it: `async with aclosing(kube.watch(…)) as events`.
         """
         params = {
             "watch": "1",
@@ -248,7 +248,7 @@ class Kube:
         subresource: str | None = None,
         dry_run: bool = False,
     ) -> Object:
-        """Write an object that was read before; Conflict when it changed since."""
+        """Replace an object that was read before; raises Conflict if it has changed since."""
         metadata = obj["metadata"]
         path = resource.path(metadata.get("namespace"), metadata["name"], subresource)
         return await self._call("PUT", path, params=_write(dry_run=dry_run), body=obj)
@@ -263,7 +263,7 @@ class Kube:
         subresource: str | None = None,
         dry_run: bool = False,
     ) -> Object:
-        """Apply server-side: own exactly the fields of `obj`; Conflict unless `force`."""
+        """Apply server-side: own exactly the fields of `obj`; raises Conflict unless `force`."""
         metadata = obj["metadata"]
         body = {"apiVersion": resource.api_version, "kind": resource.kind, **obj}
         return await self._call(
@@ -312,16 +312,16 @@ class Kube:
         propagation: Propagation | None = None,
         dry_run: bool = False,
     ) -> Object:
-        """Delete an object; with `uid` only that very one (Conflict otherwise).
+        """Delete an object; with `uid` only the object with this UID, else Conflict is raised.
 
-        Gives the Status, or the object when finalizers hold it.
+        Return the Status, or the object if finalizers delay its removal.
         """
         options: Object = {"apiVersion": "v1", "kind": "DeleteOptions"}
         if uid is not None:
             options["preconditions"] = {"uid": uid}
         if propagation is not None:
             options["propagationPolicy"] = propagation
-        if dry_run:  # in the body: a server that finds one there does not look at the query
+        if dry_run:  # in the body: with one there the API server ignores the query parameter
             options["dryRun"] = ["All"]
         return await self._call("DELETE", resource.path(namespace, name), body=options)
 
@@ -335,7 +335,7 @@ class Kube:
         content_type: str = "application/json",
         accept: str = "application/json",
     ) -> Response:
-        """Make any other call, discovery for one; KubeError unless 2xx."""
+        """Send any other request, for example discovery; raises KubeError unless 2xx."""
         return await self._transport.request(
             method,
             path,
@@ -354,9 +354,10 @@ class Kube:
         idle_limit: float | None = None,
         opened: Callable[[], None] | None = None,
     ) -> AsyncGenerator[bytes, None]:
-        """Stream the lines of a text, empty ones too: a log. Without `idle_limit` for ever.
+        """Yield the lines of a text such as a log, empty ones too; no `idle_limit`: no time limit.
 
-        Raises KubeError as `watch` does. Close it: `async with aclosing(kube.lines(…)) as lines`.
+        Raises KubeError as `watch` does. The caller must close it:
+        `async with aclosing(kube.lines(…)) as lines`.
         """
         stream = self._transport.lines(
             path, params=params, idle_limit=idle_limit, time_limit=None, opened=opened, empty=True
@@ -405,7 +406,7 @@ def _write(*, dry_run: bool) -> dict[str, str]:
 
 
 def _event(line: bytes, request: str) -> WatchEvent:
-    """Decode a line of a watch; raises what an ERROR event says, Unavailable on garbage."""
+    """Decode a line of a watch; raises the error of an ERROR event, or Unavailable on garbage."""
     try:
         decoded = orjson.loads(line)
         kind, obj = decoded["type"], decoded["object"]

@@ -1,4 +1,4 @@
-"""Time as the queue and the elector see it, so that tests can hold it in their hands."""
+"""The clock of the workqueue and the leader election, which tests can replace."""
 
 import asyncio
 from collections.abc import Callable
@@ -6,10 +6,10 @@ from typing import Protocol
 
 
 class Cancellable(Protocol):
-    """A timer that can be called off."""
+    """A timer that can be cancelled."""
 
     def cancel(self) -> None:
-        """Call it off."""
+        """Cancel the timer."""
         ...
 
 

@@ -1,9 +1,9 @@
-"""The API server and the credentials: from a kubeconfig, or the service account of the pod.
+"""The API server and the credentials, from a kubeconfig or the pod's ServiceAccount.
 
-A kubeconfig with static credentials is read by `plainkubeconfig`; every other way to credentials is
-left to `kubernetes.aio`: exec plugins, token files, several files, the service account. What it
-takes is handed on as a `Connection`. Its watch, leader election and typed models are never used
-here (they lose data or leaders).
+`plainkubeconfig` reads a kubeconfig with static credentials. `kubernetes.aio` reads all others:
+exec plugins, token files, several files, the ServiceAccount. The result is a `Connection`. HyperJob
+does not use the watch, leader election and typed models of `kubernetes.aio`: they lose data or
+leaders.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ Authorize = Callable[[], Awaitable[str | None]]
 
 
 class _Settings(Protocol):
-    """What we touch of kubernetes.aio's Configuration."""
+    """The used attributes of kubernetes.aio's Configuration."""
 
     host: str
     cert_file: str | None
@@ -52,7 +52,7 @@ class _Settings(Protocol):
 
 
 class _Loader(Protocol):
-    """What we touch of kubernetes.aio's KubeConfigLoader."""
+    """The used attributes of kubernetes.aio's KubeConfigLoader."""
 
     token: str
     current_context: dict[str, Any]
@@ -62,17 +62,17 @@ class _Loader(Protocol):
 
 
 async def anonymous() -> str | None:
-    """Send no Authorization header."""
+    """Return None: requests have no Authorization header."""
     return None
 
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """All that a session needs.
+    """The server, TLS and credentials of a session.
 
-    `authorize` is asked for the Authorization header of each call and may raise ConfigError;
-    `namespace` is where we are at home: the context's, or the pod's own. `authorities` names the
-    setting with the certificate authorities that `tls` trusts.
+    `authorize` returns the Authorization header of a request and may raise ConfigError.
+    `namespace` is that of the kubeconfig's context, or the pod's own. `authorities` is the name of
+    the setting with the certificate authorities that `tls` trusts.
     """
 
     server: str
@@ -96,12 +96,12 @@ async def load(
     refresh_seconds: float = REFRESH_SECONDS,
     credentials: bool = True,
 ) -> Connection:
-    """Find the API server: the given file, KUBECONFIG, the pod's account, then ~/.kube/config.
+    """Return the connection from the given file, KUBECONFIG, the pod's account or ~/.kube/config.
 
-    Tokens from files and plugins are read again after `refresh_seconds`, when a call needs them.
-    Without `credentials` the connection knows the server and its authorities alone: an API server
-    takes a client certificate before a bearer token, so calls on behalf of others carry none.
-    Raises ConfigError that names the file and the next step.
+    Tokens from files and plugins are read again after `refresh_seconds`, when a request needs them.
+    Without `credentials` the connection has only the server and its authorities: an API server
+    prefers a client certificate to a bearer token, and requests of other users must not have it.
+    Raises ConfigError with the file and the next step.
     """
     given = str(kubeconfig) if kubeconfig else os.environ.get("KUBECONFIG", "")
     if not given and os.environ.get("KUBERNETES_SERVICE_HOST"):
@@ -115,10 +115,10 @@ async def load(
 
 
 def _import_parts_only() -> None:
-    """Let modules of `kubernetes.aio` be imported without all others there are.
+    """Make modules of `kubernetes.aio` importable without its other modules.
 
-    The packages' own `__init__` import both clients with every dependency: more than half of the
-    time that a command takes.
+    The `__init__` modules of the package import both clients with every dependency, which takes
+    more than half of the time of a command.
     """
     for name in ("kubernetes", "kubernetes.aio"):
         spec = None if name in sys.modules else importlib.util.find_spec(name)
@@ -131,11 +131,11 @@ _open_files: ContextVar[list[int] | None] = ContextVar("open_files", default=Non
 
 @contextlib.contextmanager
 def _keys_in_memory() -> Iterator[None]:
-    """Keep the keys and certificates of a kubeconfig in memory, for as long as they are loaded.
+    """Keep the keys and certificates of a kubeconfig in memory while it is loaded.
 
-    kubernetes.aio 37 writes them into temporary files, which a signal leaves behind. Its option
-    `temp_file_path` only chooses the folder, and what an exec plugin returns never passes through
-    the kubeconfig: no public function of the library keeps both off the disk.
+    kubernetes.aio 37 writes them into temporary files, which stay after a signal. Its option
+    `temp_file_path` only sets the folder, and the output of an exec plugin is not in the
+    kubeconfig: no public function of the library keeps both off the disk.
     """
     from kubernetes.aio.config import kube_config
 
@@ -237,7 +237,7 @@ async def _from_file(
 
 
 def _contexts(files: Sequence[Path]) -> list[str]:
-    """Name the contexts of kubeconfigs, as far as they can be read."""
+    """Return the names of the contexts in kubeconfigs, as far as these are readable."""
     found: list[str] = []
     for path in files:
         with contextlib.suppress(OSError, yaml.YAMLError, AttributeError, TypeError, KeyError):
@@ -251,7 +251,7 @@ def _unusable(files: str, why: str) -> ConfigError:
 
 
 def _user(loader: _Loader) -> dict[str, Any]:
-    """Return the active context's user entry, empty when it has none."""
+    """Return the active context's user entry; empty if it has none."""
     chosen = loader.current_context["context"].get("user")
     users = loader._config.safe_get("users") or []  # noqa: SLF001 - no public way to the user
     for entry in users:
@@ -264,7 +264,7 @@ def _user(loader: _Loader) -> dict[str, Any]:
 def _refresh(
     settings: _Settings, loader: _Loader, user: dict[str, Any], *, folder: Path, seconds: float
 ) -> None:
-    """Renew tokens that age: kubernetes.aio would keep the first one for ever."""
+    """Renew tokens that expire: kubernetes.aio would keep the first one forever."""
     token_file = user.get("tokenFile")
     if "exec" not in user and (not token_file or user.get("token")):
         return
@@ -293,7 +293,7 @@ def _read_token(path: Path) -> str:
     try:
         return path.read_text(encoding="ascii").strip()
     except OSError:
-        return ""  # the last token may be good still; a bad one shows as Unauthorized
+        return ""  # the last token may still be valid; the API server refuses an invalid one
 
 
 def _connection(
@@ -354,7 +354,7 @@ def _static(plain: plainkubeconfig.Plain, *, source: str) -> Connection:
 
 
 def _environment_proxy(scheme: str, host: str) -> str | None:
-    """Choose the proxy as Go does: never one for this machine itself."""
+    """Return the proxy as Go chooses it: none for this machine itself."""
     of_system = sys.platform in ("darwin", "win32")
     if not of_system and not any(name.lower().endswith("_proxy") for name in os.environ):
         return None

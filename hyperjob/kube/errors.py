@@ -1,6 +1,6 @@
-"""What an API call can end in: one small tree over the Status that Kubernetes answers.
+"""The errors of API requests, by the reason of the Status in the response.
 
-It never hides the server's words: `str()` is the request line and the server's own message.
+`str()` of an error is the request line and the API server's own message.
 """
 # ruff: noqa: N818 - the names are the reasons of the Status
 
@@ -16,13 +16,13 @@ _BODY_SHOWN = 512
 
 
 class ConfigError(Exception):
-    """The way to the API server is not known: a kubeconfig is missing or wrong."""
+    """A kubeconfig is missing or wrong."""
 
 
 class KubeError(Exception):
     """An API call failed.
 
-    `status` is the Status object (made up where the server gave none), `request` the request line.
+    `status` is the Status object (generated if the response has none), `request` the request line.
     """
 
     code: ClassVar[int] = 0
@@ -45,17 +45,17 @@ class KubeError(Exception):
 
     @property
     def reason(self) -> str:
-        """Return the machine-readable reason (`NotFound`, `Conflict`, …), "" when there is none."""
+        """Return the machine-readable reason (`NotFound`, `Conflict`, …); empty if none."""
         return str(self.status.get("reason") or "")
 
     @property
     def http_code(self) -> int:
-        """Return the HTTP status, 0 when the server never answered."""
+        """Return the HTTP status; 0 if the server never answered."""
         return int(self.status.get("code") or 0)
 
     @property
     def causes(self) -> list[dict[str, str]]:
-        """List `details.causes`: for Invalid one entry a field, each reason, message, field."""
+        """Return `details.causes`: for Invalid one entry per field, with reason, message, field."""
         return list((self.status.get("details") or {}).get("causes") or [])
 
 
@@ -84,13 +84,13 @@ class NotFound(KubeError):
 
 
 class Conflict(KubeError):
-    """409: the object changed meanwhile, or another field manager owns a field."""
+    """409: the object has changed since it was read, or another field manager owns a field."""
 
     code = 409
 
 
 class AlreadyExists(KubeError):
-    """409 on create: an object of this name is there."""
+    """409 on create: an object of this name exists."""
 
     code = 409
 
@@ -102,13 +102,13 @@ class Gone(KubeError):
 
 
 class Invalid(KubeError):
-    """422: the object breaks the schema or a rule; `causes` says where."""
+    """422: the object violates the schema or a rule; `causes` has the fields."""
 
     code = 422
 
 
 class TooManyRequests(KubeError):
-    """429: slow down; `retry_after` says for how many seconds, if the server did."""
+    """429: too many requests; `retry_after` is the wait in seconds, if the server sent one."""
 
     code = 429
 
@@ -120,9 +120,9 @@ class InternalError(KubeError):
 
 
 class Unavailable(KubeError):
-    """502, 503, 504, a lost connection or a time limit: nothing was decided, try later.
+    """502, 503, 504, a lost connection or a time limit: the request may be retried later.
 
-    `answered` is False when the server never answered, so a write may or may not have happened.
+    `answered` is False if the server never answered: a write may or may not have happened.
     """
 
     code = 503
@@ -156,7 +156,7 @@ _BY_CODE: dict[int, type[KubeError]] = {
 
 
 def from_status(status: Object, request: str, *, retry_after: float | None = None) -> KubeError:
-    """Turn a Status object into its error."""
+    """Return the error of a Status object."""
     code = int(status.get("code") or 0)
     kind = _BY_CODE.get(code, KubeError)
     if kind is Conflict and status.get("reason") == "AlreadyExists":
@@ -165,7 +165,7 @@ def from_status(status: Object, request: str, *, retry_after: float | None = Non
 
 
 def from_response(code: int, headers: Mapping[str, str], body: bytes, request: str) -> KubeError:
-    """Turn an HTTP answer outside 2xx into an error; any body will do, a Status is not needed."""
+    """Return the error of an HTTP response outside 2xx, whose body need not be a Status."""
     try:
         parsed: Any = orjson.loads(body)
     except orjson.JSONDecodeError:
@@ -178,13 +178,13 @@ def from_response(code: int, headers: Mapping[str, str], body: bytes, request: s
 
 
 def unreachable(request: str, message: str, *, timeout: bool = False) -> Unavailable:
-    """Say that the server never answered."""
+    """Return the error of a request without a response."""
     status = make_status(0, message, reason="Timeout" if timeout else "ServiceUnavailable")
     return Unavailable(status, request, answered=False)
 
 
 def make_status(code: int, message: str, *, reason: str = "") -> Object:
-    """Build a failure Status for an answer that carried none."""
+    """Return a failure Status for a response without one."""
     if not reason:
         phrases = {int(status): status.phrase for status in HTTPStatus}
         reason = phrases.get(code, "Unknown").title().replace(" ", "")
@@ -200,6 +200,6 @@ def make_status(code: int, message: str, *, reason: str = "") -> Object:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Read Retry-After in whole seconds, the only form a Kubernetes API server sends."""
+    """Return Retry-After in seconds, the only form that a Kubernetes API server sends."""
     value = headers.get("Retry-After", "")
     return float(value) if value.isascii() and value.isdigit() else None

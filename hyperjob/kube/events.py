@@ -1,7 +1,7 @@
 """Kubernetes Events (events.k8s.io/v1) about objects, for people who run `kubectl describe`.
 
-Recording never waits and never fails: what cannot be written is counted and dropped. The same Event
-again becomes a series on the first one, and one object can only ever fill a small bucket of them.
+Recording never waits and never fails: an Event that cannot be written is counted and dropped. A
+repeated Event becomes a series of the first one. The rate of Events about one object is bounded.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ Key = tuple[str, ...]
 
 
 class EventWriter(Protocol):
-    """What the recorder needs of a client; `Kube` has it."""
+    """The methods of a client that the recorder calls; `Kube` has them."""
 
     async def create(self, resource: Resource, obj: Object) -> Object:
         """Create an object."""
@@ -60,7 +60,7 @@ class EventWriter(Protocol):
 
 @dataclass(slots=True)
 class _Series:
-    """One Event and how often it came."""
+    """One Event and its number of repetitions."""
 
     event: Object
     last: float
@@ -135,7 +135,7 @@ class EventRecorder:
             self._forget_oldest()
 
     async def run(self) -> None:
-        """Write what is recorded until cancelled, then what is left for at most two seconds."""
+        """Write the recorded Events until cancelled, then the rest for at most two seconds."""
         try:
             while True:
                 await self._arrived.wait()
@@ -182,11 +182,11 @@ class EventRecorder:
                     kind=PatchType.MERGE,
                     namespace=metadata["namespace"],
                 )
-            except NotFound:  # Events live for an hour
+            except NotFound:  # the API server deletes an Event after an hour
                 metadata["name"] = _name(series.event["regarding"])
             else:
                 return
-        with suppress(AlreadyExists):  # an earlier try was cut short after it had succeeded
+        with suppress(AlreadyExists):  # an earlier try succeeded, but its response was lost
             await self._kube.create(EVENTS, series.event)
         series.created = True
 
@@ -220,7 +220,7 @@ class EventRecorder:
         return event
 
     def _allowed(self, about: str) -> bool:
-        """Return whether the object's bucket has a token left; buckets are few and old ones go."""
+        """Return whether the object's token bucket has a token; the oldest buckets are dropped."""
         bucket = self._buckets.get(about)
         if bucket is None:
             bucket = TokenBucket(qps=_REFILL_PER_SECOND, burst=_BURST, clock=self._clock)
@@ -254,12 +254,12 @@ def _place(regarding: Object) -> str:
 
 
 def _name(regarding: Object) -> str:
-    """Name an Event: the object's name and a unique end, within the 253 allowed."""
+    """Return the name of an Event, at most 253 characters: the object's and a unique suffix."""
     return f"{str(regarding['name'])[:236]}.{secrets.token_hex(8)}"
 
 
 def _shorten(note: str) -> str:
-    """Cut a note to what the API server takes, at a whole character."""
+    """Return a note cut to the limit of the API server, at a whole character."""
     encoded = note.encode()
     if len(encoded) <= _NOTE_BYTES:
         return note

@@ -1,7 +1,7 @@
-"""What every call to the API server has in common: credentials, time limits, bounded retries.
+"""The common part of all requests to the API server: credentials, time limits, bounded retries.
 
-Nothing here opens a connection: `_once` of a transport does. A write is never repeated unless the
-server itself said that it did nothing and when to come back (429 or 5xx with Retry-After).
+`_once` of a transport sends the request. A write is only repeated after a response that it was not
+processed and when to retry (429 or 5xx with Retry-After).
 """
 
 import asyncio
@@ -29,7 +29,7 @@ _CREDENTIALS_SECONDS = 30.0
 
 
 def why_not_trusted(error: ssl.SSLCertVerificationError, host: str, authorities: str) -> str:
-    """Say which certificate is not trusted by which file, and how to correct it."""
+    """Return which certificate is not trusted by which file, and how to correct it."""
     match error.verify_code:
         case 10:
             return f"the certificate of {host} has expired: renew it on the API server"
@@ -48,8 +48,8 @@ def why_not_trusted(error: ssl.SSLCertVerificationError, host: str, authorities:
 
 
 def why_no_connection(error: OSError) -> str:
-    """Say in a few words why there is no connection, without the library's own terms."""
-    # Names that cannot be resolved have numbers and words of their own, as TLS has.
+    """Return in a few words why there is no connection, without terms of the library."""
+    # The error numbers of name resolution and TLS differ from those of the system.
     own = isinstance(error, socket.gaierror | ssl.SSLError)
     if not own and error.errno is not None and error.errno > 0:
         return os.strerror(error.errno)
@@ -57,7 +57,7 @@ def why_no_connection(error: OSError) -> str:
 
 
 class Exchange(ABC):
-    """A transport without its connections."""
+    """The base of the transports, without their connections."""
 
     def __init__(self, connection: Connection, *, metrics: ClientMetrics) -> None:
         self._connection = connection
@@ -81,7 +81,7 @@ class Exchange(ABC):
         accept: str = "application/json",
         time_limit: float = 30.0,
     ) -> Response:
-        """Make one call within `time_limit` seconds, waits included; KubeError unless 2xx."""
+        """Send a request, with retries, within `time_limit` seconds; KubeError unless 2xx."""
         line = f"{method} {path}"
         headers = {"Accept": accept}
         if body is not None:
@@ -113,7 +113,7 @@ class Exchange(ABC):
         body: bytes | None,
         headers: dict[str, str],
     ) -> Response:
-        """Make one try; KubeError unless 2xx."""
+        """Send the request once; raises KubeError unless 2xx."""
 
     async def _authorize(self, headers: dict[str, str], line: str) -> None:
         try:
@@ -130,7 +130,7 @@ class Exchange(ABC):
     def _answer(
         self, method: str, path: str, answer: Response, warnings: Sequence[str]
     ) -> Response:
-        """Count an answer and give it back; KubeError unless 2xx."""
+        """Count a response and return it; raises KubeError unless 2xx."""
         line = f"{method} {path}"
         self._count(str(answer.status), method)
         self._warn(line, warnings)
@@ -139,13 +139,13 @@ class Exchange(ABC):
         return answer
 
     def _unreachable(self, line: str, why: str, *, cause: object = None) -> errors.Unavailable:
-        """Say that the server never answered; `cause` is TLS's own error, if it is one."""
+        """Return the error of a request without a response; `cause` may be an error of TLS."""
         if isinstance(cause, ssl.SSLCertVerificationError):
             why = why_not_trusted(cause, self._connection.host, self._connection.authorities)
         return errors.unreachable(line, f"could not talk to {self._base}: {why}")
 
     def _warn(self, line: str, warnings: Sequence[str]) -> None:
-        """Log what the server warns of, an unknown field for one, once for each text."""
+        """Log the warnings of the server, such as about an unknown field, each text once."""
         for warning in warnings:
             if warning not in self._warned and len(self._warned) < _WARNINGS:
                 self._warned.add(warning)
@@ -156,7 +156,7 @@ class Exchange(ABC):
 
 
 def _wait_before_retry(error: errors.KubeError, method: str, attempt: int) -> float | None:
-    """Say for how many seconds to wait before another try, None for no other try."""
+    """Return the seconds to wait before another try; None for no other try."""
     pause = error.retry_after
     if attempt >= _TRIES:
         return None
@@ -168,6 +168,6 @@ def _wait_before_retry(error: errors.KubeError, method: str, attempt: int) -> fl
 
 
 def _passes(limit: asyncio.Timeout, wait: float) -> bool:
-    """Return whether waiting would pass the time limit: then the caller hears at once."""
+    """Return whether the wait would exceed the time limit: the request then fails at once."""
     deadline = limit.when() or 0.0
     return wait >= min(deadline - asyncio.get_running_loop().time(), _LONGEST_WAIT)

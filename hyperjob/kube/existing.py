@@ -1,4 +1,4 @@
-"""Which of the objects that pods need exist: asked by name, and only their metadata is read."""
+"""The check which of the objects that pods need exist, by name and by their metadata only."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
@@ -15,7 +15,7 @@ from hyperjob.kube.resources import (
 )
 
 Names: TypeAlias = Mapping[tuple[str, str], frozenset[str]]
-"""The names that are there, by namespace and kind; what is not in it is unknown."""
+"""The existing names, by namespace and kind; a missing key means unknown."""
 
 KINDS: Final[Mapping[str, Resource]] = {
     each.kind: each for each in (CONFIG_MAPS, PERSISTENT_VOLUME_CLAIMS, SECRETS, SERVICE_ACCOUNTS)
@@ -32,10 +32,10 @@ async def existing(
     left_out: Callable[[Resource, KubeError | ValueError], None],
     most: int = _MOST,
 ) -> Names:
-    """Ask for each namespace, kind and name, at most 16 at a time and `most` in all.
+    """Read the metadata of each namespace, kind and name, at most 16 at a time and `most` in all.
 
-    A kind that the client may not read in a namespace, or that is beyond `most`, is unknown:
-    `left_out` gets the first error.
+    A kind that the client may not read in a namespace, or that is above `most`, is unknown:
+    `left_out` is called with the first error.
     """
     found: dict[tuple[str, str], set[str]] = {}
     unknown: set[tuple[str, str]] = set()

@@ -1,9 +1,9 @@
-"""A live copy of one resource: list once, then watch, and call handlers for each change.
+"""The informer: a cache of one resource by list and watch, which calls handlers for each change.
 
-It takes bookmarks, resumes after a broken connection where it was, lists again when the version is
-too old, and passes the difference on then, vanished objects included. It pauses longer and longer
-between attempts while the server is not well, and never gives up: network errors end nothing. A
-handler that raises is a bug and ends `run()`.
+It uses bookmarks, resumes the watch after a broken connection, and lists again if the version is
+too old; the handlers then get the difference, deleted objects included. After errors of the server
+or the network it retries forever, with a growing pause. An exception of a handler is a bug and ends
+`run()`.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ _WATCH_SECONDS = (300, 600)
 
 
 class ListerWatcher(Protocol):
-    """What an informer needs of a client; `Kube` has it."""
+    """The methods of a client that an informer calls; `Kube` has them."""
 
     async def list(
         self,
@@ -65,15 +65,15 @@ class ListerWatcher(Protocol):
 
 
 def strip_managed_fields(obj: Object) -> Object:
-    """Drop `metadata.managedFields`: often half of an object, and no reader of ours needs it."""
+    """Remove `metadata.managedFields`: often half of an object, and never read."""
     obj["metadata"].pop("managedFields", None)
     return obj
 
 
 class Informer:
-    """List and watch one resource; `run()` belongs in the caller's TaskGroup.
+    """An informer of one resource; the caller runs `run()` in its TaskGroup.
 
-    What `get`, `items` and `by_index` give is shared and must not be changed.
+    `get`, `items` and `by_index` return the cache's own objects, which callers must not change.
     """
 
     def __init__(
@@ -119,19 +119,19 @@ class Informer:
 
     @property
     def seen_version(self) -> int:
-        """Return the resourceVersion up to which the store is complete, 0 while it is not known."""
+        """Return the resourceVersion up to which the store is complete; 0 if it is unknown."""
         return int(self._version) if self._version.isdecimal() else 0
 
     def transformed(self, obj: Object) -> Object:
-        """Return a changeable copy of an object of the API server, as the store would have it."""
+        """Return an object in the form of the store; the argument itself may be changed."""
         return self._transform(obj) if self._transform else obj
 
     def items(self) -> list[Object]:
-        """List all objects."""
+        """Return all objects."""
         return self._store.items()
 
     def by_index(self, name: str, value: str) -> list[Object]:
-        """List the objects for which the indexer `name` gave `value`."""
+        """Return the objects for which the indexer `name` returned `value`."""
         return self._store.by_index(name, value)
 
     def __len__(self) -> int:
@@ -140,15 +140,15 @@ class Informer:
     def add_handler(self, handler: Handler) -> None:
         """Call `handler(type, old, new)` at each change, in the informer's own task.
 
-        ADDED has no old, DELETED no new (its old is the last state known). Objects that are in
-        the store already come at once as ADDED.
+        ADDED has no old object, DELETED no new one (old is the last known state). The handler gets
+        the present objects of the store at once as ADDED.
         """
         self._handlers.append(handler)
         for obj in self._store.items():
             handler(EventType.ADDED, None, obj)
 
     async def run(self) -> None:
-        """Keep the copy up to date until cancelled."""
+        """List and watch until cancelled."""
         clock = asyncio.get_running_loop().time
         while True:
             self._opened = math.inf
@@ -174,7 +174,7 @@ class Informer:
         watch = self._kube.watch(
             self.resource,
             resource_version=self._version,
-            # Each ends at a time of its own, so that many watches never reconnect as one.
+            # Random end times: many watches must not reconnect at the same moment.
             timeout_seconds=random.randint(*_WATCH_SECONDS),
             idle_limit=self._idle_limit,
             opened=self._flowing,
@@ -201,7 +201,7 @@ class Informer:
         self.synced.set()
 
     def _swap(self, listed: ObjectList) -> None:
-        """Replace the store first, then call the handlers: a handler never sees half of a list."""
+        """Replace the store, then call the handlers: a handler never sees a part of a list."""
         present = {key_of(obj) for obj in listed.items}
         gone = [self._store.pop(key) for key in [k for k in self._store if k not in present]]
         changed: list[tuple[Object | None, Object]] = []
@@ -242,12 +242,12 @@ class Informer:
             handler(kind, old, new)
 
     def _flowing(self) -> None:
-        """Note that the server has agreed to the watch."""
+        """Record that the server has accepted the watch."""
         self._opened = asyncio.get_running_loop().time()
         self.last_error = None
 
     def _recovered(self) -> None:
-        """Note that all is well, once it has proved to be."""
+        """Reset the failures, after a watch has lasted or has brought a change."""
         self._backoff.reset()
         self._failures = 0
         if self._said is not None:
@@ -255,7 +255,7 @@ class Informer:
             log.info("Watching again", extra=self._about())
 
     def _failed(self, error: KubeError) -> None:
-        """Decide where to go on, and log a new kind of failure once, not every attempt."""
+        """Choose between watch and list, and log a new kind of failure once."""
         self._failures += 1
         unanswered = isinstance(error, Unavailable | TooManyRequests)
         if not unanswered or self._failures >= _RESUMES:

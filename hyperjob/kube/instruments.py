@@ -1,25 +1,25 @@
-"""The counters that this package feeds, as protocols with a silent default.
+"""The metrics of this package, as protocols with a silent default.
 
-`hyperjob.telemetry.metrics.Metrics` fits all of them by its shape; neither package imports the
-other, the process that starts both hands one to the other.
+`hyperjob.telemetry.metrics.Metrics` implements all of them. Neither package imports the other: the
+process that starts both passes the metrics.
 """
 
 from typing import Protocol
 
 
 class QueueStats(Protocol):
-    """The state of a work queue at the moment it is read."""
+    """The state of a workqueue at the moment of a read."""
 
     def depth(self) -> int:
-        """Count the items that wait."""
+        """Return the number of waiting items."""
         ...
 
     def unfinished_seconds(self) -> float:
-        """Sum the time of all items in work."""
+        """Return the sum of the times of all items that are being processed."""
         ...
 
     def longest_running_seconds(self) -> float:
-        """Return the time of the item that is longest in work."""
+        """Return the time of the item that has been processed longest."""
         ...
 
 
@@ -39,7 +39,7 @@ class InformerMetrics(Protocol):
         ...
 
     def informer_watch(self, resource: str, *, short: bool) -> None:
-        """Count one watch that ended; `short` when it brought nothing and died at once."""
+        """Count one ended watch; `short` if it ended at once without an event."""
         ...
 
 
@@ -47,15 +47,15 @@ class QueueMetrics(Protocol):
     """Counts what work queues do."""
 
     def queue_started(self, name: str, stats: QueueStats) -> None:
-        """Remember where to ask for depth and unfinished work."""
+        """Register the state of a queue, for depth and unfinished work."""
         ...
 
     def queue_added(self, name: str) -> None:
-        """Count one item that was taken in."""
+        """Count one added item."""
         ...
 
     def queue_retried(self, name: str) -> None:
-        """Count one item that was put off."""
+        """Count one retried item."""
         ...
 
     def queue_waited(self, name: str, seconds: float) -> None:
@@ -63,20 +63,20 @@ class QueueMetrics(Protocol):
         ...
 
     def queue_worked(self, name: str, seconds: float) -> None:
-        """Observe how long a worker had an item."""
+        """Observe how long a worker processed an item."""
         ...
 
 
 class LeaderMetrics(Protocol):
-    """Shows who leads."""
+    """The metric of the leader."""
 
     def leader_changed(self, name: str, *, leading: bool) -> None:
-        """Set whether this process leads."""
+        """Set whether this process is the leader."""
         ...
 
 
 class EventMetrics(Protocol):
-    """Counts Kubernetes Events that never reached the server."""
+    """Counts Kubernetes Events that were not written."""
 
     def event_dropped(self, reason: str) -> None:
         """Count one lost Event; `reason` is `full`, `spam` or `failed`."""

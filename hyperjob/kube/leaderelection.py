@@ -1,7 +1,8 @@
-"""One leader among many replicas, by a Lease: the others wait until it is given up or expires.
+"""Leader election by a Lease: one replica leads, the others wait for its release or expiry.
 
-The body runs only while the Lease is surely ours. When it cannot be renewed in time, the body is
-cancelled and awaited before another replica may take the Lease; there must never be two leaders.
+The body runs only while this process surely holds the Lease. If it cannot renew the Lease in time,
+it cancels and awaits the body before another replica may acquire the Lease: there are never two
+leaders.
 """
 
 import asyncio
@@ -28,7 +29,7 @@ _RELEASE_SECONDS = 5.0
 
 
 class Leases(Protocol):
-    """What an elector needs of a client; `Kube` has it."""
+    """The methods of a client that an elector calls; `Kube` has them."""
 
     async def get(self, resource: Resource, name: str, *, namespace: str | None = None) -> Object:
         """Read one object."""
@@ -39,19 +40,20 @@ class Leases(Protocol):
         ...
 
     async def replace(self, resource: Resource, obj: Object) -> Object:
-        """Write an object that was read before."""
+        """Replace an object that was read before."""
         ...
 
 
 class LeadershipLostError(Exception):
-    """The Lease could not be renewed or was taken away; the body was stopped before."""
+    """The Lease was not renewed in time, or another replica acquired it; the body was stopped."""
 
 
 class LeaderElector:
     """Run a body while leading.
 
-    `lease_seconds` > `renew_seconds` > `retry_seconds`: others wait the first, the leader stops
-    its body after the second, and both try again after the third.
+    Other replicas wait `lease_seconds` without a renewal. The leader stops its body
+    `renew_seconds` after the last renewal. Both retry every `retry_seconds`. The three must be in
+    descending order.
     """
 
     def __init__(
@@ -69,9 +71,9 @@ class LeaderElector:
         annotations: Callable[[], Mapping[str, str]] = dict,
         wall: Callable[[], datetime] = utc_now,
     ) -> None:
-        """`overdue` is called when a stopped body still runs as the Lease expires: end the process.
+        """`overdue` is called if a stopped body still runs when the Lease expires: end the process.
 
-        `annotations` are written with each renewal, for readers of the Lease.
+        Each renewal writes `annotations` to the Lease.
 
         Raises ValueError for durations out of order or an empty identity.
         """
@@ -97,13 +99,13 @@ class LeaderElector:
 
     @property
     def leader(self) -> str:
-        """Return the identity that was seen last in the Lease, "" for none."""
+        """Return the last observed holder of the Lease; empty for none."""
         return self._sight.holder if self._sight else ""
 
     async def run(self, body: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Wait for the Lease, run `body` while it is ours, give it up afterwards.
+        """Acquire the Lease, run `body` while this process holds it, then release it.
 
-        Returns when the body returns and raises what it raises. Raises LeadershipLostError when
+        Returns after the body, and raises the exceptions of the body. Raises LeadershipLostError if
         the Lease is lost; the caller then starts over, best as a new process.
         """
         await self._acquire()
@@ -156,9 +158,9 @@ class LeaderElector:
                 return True
 
     async def _try(self) -> bool:
-        """Take or renew the Lease once; False when it is another's or the server does not answer.
+        """Acquire or renew the Lease once; False if another replica holds it, or on an error.
 
-        The time it is ours from is the time *before* the write: the others count from later on.
+        The holding time counts from *before* the write: the other replicas count from later on.
         """
         loop = asyncio.get_running_loop()
         written, started = None, loop.time()
@@ -199,7 +201,7 @@ class LeaderElector:
         return {**lease, "metadata": {**metadata, "annotations": annotations}}
 
     async def _look(self) -> None:
-        """Read the Lease and note whether it changed since we saw it last."""
+        """Read the Lease and record whether it has changed since the last read."""
         try:
             lease = await self._kube.get(LEASES, self._name, namespace=self._namespace)
         except NotFound:
@@ -236,7 +238,7 @@ class LeaderElector:
             raise cancelled
 
     async def _release(self) -> None:
-        """Return the Lease up if it is ours still, so that the next leader need not wait."""
+        """Release the Lease if this process still holds it: the next leader then need not wait."""
         sight = self._sight
         if sight is None or sight.holder != self.identity:
             return

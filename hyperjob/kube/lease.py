@@ -1,7 +1,7 @@
-"""What is written into a Lease, and when a Lease is free. Pure: no clock, no I/O.
+"""The content of a Lease, and the rule when it may be acquired. Pure: no clock, no I/O.
 
-Times in the Lease are for people. Whether it has expired is judged by how long *we* have seen it
-unchanged, so that clocks that disagree never make two leaders.
+The times in the Lease are information for people. A Lease has expired if this process has observed
+no change for the lease duration: clocks that disagree never cause two leaders.
 """
 
 from dataclasses import dataclass, replace
@@ -14,34 +14,34 @@ from hyperjob.kube.resources import LEASES
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """A Lease as we saw it last change: `since` is our own monotonic time."""
+    """The Lease at its last observed change; `since` is the local monotonic time of that."""
 
     lease: Object
     since: float
 
     @property
     def holder(self) -> str:
-        """Return the holder's identity, "" when it has no holder."""
+        """Return the holder's identity; empty if there is no holder."""
         return str(_spec(self.lease).get("holderIdentity") or "")
 
     @property
     def transitions(self) -> int:
-        """Count how often the holder changed."""
+        """Return how often the holder has changed."""
         return int(_spec(self.lease).get("leaseTransitions") or 0)
 
     def expires(self, default: float) -> float:
-        """Return the monotonic time from which on the Lease may be taken from its holder."""
+        """Return the monotonic time from which on another replica may acquire the Lease."""
         return self.since + float(_spec(self.lease).get("leaseDurationSeconds") or default)
 
     def updated(self, lease: Object, now: float) -> "Sight":
-        """See the Lease again: the time of sight moves only when it was written meanwhile."""
+        """Return the sight after another read: `since` changes only with the Lease."""
         was, is_now = self.lease["metadata"], lease["metadata"]
         same = all(was.get(part) == is_now.get(part) for part in ("uid", "resourceVersion"))
         return replace(self, lease=lease, since=self.since if same else now)
 
 
 def new_lease(namespace: str, name: str, identity: str, *, seconds: int, now: datetime) -> Object:
-    """Build a Lease that is held from the start."""
+    """Return a new Lease with a holder."""
     return {
         "apiVersion": LEASES.api_version,
         "kind": LEASES.kind,
@@ -57,9 +57,9 @@ def new_lease(namespace: str, name: str, identity: str, *, seconds: int, now: da
 
 
 def held(sight: Sight, identity: str, *, seconds: int, now: datetime) -> Object:
-    """Build the Lease as `identity` writes it: renewed if it has it already, taken otherwise.
+    """Return the Lease as `identity` writes it: renewed if it is the holder, else acquired.
 
-    The resourceVersion stays, so the write fails when another client wrote meanwhile.
+    The resourceVersion stays: the write fails if another client wrote in between.
     """
     old = _spec(sight.lease)
     renewed = sight.holder == identity
@@ -76,7 +76,7 @@ def held(sight: Sight, identity: str, *, seconds: int, now: datetime) -> Object:
 
 
 def released(sight: Sight, *, now: datetime) -> Object:
-    """Build the Lease as its holder gives it up."""
+    """Return the Lease as its holder releases it."""
     return sight.lease | {
         "spec": _spec(sight.lease)
         | {

@@ -1,15 +1,15 @@
-"""Kubernetes' MicroTime: UTC with six digits. It never prints local time."""
+"""Kubernetes' MicroTime: UTC with six digits."""
 
 from datetime import UTC, datetime
 
 
 def micro_time(moment: datetime) -> str:
-    """Print a moment as MicroTime; it must know its time zone."""
+    """Return a moment as MicroTime; raises ValueError for a moment without a time zone."""
     if moment.tzinfo is None:
         raise ValueError("a moment without a time zone")
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def utc_now() -> datetime:
-    """Return the wall clock in UTC."""
+    """Return the present time in UTC."""
     return datetime.now(UTC)

@@ -1,7 +1,7 @@
-"""The few calls of a command that ends after them, over the standard library's HTTP client.
+"""The transport of short-lived commands, over the standard library's HTTP client.
 
-To import aiohttp costs more CPU than all else that such a command does. What it streams goes over
-HttpTransport, which is made when the first stream is asked for.
+The import of aiohttp costs more CPU than the rest of such a command. Streams use HttpTransport,
+which is created with the first stream.
 """
 
 import asyncio
@@ -30,9 +30,9 @@ _CONNECT_SECONDS = 10.0
 
 
 class OneShotTransport(Exchange):
-    """Calls in up to eight threads, each over a keep-alive connection of its own.
+    """Requests in up to eight threads, each with a keep-alive connection of its own.
 
-    `connection` names no proxy: HttpTransport talks through those.
+    `connection` must have no proxy, which only HttpTransport supports.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class OneShotTransport(Exchange):
         self._streams: HttpTransport | None = None
 
     async def close(self) -> None:
-        """Close all connections and end all threads, those of cancelled calls too."""
+        """Close all connections and end all threads, those of cancelled requests too."""
         for channel in self._channels:
             channel.cut()
         self._threads.shutdown(cancel_futures=True)
@@ -93,7 +93,7 @@ class OneShotTransport(Exchange):
         opened: Callable[[], None] | None = None,
         empty: bool = False,
     ) -> AsyncGenerator[bytes, None]:
-        """Stream as HttpTransport does."""
+        """Yield the lines of a stream, as HttpTransport does."""
         if self._streams is None:
             from hyperjob.kube.http import HttpTransport
 
@@ -114,7 +114,7 @@ class OneShotTransport(Exchange):
 
 
 class _Channel(http.client.HTTPConnection):
-    """A connection for one call at a time, which another thread may cut at any moment."""
+    """A connection for one request at a time, which another thread may abort at any moment."""
 
     def __init__(self, connection: Connection) -> None:
         parts = urlsplit(connection.server)
@@ -128,7 +128,7 @@ class _Channel(http.client.HTTPConnection):
     def exchange(
         self, method: str, target: str, body: bytes | None, headers: Mapping[str, str]
     ) -> tuple[Response, list[str]]:
-        """Make a call; gives the answer and its warnings, and leaves no broken connection open."""
+        """Send a request; return the response and its warnings. An error closes the connection."""
         try:
             if self._held is not None and self._is_stale(self._held):
                 self.close()
@@ -154,7 +154,7 @@ class _Channel(http.client.HTTPConnection):
             )
             opened = self._hold(secured)
             secured.do_handshake()
-        opened.settimeout(None)  # the caller's time limit cuts it
+        opened.settimeout(None)  # the caller's time limit aborts it
         self.sock = opened
 
     def _first_that_answers(self) -> socket.socket:
@@ -174,7 +174,7 @@ class _Channel(http.client.HTTPConnection):
         raise failed
 
     def cut(self) -> None:
-        """End the call that is under way, from any thread; no other one follows."""
+        """Abort the present request, from any thread; no other one may follow."""
         with self._lock:
             self._is_cut = True
             if self._held is not None:
@@ -182,8 +182,8 @@ class _Channel(http.client.HTTPConnection):
                     socket.socket.shutdown(self._held, socket.SHUT_RDWR)
 
     def close(self) -> None:
-        """Close the connection; another call opens a new one."""
-        with self._lock:  # a descriptor that is closed may be another file's a moment later
+        """Close the connection; the next request opens a new one."""
+        with self._lock:  # the number of a closed descriptor may be reused at once
             super().close()
             if self._held is not None:
                 self._held.close()
@@ -198,6 +198,6 @@ class _Channel(http.client.HTTPConnection):
         return opened
 
     def _is_stale(self, held: socket.socket) -> bool:
-        """Return whether the server closed it meanwhile: nothing else arrives between two calls."""
+        """Return whether the server has closed it: no other data arrives between two requests."""
         pending = held.pending() if isinstance(held, ssl.SSLSocket) else 0
         return bool(pending or select.select([held], [], [], 0)[0])

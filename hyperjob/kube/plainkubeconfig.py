@@ -1,8 +1,8 @@
-"""Read a plain kubeconfig: one file, with a token or a certificate in it or beside it.
+"""The fast reader of a plain kubeconfig: one file, with token or certificate in it or beside it.
 
-Most kubeconfigs are plain, and a command that reads one so starts in half the time. `read` gives
-None for every other one and for every mistake: the full loader reads it again, and says what is
-wrong.
+Most kubeconfigs are plain, and a command then starts in half the time. `read` returns None for
+every other kubeconfig and for every error: the full loader then reads it again and reports the
+error.
 """
 
 import base64
@@ -42,7 +42,7 @@ Entry = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plain:
-    """What a plain kubeconfig says; `authorization` is the header, None without a token."""
+    """The content of a plain kubeconfig; `authorization` is the header, None without a token."""
 
     server: str
     tls: ssl.SSLContext | None
@@ -54,13 +54,13 @@ class Plain:
 
 
 class _UnusualError(Exception):
-    """The file holds more than this module reads."""
+    """The file has more than this module reads."""
 
 
 def read(path: Path, context: str | None = None, *, credentials: bool = True) -> Plain | None:
-    """Read a context, by default the current one; None unless all of it is plain and correct.
+    """Return a context, by default the current one; None unless all of it is plain and correct.
 
-    Without `credentials` neither certificate nor token is taken from it.
+    Without `credentials` the result has neither certificate nor token.
     """
     try:
         content = yaml.load(path.read_bytes(), _LOADER)  # noqa: S506 - it is a safe one
@@ -86,7 +86,7 @@ def read(path: Path, context: str | None = None, *, credentials: bool = True) ->
 
 
 def _named(content: Entry, kind: str, name: str, known: Mapping[str, type]) -> Entry:
-    """Return the only entry of that name, if all that it says is known and filled in."""
+    """Return the only entry of a name, if all its fields are known and set."""
     found = [entry[kind] for entry in content[f"{kind}s"] if entry["name"] == name]
     if len(found) != 1 or not isinstance(found[0], dict):
         raise _UnusualError
@@ -112,7 +112,7 @@ def _tls(cluster: Entry, user: Entry, folder: Path) -> ssl.SSLContext:
 
 
 def _content(entry: Entry, key: str, folder: Path) -> bytes | None:
-    """Return what an entry holds as data or names as a file beside the kubeconfig."""
+    """Return the bytes of an entry: its data, or the file that it names."""
     if f"{key}-data" in entry:
         return base64.standard_b64decode(entry[f"{key}-data"])
     return (folder / entry[key]).read_bytes() if key in entry else None
@@ -120,7 +120,7 @@ def _content(entry: Entry, key: str, folder: Path) -> bytes | None:
 
 @contextlib.contextmanager
 def _path(content: bytes | None) -> Iterator[str | None]:
-    """Yield a path of the content while inside, for OpenSSL reads paths."""
+    """Yield a path of a file with the content, because OpenSSL reads only files."""
     if content is None:
         yield None
         return

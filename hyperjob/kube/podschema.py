@@ -1,8 +1,7 @@
-"""Write down the shape of Kubernetes' pod template, for the CRDs to include.
+"""The generator of the schema of Kubernetes' pod template, which the CRDs include.
 
-Types and required fields are read from the installed client; how lists merge is Kubernetes'
-published API and is a table here. It takes no text of theirs, and runs only when the
-file is made again: `python -m hyperjob.kube.podschema`.
+Types and required fields come from the installed client; the list types of Kubernetes' API are a
+table here. The result has no descriptions. `python -m hyperjob.kube.podschema` writes the file.
 """
 
 import json
@@ -74,7 +73,7 @@ _INT64: Final = {
 _INT64_OF: Final = {("SleepAction", "seconds")}
 
 _QUANTITY: Final[Object] = {"x-kubernetes-int-or-string": True, "pattern": QUANTITY_PATTERN}
-# What a template may say of the objects made from it. Tools write a null creation time.
+# The metadata that a template may have. Tools write a null creation time.
 _TEMPLATE_META: Final[Object] = {
     "type": "object",
     "properties": {
@@ -102,7 +101,7 @@ def definitions() -> Object:
         top = model.model_json_schema(mode="serialization", by_alias=True)
         raw |= {_name(key): value for key, value in top.pop("$defs", {}).items()}
         raw[name] = top
-    # The metadata of stored objects is left behind: a template can set little of it.
+    # The metadata of stored objects is omitted: a template can set little of it.
     kept: Object = {"ObjectMeta": _TEMPLATE_META}
     waiting = [POD_TEMPLATE, CLAIM]
     while waiting:
@@ -130,7 +129,7 @@ def _object(name: str, raw: Object) -> Object:
 
 
 def _field(owner: str, field: str, raw: Object) -> Object:
-    # An ephemeral container is a container as far as lists go.
+    # An ephemeral container has the same list types as a container.
     at = ("Container" if owner == "EphemeralContainer" else owner, field)
     schema = _type(at, raw)
     if schema.get("type") == "array":
@@ -184,7 +183,7 @@ def render() -> str:
 
 
 def main() -> None:
-    """Write the file anew."""
+    """Write the file."""
     Path(str(DATA)).write_text(render())
 
 

@@ -1,6 +1,6 @@
-"""How long a failed item waits: longer with each failure of its own, and never too many at once.
+"""The rate limiters of a workqueue: a back-off per item, and an overall token bucket.
 
-Pure but for the clock it is given; it never sleeps.
+They compute waits from the clock that they get; the workqueue waits.
 """
 
 from collections.abc import Hashable
@@ -18,14 +18,14 @@ _BURST = 100
 
 
 class RateLimiter(Protocol[K_contra]):
-    """Decides how long an item waits before it is tried again."""
+    """Computes how long an item waits before its next try."""
 
     def when(self, item: K_contra) -> float:
         """Count one more failure and give the wait in seconds."""
         ...
 
     def forget(self, item: K_contra) -> None:
-        """Forget the item's failures."""
+        """Reset the failures of an item."""
         ...
 
     def failures(self, item: K_contra) -> int:
@@ -49,7 +49,7 @@ class ItemBackoff(Generic[K]):
         return min(self._cap, self._base * 2.0 ** min(count, 512))
 
     def forget(self, item: K) -> None:
-        """Forget the item's failures."""
+        """Reset the failures of an item."""
         self._failures.pop(item, None)
 
     def failures(self, item: K) -> int:
@@ -111,7 +111,7 @@ class DefaultLimiter(Generic[K]):
         return max(self._items.when(item), self._bucket.reserve())
 
     def forget(self, item: K) -> None:
-        """Forget the item's failures."""
+        """Reset the failures of an item."""
         self._items.forget(item)
 
     def failures(self, item: K) -> int:

@@ -1,6 +1,6 @@
-"""The resources we talk about and the URL path of each.
+"""The resources that HyperJob reads or writes, and the URL path of each.
 
-Kinds are known beforehand, so there is no discovery here and there must never be any.
+All kinds are known in advance: HyperJob needs no discovery requests.
 """
 
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ class Resource:
     ) -> str:
         """Build the URL path: of one object, of a namespace, or (without both) of the cluster.
 
-        Raises ValueError when a namespaced object is named without its namespace.
+        Raises ValueError for a namespaced object without a namespace.
         """
         prefix = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
         if self.namespaced and namespace:
@@ -56,7 +56,7 @@ class Resource:
 
 
 def key_of(obj: Object) -> str:
-    """Return an object's key: `namespace/name`, or `name` where there is no namespace."""
+    """Return an object's key: `namespace/name`, or `name` without a namespace."""
     metadata = obj["metadata"]
     namespace = metadata.get("namespace")
     return intern(f"{namespace}/{metadata['name']}" if namespace else str(metadata["name"]))
@@ -107,7 +107,7 @@ SERVICE_ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")
 LEASES = Resource("coordination.k8s.io", "v1", "leases", "Lease")
 EVENTS = Resource("events.k8s.io", "v1", "events", "Event")
 CORE_EVENTS = Resource("", "v1", "events", "Event")
-"""The same objects; every release has field selectors for these."""
+"""The same Events in the core group, which has field selectors in every release."""
 PRIORITY_CLASSES = Resource(
     "scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False
 )

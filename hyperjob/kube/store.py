@@ -1,6 +1,6 @@
-"""The objects an informer has seen, by key and by index.
+"""The store of an informer: its objects by key and by index.
 
-It never does I/O. What it gives out is shared: readers must not change it, a change goes to a copy.
+Readers get the store's own objects and must not change them.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -30,15 +30,15 @@ class Store:
         return self._objects.get(key)
 
     def items(self) -> list[Object]:
-        """List all objects."""
+        """Return all objects."""
         return list(self._objects.values())
 
     def by_index(self, name: str, value: str) -> list[Object]:
-        """List the objects whose indexer `name` gave `value`; KeyError for an unknown index."""
+        """Return the objects with `value` in the index `name`; KeyError for an unknown index."""
         return [self._objects[key] for key in self._indexes[name].get(value, ())]
 
     def put(self, obj: Object) -> Object | None:
-        """Store an object and give the one it replaces."""
+        """Store an object; return the replaced one, or None."""
         key = key_of(obj)
         old = self._objects.get(key)
         if old is not None:
@@ -51,7 +51,7 @@ class Store:
         return old
 
     def pop(self, key: str) -> Object | None:
-        """Forget an object and give it."""
+        """Remove an object and return it; None if there was none."""
         old = self._objects.pop(key, None)
         if old is not None:
             self._unindex(key, old)

@@ -1,4 +1,4 @@
-"""What a client needs of the network: one exchange, and a stream of lines. Does neither itself."""
+"""The interface of a transport: one request and its response, and a stream of lines."""
 
 from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ class Response:
 
 
 class Transport(Protocol):
-    """What `Kube` needs of the network."""
+    """The transport of `Kube`."""
 
     @property
     def host(self) -> str:
@@ -41,7 +41,7 @@ class Transport(Protocol):
         accept: str = "application/json",
         time_limit: float = 30.0,
     ) -> Response:
-        """Make one call; raises KubeError for everything but 2xx."""
+        """Send a request; raises KubeError unless 2xx."""
         ...
 
     def lines(
@@ -54,9 +54,9 @@ class Transport(Protocol):
         opened: Callable[[], None] | None = None,
         empty: bool = False,
     ) -> AsyncGenerator[bytes, None]:
-        """Stream the lines of a GET; raises KubeError, also when it falls silent."""
+        """Yield the lines of a GET; raises KubeError, also for a silent stream."""
         ...
 
     async def close(self) -> None:
-        """Return the connections back."""
+        """Close all connections."""
         ...

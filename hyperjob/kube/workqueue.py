@@ -1,8 +1,8 @@
-"""The queue between informers and workers, with client-go's promises and two priorities.
+"""The workqueue between informers and workers, with client-go's guarantees and two priorities.
 
-An item is never worked on twice at the same time, never waits twice, and is never lost: added while
-it is in work, it comes back when that is done. It lives in one event loop and must not be touched
-from another thread. It knows nothing of what the items mean.
+No two workers process an item at the same time, an item waits at most once, and it is never lost:
+an item that is added while it is being processed is queued again afterwards. The queue belongs to
+one event loop; other threads must not call it.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from hyperjob.kube.ratelimit import DefaultLimiter, RateLimiter
 K = TypeVar("K", bound=Hashable)
 
 PATIENCE: Final = 10
-"""How many items one of low priority lets by."""
+"""An item of low priority comes after at most so many later items."""
 
 
 class WorkQueue(Generic[K]):
@@ -61,10 +61,10 @@ class WorkQueue(Generic[K]):
         return len(self._queue) + len(self._low)
 
     def add(self, item: K, *, low: bool = False) -> None:
-        """Queue an item unless it waits already; while it is in work, remember it for later.
+        """Queue an item unless it waits already; one in processing is queued again afterwards.
 
-        `low`: it has low priority, as what a restart only looks at again; every other item comes
-        first, until it has let `PATIENCE` of them by. An item that is added both ways is not low.
+        `low`: low priority, for items of the first list after a restart. Every other item comes
+        first, but at most `PATIENCE` of them. An item that is added both ways is not low.
         """
         if item in self._dirty:
             if not low and item in self._low:
@@ -97,26 +97,26 @@ class WorkQueue(Generic[K]):
         self._arm()
 
     def add_rate_limited(self, item: K) -> None:
-        """Queue an item that failed, when its back-off and the overall rate allow."""
+        """Queue a failed item after its back-off and the overall rate limit."""
         self.add_after(item, self._limiter.when(item))
 
     def forget(self, item: K) -> None:
-        """Forget an item's failures: it succeeded, or is given up."""
+        """Reset an item's failures, after its success or for the last time."""
         self._limiter.forget(item)
 
     def failures(self, item: K) -> int:
-        """Count how often an item was added rate-limited since it was forgotten last."""
+        """Return how often an item was added rate-limited since the last `forget`."""
         return self._limiter.failures(item)
 
     def due_in(self, item: K) -> float | None:
-        """Return the seconds until an item comes by itself; 0 if it waits, None if it does not."""
+        """Return the seconds until an item is queued; 0 if it waits, None if it is not due."""
         if item in self._dirty:
             return 0.0
         due = self._due.get(item)
         return None if due is None else max(0.0, due - self._clock.now())
 
     async def get(self) -> K:
-        """Wait for an item and take it into work; `done` it afterwards."""
+        """Wait for an item and return it; the worker must call `done` afterwards."""
         while not len(self):
             getter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._getters.append(getter)
@@ -126,7 +126,7 @@ class WorkQueue(Generic[K]):
                 if getter in self._getters:
                     self._getters.remove(getter)
                 elif len(self):
-                    self._wake()  # it was woken for an item that another worker must now take
+                    self._wake()  # passes the wake-up on to another worker
                 raise
         item = self._pop()
         now = self._clock.now()
@@ -136,7 +136,7 @@ class WorkQueue(Generic[K]):
         return item
 
     def done(self, item: K) -> None:
-        """Take an item out of work; it waits again if it was added meanwhile."""
+        """End the processing of an item; queue it again if it was added meanwhile."""
         started = self._processing.pop(item, None)
         if started is None:
             return
@@ -145,22 +145,22 @@ class WorkQueue(Generic[K]):
             self._push(item)
 
     def depth(self) -> int:
-        """Count the items that wait."""
+        """Return the number of waiting items."""
         return len(self)
 
     def unfinished_seconds(self) -> float:
-        """Sum the time of all items in work."""
+        """Return the sum of the times of all items that are being processed."""
         now = self._clock.now() if self._processing else 0.0
         return sum(now - started for started in self._processing.values())
 
     def longest_running_seconds(self) -> float:
-        """Return the time of the item that is longest in work."""
+        """Return the time of the item that has been processed longest."""
         if not self._processing:
             return 0.0
         return self._clock.now() - min(self._processing.values())
 
     def _pop(self) -> K:
-        """Take the first item out; one of low priority where no other waits, or in its turn."""
+        """Remove and return the next item; of low priority if no other waits, or in its turn."""
         if self._low and (not self._queue or self._passed_low >= PATIENCE):
             self._passed_low = 0
             item = next(iter(self._low))
@@ -181,9 +181,9 @@ class WorkQueue(Generic[K]):
                 return
 
     def _arm(self) -> None:
-        """Keep one timer, for the earliest of what is put off."""
+        """Keep one timer, for the earliest delayed item."""
         while self._heap and self._due.get(self._heap[0][2]) != self._heap[0][0]:
-            heapq.heappop(self._heap)  # an earlier time has taken its place
+            heapq.heappop(self._heap)  # replaced by an earlier time
         if not self._heap:
             return
         due = self._heap[0][0]

@@ -1,9 +1,9 @@
-"""Fill in what a HyperJob leaves open, so that what is read back is what runs.
+"""The defaults of a HyperJob: the stored object then equals what runs. Pure.
 
-Pure. Only adds: a value that its author wrote is never replaced by another (a fraction such as
-`cpu: 0.5` becomes the text of the same amount), an object that is being deleted never touched, and
-whatever has an unexpected type, or more items than there may be, is left for validation to name.
-Nothing is copied but the way down to a change: an unchanged object comes back as the same object.
+Defaulting only adds fields; a value of the author stays (a fraction such as `cpu: 0.5` becomes the
+text of the same amount). A HyperJob that is being deleted stays as it is. Defaulting skips a value
+of an unexpected type and a list that is too long, which validation reports. It copies only the
+changed parts: an unchanged object is returned as the same object.
 """
 
 from hyperjob.api.checkpoint import DEFAULT_GRACE_SECONDS, DEFAULT_PATH
@@ -26,7 +26,7 @@ def default(raw: Object) -> Object:
 
 
 def default_spec(spec: Object) -> Object:
-    """Default the fields of a HyperJob's own and everything below its replicatedJobs."""
+    """Return a HyperJob's spec with the defaults of its own fields and of its replicatedJobs."""
     spec = edit_items(spec, "replicatedJobs", default_replicated_job)
     policy = spec.get("successPolicy")
     if isinstance(policy, dict) and policy.get("operator") is None:
@@ -35,7 +35,7 @@ def default_spec(spec: Object) -> Object:
 
 
 def default_checkpoint(checkpoint: Object) -> Object:
-    """Default where the claim of the checkpoints is mounted, and how long pods have to save."""
+    """Return spec.checkpoint with the default mount path of its claim and the grace period."""
     added: Object = {}
     if checkpoint.get("persistentVolumeClaim") and checkpoint.get("path") is None:
         added["path"] = DEFAULT_PATH
@@ -45,7 +45,7 @@ def default_checkpoint(checkpoint: Object) -> Object:
 
 
 def default_replicated_job(job: Object) -> Object:
-    """Default one replicatedJob and the vcjob template in it."""
+    """Return a replicatedJob with its defaults and those of its vcjob template."""
     added: Object = {}
     if job.get("replicas") is None:
         added["replicas"] = 1

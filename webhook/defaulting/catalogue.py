@@ -1,4 +1,4 @@
-"""What defaulting fills in, as the docs list it."""
+"""The list of defaults, for docs/messages.md."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -21,7 +21,7 @@ _BOX: Final = f"{_TASK}.template.spec.containers[]"
 DEFAULTS: Final = (
     Default("M1", f"{_JOB}.queue", "`default`", "absent or empty"),
     Default("M2", f"{_JOB}.schedulerName", "`volcano`", "absent or empty"),
-    Default("M3", f"{_JOB}.maxRetry", "3", "absent or 0, which Volcano cannot express"),
+    Default("M3", f"{_JOB}.maxRetry", "3", "absent or 0, which Volcano reads as absent"),
     Default("M4", f"{_TASK}.name", "`default` and the number of the task", "absent or empty"),
     Default(
         "M5",

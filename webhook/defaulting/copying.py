@@ -1,6 +1,6 @@
-"""Change a copy of an object: only the parts on the way down to a change are copied.
+"""Changes of an object without changing the original: only the changed parts are copied.
 
-Knows nothing of what is changed. Values of an unexpected type pass through as they are.
+Values of an unexpected type stay as they are.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,10 @@ Edit = Callable[[Object], Object]
 
 
 def edit(parent: Object, name: str, change: Edit) -> Object:
-    """Apply `change` to the object in field `name`; returns `parent` itself if nothing changes."""
+    """Return `parent` with `change` applied to the object in field `name`.
+
+    Without a change the result is `parent` itself.
+    """
     before = parent.get(name)
     if not isinstance(before, dict):
         return parent
@@ -25,9 +28,10 @@ def edit(parent: Object, name: str, change: Edit) -> Object:
 
 
 def edit_items(parent: Object, name: str, change: Edit) -> Object:
-    """Apply `change` to each object in list `name`; returns `parent` itself if nothing changes.
+    """Return `parent` with `change` applied to each object in list `name`.
 
-    A list of more than MAX_EDITED items is refused later, and stays as it is.
+    Without a change the result is `parent` itself. A list of more than MAX_EDITED items stays as
+    it is: validation refuses it later.
     """
     before = parent.get(name)
     if not isinstance(before, list) or len(before) > MAX_EDITED:

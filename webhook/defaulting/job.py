@@ -1,7 +1,7 @@
 """The defaults that Volcano's own webhook gives a vcjob on CREATE.
 
-They are set in the template because nothing sets them later: a child must carry them from its
-first apply in a member cluster, and the user should read back what runs.
+The webhook sets them in the template because no component sets them later: a sub-job must have them
+at its first apply in a member cluster, and the user should read the values that run.
 """
 
 from typing import Final, TypeGuard
@@ -20,7 +20,7 @@ SVC_USERS: Final = frozenset({"mpi", "pytorch", "ray", "tensorflow"})
 
 
 def default_job_spec(spec: Object) -> Object:
-    """Default one vcjob template."""
+    """Return a vcjob template with its defaults."""
     added: Object = {}
     if _is_blank(spec.get("queue")):
         added["queue"] = QUEUE
@@ -44,7 +44,7 @@ def default_job_spec(spec: Object) -> Object:
 
 
 def _implied_plugins(plugins: object) -> Object | None:
-    """Return the plugins with those they need, or None where nothing is missing."""
+    """Return the plugins with those that they need; None if none is missing."""
     if not isinstance(plugins, dict):
         return None
     implied: Object = {}
@@ -56,7 +56,7 @@ def _implied_plugins(plugins: object) -> Object | None:
 
 
 def _default_tasks(tasks: object) -> list[object] | None:
-    """Return the tasks with their defaults, or None where nothing is missing."""
+    """Return the tasks with their defaults; None if none is missing."""
     if not isinstance(tasks, list):
         return None
     after = [
@@ -84,7 +84,7 @@ def _default_task(task: Object, index: int) -> Object:
 
 
 def _task_min_available(task: Object) -> int | None:
-    """Return the gang size of a task; None where the template does not say it."""
+    """Return the gang size of a task; None if the template does not set it."""
     policy = task.get("partitionPolicy")
     if isinstance(policy, dict):
         partitions, size = policy.get("minPartitions"), policy.get("partitionSize")
@@ -97,7 +97,7 @@ def _task_min_available(task: Object) -> int | None:
 
 
 def _sum_of_tasks(tasks: object) -> int:
-    """Return the pods that make up the gang; 0 where one task does not say."""
+    """Return the number of pods of the gang; 0 if a task does not set its own."""
     if not isinstance(tasks, list):
         return 0
     total = 0
@@ -134,7 +134,7 @@ def _is_blank(value: object) -> bool:
 
 
 def _is_unset(value: object) -> bool:
-    """Return whether Volcano would take the number as not given: it cannot express 0."""
+    """Return whether Volcano reads the number as absent, as it does with 0."""
     return value is None or (value == 0 and _is_count(value))
 
 

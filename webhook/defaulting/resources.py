@@ -1,10 +1,10 @@
-"""Amounts of resources as Kubernetes reads them, and limits of what cannot be overcommitted.
+"""Defaults of resources: the limits of devices, and fractions as text.
 
-Kubernetes and Volcano refuse a container that requests an accelerator without limiting it to the
-same amount; the only value the limit can have is the request, so it is filled in.
+Kubernetes and Volcano refuse a container that requests an accelerator without an equal limit. The
+limit can only be the request, which is therefore its default.
 
-A Pod may say `cpu: 0.5`; the schema of a custom resource refuses the fraction unless it is text,
-in words that no person understands. It is written as text, as a Pod's own decoding does.
+A Pod may have `cpu: 0.5`. The schema of a custom resource refuses a fraction as a number:
+defaulting writes it as text, as the decoding of a Pod does.
 """
 
 from hyperjob.api.meta import Object

@@ -1,6 +1,6 @@
-"""Judge a HyperJob: everything that would fail later, all at once, in Kubernetes' own words.
+"""Validation of a HyperJob: all errors that would occur later, at once, in Kubernetes' wording.
 
-Pure and total: any JSON object gets an answer, nothing is raised, nothing is asked of a server.
+Pure and total: the result for any JSON object is a decision, without exceptions and without I/O.
 """
 
 from hyperjob.api.meta import Object
@@ -21,9 +21,9 @@ def validate_create(
     strict: bool = False,
     at_most: int | None = None,
 ) -> Decision:
-    """Judge a HyperJob that is to be created; `strict` refuses fields that the API lacks.
+    """Validate a HyperJob that is created; `strict` refuses fields that the API does not have.
 
-    `at_most` are the bytes that it cannot exceed, where they are known; that saves counting.
+    `at_most` is an upper bound of its size in bytes, if known; it saves the computation.
     """
     size = Report()
     if not validate_size(raw, size, at_most=at_most):
@@ -38,5 +38,5 @@ def validate_update(
     context: Context = NOTHING_KNOWN,
     at_most: int | None = None,
 ) -> Decision:
-    """Judge a change of a HyperJob; what was stored before is never held against it."""
+    """Validate a change of a HyperJob; an error that the stored object has, too, does not count."""
     return inspect_update(new, old, context=context, at_most=at_most).decision()

@@ -1,7 +1,4 @@
-"""Amounts of resources, read once however often they are written.
-
-A manifest has few different amounts and many containers, and so have all manifests of a site.
-"""
+"""Parsing of resource quantities, with a memo: many containers have few different quantities."""
 
 from functools import lru_cache
 from typing import Final
@@ -13,13 +10,13 @@ MAX_KNOWN: Final = 4096
 
 
 def parse(value: str | int) -> Quantity:
-    """Read an amount; raises ValueError with Kubernetes' text."""
+    """Parse a quantity; raises ValueError with Kubernetes' message."""
     text = value if isinstance(value, str) else str(value)
     return _known(text) if len(text) <= MAX_LENGTH else Quantity.parse(text)
 
 
 def try_parse(value: str | int) -> Quantity:
-    """Read an amount; a malformed amount counts as 0, and is named where it is judged."""
+    """Parse a quantity; a malformed one is 0 here and is reported by the check of its field."""
     try:
         return parse(value)
     except ValueError:

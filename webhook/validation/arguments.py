@@ -1,6 +1,6 @@
-"""Arguments of plugins, read as Go's flag package reads them.
+"""Validation of plugin arguments, which Volcano parses with Go's flag package.
 
-Volcano logs a mistake in an argument where no user looks, and goes on without all that follow it.
+Volcano writes an error in an argument to a log only, and ignores all arguments after it.
 """
 
 import re
@@ -16,20 +16,20 @@ from webhook.validation.rules import INVALID, WARNING, rule
 from webhook.validation.suggest import did_you_mean
 
 _FREE: Final = (Kind.TEXT, Kind.TASK)
-"""Kinds whose values may be any text, as far as the argument by itself goes."""
+"""The kinds of arguments whose values may be any text."""
 
 NOT_A_FLAG = rule(
     "V14.not-a-flag",
     INVALID,
     "is not an argument: write `--name=value`{hint}",
-    "an argument of a plugin does not start with '-', so it and all that follow are not read",
+    "an argument of a plugin does not start with '-': Volcano reads neither it nor those after it",
     "write each argument as --name=value, one a list item",
 )
 UNKNOWN = rule(
     "V14.unknown-argument",
     INVALID,
     "unknown argument `--{name}` of plugin {plugin}{hint}",
-    "a plugin has no such argument; all that follow would not be read",
+    "a plugin has no such argument, and Volcano would not read the arguments after it",
     "use one of the plugin's arguments, or remove it",
 )
 NO_VALUE = rule(
@@ -57,7 +57,7 @@ NOT_A_SWITCH = rule(
     "V14.not-a-switch",
     INVALID,
     "must have true or false as its value",
-    "an argument of a plugin that is on or off has another value",
+    "a boolean argument of a plugin has another value",
     "write --name=true or --name=false",
 )
 NOT_A_HOST = rule(
@@ -71,7 +71,7 @@ IGNORED = rule(
     "V14.ignored",
     WARNING,
     "has no effect: plugin {plugin} has no arguments",
-    "a plugin that has no arguments is given some",
+    "a plugin without arguments has some",
     "use an empty list",
 )
 
@@ -79,7 +79,7 @@ _NUMBER: Final = re.compile(r"[+-]?(0[xX][0-9a-fA-F]{1,15}|[0-9]{1,18})")
 
 
 class GivenArgument(NamedTuple):
-    """One argument that was understood, and its index."""
+    """One parsed argument, and its index."""
 
     value: str
     plugin: Path
@@ -87,14 +87,14 @@ class GivenArgument(NamedTuple):
 
     @property
     def path(self) -> Path:
-        """The list item that holds the value."""
+        """The path of the list item with the value."""
         return self.plugin.index(self.position)
 
 
 def validate_arguments(
     plugin: str, given: Sequence[str], flags: Flags, path: Path, report: Report
 ) -> dict[str, GivenArgument]:
-    """Check the arguments of one plugin, and return those that were understood by name."""
+    """Validate the arguments of one plugin; return the parsed ones by name."""
     found: dict[str, GivenArgument] = {}
     if given and not flags:
         report.warn(IGNORED, path, plugin=plugin)
@@ -119,7 +119,7 @@ def validate_arguments(
 
 
 def _validate_value(kind: Kind, argument: GivenArgument, text: str, report: Report) -> bool:
-    """Check the value of one argument; returns whether it can be used."""
+    """Validate the value of one argument; return whether it is valid."""
     value = argument.value
     match kind:
         case Kind.SWITCH if value not in ON | OFF:
@@ -137,7 +137,7 @@ def _validate_value(kind: Kind, argument: GivenArgument, text: str, report: Repo
 
 
 def _wrong_with_host(pattern: str) -> str:
-    """Say what is wrong with a pattern of host names, or nothing."""
+    """Return the error of a pattern of host names; empty if there is none."""
     unknown = [name for name in placeholders_of(pattern) if name not in PLACEHOLDERS]
     if unknown:
         return f"; there is no {{{unknown[0]}}}{did_you_mean(unknown[0], PLACEHOLDERS)}"

@@ -14,12 +14,12 @@ from hyperjob.api.quantity import Quantity
 Steps = tuple[str | int, ...]
 
 _WRITTEN_DEPTH: Final = 5
-"""Down to a task of a replicatedJob: beyond it, a document is written once more for each level."""
+"""The depth of a task of a replicatedJob; below it the encoding costs more than it saves."""
 _AMOUNTS: Final = frozenset({"limits", "requests", "overhead"})
 
 
 def changes(old: object, new: object, at: Steps = ()) -> Iterator[Steps]:
-    """Yield the fields that differ, each as deep as the difference goes."""
+    """Yield the paths of the fields that differ, each as deep as possible."""
     if old is new or (is_empty(old) and is_empty(new)):
         return
     if len(at) < _WRITTEN_DEPTH and _is_written_alike(old, new):
@@ -35,9 +35,9 @@ def changes(old: object, new: object, at: Steps = ()) -> Iterator[Steps]:
 
 
 def _is_written_alike(old: object, new: object) -> bool:
-    """Return whether two documents are the same bytes as JSON, which 1, 1.0 and true are not.
+    """Return whether two documents have the same JSON encoding, unlike 1, 1.0 and true.
 
-    Most of a change is no change, and comparing it value by value takes longest.
+    Most parts of a changed object are equal, and a comparison value by value takes longer.
     """
     try:
         return orjson.dumps(old) == orjson.dumps(new)
@@ -46,7 +46,7 @@ def _is_written_alike(old: object, new: object) -> bool:
 
 
 def is_empty(value: object) -> bool:
-    """Return whether a value says nothing."""
+    """Return whether a value is null or empty."""
     return value is None or value == {} or value == [] or value == ""
 
 

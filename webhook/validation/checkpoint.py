@@ -1,4 +1,4 @@
-"""Where a HyperJob keeps its checkpoints: one place, and storage that all clusters share."""
+"""Validation of spec.checkpoint: one place, in storage that all clusters share."""
 
 import re
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ NO_PLACE = rule(
     "L19.no-place",
     REQUIRED,
     "one of `directory` or `persistentVolumeClaim` must be set",
-    "spec.checkpoint does not say where the checkpoints are",
+    "spec.checkpoint has no place for the checkpoints",
     "set one of the two",
 )
 TWO_PLACES = rule(
@@ -24,13 +24,13 @@ TWO_PLACES = rule(
     FORBIDDEN,
     "may not be set together with `directory`",
     "spec.checkpoint names two places",
-    "keep one of the two; `path` says where a claim is mounted",
+    "keep one of the two; `path` is the mount path of a claim",
 )
 PATH_ALONE = rule(
     "L19.path-alone",
     FORBIDDEN,
     "may not be set without `persistentVolumeClaim`",
-    "spec.checkpoint says where a claim is mounted, and names no claim",
+    "spec.checkpoint has the mount path of a claim, but no claim",
     "name the claim, or set `directory` to the path",
 )
 RELATIVE = rule(
@@ -73,7 +73,7 @@ NOT_KEPT = rule(
     "L19.not-kept",
     WARNING,
     'is {what} in container "{container}" of task "{task}": the checkpoints end with {owner}',
-    "the checkpoints are in a volume that a pod in another place does not see",
+    "the checkpoints are in a volume that pods on other nodes or clusters cannot read",
     "mount storage there that all clusters share, or use the URL of an object store",
 )
 NOT_SHARED = rule(
@@ -90,7 +90,7 @@ _URL: Final = re.compile(r"[a-z][a-z0-9+.-]*://\S+")
 
 
 def validate_checkpoint(spec: Object, report: Report) -> None:
-    """Check spec.checkpoint, and what the templates say about the same things."""
+    """Validate spec.checkpoint, and the volumes and grace periods of the templates against it."""
     checkpoint: Object = spec["checkpoint"]
     path = SPEC.child("checkpoint")
     directory, claim = checkpoint.get("directory"), checkpoint.get("persistentVolumeClaim")
@@ -137,7 +137,7 @@ def _warn_of_graces(spec: Object, grace: int | None, report: Report) -> None:
 
 
 def _validate_mount(spec: Object, mount_path: str, path: Path, report: Report) -> None:
-    """Check that nothing is where the claim is mounted, and that its volume has its own name."""
+    """Check that the mount path and the volume name of the claim are free in the templates."""
     for _, task, pod, at in _pods(spec):
         for index, volume in enumerate(pod.get("volumes") or ()):
             if volume.get("name") == VOLUME_NAME:
@@ -151,7 +151,7 @@ def _validate_mount(spec: Object, mount_path: str, path: Path, report: Report) -
 
 
 def _warn_of_storage(spec: Object, directory: str, path: Path, report: Report) -> None:
-    """Warn of the first container whose volume at the directory is not seen everywhere."""
+    """Warn of the first container whose volume at the directory is local to its node or pod."""
     for job, task, pod, _ in _pods(spec):
         shared = {each.get("mountPath"): each for each in job.get("volumes") or ()}
         volumes = {each.get("name"): each for each in pod.get("volumes") or ()}
@@ -173,7 +173,7 @@ def _warn_of_storage(spec: Object, directory: str, path: Path, report: Report) -
 
 
 def _kind(volume: Object | None) -> tuple[str, str]:
-    """Say what a volume is that does not keep checkpoints, and with what they end."""
+    """Return the type of a volume that does not keep checkpoints, and the owner of its lifetime."""
     if volume is None:
         return "in no volume", "the container"
     if "emptyDir" in volume or "ephemeral" in volume:

@@ -1,4 +1,4 @@
-"""Claims on storage that are made for a job or a pod."""
+"""Validation of PersistentVolumeClaim specs in templates."""
 
 from typing import Final
 
@@ -17,7 +17,7 @@ NO_ACCESS_MODE = rule(
     "V15.no-access-mode",
     REQUIRED,
     "at least 1 access mode is required",
-    "a claim does not say how it is mounted",
+    "a claim has no access mode",
     "add accessModes, such as [ReadWriteMany]",
 )
 ENUM = rule(
@@ -38,15 +38,15 @@ NO_SIZE = rule(
     "V15.no-size",
     REQUIRED,
     "",
-    "a claim does not say how much storage it wants",
+    "a claim has no storage request",
     "add resources.requests.storage",
 )
 SIZE = rule(
     "V15.size",
     INVALID,
     "must be greater than zero",
-    "a claim wants no storage",
-    "ask for more than 0",
+    "the storage request of a claim is 0",
+    "request more than 0",
 )
 AMOUNT = rule(
     "V15.amount",
@@ -58,7 +58,7 @@ AMOUNT = rule(
 
 
 def validate_claim_spec(spec: Object, path: Path, report: Report) -> None:
-    """Check what a claim asks for."""
+    """Validate the spec of a PersistentVolumeClaim."""
     modes = spec.get("accessModes") or []
     if not modes:
         report.add(NO_ACCESS_MODE, path.child("accessModes"))

@@ -1,6 +1,7 @@
-"""The other objects in the control plane, for warnings about references to them.
+"""The context of a validation: other objects in the control plane, for warnings about references.
 
-The owner of the caches fills it in. There is no warning about kinds that are None: unknown.
+`webhook.surroundings` builds it from the informers. None means that a kind is unknown: there are no
+warnings about it.
 """
 
 from collections.abc import Mapping
@@ -11,7 +12,7 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Queue:
-    """What matters of a Volcano Queue."""
+    """The fields of a Volcano Queue that warnings depend on."""
 
     state: str = "Open"
     children: int = 0
@@ -19,14 +20,14 @@ class Queue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
-    """What matters of a Karmada Cluster."""
+    """The fields of a Karmada Cluster that warnings depend on."""
 
     ready: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """The objects around a HyperJob; names only, those in a namespace of the HyperJob's own."""
+    """The names of other objects; namespaced ones are of the HyperJob's namespace."""
 
     clusters: Mapping[str, Cluster] | None = None
     queues: Mapping[str, Queue] | None = None
@@ -46,7 +47,7 @@ NOTHING_KNOWN: Final = Context()
 
 
 def known_objects(there: Mapping[tuple[str, str], AbstractSet[str]], namespace: str) -> Context:
-    """Return what is known of the objects that pods need, from names by namespace and kind."""
+    """Return a context with the objects that pods need, from names by namespace and kind."""
     return Context(
         config_maps=there.get((namespace, "ConfigMap")),
         secrets=there.get((namespace, "Secret")),

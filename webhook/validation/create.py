@@ -11,7 +11,7 @@ from webhook.validation.structure import TypedObject, check_structure
 
 
 def inspect(raw: Object, *, context: Context, strict: bool) -> Report:
-    """Report all errors in a HyperJob, and all warnings about it."""
+    """Return the report with all errors in a HyperJob and all warnings about it."""
     report = Report()
     shape = check_structure(raw, report, strict=strict)
     report.checked = shape.checked
@@ -19,7 +19,7 @@ def inspect(raw: Object, *, context: Context, strict: bool) -> Report:
 
 
 def inspect_checked(shape: TypedObject, report: Report, *, context: Context) -> Report:
-    """Report the same of a HyperJob whose shape was checked, with the report of that."""
+    """Return the same for a HyperJob after the check of its shape, whose report continues."""
     found = Report()
     with suppress(EnoughError):
         validate_hyperjob(shape.checked, found)

@@ -1,4 +1,4 @@
-"""Lengths of time as Go writes them, such as 1h30m."""
+"""Validation of durations as Go writes them, such as 1h30m."""
 
 from hyperjob.api.duration import nanoseconds
 from hyperjob.api.field import Path
@@ -22,7 +22,7 @@ NEGATIVE = rule(
 
 
 def validate_duration(value: str, path: Path, report: Report) -> None:
-    """Check a length of time."""
+    """Validate a duration."""
     try:
         length = nanoseconds(value)
     except ValueError:

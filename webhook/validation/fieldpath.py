@@ -1,4 +1,4 @@
-"""The places at which every rule about a HyperJob begins."""
+"""The root field paths of a HyperJob: metadata and spec."""
 
 from typing import Final
 

@@ -1,7 +1,4 @@
-"""Checks of one text each, reported at its path with Kubernetes' message for its form.
-
-Only the form; whether the thing named exists is asked elsewhere.
-"""
+"""Validation of the form of names, labels, annotations and keys, with Kubernetes' messages."""
 
 from collections.abc import Callable
 from typing import Final
@@ -30,11 +27,11 @@ ANNOTATIONS_TOO_LONG = rule(
 )
 
 FormCheck = Callable[[str], list[str]]
-"""Returns what is wrong with a text, in Kubernetes' words; nothing for a text of the right form."""
+"""A function that returns Kubernetes' error messages about a text; empty for a valid text."""
 
 
 def check(form: FormCheck, value: str, path: Path, report: Report, *steps: str | int) -> bool:
-    """Report what is wrong with the form of a text below `path`; returns whether nothing is."""
+    """Report the errors in the form of a text below `path`; return whether there are none."""
     messages = form(value)
     for message in messages:
         report.add(FORM, path.below(steps), value, message=message)

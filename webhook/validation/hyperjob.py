@@ -1,4 +1,4 @@
-"""The HyperJob as a whole: its parts, and what they must be together."""
+"""Validation of a HyperJob as a whole: its parts, and the rules across them."""
 
 from hyperjob.api.field import Path
 from hyperjob.api.limits import MAX_PODS, MAX_SUB_JOBS
@@ -51,7 +51,7 @@ TOO_MANY_JOBS = rule(
 
 
 def validate_hyperjob(hyperjob: Object, report: Report) -> None:
-    """Check a HyperJob whose shape is right."""
+    """Validate a HyperJob whose shape is valid."""
     _validate_metadata(hyperjob.get("metadata") or {}, report)
     validate_requests(hyperjob, report)
     spec = hyperjob.get("spec") or {}

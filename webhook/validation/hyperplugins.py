@@ -1,4 +1,4 @@
-"""The plugins of a HyperJob, which set up a framework over all sub-jobs."""
+"""Validation of the HyperJob's plugins, which set up a framework over all sub-jobs."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final
@@ -47,14 +47,13 @@ OWN_HOSTNAME = rule(
     "L17",
     FORBIDDEN,
     "may not be set together with plugins of the HyperJob that look pods up by name",
-    "pods get the names that plugins give to others, which a name of their own replaces",
+    "pods look each other up by names that the plugins set, and these fields replace the names",
     "remove the field, or the plugin",
 )
 PARTIAL = rule(
     "L18",
     WARNING,
-    "starts only when all {count} sub-jobs are there, and fewer may be let through: minAvailable"
-    " is {available}",
+    "starts only with all {count} sub-jobs, but minAvailable {available} lets fewer start",
     "a framework needs every pod, and the HyperJob starts with fewer sub-jobs",
     "leave minAvailable out, or use a framework that can start with fewer",
 )
@@ -64,7 +63,7 @@ _DEFAULT_TASKS: Final[Mapping[tuple[str, str], str]] = {
     ("mpi", "master"): MPI_MASTER,
     ("mpi", "worker"): MPI_WORKER,
 }
-"""Tasks without which a plugin cannot work, where no argument names another."""
+"""The tasks that a plugin needs by default, if no argument names another one."""
 
 
 def validate_hyperjob_plugins(
@@ -97,7 +96,7 @@ def validate_hyperjob_plugins(
 def _validate_tasks(
     name: str, found: Mapping[str, GivenArgument], jobs: list[Object], path: Path, report: Report
 ) -> None:
-    """Check that the tasks which a plugin is about are there."""
+    """Check that the tasks of a plugin's arguments exist."""
     names = {task for job in jobs for task in _task_names(job)}
     for flag, kind in PLUGINS[name].flags.items():
         if kind is not Kind.TASK:
@@ -131,7 +130,7 @@ def _validate_launcher(
 
 
 def _own_names(jobs: list[Object]) -> Iterator[Path]:
-    """Yield where pods are given a name of their own."""
+    """Yield the paths of fields that give pods a name of their own."""
     for index, job in enumerate(jobs):
         at = _JOBS.index(index).child("templateSpec", "tasks")
         for number, task in enumerate((job.get("templateSpec") or {}).get("tasks") or ()):

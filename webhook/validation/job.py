@@ -1,6 +1,6 @@
-"""The vcjob template of a replicatedJob, as Volcano's webhook will judge the sub-jobs.
+"""Validation of a replicatedJob's vcjob template, with the rules of Volcano's webhook.
 
-A number that Volcano fills in counts as filled in.
+An absent number counts with Volcano's default.
 """
 
 from typing import Final
@@ -60,7 +60,7 @@ TTL_IGNORED = rule(
     "X17",
     WARNING,
     "has no effect in a template: Karmada removes it; use spec.ttlSecondsAfterFinished",
-    "the template says when a finished sub-job is deleted",
+    "the template sets the time until the deletion of a finished sub-job",
     "remove it from the template",
 )
 
@@ -89,7 +89,7 @@ def validate_job_spec(spec: Object, path: Path, report: Report) -> None:
 def _validate_numbers(spec: Object, tasks: list[Object], path: Path, report: Report) -> None:
     total = sum(task.get("replicas") or 0 for task in tasks)
     available, success = spec.get("minAvailable") or 0, spec.get("minSuccess")
-    # The sum of gangs that are too large is too large as well; that is said at the tasks.
+    # If the gang of a task is too large, the error at the task is enough.
     told = any((task.get("minAvailable") or 0) > (task.get("replicas") or 0) for task in tasks)
     if tasks and available > total and not told:
         report.add(MIN_AVAILABLE, path.child("minAvailable"), available, total=total)

@@ -1,4 +1,4 @@
-"""What happens when sub-jobs end: failure policy, success policy, order of start."""
+"""Validation of failure policy, success policy and dependencies of replicatedJobs."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -22,15 +22,15 @@ NEVER = rule(
     "L4",
     INVALID,
     "can never match: without onJobPhases, onClusterLost must be true or unset",
-    "a rule of the failure policy answers nothing",
-    "name the phases that it answers, or remove onClusterLost",
+    "a rule of the failure policy matches no failure",
+    "name the phases that it matches, or remove onClusterLost",
 )
 SHADOWED = rule(
     "L5",
     INVALID,
-    "can never match: rules[{earlier}] answers all that this one does",
-    "an earlier rule of the failure policy takes every failure that this one is for",
-    "put the more special rule first, or remove it",
+    "can never match: rules[{earlier}] matches every failure that this rule matches",
+    "an earlier rule of the failure policy matches every failure that this rule matches",
+    "put the more specific rule first, or remove it",
 )
 UNKNOWN_JOB = rule(
     "L6",
@@ -50,7 +50,7 @@ NO_RESTARTS = rule(
     "L8",
     WARNING,
     "is 0, so rules that restart or migrate fail the HyperJob at the first failure",
-    "a failure policy restarts something and allows no restart",
+    "a rule of the failure policy restarts or moves sub-jobs, and maxRestarts allows no restart",
     "set maxRestarts to the number of restarts that are allowed",
 )
 DEPENDS_ON_SELF = rule(
@@ -65,13 +65,13 @@ DEPENDS_ON_LATER = rule(
     INVALID,
     "must be the name of an earlier replicatedJob{hint}",
     "a replicatedJob depends on a later or missing replicatedJob of the list",
-    "move the replicatedJob that is waited for before this one, or correct the name",
+    "move the replicatedJob on which this one depends before it, or correct the name",
 )
 Names = Mapping[str, int]
 
 
 def validate_failure_policy(policy: Object, names: Names, path: Path, report: Report) -> None:
-    """Check what is done about failures; `names` are those of the replicatedJobs."""
+    """Validate the failure policy; `names` are those of the replicatedJobs."""
     rules: list[Object] = policy.get("rules") or []
     for index, each in enumerate(rules):
         at = path.child("rules").index(index)
@@ -98,7 +98,7 @@ def _validate_rule(each: Object, names: Names, path: Path, report: Report) -> No
 
 
 def _answers(each: Object) -> tuple[frozenset[str], bool]:
-    """Return the phases that a rule answers, and whether it answers the loss of a cluster."""
+    """Return the phases that a rule matches, and whether it matches the loss of a cluster."""
     phases, lost = each.get("onJobPhases") or [], each.get("onClusterLost")
     if not phases and lost is None:
         return frozenset(FAILED_PHASES), True
@@ -106,7 +106,7 @@ def _answers(each: Object) -> tuple[frozenset[str], bool]:
 
 
 def _covers(earlier: Object, later: Object) -> bool:
-    """Return whether an earlier rule takes everything that a later one is for."""
+    """Return whether an earlier rule matches every failure that a later one matches."""
     targets = earlier.get("targetReplicatedJobs")
     if targets and not set(later.get("targetReplicatedJobs") or ("",)) <= set(targets):
         return False
@@ -117,7 +117,7 @@ def _covers(earlier: Object, later: Object) -> bool:
 
 
 def validate_success_policy(policy: Object, names: Names, path: Path, report: Report) -> None:
-    """Check when the HyperJob is completed; `names` are those of the replicatedJobs."""
+    """Validate the success policy; `names` are those of the replicatedJobs."""
     _validate_targets(policy, names, path, report)
 
 
@@ -133,7 +133,7 @@ def _validate_targets(policy: Object, names: Names, path: Path, report: Report) 
 
 
 def validate_depends_on(job: Object, earlier: Names, path: Path, report: Report) -> None:
-    """Check what a replicatedJob waits for; `earlier` are those before it in the list."""
+    """Validate dependsOn of a replicatedJob; `earlier` are the names before it in the list."""
     seen: set[str] = set()
     for index, dependency in enumerate(job.get("dependsOn") or ()):
         at = path.child("dependsOn").index(index)

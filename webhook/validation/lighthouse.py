@@ -1,4 +1,4 @@
-"""The lighthouse of plugin torchft: one task of one sub-job, or an address outside."""
+"""Validation of the lighthouse of plugin torchft: one task of one sub-job, or an address."""
 
 import re
 from collections.abc import Mapping

@@ -1,7 +1,7 @@
-"""Names: the HyperJob's own, and those that sub-jobs, services and pods get from it.
+"""Validation of names: the HyperJob's own, and those of its sub-jobs, Services and Pods.
 
-Volcano checks the index of a task where the index of a pod counts, and checks no services,
-so a name that is too long shows hours later and in a member cluster only.
+Volcano checks pod names with the index of the task instead of that of the pod, and does not check
+Services: without these rules a name that is too long fails much later, in a member cluster.
 """
 
 import re
@@ -65,7 +65,7 @@ SAME_PODS = rule(
     "X4.same-pods",
     INVALID,
     'pods of task "{task}" would have the same names as those of replicatedJob "{other}"',
-    "two replicatedJobs have names such that pods in one cluster would be called the same",
+    "the names of two replicatedJobs would give two pods in one cluster the same name",
     "rename one of the two, so that neither starts with the other and a number",
 )
 
@@ -74,7 +74,7 @@ _SERVICE: Final = re.compile("[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
 class OwnName(NamedTuple):
-    """The name that the HyperJob has or will get, and the field that it comes from."""
+    """The name that the HyperJob has or will get, and the field with it."""
 
     value: str
     path: Path
@@ -82,7 +82,7 @@ class OwnName(NamedTuple):
 
     @classmethod
     def of(cls, metadata: Object) -> Self | None:
-        """Read the name; a name to be generated is as long as it will be."""
+        """Return the name; a name to be generated has its full length."""
         path = METADATA
         if metadata.get("name"):
             return cls(metadata["name"], path.child("name"), metadata["name"])
@@ -93,7 +93,7 @@ class OwnName(NamedTuple):
 
 
 def validate_names(hyperjob: Object, report: Report) -> None:
-    """Check the HyperJob's name and all names that will be made from it."""
+    """Validate the HyperJob's name and all names made from it."""
     own = OwnName.of(hyperjob.get("metadata") or {})
     if own is None:
         report.add(MISSING, METADATA.child("name"))
@@ -116,7 +116,7 @@ def _last_index(job: Object) -> int:
     """Return the highest index that a sub-job can have."""
     count = sub_jobs(job)
     if count is None:
-        # A split that is found at admission makes one accelerator a sub-job at the most.
+        # An automatic split has at most one sub-job per accelerator.
         count = (job.get("splitPolicy") or {}).get("accelerators") or 1
     return max(count, 1) - 1
 
@@ -151,9 +151,9 @@ def _validate_composed(own: OwnName, job: Object, path: Path, report: Report) ->
 
 
 def _validate_service(own: OwnName, jobs: list[Object], report: Report, *, shared: bool) -> None:
-    """Check that the names of services are DNS labels, where there will be services.
+    """Check that the names of Services are DNS labels, if there will be Services.
 
-    `shared` says that plugins of the HyperJob bring one to every sub-job.
+    `shared`: plugins of the HyperJob add a Service to every sub-job.
     """
     for job in jobs:
         plugins = (job.get("templateSpec") or {}).get("plugins") or {}
@@ -165,7 +165,7 @@ def _validate_service(own: OwnName, jobs: list[Object], report: Report, *, share
         if _SERVICE.fullmatch(name):
             continue
         messages = formats.dns1035_label(name)
-        # What is wrong with the part after the HyperJob's name is said of the replicatedJob.
+        # An error in the part after the HyperJob's name is reported at the replicatedJob.
         if messages and formats.dns1035_label(f"{own.value}-0"):
             report.add(SERVICE, own.path, own.written, name=name, message=messages[0])
             return
@@ -173,7 +173,7 @@ def _validate_service(own: OwnName, jobs: list[Object], report: Report, *, share
 
 def _validate_distinct(jobs: list[Object], path: Path, report: Report) -> None:
     """Check that no two pods of the HyperJob would have one name."""
-    # Of two jobs with one name, which is refused, the first counts.
+    # Two replicatedJobs with one name are refused elsewhere: the first counts here.
     by_name = {job.get("name"): index for index, job in reversed(list(enumerate(jobs)))}
     known: dict[int, tuple[Pods, int]] = {}
     for index, longer in enumerate(jobs):
@@ -204,7 +204,7 @@ def _as_sub_job(name: str) -> Iterator[tuple[str, str, int]]:
 
 
 Pods = Mapping[tuple[str, str], int]
-"""The ways to read the names of tasks as `PREFIX-INDEX-TASK`: the least index by the other two."""
+"""The names of tasks parsed as `PREFIX-INDEX-TASK`: the least index by (prefix, task)."""
 
 
 def _pods_of(job: Object) -> Pods:
@@ -220,7 +220,7 @@ def _pods_of(job: Object) -> Pods:
 
 
 def _clashing_task(shorter: Pods, longer: Object, rest: str, last: int) -> str:
-    """Return the task of `longer` whose pods are called like some of `shorter`, or nothing."""
+    """Return the task of `longer` some of whose pods have names of `shorter`; empty if none."""
     if not shorter:
         return ""
     return next(

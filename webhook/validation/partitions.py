@@ -1,4 +1,4 @@
-"""Partitions of a task: groups of pods of equal size."""
+"""Validation of the partitions of a task: groups of pods of equal size."""
 
 from hyperjob.api.field import Path
 from hyperjob.api.meta import Object

@@ -1,4 +1,4 @@
-"""The plugins of a vcjob: which there are, and the tasks that their arguments name."""
+"""Validation of a vcjob's plugins: their names, and the tasks that their arguments name."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ TASK, PORT, TEXT, NUMBER, SWITCH = Kind.TASK, Kind.PORT, Kind.TEXT, Kind.NUMBER,
 
 @dataclass(frozen=True)
 class VolcanoPlugin:
-    """What is known of a plugin."""
+    """The arguments of a Volcano plugin, and the tasks that it needs."""
 
     flags: Flags = field(default_factory=dict)
     needs: Mapping[str, str] = field(default_factory=dict)
@@ -93,14 +93,14 @@ UNKNOWN = rule(
 NO_MASTER = rule(
     "V2",
     INVALID,
-    'there is no task "{task}", which plugin mpi takes for its master{hint}',
+    'there is no task "{task}", the master of plugin mpi{hint}',
     "Volcano refuses a job with the mpi plugin whose master task is missing",
     "name the task with --master=NAME",
 )
 NO_WORKER = rule(
     "X12.no-worker",
     INVALID,
-    'there is no task "{task}", which plugin mpi takes for its worker{hint}',
+    'there is no task "{task}", the worker of plugin mpi{hint}',
     "Volcano up to 1.14 refuses a job with the mpi plugin whose worker task is missing",
     "name the task with --worker=NAME",
 )
@@ -149,7 +149,7 @@ def _validate_tasks(
     path: Path,
     report: Report,
 ) -> None:
-    """Check that the tasks which a plugin works with are there."""
+    """Check that the tasks of a plugin exist."""
     for flag in plugin.tasks:
         given = arguments.get(flag)
         default = plugin.needs.get(flag) or plugin.uses.get(flag)

@@ -1,6 +1,6 @@
-"""Lifecycle policies of a vcjob and its tasks: which event leads to which action.
+"""Validation of the lifecycle policies of a vcjob and its tasks.
 
-Volcano stops at the first mistake in a list and lets some pass; here all are named.
+Volcano's webhook stops at the first error in a list and misses some; these rules report all.
 """
 
 from typing import Final
@@ -46,28 +46,28 @@ EVENT_AND_CODE = rule(
     "F4.event-and-code",
     FORBIDDEN,
     "may not be set together with `event` or `events`",
-    "a policy answers an event and an exit code",
-    "make two policies of it",
+    "a policy has both an event and an exit code",
+    "write two policies",
 )
 NOTHING = rule(
     "F4.nothing",
     REQUIRED,
     "one of `event`, `events` or `exitCode` must be set",
-    "a policy answers nothing",
-    "say which event or exit code it answers",
+    "a policy has no event and no exit code",
+    "add an event or an exit code",
 )
 EVENT = rule(
     "F4.event",
     NOT_SUPPORTED,
     "supported values: {values}",
-    "a policy answers an event that Volcano does not know, or keeps for itself",
+    "a policy has an event that Volcano does not know, or reserves",
     "use one of the values listed",
 )
 ACTION = rule(
     "F4.action",
     NOT_SUPPORTED,
     "supported values: {values}",
-    "a policy has an action that Volcano does not know, or keeps for itself",
+    "a policy has an action that Volcano does not know, or reserves",
     "use one of the values listed",
 )
 ACTION_MISSING = rule(
@@ -91,35 +91,35 @@ EVENT_TWICE = rule(
     "F4.event-twice",
     DUPLICATE,
     "",
-    "two policies of a list answer the same event",
+    "two policies of a list have the same event",
     "keep one of them",
 )
 ANY_AND_MORE = rule(
     "F4.any-and-more",
     FORBIDDEN,
-    "may not be set together with other events: `*` answers them all",
-    "one policy of a list answers every event, and another one some",
+    "may not be set together with other events: `*` matches all events",
+    "one policy of a list matches every event, and another policy some events",
     "remove one of the two",
 )
 CODE_ZERO = rule(
     "F4.code-zero",
     INVALID,
     "must not be 0, which is success",
-    "a policy for failures answers success",
+    "a policy for failures has the exit code of success",
     "use the exit code of a failure, or the event TaskCompleted",
 )
 CODE_TWICE = rule(
     "F4.code-twice",
     DUPLICATE,
     "",
-    "two policies of a list answer the same exit code",
+    "two policies of a list have the same exit code",
     "keep one of them",
 )
 CODE_RANGE = rule(
     "X11.code-range",
     WARNING,
     "can never match: containers on Linux exit with a code from 0 to 255",
-    "a policy answers an exit code that no container has",
+    "a policy has an exit code that no container can have",
     "use a code from 1 to 255; an end by signal N has 128+N",
 )
 VERSION = rule(

@@ -1,4 +1,4 @@
-"""PriorityClasses that users may not name."""
+"""Validation of PriorityClass names: users may not use those of the system."""
 
 from typing import Final
 
@@ -12,12 +12,12 @@ RESERVED = rule(
     "V8.priority-system",
     FORBIDDEN,
     f"may not start with {SYSTEM!r}: Kubernetes keeps these classes for its own parts",
-    "the pods would preempt what runs the cluster, and every other tenant's",
-    "use a PriorityClass that your administrator made for jobs",
+    "the pods would preempt system pods, and the pods of every other tenant",
+    "use a PriorityClass that your administrator created for jobs",
 )
 
 
 def validate_priority_class(name: str, path: Path, report: Report) -> None:
-    """Refuse the classes that Kubernetes makes for itself."""
+    """Report a PriorityClass that Kubernetes reserves for system pods."""
     if name.startswith(SYSTEM):
         report.add(RESERVED, path)

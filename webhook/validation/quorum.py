@@ -1,4 +1,4 @@
-"""spec.quorum: how many sub-jobs must train, and what cannot train without the others."""
+"""Validation of spec.quorum: how many sub-jobs must train, and which plugins need all of them."""
 
 from hyperjob.api.meta import Object
 from hyperjob.api.plugins import PLUGINS, lighthouse_of
@@ -11,7 +11,7 @@ TOO_MANY = rule(
     "L20.too-many",
     INVALID,
     "must be between 1 and the number of sub-jobs ({count})",
-    "more sub-jobs must train than there are, so the training waits for ever",
+    "more sub-jobs must train than there are, so the training never starts",
     "lower quorum, or raise the replicas of a replicatedJob",
 )
 ONE_WORLD = rule(
@@ -19,21 +19,22 @@ ONE_WORLD = rule(
     FORBIDDEN,
     "may not be used together with quorum: it makes one world of all sub-jobs, which ends with the"
     " first sub-job that is lost; use plugin torchft",
-    "a HyperJob has a quorum, and a plugin that needs every sub-job",
+    "a HyperJob has a quorum, and a plugin that needs all sub-jobs",
     "remove quorum, or use plugin torchft",
 )
 NEVER_MET = rule(
     "L20.never-met",
     WARNING,
-    "is more than minAvailable ({available}): what starts together is too little to train",
+    "is more than minAvailable ({available}): the sub-jobs that start together are too few to"
+    " train",
     "minAvailable lets fewer sub-jobs start than the training needs",
     "raise minAvailable to quorum, or lower quorum",
 )
 RESTARTS_ALL = rule(
     "L20.restarts-all",
     WARNING,
-    "restarts the sub-jobs that train on as well; without a rule, quorum makes only the job that"
-    " failed again",
+    "also restarts the sub-jobs that train on; without the rule the controller recreates only the"
+    " failed sub-job",
     "a HyperJob has a quorum, and a rule of its failurePolicy restarts all sub-jobs",
     "use RestartJob, or remove the rule",
 )
@@ -47,7 +48,7 @@ NO_QUORUM = rule(
 
 
 def validate_quorum(spec: Object, report: Report) -> None:
-    """Check spec.quorum, and what else the HyperJob asks for."""
+    """Validate spec.quorum, also against plugins, minAvailable and the failure policy."""
     quorum, plugins = spec.get("quorum"), spec.get("plugins") or {}
     if quorum is None:
         if "torchft" in plugins:

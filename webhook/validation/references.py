@@ -1,6 +1,6 @@
-"""Warnings about other objects that a HyperJob refers to.
+"""Warnings about missing objects to which a HyperJob refers.
 
-The objects may be created later: no HyperJob is refused for a missing object.
+They are no errors, because the objects may be created later.
 """
 
 from collections.abc import Set as AbstractSet
@@ -71,14 +71,14 @@ JOB_TAKEN = rule(
     "X4.job-taken",
     WARNING,
     'sub-job "{name}" exists already and does not belong to this HyperJob',
-    "a vcjob or policy of the name of a sub-job belongs to someone else",
+    "a vcjob or PropagationPolicy with the name of a sub-job has another owner",
     "rename the HyperJob or the replicatedJob, or delete the other object",
 )
 BATCH_JOB_TAKEN = rule(
     "X5",
     WARNING,
     'a batch/v1 Job "{name}" exists; Karmada would use one binding for both',
-    "a Job of Kubernetes has the name of a sub-job, and their bindings would be the same",
+    "a batch/v1 Job has the name of a sub-job, and both would have the same ResourceBinding",
     "rename one of the two",
 )
 
@@ -153,7 +153,7 @@ def _warn_objects(template: Object, path: Path, report: Report, context: Context
 
 
 def _warn_taken(hyperjob: str, job: Object, path: Path, report: Report, context: Context) -> None:
-    """Warn of objects that have the names of sub-jobs; a few are enough to see why."""
+    """Warn of objects that have the names of sub-jobs, of the first few at most."""
     start, count = child_name(hyperjob, job.get("name") or "", 0)[:-1], sub_jobs(job) or 1
     others = [name for name, owner in (context.vcjobs or {}).items() if owner != hyperjob]
     for rule_, names in ((JOB_TAKEN, others), (BATCH_JOB_TAKEN, context.batch_jobs or ())):

@@ -1,7 +1,4 @@
-"""Take wrong values out of an object, without changing it and without copying all of it.
-
-Knows nothing of what is wrong.
-"""
+"""A copy of an object without its wrong values, which shares all unchanged parts."""
 
 from typing import Any
 
@@ -11,14 +8,14 @@ Location = tuple[int | str, ...]
 
 
 class Repair:
-    """A copy of an object in the making: what is on the way to an edit is copied, once."""
+    """A partial copy of an object: each edit copies the parts above it once."""
 
     def __init__(self, raw: object) -> None:
         self.root: Object = dict(raw) if isinstance(raw, dict) else {}
         self._own: set[int] = {id(self.root)}
 
     def put(self, location: Location, value: object) -> None:
-        """Set the value at a location, if there still is such a place."""
+        """Set the value at a location, if the location still exists."""
         holder, last = self._holder(location), location[-1]
         if isinstance(holder, dict):
             holder[str(last)] = value
@@ -26,7 +23,7 @@ class Repair:
             holder[last] = value
 
     def drop(self, location: Location, empty: object) -> None:
-        """Take a value out; a list gets an empty one, so that paths stay what they are."""
+        """Remove a value; a list item becomes `empty`, which keeps the other paths valid."""
         if not location:
             self.root.clear()
             return
@@ -37,7 +34,7 @@ class Repair:
             holder[last] = empty
 
     def _holder(self, location: Location) -> object:
-        """Return our copy of what holds a location's last step; None if it was taken out."""
+        """Return the copied parent of a location; None if it was removed."""
         holder: Any = self.root
         for step in location[:-1]:
             child = holder.get(step) if isinstance(holder, dict) else holder[step]

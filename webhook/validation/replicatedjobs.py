@@ -1,4 +1,4 @@
-"""One replicatedJob: its name, where its sub-jobs may go, and their template."""
+"""Validation of a replicatedJob: its name, its clusters, its metadata and its template."""
 
 from typing import Final
 
@@ -75,7 +75,7 @@ MANY_CLUSTERS = rule(
 def validate_replicated_job(
     job: Object, path: Path, report: Report, *, max_domains: int | None
 ) -> None:
-    """Check one replicatedJob; what it has to do with the others is checked elsewhere."""
+    """Validate one replicatedJob without regard to the others."""
     _validate_clusters(job, path, report, max_domains=max_domains)
     metadata = job.get("templateMetadata")
     if metadata:
@@ -123,6 +123,6 @@ def _validate_template_metadata(metadata: Object, path: Path, report: Report) ->
 
 
 def _allowed(domain: str) -> str:
-    """Return the keys of a domain that may be given, in words."""
+    """Return the allowed keys of a domain, as text."""
     keys = sorted(key for key in ALLOWED if domain_of(key) == domain)
     return f"only {', '.join(keys)}" if keys else "nothing"

@@ -1,7 +1,4 @@
-"""Where validators put what they find.
-
-Keeps findings in the order in which they were made, each once; judges nothing.
-"""
+"""The report of a validation: its errors and warnings, in order and each once."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -14,18 +11,18 @@ from webhook.validation.rules import Rule
 from webhook.validation.suggest import Hints
 
 MAX_REFUSALS: Final = 500
-"""Errors after which an object is not looked at any further; an answer has 200 of them."""
+"""The number of errors after which a validation stops; a response has 200 of them."""
 MAX_REMARKS: Final = 500
-"""Warnings that are kept; an answer has room for 4,096 characters of them."""
+"""The greatest number of warnings; a response has 4,096 characters of them."""
 
 
 class EnoughError(Exception):
-    """So much is wrong with an object that the rest is not looked at."""
+    """The object has MAX_REFUSALS errors, and the validation stops."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """An error, and the rule that was broken."""
+    """An error and its rule."""
 
     rule: Rule
     error: FieldError
@@ -33,14 +30,14 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """A warning, and the rule that it comes from."""
+    """A warning and its rule."""
 
     rule: Rule
     text: str
 
 
 class Report:
-    """The errors and warnings about one object, collected; `checked` is it in the right types."""
+    """The errors and warnings about one object; `checked` is the object with the right types."""
 
     __slots__ = ("checked", "hints", "refusals", "remarks")
 
@@ -51,31 +48,31 @@ class Report:
         self.hints = Hints()
 
     def refuse(self, rule: Rule, error: FieldError) -> None:
-        """Note an error; raises EnoughError where it is the last that is looked for."""
+        """Add an error; raises EnoughError if it is the last one possible."""
         self.refusals.append(Refusal(rule, error))
         if self.is_full:
             raise EnoughError
 
     @property
     def is_full(self) -> bool:
-        """Whether there are so many errors that not all were looked for."""
+        """Whether the validation stopped before its end because of too many errors."""
         return len(self.refusals) >= MAX_REFUSALS
 
     def add(self, rule: Rule, path: Path, value: object = "", /, **words: object) -> None:
-        """Note that the field at `path` breaks a rule."""
+        """Add the error of a rule at the field at `path`."""
         self.refuse(rule, rule.at(path, value, **words))
 
     def unsupported(self, rule: Rule, path: Path, value: str, known: tuple[str, ...]) -> None:
-        """Note that the field at `path` has a value outside a closed set."""
+        """Add the error of a value outside a closed set at `path`."""
         self.refuse(rule, rule.unsupported(path, value, known))
 
     def missing(self, rule: Rule, path: Path, value: str, known: Iterable[str]) -> None:
-        """Note that the field at `path` names something that is not there."""
+        """Add the error of a reference to a missing name at `path`."""
         hint = self.hints.did_you_mean(value, known).removeprefix("; ")
         self.refuse(rule, rule.missing(path, value, hint))
 
     def warn(self, rule: Rule, path: Path, /, **words: object) -> None:
-        """Note something about the field at `path` that is legal and may surprise."""
+        """Add a warning about the field at `path`."""
         if len(self.remarks) < MAX_REMARKS:
             self.remarks.append(Remark(rule, rule.warning(path, **words)))
 
@@ -86,12 +83,12 @@ class Report:
         refusal: Callable[[FieldError], bool] = lambda _: True,
         remark: Callable[[str], bool] = lambda _: True,
     ) -> None:
-        """Take over the findings of another report that the filters let pass."""
+        """Add the errors and warnings of another report that pass the filters."""
         self.refusals.extend(found for found in other.refusals if refusal(found.error))
         self.remarks.extend(found for found in other.remarks if remark(found.text))
 
     def decision(self) -> Decision:
-        """Return the findings, repeats removed."""
+        """Return the decision with all errors and warnings, each once."""
         if not self.refusals and not self.remarks:
             return Decision(checked=self.checked)
         errors = {

@@ -1,4 +1,4 @@
-"""The annotations by which a person requests a restart or a move of sub-jobs."""
+"""Validation of the annotations that request a restart or a move of sub-jobs."""
 
 from typing import Final
 
@@ -20,7 +20,7 @@ TOKEN = rule(
 
 
 def validate_requests(hyperjob: Object, report: Report, *, before: Object | None = None) -> None:
-    """Check the tokens of requests; what was stored `before` is not held against a change."""
+    """Validate the tokens of requests; a token of the stored object, `before`, is not an error."""
     given, old = _annotations(hyperjob), _annotations(before or {})
     for key in REQUESTS:
         text = given.get(key)

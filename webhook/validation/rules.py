@@ -1,7 +1,7 @@
-"""A rule: its id, the form of its message, why it fires, and what to do about it.
+"""The type of a validation rule: its id, its message, its cause and its remedy.
 
-Every message of validation is one of these values, declared beside the code that applies it; the
-page of messages in the docs is made from them.
+Every message of the webhook's validation is a Rule, declared beside the code that applies it. The
+page docs/messages.md is generated from all rules.
 """
 
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ WARNING: Final = None
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One message; `form` has the words that vary in braces, and no kind means a warning."""
+    """One rule; `form` is the message, with varying words in braces; without `kind` it warns."""
 
     id: str
     kind: ErrorType | None
@@ -34,7 +34,7 @@ class Rule:
     remedy: str
 
     def at(self, path: Path, value: object = "", /, **words: object) -> FieldError:
-        """Return the error of a field that breaks the rule."""
+        """Return the error of this rule at a field; raises ValueError for a warning."""
         if self.kind is None:
             raise TypeError(f"{self.id} is a warning: {self.form}")
         return FieldError(self.kind, str(path), value, self.text(**words))
@@ -44,17 +44,17 @@ class Rule:
         return f"{path}: {self.text(**words)}"
 
     def text(self, **words: object) -> str:
-        """Return the message with its words filled in."""
+        """Return the message with these words in place of the braces."""
         return self.form.format(**words) if words else self.form
 
     def unsupported(self, path: Path, value: str, supported: tuple[str, ...]) -> FieldError:
-        """Return the error of a value outside a closed set, with the nearest one in it."""
+        """Return the error of a value outside a closed set, with the most similar member."""
         error = field.not_supported(path, value, supported)
         hint = did_you_mean(value, supported)
         return FieldError(error.type, error.field, value, error.detail + hint)
 
     def missing(self, path: Path, value: str, hint: str) -> FieldError:
-        """Return the error of a reference to something that is not there, with a hint."""
+        """Return the error of a reference to a missing name, with a hint."""
         return FieldError(ErrorType.NOT_FOUND, str(path), value, hint)
 
 
@@ -62,7 +62,7 @@ _RULES: Final[dict[str, Rule]] = {}
 
 
 def rule(name: str, kind: ErrorType | None, form: str, cause: str, remedy: str) -> Rule:
-    """Declare a rule; raises ValueError where its id is taken.
+    """Declare a rule; raises ValueError if its id exists already.
 
     The id is the row of the specification that the rule belongs to and, where a row has several
     rules, a dot and a name: `V5`, `V4.min-available`, `V8.Container.image.required`.

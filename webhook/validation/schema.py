@@ -1,7 +1,6 @@
-"""The CRD's schema as a compiled checker of shapes.
+"""The compiled schema of the HyperJob CRD, which checks the shape of each field by itself.
 
-Made from the CRD that users install, so that what is checked offline is what the API server
-checks. Only shapes: no field is looked at together with another.
+It is compiled from the CRD that users install: an offline check equals that of the API server.
 """
 
 from collections.abc import Callable
@@ -18,7 +17,7 @@ from hyperjob.api.shape import compile_schema
 
 @cache
 def hyperjob_shape() -> SchemaValidator:
-    """Return the checker of HyperJobs; made once, as it takes some milliseconds."""
+    """Return the compiled schema of HyperJobs; it is compiled once, in some milliseconds."""
     root = hyperjob_schema()
     properties = {**root["properties"], "metadata": {"x-object-meta": True}}
     return SchemaValidator(compile_schema({**root, "properties": properties}, special=_special))
@@ -26,7 +25,7 @@ def hyperjob_shape() -> SchemaValidator:
 
 @cache
 def hyperjob_schema() -> Object:
-    """Return the structural schema of the one version that there is."""
+    """Return the structural schema of the only version of the CRD."""
     schema: Object = hyperjob_crd()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     return schema
 

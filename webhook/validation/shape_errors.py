@@ -1,4 +1,4 @@
-"""The rules that a HyperJob of a wrong shape breaks, in the words of `hyperjob.api.shapeerrors`."""
+"""The rules about the shape of a HyperJob, with the wording of `hyperjob.api.shapeerrors`."""
 
 from typing import Final
 
@@ -42,7 +42,7 @@ ENUM = rule(
     "T4",
     NOT_SUPPORTED,
     "supported values: {values}",
-    "the value is none of those that the field can have",
+    "the field cannot have this value",
     "use one of the values listed; upper and lower case matter",
 )
 TOO_SMALL = rule(
@@ -97,8 +97,8 @@ LIST_TOO_LONG = rule(
 HOPELESS = rule(
     "T12",
     INVALID,
-    "{count} fields have a wrong shape; only so much is told about an object",
-    "the document is not a HyperJob, or was garbled on its way",
+    "{count} fields have a wrong shape; the list of errors is cut",
+    "the document is not a HyperJob, or was damaged in transit",
     "check what was sent",
 )
 
@@ -115,12 +115,12 @@ _BROKEN: Final[dict[str, Rule]] = {
 
 
 def too_many(count: int) -> Refusal:
-    """Return the one error about an object with too many errors to list."""
+    """Return the only error about an object with too many shape errors."""
     return Refusal(HOPELESS, HOPELESS.at(ROOT, "object", count=count))
 
 
 def to_refusals(path: Path, detail: ErrorDetails) -> list[Refusal]:
-    """Return the API server's errors for one finding, with the rule that is broken."""
+    """Return the API server's errors for one finding of the schema, each with its rule."""
     value, location = detail["input"], detail["loc"]
     match detail["type"]:
         case "extra_forbidden":

@@ -1,4 +1,4 @@
-"""How large a HyperJob may be: checked first, as all else takes time in proportion to it."""
+"""Validation of a HyperJob's size, which comes first: the time of all other rules depends on it."""
 
 import orjson
 
@@ -34,9 +34,9 @@ KEYS = rule(
 
 
 def validate_size(raw: Object, report: Report, *, at_most: int | None = None) -> bool:
-    """Check the size of the whole; returns whether the parts can be looked at.
+    """Validate the size of a HyperJob; return whether its parts may be validated.
 
-    `at_most` are the bytes that the HyperJob cannot exceed, where they are known.
+    `at_most` is an upper bound of its size in bytes, if known.
     """
     spec = raw.get("spec")
     if (tasks := count_tasks(spec)) > MAX_ALL_TASKS:
@@ -57,4 +57,4 @@ def _bytes(spec: object) -> int:
     try:
         return len(orjson.dumps(spec))
     except TypeError:
-        return 0  # nested too deep, or no text: what is said about the shape is enough
+        return 0  # nested too deep, or invalid text: the shape errors are enough

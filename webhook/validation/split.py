@@ -1,7 +1,7 @@
-"""Split policies: whether the accelerators asked for can be shared out in whole pods.
+"""Validation of split policies: whether whole pods can have the requested accelerators.
 
-The size of a sub-job changes by one task, the one with the most pods that request the
-accelerator; all other tasks keep their pods.
+A split scales one task of a sub-job, the task with the most pods that request the accelerator. All
+other tasks keep their number of pods.
 """
 
 from collections.abc import Iterator
@@ -42,14 +42,14 @@ AUTO_REPLICAS = rule(
     "X7.auto-replicas",
     FORBIDDEN,
     "must be 1 or unset when `splitPolicy.mode` is auto: the split decides it",
-    "a number of sub-jobs is given, and shall be found",
+    "the spec sets a number of sub-jobs, which a split of mode auto decides",
     "remove replicas, or use mode static",
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What one task needs: pods, and accelerators in each."""
+    """The pods of one task, and the accelerators of each pod."""
 
     pods: int
     each: int
@@ -62,7 +62,7 @@ class Demand:
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """What a template needs: accelerators that stay, and those of one pod more."""
+    """The accelerators of a template: the fixed ones, and those of each scaled pod."""
 
     fixed: int
     step: int
@@ -70,7 +70,7 @@ class Sizes:
 
 
 def sub_jobs(job: Object) -> int | None:
-    """Return the number of sub-jobs of a replicatedJob; None if it is found at admission."""
+    """Return the number of sub-jobs of a replicatedJob; None for an automatic split."""
     replicas = job.get("replicas")
     replicas = 1 if replicas is None else replicas
     policy = job.get("splitPolicy")
@@ -130,7 +130,7 @@ def validate_split(job: Object, path: Path, report: Report, *, max_domains: int 
 def _validate_complete(
     mode: str, accelerators: int | None, kind: str, path: Path, report: Report
 ) -> bool:
-    """Check that number and type are there together; returns whether both are."""
+    """Check that accelerators and acceleratorType are set together; return whether both are."""
     if accelerators is None and not kind:
         if mode == "auto":
             when = "when `mode` is auto"
@@ -145,7 +145,7 @@ def _validate_complete(
 
 
 def demands(template: Object, kind: str) -> Iterator[Demand]:
-    """Yield what each task of a template needs of one kind of accelerator."""
+    """Yield the demand of each task of a template for one type of accelerator."""
     for task in template.get("tasks") or ():
         spec = (task.get("template") or {}).get("spec") or {}
         running = sum(_limit(container, kind) for container in spec.get("containers") or ())
@@ -164,7 +164,7 @@ def requested(template: Object) -> list[str]:
 
 
 def _limit(container: Object, kind: str) -> int:
-    """Return the accelerators of a container; what is no whole amount is named elsewhere."""
+    """Return the accelerators of a container; a fraction is reported elsewhere."""
     resources = container.get("resources") or {}
     value = (resources.get("limits") or {}).get(kind)
     if value is None:
@@ -183,7 +183,7 @@ def _sizes(found: list[Demand]) -> Sizes:
 def _misfit(
     accelerators: int, mode: str, replicas: int, sizes: Sizes, max_domains: int | None
 ) -> str:
-    """Return why the accelerators cannot be shared out, or nothing if they can."""
+    """Return why the accelerators cannot be shared out; empty if they can."""
     if mode == "auto":
         most = min(max_domains or accelerators, accelerators // (sizes.fixed + sizes.step))
         fewest = _fewest(accelerators, sizes)

@@ -1,7 +1,7 @@
-"""Judge the shape of a HyperJob: types, required fields, bounds, unknown fields.
+"""Validation of the shape of a HyperJob: types, required fields, bounds, unknown fields.
 
-Says it in the API server's words. What it hands on has the right types throughout, so that no
-rule about the sense of an object ever meets a value that it does not expect.
+The messages are those of the API server. The result has the right types throughout, and the later
+rules need no type checks.
 """
 
 from dataclasses import dataclass
@@ -22,13 +22,13 @@ MAX_ERRORS: Final = 500
 
 @dataclass(frozen=True, slots=True)
 class TypedObject:
-    """An object with the right types, and where the types were wrong before."""
+    """An object with the right types, and the paths whose types were wrong before."""
 
     checked: Object
     broken: frozenset[str] = frozenset()
-    """Paths whose value is wrong in shape: what is said about or below them is of no use."""
+    """The paths of values with a wrong shape: further errors at or below them are useless."""
     doubtful: frozenset[str] = frozenset()
-    """Objects with a broken value somewhere below: their own fields cannot be compared with it."""
+    """The paths of objects with a wrong value below: rules across their fields are unreliable."""
 
     def hides(self, path: str) -> bool:
         """Return whether an error about this path only follows from a wrong shape."""
@@ -40,7 +40,7 @@ class TypedObject:
 
 
 def check_structure(raw: Object, report: Report, *, strict: bool) -> TypedObject:
-    """Check a HyperJob's shape; fields that the API lacks are errors only if `strict`."""
+    """Validate a HyperJob's shape; fields that the API lacks are errors only if `strict`."""
     try:
         hyperjob_shape().validate_python(raw)
     except ValidationError as error:
@@ -77,7 +77,7 @@ def _ancestors(location: Location) -> list[str]:
 
 
 def _parent(path: str) -> str:
-    """Return the path of the object that holds a field."""
+    """Return the path of the object that has a field."""
     if path.endswith("]"):
         return path[: path.rindex("[")]
     return path.rpartition(".")[0]

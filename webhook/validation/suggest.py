@@ -1,4 +1,4 @@
-"""Add the name that a misspelt name was probably meant to be to an error."""
+"""Suggestions for misspelt names in errors ("did you mean ...")."""
 
 from hyperjob.hints import Hints, did_you_mean, nearest
 

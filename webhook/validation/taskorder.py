@@ -1,6 +1,7 @@
-"""The order in which the tasks of a vcjob start.
+"""Validation of the order in which the tasks of a vcjob start (`dependsOn`).
 
-Volcano only says that the tasks form no directed acyclic graph; here is why they do not.
+Volcano's webhook only reports that the tasks form no directed acyclic graph; these rules report the
+cycle or the missing task.
 """
 
 from collections.abc import Mapping
@@ -48,7 +49,7 @@ Edges = Mapping[str, tuple[str, ...]]
 
 
 def validate_task_order(tasks: list[Object], path: Path, report: Report) -> None:
-    """Check which tasks wait for which."""
+    """Validate the dependencies between tasks."""
     if not any(task.get("dependsOn") for task in tasks):
         return
     names = {task.get("name") or f"default{index}": index for index, task in enumerate(tasks)}
@@ -66,7 +67,7 @@ def validate_task_order(tasks: list[Object], path: Path, report: Report) -> None
 def _validate_dependencies(
     name: str, wanted: list[str], names: Mapping[str, int], path: Path, report: Report
 ) -> tuple[str, ...]:
-    """Check the dependencies of one task, and return those that make sense."""
+    """Validate the dependencies of one task; return the valid ones."""
     known: dict[str, None] = {}
     for index, other in enumerate(wanted):
         at = path.child("name").index(index)
@@ -82,7 +83,7 @@ def _validate_dependencies(
 
 
 def _cycles(edges: Edges) -> list[list[str]]:
-    """Return the cycles, no two with a task in common."""
+    """Return the cycles; no task is in two of them."""
     done: set[str] = set()
     found: list[list[str]] = []
     for start in edges:

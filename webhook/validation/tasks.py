@@ -1,4 +1,4 @@
-"""The tasks of a vcjob: names, sizes, partitions, order, and their pods."""
+"""Validation of the tasks of a vcjob: names, sizes, partitions, order, and their pods."""
 
 from typing import Final
 
@@ -80,7 +80,7 @@ NO_PODS = rule(
 
 
 def validate_tasks(tasks: list[Object], path: Path, report: Report) -> None:
-    """Check the tasks of one template, each and together."""
+    """Validate the tasks of one template, each by itself and all together."""
     names: dict[str, int] = {}
     for index, task in enumerate(tasks):
         at = path.index(index)
@@ -97,7 +97,7 @@ def validate_tasks(tasks: list[Object], path: Path, report: Report) -> None:
 
 
 def _report_twice(tasks: list[Object], first: int, second: int, path: Path, report: Report) -> None:
-    """Report two tasks with one name; a generated name needs another explanation."""
+    """Report two tasks with one name; a generated name has a message of its own."""
     unnamed = second if not tasks[second].get("name") else first
     name = f"default{unnamed}"
     if tasks[unnamed].get("name"):
@@ -148,5 +148,5 @@ def _is_whole(cpu: str | int) -> bool:
     try:
         nano = parse(cpu).nano
     except ValueError:
-        return True  # said where the amount is judged
+        return True  # the check of the quantity reports it
     return nano > 0 and nano % NANO == 0

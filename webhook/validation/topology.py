@@ -1,4 +1,4 @@
-"""How far apart in the network the pods of a vcjob, or of one partition, may be."""
+"""Validation of network topology: how far apart the pods of a vcjob or partition may be."""
 
 from hyperjob.api.field import Path
 from hyperjob.api.meta import Object
@@ -22,7 +22,7 @@ VERSION = rule(
 
 
 def validate_topology(topology: Object, path: Path, report: Report) -> None:
-    """Check how far apart in the network pods may be."""
+    """Validate the network topology of a vcjob or of a partition."""
     tier, name = topology.get("highestTierAllowed"), topology.get("highestTierName")
     if tier is not None and name:
         report.add(TIERS, path.child("highestTierName"))

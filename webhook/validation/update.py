@@ -1,7 +1,7 @@
-"""Judge a change of a HyperJob: a change that its sub-jobs cannot follow is refused here.
+"""Validation of an update of a HyperJob: it refuses a change that existing sub-jobs cannot follow.
 
-What was stored before is never held against a change, so that a stricter release blocks no user;
-and an object that is being deleted may lose its finalizers whatever is wrong with it.
+An error that the stored HyperJob has, too, does not count: a stricter release blocks no user. The
+finalizers of a HyperJob that is being deleted can always be removed.
 """
 
 from collections.abc import Iterator
@@ -60,7 +60,8 @@ PLACED = rule(
     WARNING,
     "running sub-jobs stay where they are; the change counts for sub-jobs that are created later",
     "a field about clusters is changed after clusters were chosen",
-    "nothing, or ask for a restart with the annotation training.volcano.sh/restart",
+    "no change is needed; to move running sub-jobs, request a restart with the annotation"
+    " training.volcano.sh/restart",
 )
 JOBS_CHANGED = rule(
     "X15.jobs-changed",
@@ -89,8 +90,8 @@ SPLIT_SIZE = rule(
 WORLD_FIXED = rule(
     "X15.world-fixed",
     FORBIDDEN,
-    "may not be changed while the HyperJob is {phase}: plugin {plugins} told its pods how many"
-    " there are; suspend it first",
+    "may not be changed while the HyperJob is {phase}: plugin {plugins} has written the number of"
+    " pods into each pod; suspend it first",
     "the number of pods is changed, which a plugin has written into every sub-job",
     "set suspend, change the number in the phase Suspended, and resume; or create a new HyperJob",
 )
@@ -110,9 +111,9 @@ FREE: Final = AFTER_END | {"minAvailable", "failurePolicy", "successPolicy"}
 def inspect_update(
     new: Object, old: Object, *, context: Context, at_most: int | None = None
 ) -> Report:
-    """Report what is wrong with a change, and what is surprising about it.
+    """Return the report with the errors of a change and the warnings about it.
 
-    `at_most` are the bytes that the new object cannot exceed, where they are known.
+    `at_most` is an upper bound of the new object's size in bytes, if known.
     """
     report = Report()
     if not _is_deleted(new):
@@ -127,10 +128,10 @@ def inspect_update(
     if not validate_size(new, report, at_most=at_most):
         return report
     if not validate_size(old, Report(), at_most=at_most):
-        # Nothing was made from a HyperJob that is too large, so there is nothing to compare with.
+        # A HyperJob that was too large has no sub-jobs, and any change of it is allowed.
         report.take(inspect(new, context=context, strict=False))
         return report
-    # What was stored without defaults gets them with the first change; that changes nothing.
+    # A HyperJob stored without defaults gets them with its first change: they are no change.
     told_before, told_after = Report(), Report()
     shape_before = check_structure(old, told_before, strict=False)
     shape_after = check_structure(new, told_after, strict=False)
@@ -145,7 +146,7 @@ def inspect_update(
     if not found.refusals and not found.remarks:
         return report
     known = inspect_checked(shape_before, told_before, context=context)
-    # Where not all fields were checked, no error counts as known before.
+    # If the validation of the new object stopped early, no error counts as an old one.
     errors = set() if found.is_full else {str(each.error) for each in known.refusals}
     texts = {each.text for each in known.remarks}
     report.take(
@@ -166,7 +167,7 @@ def _is_deleted(hyperjob: Object) -> bool:
 
 
 def _is_same(new: object, old: object) -> bool:
-    """Return quickly whether the spec is the same to the letter, as in most updates."""
+    """Return whether the encoded specs are equal, a quick check that most updates pass."""
     if not isinstance(new, dict) or not isinstance(old, dict):
         return False
     try:
@@ -221,14 +222,14 @@ def _validate_changes(new: Object, old: Object, status: Object, report: Report) 
 
 
 def _told(old: Object, new: Object) -> Iterator[Steps]:
-    """Yield the changes of two specs, a list of tasks as a whole where its length changes."""
+    """Yield the changes between two specs; a list of tasks with another length is one change."""
     for step in changes(old, new):
         if step[-1] != "volumeClaimName" or not _is_generated(new, step):
             yield step
 
 
 def _is_generated(spec: Object, step: Steps) -> bool:
-    """Return whether a claim has a name that Volcano gives to claims of its own."""
+    """Return whether Volcano generates claims with such a name."""
     volume: object = spec
     for part in step[:-1]:
         holder = volume
@@ -249,7 +250,7 @@ def _refuse_field(step: Steps, phase: str, report: Report) -> None:
 
 
 def _judge_job(step: Steps, pair: tuple[Object, Object], phase: str, report: Report) -> None:
-    """Judge one change inside a replicatedJob, given as it was and as it shall be."""
+    """Validate one change inside a replicatedJob; `pair` is the old and the new one."""
     match step[2:]:
         case ("replicas",):
             if _is_sized(pair[1]):
@@ -273,7 +274,7 @@ def _judge_job(step: Steps, pair: tuple[Object, Object], phase: str, report: Rep
 
 
 def _changes_world(step: Steps) -> bool:
-    """Return whether a change inside a replicatedJob is one of the number of pods."""
+    """Return whether a change inside a replicatedJob changes the number of pods."""
     match step[2:]:
         case ("replicas",) | ("templateSpec", "tasks", _, "replicas"):
             return True
@@ -287,13 +288,13 @@ def _is_sized(job: Object) -> bool:
 
 
 def _judge_scale(step: Steps, pair: tuple[Object, Object], report: Report) -> None:
-    """Judge a change of what Volcano lets be changed in a vcjob."""
+    """Validate a change of a field that Volcano lets change in a vcjob."""
     if _is_sized(pair[1]) and step[-1] != "priorityClassName":
         report.add(SPLIT_SIZE, _path(step))
     elif step[-1] == "replicas":
         old, new = (job["templateSpec"]["tasks"][int(step[4])] for job in pair)
         gang, replicas = new.get("minAvailable"), new.get("replicas") or 0
-        # Only a gang that was all pods was meant to be all pods.
+        # The warning is only for a minAvailable that was all pods before.
         if gang is not None and gang == old.get("replicas") and gang < replicas:
             report.warn(GANG_STAYS, _path((*step[:-1], "minAvailable")), value=gang)
 
@@ -308,7 +309,7 @@ def _phase(status: Object) -> str:
 
 
 def _finished(status: Object) -> str:
-    """Return how the HyperJob ended, or nothing while it has not."""
+    """Return the phase in which the HyperJob ended; empty if it has not ended."""
     for condition in status.get("conditions") or ():
         kind = condition.get("type")
         if kind in {CONDITION_COMPLETED, CONDITION_FAILED} and condition.get("status") == "True":

@@ -19,8 +19,8 @@ NO_CLAIM = rule(
     "V15.no-claim",
     REQUIRED,
     "one of `volumeClaim` or `volumeClaimName` must be set",
-    "a volume of the template does not say which claim it is",
-    "name a claim, or describe one to be made",
+    "a volume of the template has no claim",
+    "set volumeClaimName, or volumeClaim for a new claim",
 )
 BOTH_CLAIMS = rule(
     "V15.both-claims",
@@ -32,7 +32,7 @@ BOTH_CLAIMS = rule(
 
 
 def validate_volumes(volumes: list[Object], path: Path, report: Report) -> None:
-    """Check the volumes of one vcjob template."""
+    """Validate the volumes of one vcjob template."""
     seen: set[str] = set()
     for index, volume in enumerate(volumes):
         at = path.index(index)

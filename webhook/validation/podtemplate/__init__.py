@@ -1,6 +1,6 @@
-"""Judge a pod template as the API server of a member cluster will, and in its words.
+"""Validation of pod templates, with the rules and messages of a member cluster's API server.
 
-What the API server fills in when a field is left out counts as filled in.
+An absent field counts with the default that the API server sets.
 """
 
 from hyperjob.api.field import Path
@@ -13,7 +13,7 @@ __all__ = ["validate_pod_template"]
 
 
 def validate_pod_template(template: Object, path: Path, report: Report) -> None:
-    """Check the metadata and the spec of the pods of one task."""
+    """Validate the metadata and the spec of one task's pod template."""
     spec = template.get("spec") or {}
     metadata = template.get("metadata")
     if metadata:

@@ -1,4 +1,4 @@
-"""The table of affinity: which nodes pods want, and which other pods they want near."""
+"""The table of affinity: node affinity, pod affinity and anti-affinity."""
 
 from typing import Final
 
@@ -87,7 +87,7 @@ def clashing_keys(term: Object, _h: object, path: Path, _p: Pod, report: Report)
 
 
 def has_selector(term: Object, path: Path, field: str, report: Report) -> bool:
-    """Refuse label keys without a labelSelector beside them; returns whether there is one."""
+    """Report label keys without a labelSelector beside them; return whether there is one."""
     if term.get("labelSelector") is None:
         report.add(NO_SELECTOR, path.child(field))
         return False
@@ -105,7 +105,7 @@ def _label_keys(cell: Cell) -> Check:
 
 
 def _term(name: str, *values: Maker) -> Type:
-    """Return the rows of a term about nodes, whose values are held to `values`."""
+    """Return the rows of a node selector term, whose values must pass `values`."""
     return Type(
         name,
         "a node selector term",
@@ -128,7 +128,7 @@ def _term(name: str, *values: Maker) -> Type:
 WEIGHT: Final = between(1, 100, text="must be in the range 1-100")
 REQUIRED_TERM: Final = _term("NodeSelector", form(formats.label_value))
 PREFERRED_TERM: Final = _term("PreferredNodeSelector")
-"""Preferences may compare with values that no label can have."""
+"""The values of a preferred term need not be valid label values."""
 
 NODE: Final = Type(
     "NodeAffinity",

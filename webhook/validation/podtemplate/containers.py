@@ -1,4 +1,4 @@
-"""Containers and init containers: the table of their fields, and what they must not share."""
+"""The table of containers and init containers, and the rules across them."""
 
 from typing import Final
 
@@ -108,14 +108,14 @@ CONTAINER: Final = Type(
 
 
 def main_container(container: Object, _h: object, path: Path, pod: Pod, report: Report) -> None:
-    """Check what holds only for containers that are no init containers."""
+    """Check the rules for containers that are not init containers."""
     RUNNING.walk(container, container, path, pod, report)
     if container.get("restartPolicy"):
         report.add(RESTART_POLICY, path.child("restartPolicy"))
 
 
 def init_container(container: Object, _h: object, path: Path, pod: Pod, report: Report) -> None:
-    """Check what holds only for init containers; with restartPolicy Always they are sidecars."""
+    """Check the rules for init containers; those with restartPolicy Always are sidecars."""
     policy = container.get("restartPolicy")
     if policy and policy != "Always":
         report.unsupported(RESTART_OF_INIT, path.child("restartPolicy"), policy, ("Always",))
@@ -133,7 +133,7 @@ def init_container(container: Object, _h: object, path: Path, pod: Pod, report: 
 
 
 def host_ports(containers: list[Object], _o: object, path: Path, pod: Pod, report: Report) -> None:
-    """Check the ports of the node that the containers of one pod take."""
+    """Check the host ports of the containers of one pod."""
     taken: set[str] = set()
     for index, container in enumerate(containers):
         at = path.child("containers").index(index)

@@ -1,4 +1,4 @@
-"""The table of how pods resolve names."""
+"""The table of a pod's DNS policy, DNS configuration and host aliases."""
 
 import ipaddress
 from typing import Final
@@ -48,7 +48,7 @@ ADDRESS_FORM: Final = held((ADDRESS, _is_no_address))
 
 
 def at_most(count: int, what: str) -> Maker:
-    """Limit the length of a list, in the words that Kubernetes has for this one."""
+    """Limit the length of a list, with Kubernetes' message for it."""
 
     def make(cell: Cell) -> Check:
         too_many = cell.rule(
@@ -83,7 +83,7 @@ def _option(option: Object, _h: object, path: Path, _p: Pod, report: Report) -> 
 
 
 def dns_policy(policy: str, spec: Object, path: Path, _p: Pod, report: Report) -> None:
-    """Check that a pod without the DNS of the cluster names another."""
+    """Check that a pod with dnsPolicy None names a server."""
     if policy == "None":
         config = spec.get("dnsConfig")
         if config is None:

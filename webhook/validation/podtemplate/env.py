@@ -1,4 +1,4 @@
-"""Environment variables: their names, and where their values come from."""
+"""The table of environment variables and their sources."""
 
 import re
 from collections.abc import Sequence
@@ -45,7 +45,7 @@ FILE_FIELDS: Final = (
 CONVERTIBLE: Final = frozenset(
     (*POD_FIELDS, *FILE_FIELDS, "spec.restartPolicy", "spec.schedulerName", "status.phase")
 )
-"""What the API server takes for a field of a pod at all."""
+"""The field paths that the API server converts for a pod."""
 RESOURCES: Final = (
     "limits.cpu",
     "limits.ephemeral-storage",
@@ -78,7 +78,7 @@ _SUBSCRIPTED: Final = re.compile(r"(?P<path>[^\[]*)\['(?P<key>[^']*)'\]")
 
 
 def field_ref(known: Sequence[str]) -> Check:
-    """Return the check of a reference to one of the fields of the pod itself."""
+    """Return the check of a fieldRef, whose path must be one of `known`."""
     values = tuple(known)
 
     def validate(reference: Object, _h: object, path: Path, _p: Pod, report: Report) -> None:

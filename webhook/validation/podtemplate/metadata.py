@@ -1,6 +1,6 @@
-"""Labels and annotations of pods, and the annotations that mean something to Volcano.
+"""Validation of a pod template's labels and annotations, also of those that Volcano reads.
 
-The names of pods are Volcano's to give, so none is looked at here.
+Volcano sets the names of pods: a name in the template is not validated.
 """
 
 import re
@@ -29,7 +29,7 @@ _INTEGER: Final = re.compile(r"[+-]?[0-9]+")
 
 
 def validate_pod_metadata(metadata: Object, spec: Object, path: Path, report: Report) -> None:
-    """Check the labels and annotations of a pod template."""
+    """Validate the labels and annotations of a pod template."""
     labels = metadata.get("labels")
     if labels:
         validate_labels(labels, path.child("labels"), report)

@@ -1,4 +1,4 @@
-"""Where containers see the volumes of their pod."""
+"""The table of volume mounts."""
 
 from typing import Final
 
@@ -63,7 +63,7 @@ def mount_rules(mount: Object, container: Object, path: Path, pod: Pod, report: 
 
 
 def clashes(mounts: list[Object], container: Object, path: Path, _p: Pod, report: Report) -> None:
-    """Check that no mount of a container is one of its devices, or at the path of one."""
+    """Check that no volume mount of a container has the name or the path of a volume device."""
     devices = container.get("volumeDevices")
     if devices:
         at = path.child("volumeMounts")

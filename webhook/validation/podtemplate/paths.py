@@ -1,4 +1,4 @@
-"""Paths of files inside volumes: rules that hold wherever such a path is written."""
+"""The rules about paths inside volumes, for every field with such a path."""
 
 from typing import Final
 
@@ -14,12 +14,12 @@ RESERVED: Final = row("V8.path.reserved")
 
 
 def has_backsteps(path: str) -> bool:
-    """Return whether a step of a path leads upwards."""
+    """Return whether a path contains `..`."""
     return ".." in path.split("/")
 
 
 def is_padded(text: str) -> bool:
-    """Return whether a text starts or ends with a blank."""
+    """Return whether a text starts or ends with white space."""
     return text.strip() != text
 
 
@@ -36,15 +36,15 @@ _DESCENDING: Final = ((RELATIVE, _is_absolute), (UPWARDS, has_backsteps))
 absolute: Final = held((ABSOLUTE, lambda path: not _is_absolute(path)))
 """A path that starts with a slash."""
 without_backsteps: Final = held((UPWARDS, has_backsteps))
-"""A path that never leads upwards."""
+"""A path without `..`."""
 descending: Final = held(*_DESCENDING)
-"""A path that stays below the folder where it starts."""
+"""A relative path without `..`."""
 file: Final = held(*_DESCENDING, (RESERVED, _is_reserved))
 """The path of a file that Kubernetes writes into a volume."""
 
 
 def descend(value: str, path: Path, report: Report) -> None:
-    """Report a path at `path` that does not stay below the folder where it starts."""
+    """Report a value at `path` that is not a relative path without `..`."""
     for known, breaks in _DESCENDING:
         if breaks(value):
             report.add(known, path, value)

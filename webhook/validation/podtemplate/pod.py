@@ -1,4 +1,4 @@
-"""The facts about a pod that rules about its parts depend on, gathered once per template."""
+"""The facts about a pod on which the rules for its parts depend, computed once per template."""
 
 from collections.abc import Collection, Mapping
 from typing import Final, NamedTuple, Self
@@ -9,7 +9,7 @@ DEFAULT_GRACE: Final = 30
 
 
 class Pod(NamedTuple):
-    """What the containers and volumes of a pod are judged against; times in seconds."""
+    """The facts about a pod: names of volumes, containers and claims; times in seconds."""
 
     volumes: Mapping[str, Object]
     claims: Collection[str]
@@ -19,11 +19,11 @@ class Pod(NamedTuple):
     host_ipc: bool
     host_users: bool
     containers: Collection[str]
-    """The names of the containers that are no init containers."""
+    """The names of the containers that are not init containers."""
 
     @classmethod
     def of(cls, spec: Object) -> Self:
-        """Gather the facts from the spec of a pod, with what the API server fills in."""
+        """Return the facts from the spec of a pod, with the API server's defaults."""
         get = spec.get
         grace = get("terminationGracePeriodSeconds")
         return cls(

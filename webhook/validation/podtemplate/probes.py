@@ -1,4 +1,4 @@
-"""Probes and lifecycle hooks of containers."""
+"""The table of probes and lifecycle hooks."""
 
 import re
 from typing import Final
@@ -118,4 +118,4 @@ RUNNING: Final = Type(
     pointer("readinessProbe", struct(PROBE), struct(READINESS)),
     pointer("startupProbe", struct(PROBE), struct(ONCE)),
 )
-"""The fields that only containers have that run as long as the pod: not init containers."""
+"""The fields of containers and sidecars, which init containers must not have."""

@@ -1,4 +1,4 @@
-"""The table of volumes whose files come from other objects, and from the pod itself."""
+"""The table of projected and downward API volumes."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -77,7 +77,7 @@ def _projected(source: Object, _h: object, path: Path, _p: Pod, report: Report) 
 
 
 def _files(kind: str, part: Object) -> Iterator[tuple[str, str]]:
-    """Yield the paths that one source writes, and what Kubernetes shows where one is taken."""
+    """Yield the paths that one source writes, each with the text of Kubernetes' conflict error."""
     if kind in {"secret", "configMap", "downwardAPI"}:
         for item in part.get("items") or ():
             if name := item.get("path"):

@@ -1,4 +1,4 @@
-"""Requests and limits: names of resources, amounts, and how the two go together."""
+"""Validation of requests and limits: names of resources, quantities, and their relation."""
 
 from collections.abc import Collection
 from functools import lru_cache
@@ -80,7 +80,7 @@ def _requirements(resources: Object, path: Path, report: Report, *, of_pod: bool
 def _amounts(
     given: Object | None, path: Path, field: str, report: Report, *, of_pod: bool
 ) -> Amounts:
-    """Check names and amounts one by one, and return the amounts that can be compared."""
+    """Validate names and quantities one by one; return the valid quantities."""
     amounts: Amounts = {}
     if not given:
         return amounts
@@ -110,7 +110,7 @@ def _amounts(
 
 
 class Name(NamedTuple):
-    """What the name of a resource says: whether it comes whole, and what is wrong with it."""
+    """The facts about a resource's name: whether its quantities are whole, and its errors."""
 
     whole: bool
     wrong: Rule | None = None
@@ -118,7 +118,7 @@ class Name(NamedTuple):
 
 
 def name_of(name: str) -> Name:
-    """Judge the name of a resource; there are few, written often."""
+    """Return the facts about a resource's name, from a memo: few names occur often."""
     return _judged(name) if len(name) <= MAX_NAME else _judge(name)
 
 
@@ -131,7 +131,7 @@ def _judge(name: str) -> Name:
     if is_unqualified(name):
         match = nearest(name, COMPUTE) or ""
         return Name(whole, MISSPELT if match else UNQUALIFIED, match)
-    # A quota counts the device as requests.<name>, which must be a qualified name too.
+    # A ResourceQuota counts the device as requests.<name>, which must be a qualified name too.
     too_long = len(name.partition("/")[0]) > MAX_PREFIX
     if not is_native(name) and (name.startswith("requests.") or too_long):
         return Name(whole, EXTENDED_NAME)
@@ -199,12 +199,12 @@ def _listed(names: Collection[str]) -> str:
 
 
 def overhead(amounts: Object, _o: object, path: Path, _p: Pod, report: Report) -> None:
-    """Check what a pod costs on top of its containers; Kubernetes reads it as limits."""
+    """Validate the overhead of a pod, which Kubernetes validates as limits."""
     _amounts(amounts, path.child("overhead"), "limits", report, of_pod=False)
 
 
 def pod_resources(resources: Object, spec: Object, path: Path, _p: Pod, report: Report) -> None:
-    """Check the resources of a pod as a whole against those of its containers."""
+    """Validate the pod-level resources against those of the containers."""
     path = path.child("resources")
     if resources.get("claims"):
         report.add(POD_CLAIMS, path.child("claims"))

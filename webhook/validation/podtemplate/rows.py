@@ -1,4 +1,4 @@
-"""The rules of pod templates across fields, whose words are the rows of `rules.md`."""
+"""The rules of pod templates across several fields, with the messages in `rules.md`."""
 
 from functools import cache
 from importlib import resources
@@ -8,7 +8,7 @@ from webhook.validation.rules import Rule, rule
 
 
 def row(name: str) -> Rule:
-    """Declare the rule of an id; raises KeyError where no row has it."""
+    """Declare the rule of an id; raises KeyError if `rules.md` has no such row."""
     kind, form, cause, remedy = rows()[name]
     type_ = None if kind == "Warning" else ErrorType(f"FieldValue{kind}")
     return rule(name, type_, form, cause, remedy)

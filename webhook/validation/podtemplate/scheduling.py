@@ -1,4 +1,4 @@
-"""The table of what the scheduler reads: tolerations, spreading, gates."""
+"""The table of the scheduler's fields: tolerations, topology spread constraints, gates."""
 
 from typing import Final
 
@@ -90,7 +90,7 @@ SPREAD: Final = Type(
 
 
 def spreads(value: list[Object], spec: Object, path: Path, pod: Pod, report: Report) -> None:
-    """Check each constraint; Kubernetes reports the first of two that are the same."""
+    """Validate each constraint; Kubernetes reports the first of two equal ones."""
     listed = path.child("topologySpreadConstraints")
     pairs = [(one.get("topologyKey") or "", one.get("whenUnsatisfiable") or "") for one in value]
     last = {pair: index for index, pair in enumerate(pairs)}

@@ -111,7 +111,7 @@ def _escalation(context: Object, _h: object, path: Path, _p: Pod, report: Report
 
 
 def shared_processes(shared: bool, spec: Object, path: Path, _p: Pod, report: Report) -> None:
-    """Check that a pod shares its processes with one side only."""
+    """Check that a pod has not both shareProcessNamespace and hostPID."""
     if spec.get("hostPID"):
         report.add(SHARED_PROCESSES, path.child("shareProcessNamespace"), shared)
 

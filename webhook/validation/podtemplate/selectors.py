@@ -31,7 +31,7 @@ OPERATOR: Final = row("V8.Selector.operator.enum")
 def report_operator(
     requirement: Object, known: tuple[str, ...], path: Path, report: Report
 ) -> None:
-    """Report an operator that Kubernetes does not know, with the one nearest to it."""
+    """Report an operator that Kubernetes does not know, with the most similar one."""
     value = requirement.get("operator") or ""
     hint = report.hints.did_you_mean(value, known)
     report.add(OPERATOR, path.child("operator"), value, hint=hint)
@@ -43,7 +43,7 @@ def _operator(_: str, requirement: Object, path: Path, _p: Pod, report: Report) 
 
 
 def has_set_operator(requirement: Object, path: Path, report: Report) -> bool:
-    """Check the values beside the operators of sets; returns whether the operator is one."""
+    """Check the values of In, NotIn, Exists and DoesNotExist; return whether it is one of these."""
     given = requirement.get("values")
     match requirement.get("operator"):
         case "In" | "NotIn":
@@ -77,6 +77,6 @@ SELECTOR: Final = Type(
 
 
 def selected_keys(selector: Object) -> set[str]:
-    """Return the label keys that a selector looks at."""
+    """Return the label keys in a selector."""
     keys = set(selector.get("matchLabels") or ())
     return keys | {one.get("key") or "" for one in selector.get("matchExpressions") or ()}

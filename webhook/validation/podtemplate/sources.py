@@ -1,4 +1,4 @@
-"""The table of the sources of volumes: what each kind must say."""
+"""The table of volume sources."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -83,14 +83,14 @@ def _host_path_type(cell: Cell) -> Check:
     inner = enum(*HOST_PATH_TYPES)(cell)
 
     def validate(kind: str, source: Object, path: Path, pod: Pod, report: Report) -> None:
-        if source.get("path"):  # Kubernetes looks no further where there is no path.
+        if source.get("path"):  # without a path Kubernetes reports nothing else
             inner(kind, source, path, pod, report)
 
     return validate
 
 
 def _only(name: str, noun: str, *fields: str) -> Maker:
-    """Return the rows of a source of which only some fields are required."""
+    """Return the rows of a source with only required fields to check."""
     return struct(Type(name, noun, *map(required, fields)))
 
 

@@ -1,4 +1,4 @@
-"""The table of the spec of a pod; the types of its parts have files of their own."""
+"""The table of a pod's spec; the types of its parts are in the other modules."""
 
 from typing import Final
 
@@ -136,5 +136,5 @@ POD_SPEC: Final = Type(
 
 
 def validate_pod_spec(spec: Object, path: Path, report: Report) -> None:
-    """Check everything in the spec of a pod template."""
+    """Validate the spec of a pod template."""
     POD_SPEC.walk(spec, spec, path, Pod.of(spec), report)

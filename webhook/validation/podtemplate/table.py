@@ -1,8 +1,8 @@
-"""The language of the table of pod fields: what a field can be held to, and one walk for all.
+"""The language of the pod template tables: the checks that a field may have, and one generic walk.
 
-A `Type` is a row of the table for each field of a Kubernetes API type. It is compiled once, when
-the module is imported, to a function that walks an object of that type. Each row declares its own
-rules, `V8.<type>.<field>.<what>`, so that every message of the API server has an id.
+A `Type` has a row for each field of a Kubernetes API type. At import it is compiled to a function
+that walks an object of that type. Each row declares its own rules, `V8.<type>.<field>.<what>`:
+every message of the API server has an id.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -25,17 +25,18 @@ from webhook.validation.rules import (
 )
 
 Check = Callable[..., None]
-"""Judges the value of a field: `check(value, holder, path, pod, report, step)`.
+"""A check of a field's value: `check(value, holder, path, pod, report, step)`.
 
-`holder` is the object that has the field and `path` the holder's; `step` is the field's own name,
-or the index of the value in a list. An object's walk takes the object, its holder and its own path.
+`holder` is the object with the field and `path` the path of the holder; `step` is the name of the
+field, or the index of the value in a list. The walk of an object takes the object, its holder and
+its own path.
 """
 
 ENUM_REMEDY: Final = "use one of the values listed; upper and lower case matter"
 
 
 class Cell(NamedTuple):
-    """One cell of the table: a field of a type, and the words for both."""
+    """One cell of the table: a field of a type, with the nouns of both for messages."""
 
     type: str
     noun: str
@@ -47,11 +48,11 @@ class Cell(NamedTuple):
 
 
 Maker = Callable[[Cell], Check]
-"""What a cell of the table holds: makes the check of the field that it is written beside."""
+"""The content of a cell: a function that returns the check of the cell's field."""
 
 
 class Row(NamedTuple):
-    """One field of a type, compiled: what checks it when it is set, absent (or null), and zero."""
+    """One compiled field of a type: its checks for a set, an absent (or null) and a zero value."""
 
     name: str
     check: Check
@@ -60,7 +61,7 @@ class Row(NamedTuple):
 
 
 Field = Callable[["Type"], Row]
-"""One field in the table: becomes a row of the type that it is written in."""
+"""One field in the table: a function that returns its row for a type."""
 
 
 class Type:
@@ -113,12 +114,12 @@ def _made(owner: Type, name: str, makers: Sequence[Maker]) -> Check:
 
 
 def optional(name: str, *makers: Maker) -> Field:
-    """Check the field unless it is left out or zero."""
+    """Check the field unless it is absent or zero."""
     return lambda owner: Row(name, _made(owner, name, makers))
 
 
 def pointer(name: str, *makers: Maker) -> Field:
-    """Check the field unless it is left out: zero is a value like any other."""
+    """Check the field unless it is absent: zero is a value like any other."""
 
     def field(owner: Type) -> Row:
         check = _made(owner, name, makers)
@@ -128,7 +129,7 @@ def pointer(name: str, *makers: Maker) -> Field:
 
 
 def always(name: str, *makers: Maker, default: object = "") -> Field:
-    """Check the field even when it is left out, as the zero value that Kubernetes reads then."""
+    """Check the field even if it is absent, as the zero value that Kubernetes then reads."""
 
     def field(owner: Type) -> Row:
         check = _made(owner, name, makers)
@@ -140,7 +141,7 @@ def always(name: str, *makers: Maker, default: object = "") -> Field:
 def required(
     name: str, *makers: Maker, detail: str = "", cause: str = "", remedy: str = ""
 ) -> Field:
-    """Refuse an object without the field, and check what the field holds."""
+    """Report an object without the field, and check the value of the field."""
 
     def field(owner: Type) -> Row:
         cell = Cell(owner.name, owner.noun, name)
@@ -155,7 +156,7 @@ def required(
     return field
 
 
-# What a value can be held to.
+# The checks of values.
 
 
 def _value(
@@ -163,7 +164,7 @@ def _value(
     breaks: Callable[[Any], Any],
     refuse: Callable[[Report, Path, Any, Any], object],
 ) -> Check:
-    """Return a check that calls `refuse` with what `breaks` returns of a value, unless empty."""
+    """Return a check that calls `refuse` with the result of `breaks`, unless that is empty."""
 
     def check(
         value: object, _o: object, path: Path, _p: Pod, report: Report, step: Step = cell.field
@@ -196,7 +197,7 @@ def enum(*known: str, cause: str = "") -> Maker:
 
 
 def form(judge: FormCheck) -> Maker:
-    """Hold a text to a form that Kubernetes has a message for."""
+    """Check the form of a text, with Kubernetes' message for the form."""
 
     def make(cell: Cell) -> Check:
         malformed = cell.rule(
@@ -217,7 +218,7 @@ def form(judge: FormCheck) -> Maker:
 
 
 def held(*rules: tuple[Rule, Callable[[Any], bool]], **words: str) -> Maker:
-    """Hold a value to rules, each with the function that returns whether a value breaks it."""
+    """Check a value by rules, each with a function that returns whether a value breaks it."""
 
     def make(cell: Cell) -> Check:
         return _all([_value(cell, breaks, partial(refuse, known)) for known, breaks in rules])
@@ -229,7 +230,7 @@ def held(*rules: tuple[Rule, Callable[[Any], bool]], **words: str) -> Maker:
 
 
 def between(low: int, high: float, *, text: str = "", remedy: str = "") -> Maker:
-    """Hold a number to a range, both ends included."""
+    """Check that a number is in a range, both ends included."""
 
     def make(cell: Cell) -> Check:
         outside = cell.rule(
@@ -245,12 +246,12 @@ def between(low: int, high: float, *, text: str = "", remedy: str = "") -> Maker
 
 
 def at_least(low: int, *, text: str) -> Maker:
-    """Hold a number to a lower limit."""
+    """Check that a number is not below a limit."""
     return between(low, float("inf"), text=text, remedy=f"use {low} or more")
 
 
 def never(kind: ErrorType, text: str, cause: str, remedy: str) -> Maker:
-    """Refuse the field, whatever its value is."""
+    """Report the field with any value."""
 
     def make(cell: Cell) -> Check:
         return held((cell.rule("forbidden", kind, text, cause, remedy), lambda _: True))(cell)
@@ -259,7 +260,7 @@ def never(kind: ErrorType, text: str, cause: str, remedy: str) -> Maker:
 
 
 def at_holder(maker: Maker) -> Maker:
-    """Report what is wrong with the value at the object that has it, as Kubernetes does here."""
+    """Report the errors of the value at its object, as Kubernetes does for this field."""
 
     def make(cell: Cell) -> Check:
         inner = maker(cell)
@@ -273,7 +274,7 @@ def at_holder(maker: Maker) -> Maker:
 
 
 def one_known(unknown: Rule, known: Callable[[Pod], Collection[str]]) -> Maker:
-    """Hold a name to be one of those that the pod has."""
+    """Check that a name is one of the pod's."""
 
     def make(cell: Cell) -> Check:
         def check(name: str, _o: object, path: Path, pod: Pod, report: Report) -> None:
@@ -286,7 +287,7 @@ def one_known(unknown: Rule, known: Callable[[Pod], Collection[str]]) -> Maker:
 
 
 def labels() -> Maker:
-    """Hold the keys and values of a map to the form of labels."""
+    """Check that the keys and values of a map are valid labels."""
 
     def make(cell: Cell) -> Check:
         def check(value: Object, _o: object, path: Path, _p: Pod, report: Report) -> None:
@@ -303,7 +304,7 @@ def code(check: Check) -> Maker:
 
 
 def struct(kind: Type, *together: Check) -> Maker:
-    """Walk the object that the field holds; `together` is called after its own walk."""
+    """Walk the object in the field; `together` is called after that walk."""
 
     def make(cell: Cell) -> Check:
         walk, name = _all([kind.walk, *together]), cell.field
@@ -317,7 +318,7 @@ def struct(kind: Type, *together: Check) -> Maker:
 
 
 def each(maker: Maker) -> Maker:
-    """Hold every value of a list to a rule."""
+    """Check every value of a list."""
 
     def make(cell: Cell) -> Check:
         inner = maker(cell)
@@ -341,7 +342,7 @@ class Unique(NamedTuple):
     form: FormCheck | None = None
     """Values that break this form are not compared."""
     of_item: bool = False
-    """The item is reported and not its field; empty values are compared too."""
+    """The error is at the item, not at its field; empty values count too."""
     taken: Callable[[Pod], Collection[str]] | None = None
     """Values that no item may have."""
 
@@ -384,7 +385,7 @@ def _seen(keys: Sequence[tuple[Unique, Rule]], pod: Pod) -> Sequence[Seen]:
 def _note(
     item: Object, key: Unique, repeated: Rule, known: set[str], path: Path, report: Report
 ) -> None:
-    """Report a value that an earlier item had, and remember it."""
+    """Report a value that an earlier item had; else add it to the known ones."""
     value = item.get(key.field) or ""
     if not value and not key.of_item:
         return
@@ -437,9 +438,9 @@ def one_of(
 def exactly_one(
     *fields: str, none: Rule, twice: Rule, at: str = "", shown: str | None = None
 ) -> Check:
-    """Demand one of several fields that hold values and not objects.
+    """Check that exactly one of several fields with plain values is set.
 
-    An error is reported at the object, or at its field `at`, with what is there or with `shown`.
+    The error is at the object, or at its field `at`, with the present value or with `shown`.
     """
 
     def check(obj: Object, _holder: object, path: Path, _p: Pod, report: Report) -> None:
