@@ -106,9 +106,6 @@ class Space:
     def emptied(self, ended: Iterable[tuple[str, Resources]]) -> "Space":
         """Return a copy with the resources of ended sub-jobs free, without checks of nodes."""
         made = self.copy()
-        made.clusters = tuple(
-            each if each.nodes is None else replace(each, nodes=None) for each in self.clusters
-        )
         made.slots = Slots(())
         for cluster, demand in ended:
             made.take(cluster, demand, -1)
@@ -169,11 +166,5 @@ class Space:
 
 
 def _holds(free: Resources, demand: Resources, *, default: int = 1) -> int:
-    most = -1
-    for name, amount in demand.items():
-        if amount > 0:
-            number = free.get(name, 0) // amount
-            if number <= 0:
-                return 0
-            most = number if most < 0 else min(most, number)
-    return default if most < 0 else most
+    numbers = (free.get(name, 0) // amount for name, amount in demand.items() if amount > 0)
+    return max(0, min(numbers, default=default))

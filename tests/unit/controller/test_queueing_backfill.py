@@ -93,6 +93,27 @@ def test_one_that_ends_in_time_passes_the_head(
     assert made.start("small") == starts
 
 
+def test_those_that_pass_the_head_in_one_round_share_the_room_until_its_start() -> None:
+    made = world(a=16)
+    made.submit(job("run", 8, HOUR, age=0))
+    made.settle()
+    made.submit(job("head", 16, HOUR, age=1))
+    made.submit(*(job(f"small-{index}", 4, HOUR // 2, age=2 + index) for index in range(3)))
+    made.settle()
+    assert made.running() == {"run", "small-0", "small-1"}
+
+
+def test_a_closed_queue_lets_nothing_pass_the_head_of_another() -> None:
+    made = world(a=16)
+    made.set_queues(queue("default"), queue("shut", state="Closed"))
+    made.submit(job("run", 8, HOUR, age=0))
+    made.settle()
+    small = replace(unit("small", 8, queue="shut", age=2), estimate=timedelta(minutes=5))
+    made.submit(job("head", 16, HOUR, age=1), small)
+    made.settle()
+    assert made.running() == {"run"}
+
+
 def test_the_head_knows_whose_end_gives_it_room() -> None:
     made = world(a=16)
     jobs = [job("one", 8, HOUR, age=0), job("two", 8, 2 * HOUR, age=1)]

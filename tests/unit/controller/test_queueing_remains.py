@@ -53,6 +53,7 @@ def test_an_orphan_is_charged_while_a_member_has_it(bound: Object, charged: bool
         assert part.queue == "team"
         assert part.request.demand["nvidia.com/gpu"] == 8 * 10**9
         assert unit.held == unit.made == {NAME}
+        assert (unit.created, unit.priority, unit.minimum) == ("", 0, 0)
 
 
 def test_without_vcjobs_nothing_is_charged() -> None:
