@@ -11,7 +11,7 @@ import argparse
 from hyperjob.simulate.engine import simulate
 from hyperjob.simulate.generate import Demand, Estimates, generate
 from hyperjob.simulate.jobs import Style, submission
-from hyperjob.simulate.measure import Report, measure
+from hyperjob.simulate.measure import SimulationReport, measure
 from hyperjob.simulate.sites import queue, shares_of, usual_sites
 from hyperjob.simulate.workload import Scenario
 
@@ -22,7 +22,7 @@ HEAD = (
 SIZE, LARGEST = 576, 576
 
 
-def report(number: int, load: float, error: float | None, seed: int) -> Report:
+def report(number: int, load: float, error: float | None, seed: int) -> SimulationReport:
     """Simulate one case; without an error nothing is estimated."""
     demand = Demand(
         jobs=number,

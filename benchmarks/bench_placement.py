@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from controller.model.nodes import PodGroup, parse_nodes
 from controller.model.observed import Cluster, Observed, QueueAdmission
 from controller.model.parse import parse_hyperjob, parse_job, parse_policy
-from controller.model.request import Request
+from controller.model.request import PlacementRequest
 from controller.model.resources import Resources, fits, parse_resources, subtract, whole
 from controller.placement.assign import FreeRoom
 from controller.placement.place import place
@@ -49,10 +49,10 @@ def clusters(number: int) -> tuple[Cluster, ...]:
     )
 
 
-def requests(number: int, kinds: int) -> list[Request]:
+def requests(number: int, kinds: int) -> list[PlacementRequest]:
     """Make sub-jobs of some sizes, each kind with preferences of its own."""
     return [
-        Request(
+        PlacementRequest(
             name=f"job-{index}",
             group=f"group-{index % kinds}",
             demand=_resources(4 + 4 * (index % kinds)),
@@ -62,7 +62,7 @@ def requests(number: int, kinds: int) -> list[Request]:
     ]
 
 
-def first_fit(wanted: Sequence[Request], where: Sequence[Cluster]) -> dict[str, str]:
+def first_fit(wanted: Sequence[PlacementRequest], where: Sequence[Cluster]) -> dict[str, str]:
     """Place without any wish."""
     free: dict[str, Resources] = {cluster.name: cluster.free for cluster in where}
     found = {}

@@ -15,7 +15,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from controller.model.observed import Cluster
-from controller.model.request import Request
+from controller.model.request import PlacementRequest
 from controller.model.resources import Resources, fits, parse_resources, subtract, total
 from controller.queueing.cache import QueueCache
 from controller.queueing.queues import parse_queue
@@ -61,7 +61,8 @@ class Scene:
         size = self.chance.choice(self.sizes)
         parts = tuple(
             QueuedSubJob(
-                queue=queue, request=Request(name=f"{name}-{i}", group="t", demand=_of(size))
+                queue=queue,
+                request=PlacementRequest(name=f"{name}-{i}", group="t", demand=_of(size)),
             )
             for i in range(self.chance.choice(PODS_PER_JOB))
         )

@@ -119,7 +119,7 @@ def _decide(observed: Observed) -> ExplainedPlan:
     draft.actions += releases(observed, draft.staying)
     draft.actions += forgotten(observed, draft.staying)
     # 15. The status and the Events are derived.
-    return ExplainedPlan(plan=_tell(draft), draft=draft)
+    return ExplainedPlan(plan=_finished_plan(draft), draft=draft)
 
 
 def _refuse(observed: Observed, why: str) -> Plan:
@@ -193,7 +193,7 @@ def _restart(draft: Draft, decided: Restart) -> Plan:
     )
 
 
-def _tell(draft: Draft) -> Plan:
+def _finished_plan(draft: Draft) -> Plan:
     """Return the plan of a complete draft."""
     observed = draft.observed
     outlooks = Outlooks(

@@ -115,7 +115,7 @@ class Reconciler:
             decided = replace(decided, requeue_after=_sooner(decided, PRUNED_RECHECK))
         if written and put_off is None:
             self._line.status_written(observed)
-        self._tell(key, action_events(result.done))
+        self._record(key, action_events(result.done))
         retry = next((item.error for item in result.failures if not item.is_refusal), None)
         if retry is not None:
             raise retry
@@ -193,7 +193,7 @@ class Reconciler:
                 return True, lost  # the API server stored no field: there are no Events either
             self._worded[key] = observed.now
             self._meter.written(observed.hyperjob, decided.status, now=observed.now)
-        self._tell(key, decided.events)
+        self._record(key, decided.events)
         return True, lost
 
     def _note(self, key: str, observed: Observed, result: Result) -> None:
@@ -215,7 +215,7 @@ class Reconciler:
         for action in result.done:
             self._refusals.clear(key, action.name)
 
-    def _tell(self, key: str, events: Iterable[Event]) -> None:
+    def _record(self, key: str, events: Iterable[Event]) -> None:
         regarding = self._caches.hyperjob(key)
         if regarding is None:
             return

@@ -15,7 +15,7 @@ from e2e.support.manifests import group, hyperjob
 from e2e.support.scenario import Scenario, clusters_of
 from e2e.support.settings import from_environment
 from e2e.support.world import World, open_world
-from hyperjob.install.objects import Part
+from hyperjob.install.objects import Component
 from hyperjob.install.progress import ACCOUNT, MEMBER_ROLE
 from hyperjob.kube.resources import HYPERJOBS
 from tests.support.processes import wait_for
@@ -37,7 +37,7 @@ _PROXY = "/apis/cluster.karmada.io/v1alpha1/clusters/{member}/proxy"
 
 def install(kubeconfig: Path, *arguments: str) -> None:
     """Install the account, or take it away, and nothing else."""
-    others = [f"--skip={part}" for part in Part if part is not Part.PROGRESS]
+    others = [f"--skip={part}" for part in Component if part is not Component.PROGRESS]
     command = [sys.executable, "-m", "hyperjob", "install", f"--kubeconfig={kubeconfig}"]
     subprocess.run([*command, *others, *arguments], check=True, timeout=180)
 

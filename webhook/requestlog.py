@@ -10,7 +10,7 @@ from hyperjob.telemetry.metrics import Metrics
 from webhook.admission import Reply
 from webhook.decision import Decision
 from webhook.decisionlog import DecisionLog
-from webhook.review import Request
+from webhook.review import AdmissionRequest
 
 _log: Final = logging.getLogger("webhook")
 _MESSAGE: Final = "admission decision"
@@ -58,7 +58,7 @@ class RequestLog:
 
 
 def _decided(
-    webhook: str, request: Request, decision: Decision, seconds: float
+    webhook: str, request: AdmissionRequest, decision: Decision, seconds: float
 ) -> dict[str, object]:
     fields = _named(request)
     fields["webhook"] = webhook
@@ -74,7 +74,7 @@ def _decided(
     return fields
 
 
-def _named(request: Request) -> dict[str, object]:
+def _named(request: AdmissionRequest) -> dict[str, object]:
     fields: dict[str, object] = {
         request.kind or "object": {"namespace": request.namespace, "name": request.name},
         "operation": request.operation,

@@ -29,10 +29,10 @@ from webhook.connections import (
 )
 from webhook.paths import PATHS, VALIDATE_HYPERJOB
 from webhook.response import encode
-from webhook.review import MAX_BODY_BYTES, Request
+from webhook.review import MAX_BODY_BYTES, AdmissionRequest
 from webhook.validation.context import NOTHING_KNOWN, Context
 
-Missing: TypeAlias = Callable[[Request, Object], Awaitable[Sequence[str]]]
+Missing: TypeAlias = Callable[[AdmissionRequest, Object], Awaitable[Sequence[str]]]
 
 LARGE_BODY_BYTES: Final = 128 * 1024
 """The bytes above which a review is processed in a thread, without delay of small reviews."""

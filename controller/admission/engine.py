@@ -14,7 +14,7 @@ from typing import Final, Protocol
 from controller.caches.informers import Caches, hyperjob_keys
 from controller.memory.releases import Releases
 from controller.model.observed import Binding, Cluster, Observed, QueueAdmission, QueueVerdict
-from controller.model.request import Request
+from controller.model.request import PlacementRequest
 from controller.model.resources import Resources
 from controller.model.wire import at
 from controller.queueing.cache import QueueCache
@@ -150,7 +150,7 @@ class Admission:
         """Return whether another HyperJob waits that could use the resources of this one."""
         return self._cache.is_contended(key)
 
-    def promised(self, key: str) -> Mapping[str, Sequence[Request]]:
+    def promised(self, key: str) -> Mapping[str, Sequence[PlacementRequest]]:
         """Return the sub-jobs of other HyperJobs for which room is reserved, by cluster."""
         return self._cache.reserved(but=key)
 

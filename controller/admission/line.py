@@ -14,7 +14,7 @@ from controller.admission.unplaced import Unplaced
 from controller.memory.capacity import Capacity
 from controller.model.observed import Binding, Observed, QueueVerdict
 from controller.model.planned import Plan
-from controller.model.request import Request
+from controller.model.request import PlacementRequest
 from hyperjob.api.meta import Object
 
 _SOON: Final = timedelta(seconds=1)
@@ -32,7 +32,7 @@ class Turn:
 
     verdict: QueueVerdict
     contended: bool = False
-    promised: Mapping[str, Sequence[Request]] = field(default_factory=dict)
+    promised: Mapping[str, Sequence[PlacementRequest]] = field(default_factory=dict)
     changes_in: timedelta | None = None
     passed_over: frozenset[str] = frozenset()
     unanswered: frozenset[str] = frozenset()

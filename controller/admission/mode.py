@@ -36,7 +36,7 @@ class Mode:
         """
         self._wanted = wanted
         self._found: set[str] = set()
-        self._tell = changed
+        self._on_changed = changed
         if wanted is None:
             webhooks.add_handler(self._changed)
 
@@ -64,4 +64,4 @@ class Mode:
         if self.current is before:
             return
         log.info("Queue admission", extra={"mode": str(self.current), "because": self.why})
-        self._tell()
+        self._on_changed()

@@ -15,9 +15,9 @@ from controller.lifecycle.dependencies import waiting
 from controller.model.child import child_of
 from controller.model.detail import Detail, Plain
 from controller.model.observed import Observed, QueueVerdict
-from controller.model.planned import Question
+from controller.model.planned import SplitQuestion
 from controller.model.reasons import Reason
-from controller.model.request import Request
+from controller.model.request import PlacementRequest
 from controller.model.shortage import SplitOverflow
 from controller.model.subjobs import Group, SubJob
 from controller.placement.assign import FreeRoom
@@ -42,10 +42,10 @@ class Split:
     pins: Mapping[str, str] = field(default_factory=dict)
     overflow: Mapping[str, SplitOverflow] = field(default_factory=dict)
     waiting: Mapping[str, tuple[Reason, Detail]] = field(default_factory=dict)
-    questions: tuple[Question, ...] = ()
+    questions: tuple[SplitQuestion, ...] = ()
     again: timedelta | None = None
 
-    def pinned(self, request: Request) -> Request:
+    def pinned(self, request: PlacementRequest) -> PlacementRequest:
         """Return the request with only the cluster for which the sub-job's size was made."""
         cluster = self.pins.get(request.name)
         if cluster is None:
@@ -75,7 +75,7 @@ def resolve(observed: Observed) -> Split:
     later = waiting(observed, members).for_what
     open_groups = {part.group.name for part in parts} - decided.keys()
     standing: list[tuple[str, str]] = []
-    missing: list[Request] = []
+    missing: list[PlacementRequest] = []
     for sub_job, child in members:
         if child.exists or child.is_terminal:
             standing += [(sub_job.group.name, child.cluster)] if child.cluster else []
@@ -102,7 +102,9 @@ def is_admitted(hyperjob: str, sub_job: SubJob, verdict: QueueVerdict) -> bool:
     )
 
 
-def _rooms(room: FreeRoom, missing: Sequence[Request], max_domains: int | None) -> list[FreeRoom]:
+def _rooms(
+    room: FreeRoom, missing: Sequence[PlacementRequest], max_domains: int | None
+) -> list[FreeRoom]:
     """Return the room that is left by the sub-jobs of other groups, and the whole free room."""
     if not missing:
         return [room]
@@ -141,7 +143,7 @@ class _Outcome:
 
     shares: dict[str, Sequence[SplitShare]] = field(default_factory=dict)
     short: dict[str, tuple[Reason, Detail]] = field(default_factory=dict)
-    questions: list[Question] = field(default_factory=list)
+    questions: list[SplitQuestion] = field(default_factory=list)
     again: list[timedelta] = field(default_factory=list)
 
 
@@ -169,12 +171,12 @@ def _ask(
     observed: Observed, wish: Wish, room: FreeRoom, outcome: _Outcome
 ) -> tuple[SplitShare, ...]:
     """Return an external splitter's shares; without them, record the reason and the question."""
-    said = consult(observed, wish, room)
-    if not said.shares:
-        outcome.short[wish.group] = Reason.WAITING_FOR_SPLITTER, said.wait
-        outcome.questions += [said.ask] if said.ask is not None else []
-        outcome.again += [said.again] if said.again is not None else []
-    return said.shares
+    consulted = consult(observed, wish, room)
+    if not consulted.shares:
+        outcome.short[wish.group] = Reason.WAITING_FOR_SPLITTER, consulted.wait
+        outcome.questions += [consulted.ask] if consulted.ask is not None else []
+        outcome.again += [consulted.again] if consulted.again is not None else []
+    return consulted.shares
 
 
 def _split(

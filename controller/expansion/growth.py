@@ -5,7 +5,7 @@ The queue engine admits the growth like a sub-job, on the cluster where the vcjo
 
 from controller.expansion.expand import demand_of
 from controller.model.child import Child
-from controller.model.request import Request
+from controller.model.request import PlacementRequest
 from controller.model.subjobs import SubJob
 from controller.model.wire import count, objects
 
@@ -15,7 +15,7 @@ def grown_name(name: str) -> str:
     return f"{name}+"
 
 
-def growth(sub_job: SubJob, child: Child) -> Request | None:
+def growth(sub_job: SubJob, child: Child) -> PlacementRequest | None:
     """Return the request of a sub-job's growth; None if no task grows."""
     job = child.job
     if job is None or not child.exists or child.is_terminal:
@@ -27,7 +27,7 @@ def growth(sub_job: SubJob, child: Child) -> Request | None:
     live, wanted = demand_of(job.spec), sub_job.size.demand
     more = {name: wanted[name] - live.get(name, 0) for name in wanted}
     cluster = (child.cluster,) if child.cluster else ()
-    return Request(
+    return PlacementRequest(
         name=grown_name(sub_job.name),
         group=sub_job.group.name,
         demand={name: amount for name, amount in more.items() if amount > 0},

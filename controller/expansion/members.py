@@ -47,7 +47,7 @@ def members_of(observed: Observed, group: Group) -> Members:
     )
 
 
-def strangers(observed: Observed, wanted: frozenset[str]) -> list[str]:
+def unwanted(observed: Observed, wanted: frozenset[str]) -> list[str]:
     """Return the names of the HyperJob's vcjobs and policies that no replicatedJob has any more."""
     jobs = {
         name

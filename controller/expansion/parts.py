@@ -15,7 +15,7 @@ from controller.expansion.split import Scale, SplitError, auto_scale
 from controller.model.child import Child, child_of
 from controller.model.nodes import PodGroup
 from controller.model.observed import Observed, Ownership, Record, ReplicatedJob, SplitPolicy
-from controller.model.request import Request
+from controller.model.request import PlacementRequest
 from controller.model.resources import scale as multiply
 from controller.placement.share import Wish
 from hyperjob.api.names import child_name
@@ -72,14 +72,14 @@ def part_of(observed: Observed, group: ReplicatedJob) -> AutoSplit:
     return AutoSplit(group=group, decided=decided, wish=wish, parked=parked)
 
 
-def pieces(hyperjob: str, wish: Wish, taken: Collection[str]) -> Iterator[Request]:
+def pieces(hyperjob: str, wish: Wish, taken: Collection[str]) -> Iterator[PlacementRequest]:
     """Yield an undecided split in small pieces, which fit on any mix of clusters.
 
     The controller sizes the sub-jobs after the admission of the pieces.
     """
     pods = max(1, -(-(wish.accelerators - wish.fixed) // max(1, wish.per_pod)))
     number = min(pods, _PIECES)
-    like: dict[tuple[int, bool], Request] = {}
+    like: dict[tuple[int, bool], PlacementRequest] = {}
     index = 0
     for position in range(number):
         while (name := child_name(hyperjob, wish.group, index)) in taken:
@@ -92,7 +92,7 @@ def pieces(hyperjob: str, wish: Wish, taken: Collection[str]) -> Iterator[Reques
         yield known.named(name)
 
 
-def _piece(wish: Wish, share: int, *, first: bool) -> Request:
+def _piece(wish: Wish, share: int, *, first: bool) -> PlacementRequest:
     """Return a piece with `share` pods of the scaled task; the first has all other pods too."""
     piece = wish.request(share)
     if first:

@@ -11,7 +11,7 @@ from controller.gang.gate import is_cleared, is_held, is_released, is_through
 from controller.gang.review import PinnedPlace, Review, review
 from controller.model.child import Child
 from controller.model.observed import Observed, Ownership, QueueAdmission
-from controller.model.request import Request
+from controller.model.request import PlacementRequest
 from controller.model.subjobs import SubJob
 from controller.placement.capacity import less_each
 from hyperjob.api.phases import JobPhase
@@ -67,12 +67,12 @@ def review_places(
     pinned_places: Sequence[PinnedPlace],
     *,
     standing: Sequence[tuple[str, str]],
-    placed: Iterable[tuple[Request, str]],
+    placed: Iterable[tuple[PlacementRequest, str]],
 ) -> Review:
     """Review every pinned sub-job; `placed` are the sub-jobs that this pass has placed."""
     if not pinned_places:
         return Review()
-    taken: dict[str, list[Request]] = {}
+    taken: dict[str, list[PlacementRequest]] = {}
     stays = list(standing)
     for request, name in placed:
         taken.setdefault(name, []).append(request)

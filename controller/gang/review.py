@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from controller.model.observed import Cluster
-from controller.model.request import Request
+from controller.model.request import PlacementRequest
 from controller.model.resources import fits, total
 from controller.model.shortage import Shortage, ShortageCode
 from controller.placement.capacity import less, less_each
@@ -23,7 +23,7 @@ class PinnedPlace:
     released it. `fresh`: it was created a moment ago, when its room was certain.
     """
 
-    request: Request
+    request: PlacementRequest
     pin: str
     held: bool
     released: bool
@@ -106,7 +106,7 @@ def _given_back(
     pinned_places: Sequence[PinnedPlace], clusters: Sequence[Cluster]
 ) -> Sequence[Cluster]:
     """Return the clusters without the reservations of the held sub-jobs."""
-    own: dict[str, list[Request]] = {}
+    own: dict[str, list[PlacementRequest]] = {}
     for pinned in pinned_places:
         if pinned.held:
             own.setdefault(pinned.pin, []).append(pinned.request)

@@ -45,8 +45,8 @@ def stopped(
     observed: Observed, members: Sequence[Member], names: Collection[str], cause: StopCause
 ) -> Object:
     """Return the status fields that record a stop of the named sub-jobs."""
-    said = said_of(observed)
-    fields = _kept(observed, said, names, cause)
+    reports = latest_reports(observed)
+    fields = _kept(observed, reports, names, cause)
     checkpoint = observed.hyperjob.checkpoint
     running = [member for member in members if member[1].name in names and _runs(member[1])]
     if checkpoint is None or not cause.is_planned or not running:
@@ -79,7 +79,7 @@ def going_on(observed: Observed, members: Sequence[Member]) -> Object:
     During a stop the last progress lines of its programs count. After a program has reported the
     step from which it resumed, the steps in between are lost work.
     """
-    hyperjob, said = observed.hyperjob, said_of(observed)
+    hyperjob, reports = observed.hyperjob, latest_reports(observed)
     fields: Object = {
         name: hyperjob.status[name]
         for name in ("checkpoint", "stop", "lostWork")
@@ -87,11 +87,11 @@ def going_on(observed: Observed, members: Sequence[Member]) -> Object:
     }
     stop = hyperjob.stop
     if stop is not None:
-        fields |= _kept(observed, said, stop.jobs, stop.cause)
+        fields |= _kept(observed, reports, stop.jobs, stop.cause)
         if is_over(observed, [child for _, child in members]):
             fields["stop"] = None
         return fields
-    return fields | _settled(observed, said)
+    return fields | _settled(observed, reports)
 
 
 def is_over(observed: Observed, children: Iterable[Child]) -> bool:
@@ -103,7 +103,7 @@ def is_over(observed: Observed, children: Iterable[Child]) -> bool:
     return all(_has_ended(observed, by_name.get(name)) for name in stop.jobs)
 
 
-def said_of(observed: Observed) -> dict[str, JobTraining]:
+def latest_reports(observed: Observed) -> dict[str, JobTraining]:
     """Return the last progress of each sub-job of the first replicatedJob that has any.
 
     The progress of the whole training is computed from it, too. Progress of an earlier attempt does
@@ -114,19 +114,24 @@ def said_of(observed: Observed) -> dict[str, JobTraining]:
     group = ""
     for name, record in observed.hyperjob.records.items():
         read, before = observed.trainings.get(name), record.training
-        if read is not None and read.ended and not read.said and read.attempt != _attempt(before):
+        if (
+            read is not None
+            and read.ended
+            and not read.reported
+            and read.attempt != _attempt(before)
+        ):
             continue
-        said = known(read, before)
-        if said is None or not said.said or (group and record.replicated_job != group):
+        training = known(read, before)
+        if training is None or not training.reported or (group and record.replicated_job != group):
             continue
         group = record.replicated_job
-        found[name] = said
+        found[name] = training
     return found
 
 
 def _kept(
     observed: Observed,
-    said: Mapping[str, JobTraining],
+    reports: Mapping[str, JobTraining],
     names: Collection[str],
     cause: StopCause,
 ) -> Object:
@@ -135,14 +140,14 @@ def _kept(
     A second stop before any new progress line adds nothing to the first. A late line with the step
     from which the program resumed completes the record of the first.
     """
-    settled = _settled(observed, said)
+    settled = _settled(observed, reports)
     entry = {**mapping(settled.get("checkpoint", observed.hyperjob.status.get("checkpoint")))}
-    saved = [each.saved_step for each in said.values() if each.saved_step is not None]
+    saved = [each.saved_step for each in reports.values() if each.saved_step is not None]
     if saved:
         entry["resumeStep"] = min(saved)
-    heard = [said[name] for name in names if name in said]
-    if heard and (observed.hyperjob.stop is not None or "stoppedStep" not in entry):
-        furthest = max(heard, key=lambda each: (each.step, each.updated))
+    stopped_reports = [reports[name] for name in names if name in reports]
+    if stopped_reports and (observed.hyperjob.stop is not None or "stoppedStep" not in entry):
+        furthest = max(stopped_reports, key=lambda each: (each.step, each.updated))
         kept = furthest.start_step if furthest.saved_step is None else furthest.saved_step
         entry |= {
             "stoppedStep": furthest.step,
@@ -154,13 +159,13 @@ def _kept(
     return {**settled, "checkpoint": entry} if entry else settled
 
 
-def _settled(observed: Observed, said: Mapping[str, JobTraining]) -> Object:
+def _settled(observed: Observed, reports: Mapping[str, JobTraining]) -> Object:
     """Return the status fields with the cost of the last stop, after a program has resumed."""
     entry = mapping(observed.hyperjob.status.get("checkpoint"))
     at, reached = timestamp(entry.get("stoppedTime")), integer(entry.get("stoppedStep"))
     if at is None or reached is None:
         return {}
-    again = [each.start_step for each in said.values() if each.started > at]
+    again = [each.start_step for each in reports.values() if each.started > at]
     if not again:
         return {}
     steps = max(0, reached - min(again))
@@ -204,5 +209,5 @@ def _has_ended(observed: Observed, child: Child | None) -> bool:
         return True
     if child.job is not None:
         return False  # its vcjob still exists
-    said = observed.trainings.get(child.name)
-    return said is not None and said.ended
+    training = observed.trainings.get(child.name)
+    return training is not None and training.ended

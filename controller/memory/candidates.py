@@ -9,7 +9,7 @@ from datetime import datetime
 
 from controller.memory.reservations import Reservations
 from controller.model.observed import Cluster
-from controller.placement.capacity import Summary, candidates
+from controller.placement.capacity import ClusterSummary, candidates
 
 
 class Candidates:
@@ -17,12 +17,12 @@ class Candidates:
 
     def __init__(self, reservations: Reservations) -> None:
         self._reservations = reservations
-        self._summaries: Mapping[str, Summary] = {}
-        self._known: dict[str, tuple[Summary, int, Cluster]] = {}
+        self._summaries: Mapping[str, ClusterSummary] = {}
+        self._known: dict[str, tuple[ClusterSummary, int, Cluster]] = {}
         self._versions: Mapping[str, int] = {}
         self._found: tuple[Cluster, ...] = ()
 
-    def of(self, summaries: Mapping[str, Summary], *, now: datetime) -> tuple[Cluster, ...]:
+    def of(self, summaries: Mapping[str, ClusterSummary], *, now: datetime) -> tuple[Cluster, ...]:
         """Return the clusters by name; `summaries` must be a new mapping after each change."""
         versions, ended = self._reservations.versions, self._reservations.ended_on(now=now)
         if not ended and summaries is self._summaries and versions == self._versions:
@@ -47,6 +47,6 @@ class Candidates:
         self._found = tuple(known[name][2] for name in sorted(known))
         return self._found
 
-    def _is_stale(self, name: str, summary: Summary, version: int) -> bool:
+    def _is_stale(self, name: str, summary: ClusterSummary, version: int) -> bool:
         known = self._known.get(name)
         return known is None or known[0] is not summary or known[1] != version

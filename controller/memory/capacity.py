@@ -9,10 +9,10 @@ from datetime import datetime, timedelta
 from controller.memory.candidates import Candidates
 from controller.memory.reservations import Reservations
 from controller.model.observed import Cluster
-from controller.model.request import Request
+from controller.model.request import PlacementRequest
 from controller.model.resources import Resources
 from controller.model.wire import at, string
-from controller.placement.capacity import Candidacy, Summary, free_of, less_each, summarise
+from controller.placement.capacity import Candidacy, ClusterSummary, free_of, less_each, summarise
 from hyperjob.api.meta import Object
 from hyperjob.kube.client import EventType
 from hyperjob.kube.informer import Informer
@@ -32,12 +32,12 @@ class Capacity:
         self._reservations = reservations
         self._candidacy = candidacy
         self._now = now
-        self._summaries: Mapping[str, Summary] = {}
+        self._summaries: Mapping[str, ClusterSummary] = {}
         self._candidates = Candidates(reservations)
         clusters.add_handler(self._changed)
 
     def clusters(
-        self, *, now: datetime, promised: Mapping[str, Iterable[Request]] | None = None
+        self, *, now: datetime, promised: Mapping[str, Iterable[PlacementRequest]] | None = None
     ) -> tuple[Cluster, ...]:
         """Return the clusters with their free resources, minus the `promised` requests on each."""
         found = self._candidates.of(self._summaries, now=now)

@@ -17,7 +17,7 @@ from typing import TypeAlias, TypeVar
 from controller.expansion.expand import pod_groups
 from controller.model.memo import Memo
 from controller.model.nodes import PodGroup
-from controller.model.observed import Binding, Cluster, Report
+from controller.model.observed import Binding, Cluster, ReportedStatus
 from controller.model.parse import (
     controller_of,
     parse_binding,
@@ -279,7 +279,7 @@ class Reservations:
         self._occupancy.hold(cluster, known.demand)
         known.cluster = cluster
 
-    def _whereabouts(self, key: str, raw: Object) -> tuple[str, Report | None]:
+    def _whereabouts(self, key: str, raw: Object) -> tuple[str, ReportedStatus | None]:
         """Return the cluster of a sub-job, and its report.
 
         Before a report, the pin of the policy precedes the cluster of the ResourceBinding: a move

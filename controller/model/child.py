@@ -7,7 +7,15 @@ entry in `status.jobs` records, until a cluster reports a newer one.
 from dataclasses import dataclass
 from functools import cached_property
 
-from controller.model.observed import Binding, Job, Observed, Ownership, Policy, Record, Report
+from controller.model.observed import (
+    Binding,
+    Job,
+    Observed,
+    Ownership,
+    Policy,
+    Record,
+    ReportedStatus,
+)
 from hyperjob.api.names import binding_name
 from hyperjob.api.phases import JobPhase
 
@@ -68,7 +76,7 @@ class Child:
         return self.is_outdated or (self.job is not None and self.job.deleting)
 
     @cached_property
-    def report(self) -> Report | None:
+    def report(self) -> ReportedStatus | None:
         """Return the newest report of the vcjob's status; None if no cluster has reported.
 
         Karmada writes it to the ResourceBinding before it writes it to the vcjob.

@@ -248,7 +248,7 @@ class PodCounts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class ReportedStatus:
     """A vcjob's status as its cluster reported it; a status without a phase is no report.
 
     `unmoved`: Volcano has seen the vcjob and has reported no progress so far. `began` is when the
@@ -291,7 +291,7 @@ class Job:
     min_available: int | None
     priority_class: str
     queue: str
-    report: Report | None
+    report: ReportedStatus | None
     created: datetime | None = None
     world: str = ""
     spec: Object = field(default_factory=dict, compare=False, repr=False)  # the cache's: read only
@@ -336,7 +336,7 @@ class Binding:
     applied: bool
     applied_since: datetime | None
     apply_error: str
-    report: Report | None
+    report: ReportedStatus | None
     requests: bool = False
 
 

@@ -23,7 +23,7 @@ from controller.model.observed import (
     Record,
     Rejection,
     ReplicatedJob,
-    Report,
+    ReportedStatus,
     Silence,
     SplitPolicy,
     Stop,
@@ -185,7 +185,7 @@ def parse_binding(raw: Object) -> Binding:
         name=string(metadata.get("name")),
         uid=string(metadata.get("uid")),
         job_uid=_job_uid(metadata, spec),
-        stranger=_stranger(mapping(spec.get("resource"))),
+        stranger=_other_template(mapping(spec.get("resource"))),
         cluster=cluster,
         pins=pinned_clusters(spec.get("placement")),
         scheduling_suspended=at(spec, "suspension", "scheduling") is True,
@@ -203,7 +203,7 @@ def parse_binding(raw: Object) -> Binding:
     )
 
 
-def parse_report(raw: object) -> Report | None:
+def parse_report(raw: object) -> ReportedStatus | None:
     """Parse the status of a vcjob; None if it has no phase."""
     status = mapping(raw)
     state = mapping(status.get("state"))
@@ -212,7 +212,7 @@ def parse_report(raw: object) -> Report | None:
         return None
     counters = {name: count(status.get(name)) for name in _POD_COUNTERS}
     pods = _with_task_counts(counters, status.get("taskStatusCount"))
-    return Report(
+    return ReportedStatus(
         phase=JobPhase(phase),
         phase_text=phase,
         reason=string(state.get("reason")),
@@ -260,7 +260,7 @@ def _job_uid(metadata: Object, spec: Object) -> str:
     return owner if at(spec, "resource", "uid") in (None, "", owner) else ""
 
 
-def _stranger(resource: Object) -> str:
+def _other_template(resource: Object) -> str:
     version, kind = string(resource.get("apiVersion")), string(resource.get("kind"))
     if not kind or (version, kind) == (VCJOB_API_VERSION, VCJOB_KIND):
         return ""

@@ -179,7 +179,7 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class SplitQuestion:
     """A question to an external splitter about one replicatedJob.
 
     `digest` identifies `body`. The controller does not use an answer to another `occasion`.
@@ -214,5 +214,5 @@ class Plan:
     requeue_after: timedelta | None = None
     waits_for_capacity: bool = False
     needs: tuple[Resources, ...] = ()
-    questions: tuple[Question, ...] = ()
+    questions: tuple[SplitQuestion, ...] = ()
     failed: tuple[FailedJob, ...] = ()

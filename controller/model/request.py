@@ -9,7 +9,7 @@ from controller.model.resources import Resources, measure_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class PlacementRequest:
     """One sub-job to place: its resources, its preferred clusters, its excluded clusters."""
 
     name: str
@@ -32,9 +32,9 @@ class Request:
         object.__setattr__(self, "kind", _shared(kind))
         object.__setattr__(self, "measure", measure_of(self.demand))
 
-    def named(self, name: str) -> "Request":
+    def named(self, name: str) -> "PlacementRequest":
         """Return the same request for another sub-job."""
-        made = object.__new__(Request)
+        made = object.__new__(PlacementRequest)
         for each in _FIELDS:
             object.__setattr__(made, each, getattr(self, each))
         object.__setattr__(made, "name", name)
@@ -49,7 +49,7 @@ class Request:
         return cluster not in self.excluded and (not self.required or cluster in self.preferred)
 
 
-_FIELDS: Final = tuple(each.name for each in fields(Request))
+_FIELDS: Final = tuple(each.name for each in fields(PlacementRequest))
 
 
 @lru_cache(maxsize=4096)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from controller.model.nodes import PodGroup
 from controller.model.observed import ReplicatedJob
-from controller.model.request import Request
+from controller.model.request import PlacementRequest
 from controller.model.resources import PODS, Resources
 from controller.model.wire import string
 from hyperjob.api.meta import Object
@@ -44,9 +44,9 @@ class SubJob:
     index: int
     size: Size
 
-    def request(self, excluded: frozenset[str] = frozenset()) -> Request:
+    def request(self, excluded: frozenset[str] = frozenset()) -> PlacementRequest:
         """Return the placement request of the sub-job."""
-        return Request(
+        return PlacementRequest(
             name=self.name,
             group=self.group.name,
             demand=self.size.demand,

@@ -20,7 +20,7 @@ class JobTraining:
     `updated` is when the program reported `step`, `started` when it reported its first step since
     its last start, `saved` when it saved the checkpoint of `saved_step`. Only a log has `steps`,
     `steps_per_second` and `metrics`. `ended`: the controller has read the log of a stopping
-    sub-job to its end. `said` is false if the log has no progress line.
+    sub-job to its end. `reported` is false if the log has no progress line.
     """
 
     step: int
@@ -35,7 +35,7 @@ class JobTraining:
     steps_per_second: float | None = None
     metrics: Mapping[str, str] = field(default_factory=dict)
     ended: bool = False
-    said: bool = True
+    reported: bool = True
 
     @property
     def kept_until(self) -> datetime:
@@ -70,20 +70,20 @@ def _between(first: tuple[int, datetime], last: tuple[int, datetime], step: int)
 
 def parse_training(raw: object) -> JobTraining | None:
     """Parse the training of a status or of a sub-job's entry; None if it is unusable."""
-    said = mapping(raw)
-    updated, started = timestamp(said.get("updateTime")), timestamp(said.get("startTime"))
+    fields = mapping(raw)
+    updated, started = timestamp(fields.get("updateTime")), timestamp(fields.get("startTime"))
     if updated is None or started is None:
         return None
-    saved_step, saved = integer(said.get("savedStep")), timestamp(said.get("savedTime"))
+    saved_step, saved = integer(fields.get("savedStep")), timestamp(fields.get("savedTime"))
     return JobTraining(
-        step=count(said.get("step")),
+        step=count(fields.get("step")),
         updated=updated,
-        start_step=count(said.get("startStep")),
+        start_step=count(fields.get("startStep")),
         started=started,
         saved_step=saved_step if saved is not None else None,
         saved=saved if saved_step is not None else None,
-        attempt=count(said.get("attempt")),
-        uid=string(said.get("uid")),
+        attempt=count(fields.get("attempt")),
+        uid=string(fields.get("uid")),
     )
 
 
@@ -106,7 +106,7 @@ def known(read: JobTraining | None, recorded: JobTraining | None) -> JobTraining
     Progress without a checkpoint keeps the recorded checkpoint: a program that resumed and has not
     saved again would resume from it once more.
     """
-    if read is None or not read.said or recorded is None:
+    if read is None or not read.reported or recorded is None:
         return recorded or read
     if read.attempt < recorded.attempt:
         return recorded

@@ -6,14 +6,14 @@ No decision depends on it.
 from collections.abc import Iterable
 
 from controller.model.observed import Cluster
-from controller.model.request import Request
+from controller.model.request import PlacementRequest
 from controller.model.shortage import Hindrance, Obstacle
 from controller.placement.assign import FreeRoom
 from controller.placement.shortage import obstacle
 
 
 def alternatives(
-    request: Request,
+    request: PlacementRequest,
     chosen: str,
     clusters: Iterable[Cluster],
     room: FreeRoom,
@@ -41,7 +41,9 @@ def alternatives(
     return found
 
 
-def _less_good(request: Request, chosen: str, other: str, room: FreeRoom) -> tuple[Obstacle, str]:
+def _less_good(
+    request: PlacementRequest, chosen: str, other: str, room: FreeRoom
+) -> tuple[Obstacle, str]:
     """Return the first rule by which the chosen cluster is better, and the subject of its code."""
     if chosen not in room.clusters:
         return Obstacle.SETTLED, ""

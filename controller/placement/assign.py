@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeAlias
 
 from controller.model.observed import Cluster
-from controller.model.request import Request
+from controller.model.request import PlacementRequest
 from controller.model.resources import Resources, fits, subtract, total
 from controller.placement.slots import Slots
 
@@ -78,11 +78,11 @@ class FreeRoom:
             dict(self.assigned),
         )
 
-    def options(self, request: Request) -> list[str]:
+    def options(self, request: PlacementRequest) -> list[str]:
         """Return the clusters with room for a request, in no particular order."""
         return [name for name in self.free if self.holds(request, name)]
 
-    def holds(self, request: Request, name: str) -> bool:
+    def holds(self, request: PlacementRequest, name: str) -> bool:
         """Return whether a cluster has room for a request."""
         return (
             request.allows(name)
@@ -90,15 +90,15 @@ class FreeRoom:
             and self.slots.crowding(name, request.pods) is None
         )
 
-    def ranked(self, request: Request) -> list[str]:
+    def ranked(self, request: PlacementRequest) -> list[str]:
         """Return the clusters with room for a request, best first."""
         return [cost.name for cost in sorted(self.costs(request).values())]
 
-    def costs(self, request: Request) -> dict[str, Cost]:
+    def costs(self, request: PlacementRequest) -> dict[str, Cost]:
         """Return the cost of each cluster with room for a request."""
         return {name: self.cost(request, name) for name in self.options(request)}
 
-    def put(self, request: Request, cluster: str) -> None:
+    def put(self, request: PlacementRequest, cluster: str) -> None:
         """Assign a request."""
         self.free[cluster] = subtract(self.free[cluster], request.demand)
         self.slots.add(cluster, request.pods)
@@ -109,7 +109,7 @@ class FreeRoom:
         self.domains[cluster] = self.domains.get(cluster, 0) + 1
         self.assigned[request.name] = cluster
 
-    def take(self, request: Request) -> None:
+    def take(self, request: PlacementRequest) -> None:
         """Undo `put`."""
         cluster = self.assigned.pop(request.name)
         self.free[cluster] = total((self.free[cluster], request.demand))
@@ -120,7 +120,7 @@ class FreeRoom:
             del self.domains[cluster]
             self._near = None
 
-    def cost(self, request: Request, name: str) -> Cost:
+    def cost(self, request: PlacementRequest, name: str) -> Cost:
         """Return the cost of a cluster with room for a request."""
         measure = request.measure
         left = self.free[name].get(measure, 0) - request.demand.get(measure, 0)
@@ -143,7 +143,7 @@ class FreeRoom:
         return _FAR - sum(where in near for where in whereabouts(self.clusters[name]))
 
 
-def greedy(requests: Sequence[Request], room: FreeRoom) -> None:
+def greedy(requests: Sequence[PlacementRequest], room: FreeRoom) -> None:
     """Put every request on the cluster of least cost now; requests without room stay unassigned."""
     kinds = {request.kind: request for request in requests}
     costs, near = {kind: room.costs(request) for kind, request in kinds.items()}, room.near
@@ -163,7 +163,7 @@ def greedy(requests: Sequence[Request], room: FreeRoom) -> None:
                 costs[each].pop(best.name, None)
 
 
-def ordered(requests: Sequence[Request], room: FreeRoom) -> list[Request]:
+def ordered(requests: Sequence[PlacementRequest], room: FreeRoom) -> list[PlacementRequest]:
     """Sort requests: fewest choices first, then the largest, then as the spec has them."""
     kinds = {request.kind: request for request in requests}
     choices = {kind: len(room.options(request)) for kind, request in kinds.items()}
@@ -171,18 +171,18 @@ def ordered(requests: Sequence[Request], room: FreeRoom) -> list[Request]:
 
 
 def _in_order(
-    requests: Sequence[Request], choices: Mapping[RequestKind, int]
-) -> list[tuple[RequestKind, Request]]:
+    requests: Sequence[PlacementRequest], choices: Mapping[RequestKind, int]
+) -> list[tuple[RequestKind, PlacementRequest]]:
     """Pair requests with their kinds, in the order in which they are placed."""
 
-    def key(pair: tuple[RequestKind, Request]) -> tuple[int, int]:
+    def key(pair: tuple[RequestKind, PlacementRequest]) -> tuple[int, int]:
         kind, request = pair
         return choices[kind], -request.demand.get(request.measure, 0)
 
     return sorted(((request.kind, request) for request in requests), key=key)
 
 
-def preference_cost(requests: Iterable[Request], assigned: Mapping[str, str]) -> int:
+def preference_cost(requests: Iterable[PlacementRequest], assigned: Mapping[str, str]) -> int:
     """Return the sum of the ranks of the assigned clusters among each request's preferences."""
     return sum(
         request.tier(assigned[request.name]) for request in requests if request.name in assigned

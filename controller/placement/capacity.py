@@ -11,8 +11,8 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from controller.model.nodes import Nodes, PodGroup, parse_nodes
-from controller.model.observed import Cluster, Report
-from controller.model.request import Request
+from controller.model.observed import Cluster, ReportedStatus
+from controller.model.request import PlacementRequest
 from controller.model.resources import (
     PODS,
     Resources,
@@ -57,7 +57,7 @@ class Candidacy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Summary:
+class ClusterSummary:
     """A cluster without reservations, from its Cluster object alone."""
 
     name: str
@@ -77,7 +77,7 @@ def reservation(
     *,
     cluster: str,
     demand: Resources,
-    report: Report | None,
+    report: ReportedStatus | None,
     complete_since: datetime | None,
     lag: timedelta,
     pods: tuple[PodGroup, ...] = (),
@@ -108,19 +108,19 @@ def is_listed(complete_since: datetime | None, summarised: datetime | None) -> b
     return complete_since + LISTED_WITHIN <= summarised
 
 
-def is_complete(demand: Resources, report: Report | None) -> bool:
+def is_complete(demand: Resources, report: ReportedStatus | None) -> bool:
     """Return whether a report counts all pods of a sub-job."""
     return report is not None and whole(report.pods.total) >= demand.get(PODS, 0)
 
 
-def summarise(raw: Object, candidacy: Candidacy) -> Summary:
+def summarise(raw: Object, candidacy: Candidacy) -> ClusterSummary:
     """Return the summary of a Cluster, with its trouble if it is not usable."""
     name = string(at(raw, "metadata", "name"))
     spec, status = mapping(raw.get("spec")), mapping(raw.get("status"))
     room = room_of(raw)
     trouble = _trouble(raw, candidacy)
     zones = spec.get("zones")
-    return Summary(
+    return ClusterSummary(
         name=name,
         usable=trouble is None,
         trouble=trouble,
@@ -145,7 +145,7 @@ def reserved(reservations: Iterable[Reservation], *, now: datetime) -> dict[str,
 
 
 def candidates(
-    summaries: Iterable[Summary],
+    summaries: Iterable[ClusterSummary],
     reserved: Mapping[str, Resources],
     settling: Mapping[str, Resources] | None = None,
     pods: Mapping[str, tuple[PodGroup, ...]] | None = None,
@@ -176,7 +176,7 @@ def candidates(
     )
 
 
-def free_of(summary: Summary, reserved: Resources) -> Resources:
+def free_of(summary: ClusterSummary, reserved: Resources) -> Resources:
     """Return the free resources of a cluster: those of its status minus its reservations.
 
     The reservations count at most as much as the cluster has.
@@ -190,7 +190,7 @@ def free_of(summary: Summary, reserved: Resources) -> Resources:
     return subtract(summary.free, possible)
 
 
-def less(cluster: Cluster, requests: Iterable[Request], sign: int = 1) -> Cluster:
+def less(cluster: Cluster, requests: Iterable[PlacementRequest], sign: int = 1) -> Cluster:
     """Return a cluster with the requests subtracted; with sign -1, with them added back."""
     requests = list(requests)
     pods = (
@@ -202,7 +202,7 @@ def less(cluster: Cluster, requests: Iterable[Request], sign: int = 1) -> Cluste
 
 
 def less_each(
-    clusters: Iterable[Cluster], requests: Mapping[str, Iterable[Request]], sign: int = 1
+    clusters: Iterable[Cluster], requests: Mapping[str, Iterable[PlacementRequest]], sign: int = 1
 ) -> tuple[Cluster, ...]:
     """Return the clusters, each with the requests of its name subtracted."""
     return tuple(

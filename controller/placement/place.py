@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from controller.model.observed import Cluster
-from controller.model.request import Request
+from controller.model.request import PlacementRequest
 from controller.model.shortage import Overflow, Shortage, ShortageCode
 from controller.placement.assign import FreeRoom
 from controller.placement.search import assign
@@ -30,7 +30,7 @@ class Placement:
 
 
 def place(
-    requests: Sequence[Request],
+    requests: Sequence[PlacementRequest],
     clusters: Sequence[Cluster],
     *,
     standing: Iterable[tuple[str, str]] = (),
@@ -84,7 +84,7 @@ def place(
 
 
 def could_hold(
-    requests: Sequence[Request],
+    requests: Sequence[PlacementRequest],
     clusters: Iterable[Cluster],
     *,
     minimum: int,

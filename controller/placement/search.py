@@ -10,7 +10,7 @@ from itertools import combinations, islice
 from math import comb
 from typing import Final
 
-from controller.model.request import Request
+from controller.model.request import PlacementRequest
 from controller.placement.assign import FreeRoom, greedy, ordered, preference_cost
 
 _STEPS: Final = 4000
@@ -21,7 +21,7 @@ _SEARCHED: Final = 200  # sub-jobs; for more of them the greedy assignment is th
 
 
 def assign(
-    requests: Sequence[Request], room: FreeRoom, *, max_domains: int | None, least: int = 0
+    requests: Sequence[PlacementRequest], room: FreeRoom, *, max_domains: int | None, least: int = 0
 ) -> FreeRoom:
     """Return the room after an assignment of as many requests as possible, preferences first.
 
@@ -45,7 +45,7 @@ def assign(
     return best if best is not None else room
 
 
-def _assign_freely(requests: Sequence[Request], room: FreeRoom) -> FreeRoom:
+def _assign_freely(requests: Sequence[PlacementRequest], room: FreeRoom) -> FreeRoom:
     trial = room.copy()
     greedy(requests, trial)
     if len(trial.assigned) == len(requests) or len(requests) > _SEARCHED:
@@ -58,7 +58,9 @@ def _assign_freely(requests: Sequence[Request], room: FreeRoom) -> FreeRoom:
 class _Search:
     """Depth-first search for an assignment of more requests than the one found so far."""
 
-    def __init__(self, requests: Sequence[Request], room: FreeRoom, found: FreeRoom) -> None:
+    def __init__(
+        self, requests: Sequence[PlacementRequest], room: FreeRoom, found: FreeRoom
+    ) -> None:
         self._room = room.copy()
         self._requests = [request for request in ordered(requests, room) if room.options(request)]
         self._best = found
@@ -88,7 +90,7 @@ class _Search:
 
 
 def _domain_sets(
-    requests: Sequence[Request], room: FreeRoom, max_domains: int
+    requests: Sequence[PlacementRequest], room: FreeRoom, max_domains: int
 ) -> Iterator[tuple[frozenset[str], int]]:
     """Yield the sets of clusters to try, with a bound of the requests of each; the largest first.
 
@@ -131,7 +133,7 @@ def _domain_sets(
         yield used.union(chosen), most
 
 
-def _holds(kinds: Sequence[Request], room: FreeRoom, name: str) -> list[int]:
+def _holds(kinds: Sequence[PlacementRequest], room: FreeRoom, name: str) -> list[int]:
     """Return how many requests of each kind, alone, a cluster has room for."""
     free = room.free[name]
     return [

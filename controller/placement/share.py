@@ -15,7 +15,7 @@ from math import comb
 from typing import Final
 
 from controller.model.nodes import PodGroup
-from controller.model.request import Request
+from controller.model.request import PlacementRequest
 from controller.model.resources import Resources, scale, subtract, total
 from controller.placement.assign import FreeRoom, whereabouts
 
@@ -42,10 +42,10 @@ class Wish:
     required: bool = False
     excluded: frozenset[str] = frozenset()
 
-    def request(self, pods: int, name: str = "") -> Request:
+    def request(self, pods: int, name: str = "") -> PlacementRequest:
         """Return the request of a sub-job with so many pods in the scaled task."""
         groups = (*self.others, PodGroup(self.pod, pods))
-        return Request(
+        return PlacementRequest(
             name=name,
             group=self.group,
             demand=total(scale(group.request, group.number) for group in groups),

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from controller.model.observed import Cluster
-from controller.model.request import Request
+from controller.model.request import PlacementRequest
 from controller.model.resources import Resources, fits, is_extended, lacking, order_of
 from controller.model.shortage import (
     Hindrance,
@@ -26,7 +26,11 @@ _RESOURCES_SHOWN: Final = 2
 
 
 def explain(
-    request: Request, clusters: Iterable[Cluster], room: FreeRoom, *, max_domains: int | None
+    request: PlacementRequest,
+    clusters: Iterable[Cluster],
+    room: FreeRoom,
+    *,
+    max_domains: int | None,
 ) -> Shortage:
     """Return the demand of a sub-job and what each cluster lacks; `room` has all others placed."""
     known = {cluster.name: cluster for cluster in clusters}
@@ -44,7 +48,11 @@ def explain(
 
 
 def explain_overflow(
-    request: Request, clusters: Iterable[Cluster], room: FreeRoom, *, max_domains: int | None
+    request: PlacementRequest,
+    clusters: Iterable[Cluster],
+    room: FreeRoom,
+    *,
+    max_domains: int | None,
 ) -> Overflow:
     """Return what the preferred clusters lack for a sub-job on another cluster."""
     known = {cluster.name: cluster for cluster in clusters}
@@ -54,7 +62,7 @@ def explain_overflow(
 
 def _hindrances(
     names: Sequence[str],
-    request: Request,
+    request: PlacementRequest,
     known: Mapping[str, Cluster],
     room: FreeRoom,
     max_domains: int | None,
@@ -66,7 +74,11 @@ def _hindrances(
 
 
 def why_not(
-    request: Request, name: str, cluster: Cluster | None, room: FreeRoom, max_domains: int | None
+    request: PlacementRequest,
+    name: str,
+    cluster: Cluster | None,
+    room: FreeRoom,
+    max_domains: int | None,
 ) -> Hindrance:
     """Return why a sub-job is not on a cluster; `room` has all others placed."""
     if cluster is None:
@@ -76,7 +88,7 @@ def why_not(
 
 
 def obstacle(
-    request: Request, cluster: Cluster, room: FreeRoom, max_domains: int | None
+    request: PlacementRequest, cluster: Cluster, room: FreeRoom, max_domains: int | None
 ) -> Hindrance | None:
     """Return why a cluster cannot take a sub-job; None if it can."""
     name = cluster.name

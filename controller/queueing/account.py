@@ -14,18 +14,18 @@ from controller.queueing.queues import ROOT, Tree
 Rank = tuple[int, float, str]
 
 
-class Account:
+class QueueUsage:
     """Usage by queue, which includes the usage of its children."""
 
     def __init__(self, tree: Tree) -> None:
         self.tree = tree
         self._used: dict[str, dict[str, int]] = {name: {} for name in tree.queues}
         self._claimed: dict[str, dict[str, int]] = {}
-        self._spoken_for: dict[str, int] = {}
+        self._reserved_for_heads: dict[str, int] = {}
 
-    def copy(self) -> "Account":
+    def copy(self) -> "QueueUsage":
         """Return an independent copy, without claims."""
-        made = Account(self.tree)
+        made = QueueUsage(self.tree)
         made._used = {name: dict(used) for name, used in self._used.items()}
         return made
 
@@ -46,7 +46,7 @@ class Account:
     def forget_claims(self) -> None:
         """Remove all claims, at the start of a round."""
         self._claimed.clear()
-        self._spoken_for.clear()
+        self._reserved_for_heads.clear()
 
     def limit(self, queue: str, demand: Resources) -> Limit | None:
         """Return the first capability, from the leaf up, that a demand would exceed."""
@@ -75,16 +75,18 @@ class Account:
         """Return the part of all guarantees that their queues do not use now."""
         if not self.tree.guaranteed:
             return {}
-        spoken = self._spoken_for
+        spoken = self._reserved_for_heads
         return {name: self._unused(ROOT, name) + spoken.get(name, 0) for name in resources}
 
-    def speak_for(self, demand: Resources, free: Resources) -> None:
+    def reserve_for_head(self, demand: Resources, free: Resources) -> None:
         """Reserve free resources beyond all guarantees for a head of line that waits for them."""
         for name, amount in demand.items():
             beside = max(0, free.get(name, 0) - self._unused(ROOT, name))
-            self._spoken_for[name] = max(self._spoken_for.get(name, 0), min(amount, beside))
+            self._reserved_for_heads[name] = max(
+                self._reserved_for_heads.get(name, 0), min(amount, beside)
+            )
 
-    def owes(self, borrower: str, queue: str, demand: Resources) -> bool:
+    def has_borrowed_from(self, borrower: str, queue: str, demand: Resources) -> bool:
         """Return whether `queue` may reclaim resources from `borrower` for a demand.
 
         The borrower must be `reclaimable`. Below the first common parent of the two queues, the
@@ -102,7 +104,7 @@ class Account:
         most = self.tree.entitled.get(theirs, {}).get(measure, 0)
         return self._used[theirs].get(measure, 0) > most
 
-    def whose_turn(self, asking: Mapping[str, Resources]) -> str:
+    def next_queue(self, asking: Mapping[str, Resources]) -> str:
         """Return the queue whose turn it is; `asking` is the demand of the first of each line.
 
         Queues that do not exist come first: their HyperJobs get a message and no share. Then the

@@ -9,7 +9,7 @@ from typing import Final
 
 from controller.model.resources import Resources, accumulate, total
 from controller.model.waiting import Limit, QueueTrouble, WaitCode
-from controller.queueing.account import Account
+from controller.queueing.account import QueueUsage
 from controller.queueing.room import Space
 from controller.queueing.shapes import PlacementNeeds
 from controller.queueing.units import QueuedSubJob
@@ -36,7 +36,7 @@ class Grant:
 CAPACITY: Final = Block(code=WaitCode.CAPACITY)
 
 
-def closed(queues: Sequence[str], account: Account) -> Block | None:
+def closed(queues: Sequence[str], account: QueueUsage) -> Block | None:
     """Return the block of the first queue that takes no jobs."""
     for queue in dict.fromkeys(queues):
         if trouble := account.tree.trouble(queue):
@@ -45,7 +45,7 @@ def closed(queues: Sequence[str], account: Account) -> Block | None:
 
 
 def try_to_admit(
-    waiting: Sequence[QueuedSubJob], needs: PlacementNeeds, account: Account, space: Space
+    waiting: Sequence[QueuedSubJob], needs: PlacementNeeds, account: QueueUsage, space: Space
 ) -> Grant | Block:
     """Return clusters for at least the sub-jobs that must start together, or the block."""
     verdict = _try_in_order(waiting, needs, account, space)
@@ -58,7 +58,7 @@ def try_to_admit(
 
 
 def gang_of(
-    waiting: Sequence[QueuedSubJob], needs: PlacementNeeds, account: Account
+    waiting: Sequence[QueuedSubJob], needs: PlacementNeeds, account: QueueUsage
 ) -> Sequence[QueuedSubJob]:
     """Return the sub-jobs for which a head of line waits: the smallest that can form its gang.
 
@@ -81,14 +81,14 @@ def gang_of(
     return gang
 
 
-def is_guaranteed(waiting: Sequence[QueuedSubJob], account: Account) -> bool:
+def is_guaranteed(waiting: Sequence[QueuedSubJob], account: QueueUsage) -> bool:
     """Return whether the guarantees of their queues cover all waiting sub-jobs."""
     queues = {part.queue for part in waiting}
     demand = total(part.request.demand for part in waiting)
     return len(queues) == 1 and account.is_guaranteed(queues.pop(), demand)
 
 
-def leaves_guarantees(gang: Sequence[QueuedSubJob], account: Account, most: Resources) -> bool:
+def leaves_guarantees(gang: Sequence[QueuedSubJob], account: QueueUsage, most: Resources) -> bool:
     """Return whether a gang has room beside all guarantees if nothing else runs."""
     if not account.tree.guaranteed:
         return True
@@ -102,7 +102,7 @@ def leaves_guarantees(gang: Sequence[QueuedSubJob], account: Account, most: Reso
 
 
 def _try_in_order(
-    waiting: Sequence[QueuedSubJob], needs: PlacementNeeds, account: Account, space: Space
+    waiting: Sequence[QueuedSubJob], needs: PlacementNeeds, account: QueueUsage, space: Space
 ) -> Grant | Block:
     """Admit, in this order, as many sub-jobs as the limits of their queues allow."""
     allowed, block = _within_limits(waiting, account, space)
@@ -135,7 +135,7 @@ def _is_within(
 
 
 def _within_limits(
-    waiting: Sequence[QueuedSubJob], account: Account, space: Space
+    waiting: Sequence[QueuedSubJob], account: QueueUsage, space: Space
 ) -> tuple[list[QueuedSubJob], Block | None]:
     """Return the sub-jobs that the limits allow, in order, and the first block of the others."""
     allowed: list[QueuedSubJob] = []

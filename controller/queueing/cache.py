@@ -11,10 +11,10 @@ from typing import Final
 from weakref import WeakKeyDictionary
 
 from controller.model.observed import Cluster
-from controller.model.request import Request
+from controller.model.request import PlacementRequest
 from controller.model.resources import Resources
 from controller.model.waiting import MessageFacts, Start, WaitCode, roughly
-from controller.queueing.account import Account
+from controller.queueing.account import QueueUsage
 from controller.queueing.admit import Block, gang_of
 from controller.queueing.backfill import end_of, estimate_of
 from controller.queueing.confirm import BuiltinQueues, Confirmer
@@ -106,7 +106,7 @@ class QueueCache:
         )
 
     @property
-    def account(self) -> Account:
+    def account(self) -> QueueUsage:
         """Return what each queue uses."""
         return self._shares.account
 
@@ -177,7 +177,7 @@ class QueueCache:
         self._change(key, entry, entry.unit, now)
         return rest
 
-    def reserved(self, *, but: str) -> dict[str, list[Request]]:
+    def reserved(self, *, but: str) -> dict[str, list[PlacementRequest]]:
         """Return the sub-jobs of other HyperJobs that have a reservation, by cluster."""
         return self._holdings.reserved(but=but)
 
@@ -253,7 +253,7 @@ class QueueCache:
         estimate = estimate_of(self.entries[key], self.account.tree)
         return estimate is not None and now + estimate + self._lag <= until
 
-    def coming(self) -> Space:
+    def room_after_ends(self) -> Space:
         """Return the room after every Cluster's status shows the pods that have ended."""
         return self.open.emptied(self._holdings.occupancy.fading)
 

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from sys import intern
 
 from controller.model.observed import Cluster
-from controller.model.request import Request
+from controller.model.request import PlacementRequest
 from controller.model.resources import Resources
 from controller.queueing.entries import Entry
 from controller.queueing.occupancy import Occupancy
@@ -66,9 +66,9 @@ class Holdings:
         if entry.holding != before:
             self._count(key.partition("/")[0], before, entry.holding, now)
 
-    def reserved(self, *, but: str) -> dict[str, list[Request]]:
+    def reserved(self, *, but: str) -> dict[str, list[PlacementRequest]]:
         """Return the sub-jobs of other HyperJobs that have a reservation, by cluster."""
-        found: dict[str, list[Request]] = {}
+        found: dict[str, list[PlacementRequest]] = {}
         for key in self.missing:
             if key == but:
                 continue
@@ -124,7 +124,7 @@ class Holdings:
             self.occupancy.hold(cluster, part.request.demand)
 
 
-def _reserve_elsewhere(entry: Entry, unplaced: Sequence[Request], space: Space) -> None:
+def _reserve_elsewhere(entry: Entry, unplaced: Sequence[PlacementRequest], space: Space) -> None:
     """Move reservations to clusters with room; for the rest, keep all room that they could use."""
     limit = entry.unit.max_domains
     standing = [

@@ -15,10 +15,10 @@ from controller.expansion.parts import is_auto, part_of, pieces
 from controller.gang.giveback import backs_off
 from controller.lifecycle.dependencies import waiting
 from controller.lifecycle.quorum import together
-from controller.lifecycle.stops import said_of
+from controller.lifecycle.stops import latest_reports
 from controller.model.child import Child, child_of
 from controller.model.observed import Binding, HyperJob, Observed, Ownership
-from controller.model.request import Request
+from controller.model.request import PlacementRequest
 from controller.model.subjobs import Group, SubJob, queue_of
 from controller.model.wire import mapping, rfc3339, string
 from controller.placement.share import Wish
@@ -107,7 +107,9 @@ def unit_of(observed: Observed) -> QueuedHyperJob | None:
 
 def _kept(observed: Observed) -> str:
     """Return the time up to which all sub-jobs have saved their work; empty if it is unknown."""
-    return min((micro_time(each.kept_until) for each in said_of(observed).values()), default="")
+    return min(
+        (micro_time(each.kept_until) for each in latest_reports(observed).values()), default=""
+    )
 
 
 def _estimate(hyperjob: HyperJob) -> timedelta | None:
@@ -138,7 +140,7 @@ def _living(observed: Observed) -> QueuedHyperJob | None:
     parts = [
         QueuedSubJob(
             queue=child.job.queue or _DEFAULT_QUEUE,
-            request=Request(name=child.name, group="", demand=demand_of(child.job.spec)),
+            request=PlacementRequest(name=child.name, group="", demand=demand_of(child.job.spec)),
         )
         for child in children
         if child.job is not None and _lives(child)
@@ -169,7 +171,9 @@ def unit_of_remains(key: str, remains: Sequence[tuple[Object, Binding]]) -> Queu
         metadata, spec = mapping(job.get("metadata")), mapping(job.get("spec"))
         if binding.job_uid != metadata.get("uid") or not _is_in_member(binding):
             continue
-        request = Request(name=string(metadata.get("name")), group="", demand=demand_of(spec))
+        request = PlacementRequest(
+            name=string(metadata.get("name")), group="", demand=demand_of(spec)
+        )
         parts.append(
             QueuedSubJob(queue=string(spec.get("queue")) or _DEFAULT_QUEUE, request=request)
         )
@@ -249,7 +253,7 @@ def _holds_all(hyperjob: HyperJob, group: str) -> bool:
     return any(record.admitted for record in records if record.replicated_job == group)
 
 
-def _request(sub_job: SubJob, child: Child) -> Request:
+def _request(sub_job: SubJob, child: Child) -> PlacementRequest:
     record = child.record
     excluded = record.excluded_clusters if record is not None else ()
     request = sub_job.request(frozenset(excluded) if excluded else _NONE)

@@ -13,7 +13,7 @@ from typing import Final
 
 from controller.model.resources import Resources, accelerator_of, total
 from controller.model.wire import timestamp
-from controller.queueing.account import Account
+from controller.queueing.account import QueueUsage
 from controller.queueing.admit import Grant, gang_of, try_to_admit
 from controller.queueing.cache import QueueCache
 from controller.queueing.entries import Entry, Pending
@@ -46,7 +46,7 @@ def borrowers_for(cache: QueueCache, waiting: Pending, *, now: datetime) -> Sequ
     ]
     if not known and cache.reclaiming() is None:
         return None
-    trial = _Trial(waiting, cache.account.copy(), cache.coming())
+    trial = _Trial(waiting, cache.account.copy(), cache.room_after_ends())
     if not known:
         return None if not trial.is_enough() else ()
     # A HyperJob with a grant of this round is not stopped in the same round.
@@ -59,7 +59,7 @@ def borrowers_for(cache: QueueCache, waiting: Pending, *, now: datetime) -> Sequ
         if len(taken) == _MOST:
             break
         if may_preempt(head, entry, tree) or all(
-            trial.account.owes(each, queue, demand) for each in entry.queues
+            trial.account.has_borrowed_from(each, queue, demand) for each in entry.queues
         ):
             trial.take_from(entry)
             taken.append(entry)
@@ -121,7 +121,7 @@ def _since(entry: Entry) -> str:
 class _Trial:
     """Copies of the account and the space, as if some HyperJobs had been stopped."""
 
-    def __init__(self, waiting: Pending, account: Account, space: Space) -> None:
+    def __init__(self, waiting: Pending, account: QueueUsage, space: Space) -> None:
         self._waiting = waiting
         self.account = account
         self._space = space

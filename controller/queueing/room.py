@@ -10,7 +10,7 @@ from copy import copy
 from dataclasses import replace
 
 from controller.model.observed import Cluster
-from controller.model.request import Request
+from controller.model.request import PlacementRequest
 from controller.model.resources import Resources, fits, scale, total
 from controller.placement.assign import FreeRoom
 from controller.placement.search import assign
@@ -50,7 +50,7 @@ class Space:
 
     def assign(
         self,
-        requests: Sequence[Request],
+        requests: Sequence[PlacementRequest],
         standing: Standing,
         max_domains: int | None,
         *,
@@ -65,7 +65,7 @@ class Space:
 
     def holds(
         self,
-        requests: Sequence[Request],
+        requests: Sequence[PlacementRequest],
         standing: Standing,
         max_domains: int | None,
         *,
@@ -95,7 +95,7 @@ class Space:
         return room + sum(others[: max(0, max_domains - len(used))]) >= least
 
     def could(
-        self, requests: Sequence[Request], standing: Standing, max_domains: int | None
+        self, requests: Sequence[PlacementRequest], standing: Standing, max_domains: int | None
     ) -> int:
         """Return how many requests have room after the end of all HyperJobs."""
         # The nodes' free resources will be others then.
@@ -111,7 +111,7 @@ class Space:
             made.take(cluster, demand, -1)
         return made
 
-    def put(self, request: Request, cluster: str) -> None:
+    def put(self, request: PlacementRequest, cluster: str) -> None:
         """Subtract the demand of a sub-job from a cluster."""
         self.take(cluster, request.demand)
         self.slots.add(cluster, request.pods)
@@ -126,7 +126,7 @@ class Space:
                 self.sum[name] = self.sum.get(name, 0) + max(0, after) - max(0, before)
 
     def wants(
-        self, requests: Sequence[Request], *, most: int, max_domains: int | None
+        self, requests: Sequence[PlacementRequest], *, most: int, max_domains: int | None
     ) -> dict[str, Resources]:
         """Return the resources that a head could use, on every cluster that can ever take it."""
         counts = Counter(request.kind for request in requests)

@@ -64,7 +64,7 @@ class _Round:
         self._resume()
         ahead = {queue: cache.lines.firsts(queue) for queue in cache.lines.queues()}
         while ahead and cache.in_flight < cache.most_in_flight:
-            queue = self._account.whose_turn(
+            queue = self._account.next_queue(
                 {each: self._next(firsts) for each, firsts in ahead.items()}
             )
             if not self._advance(queue, ahead[queue]):
@@ -188,7 +188,7 @@ class _Round:
         if not self._will_go(gang, waiting):
             return False
         if block.code is WaitCode.GUARANTEE:
-            account.speak_for(total(part.request.demand for part in gang), space.sum)
+            account.reserve_for_head(total(part.request.demand for part in gang), space.sum)
         elif block.code is not WaitCode.LIMIT:
             wants = self._cache.wants.get(needs)
             if wants is None:
@@ -229,7 +229,7 @@ class _Round:
         failed: set[PlacementNeeds] = set()  # the spare room only shrinks
         ahead = {queue: self._fillers(queue, until, spare) for queue in cache.lines.queues()}
         while ahead := {queue: orders for queue, orders in ahead.items() if orders}:
-            queue = self._account.whose_turn(
+            queue = self._account.next_queue(
                 {each: self._next(orders) for each, orders in ahead.items()}
             )
             key = heapq.heappop(ahead[queue])[2]

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from controller.model.observed import Cluster
 from controller.model.resources import Resources, total
-from controller.queueing.account import Account
+from controller.queueing.account import QueueUsage
 from controller.queueing.confirm import Confirmer, Holds
 from controller.queueing.entries import Entry
 from controller.queueing.lines import Lines
@@ -20,7 +20,7 @@ class Shares:
 
     def __init__(self, confirmer: Confirmer, lines: Lines) -> None:
         self._lines = lines
-        self.account = Account(Tree((), {}))
+        self.account = QueueUsage(Tree((), {}))
         self.queues: tuple[Queue, ...] = ()
         self._confirmer = confirmer
         self._listed: tuple[Queue, ...] = ()
@@ -51,7 +51,7 @@ class Shares:
         self.account.add(part.queue, part.request.demand, sign)
 
     def _open(self, entries: Iterable[Entry]) -> None:
-        self.account = Account(Tree(self.queues, self._total))
+        self.account = QueueUsage(Tree(self.queues, self._total))
         self._count_others(1)
         for entry in entries:
             for part, _ in entry.holding.values():

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TypeAlias
 
-from controller.model.request import Request
+from controller.model.request import PlacementRequest
 
 OrderInQueue: TypeAlias = tuple[int, str, str]
 
@@ -18,7 +18,7 @@ class QueuedSubJob:
     """One sub-job in the queue engine, or a piece of an undecided automatic split."""
 
     queue: str
-    request: Request
+    request: PlacementRequest
     piece: bool = False  # of an automatic split, which is sized after its admission
     grows: bool = False  # the growth of a running sub-job, not a sub-job itself
 

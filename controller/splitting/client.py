@@ -15,7 +15,7 @@ from typing import Final
 
 import aiohttp
 
-from controller.model.planned import Question
+from controller.model.planned import SplitQuestion
 from controller.model.splitting import CallFailed, CallFault, NoneGiven, SplitAnswer, SplitTrouble
 from controller.splitting.protocol import AnswerError, RawAnswer, read_answer
 
@@ -35,7 +35,7 @@ class _Entry:
     answer: SplitAnswer | None = None
     occasion: str = ""
     times: int = 0
-    next: Question | None = None
+    next: SplitQuestion | None = None
     busy: bool = False
 
 
@@ -67,7 +67,7 @@ class Splitter:
         entries = self._entries.get(key, {})
         return {name: entry.answer for name, entry in entries.items() if entry.answer is not None}
 
-    def ask(self, key: str, questions: Sequence[Question]) -> None:
+    def ask(self, key: str, questions: Sequence[SplitQuestion]) -> None:
         """Queue questions; a newer question replaces a waiting one, but not a running call."""
         for question in questions:
             entry = self._entries.setdefault(key, {}).setdefault(question.group, _Entry())
@@ -99,17 +99,17 @@ class Splitter:
             if entry is None or entry.next is None:
                 continue  # its HyperJob was deleted
             question, entry.next = entry.next, None
-            said = RawAnswer()
+            answer = RawAnswer()
             trouble: SplitTrouble | None
             try:
-                said = read_answer(await self._post(session, question.body))
+                answer = read_answer(await self._post(session, question.body))
             except AnswerError as error:
                 trouble = error.failed
             except (aiohttp.ClientError, TimeoutError, OSError) as error:
                 trouble = _failed(error)
             else:
-                trouble = NoneGiven(said.reason) if not said.shares else None
-            self._note(key, entry, question, said.shares, trouble)
+                trouble = NoneGiven(answer.reason) if not answer.shares else None
+            self._note(key, entry, question, answer.shares, trouble)
 
     async def _post(self, session: aiohttp.ClientSession, body: bytes) -> bytes:
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
@@ -134,7 +134,7 @@ class Splitter:
         self,
         key: str,
         entry: _Entry,
-        question: Question,
+        question: SplitQuestion,
         shares: Sequence[tuple[str, int]],
         trouble: SplitTrouble | None,
     ) -> None:

@@ -9,7 +9,7 @@ from typing import Final
 
 from controller.model.detail import SplitterWait
 from controller.model.observed import Observed
-from controller.model.planned import Question
+from controller.model.planned import SplitQuestion
 from controller.placement.assign import FreeRoom
 from controller.placement.share import SplitShare, Wish
 from controller.splitting.protocol import question, usable
@@ -23,7 +23,7 @@ class Outside:
 
     shares: tuple[SplitShare, ...] = ()
     wait: SplitterWait = _ASKED
-    ask: Question | None = None
+    ask: SplitQuestion | None = None
     again: timedelta | None = None
 
 

@@ -11,7 +11,7 @@ from typing import Final
 import orjson
 
 from controller.model.observed import HyperJob
-from controller.model.planned import Question
+from controller.model.planned import SplitQuestion
 from controller.model.resources import Resources, quantities
 from controller.model.splitting import (
     CallFailed,
@@ -52,7 +52,7 @@ class RawAnswer:
 
 def question(
     hyperjob: HyperJob, wish: Wish, room: FreeRoom, *, max_domains: int | None
-) -> Question:
+) -> SplitQuestion:
     """Return the question about a split, with all the input of the built-in splitter."""
     most = capacities(wish, room)
     asked: Object = {
@@ -77,7 +77,7 @@ def question(
         asked["maxDomains"] = max_domains
     body = orjson.dumps(asked, option=orjson.OPT_SORT_KEYS)
     attempts = [record.attempt for record in hyperjob.records.values()]
-    return Question(
+    return SplitQuestion(
         group=wish.group,
         occasion=f"{hyperjob.uid}/{hyperjob.generation}/{max(attempts, default=0)}",
         digest=hashlib.sha256(body).hexdigest(),

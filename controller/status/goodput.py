@@ -115,7 +115,7 @@ def begin(moment: Moment) -> GoodputAccount:
 
 def advance(account: GoodputAccount, moment: Moment) -> GoodputAccount:
     """Return the account at this moment; the same object if no transition occurred."""
-    account = _heard(account, moment)
+    account = _with_reports(account, moment)
     cause = moment.stopped_by or (account.stop.cause if account.stop is not None else None)
     before = moment.stopped_by or account.state
     state = time_use(moment.phase, moment.reason, before=before, cause=cause)
@@ -131,7 +131,7 @@ def advance(account: GoodputAccount, moment: Moment) -> GoodputAccount:
         return _stopped(after, trained, moment, cause or TimeUse.LOST_TO_FAILURES)
     after = _trained_before(after, trained, moment.work)
     # The first progress line may arrive in the same pass as the phase Running.
-    return _heard(after, moment) if after.trains and after.stop is not None else after
+    return _with_reports(after, moment) if after.trains and after.stop is not None else after
 
 
 def finish(account: GoodputAccount, work: JobTraining | None, steps: int | None) -> GoodputAccount:
@@ -158,7 +158,7 @@ def ratio(account: GoodputAccount, now: datetime) -> float:
     return spent.get(TimeUse.PRODUCTIVE, 0) / whole if whole > 0 else 0.0
 
 
-def _heard(account: GoodputAccount, moment: Moment) -> GoodputAccount:
+def _with_reports(account: GoodputAccount, moment: Moment) -> GoodputAccount:
     """Return the account with the progress lines since the pass before."""
     work, stop = moment.work, account.stop
     if work is None or account.state is None:

@@ -16,7 +16,7 @@ from controller.model.observed import (
     QueueAdmission,
     Record,
     Rejection,
-    Report,
+    ReportedStatus,
     Silence,
 )
 from controller.model.outcomes import Loss
@@ -63,7 +63,7 @@ class JobState:
     admitted: bool
     running: int
     pods: int
-    report: Report | None
+    report: ReportedStatus | None
     last_transition_time: str
     run: PresentRun
     lost: bool
@@ -186,7 +186,7 @@ def _situation(observed: Observed, outlook: Outlook) -> tuple[str, str, str]:
     return phase, reason, f"{message}; {left_out}" if left_out else message
 
 
-def _reported(observed: Observed, outlook: Outlook, report: Report) -> tuple[str, str]:
+def _reported(observed: Observed, outlook: Outlook, report: ReportedStatus) -> tuple[str, str]:
     if outlook.blocked:
         return outlook.blocked, detail_text(outlook.detail)
     if outlook.loss is not None:
@@ -284,7 +284,7 @@ def _silence(silence: Silence | None) -> Object | None:
 
 
 def _training(training: JobTraining | None) -> Object | None:
-    if training is None or not training.said:
+    if training is None or not training.reported:
         return None
     return training_object(training) | {
         "attempt": training.attempt,

@@ -39,7 +39,7 @@ class SubJobProgress:
 
 def training_status(observed: Observed, jobs: Sequence[JobState]) -> Object | None:
     """Return `status.training`; None until a program has printed a progress line."""
-    return _told(
+    return _training_object(
         observed,
         [
             SubJobProgress(group=job.group, attempt=job.attempt, training=job.training)
@@ -58,7 +58,7 @@ def with_last_lines(observed: Observed, status: Object) -> Object:
         )
         for record in observed.hyperjob.records.values()
     ]
-    training = _told(observed, voices)
+    training = _training_object(observed, voices)
     account = parse_account(status.get("goodput"))
     if training is None or training == status.get("training") or account is None:
         return status
@@ -66,7 +66,7 @@ def with_last_lines(observed: Observed, status: Object) -> Object:
     return {**status, "training": training, "goodput": account_object(after, now=account.since)}
 
 
-def _told(observed: Observed, voices: Sequence[SubJobProgress]) -> Object | None:
+def _training_object(observed: Observed, voices: Sequence[SubJobProgress]) -> Object | None:
     old = mapping(observed.hyperjob.status.get("training"))
     if not observed.trainings:
         return old or None
@@ -82,7 +82,7 @@ def _told(observed: Observed, voices: Sequence[SubJobProgress]) -> Object | None
     speed = together.steps_per_second
     if speed:
         entry["stepsPerSecond"] = f"{speed:.3g}" if speed < 1000 else f"{speed:.0f}"
-        end = _end(together, steps, speed, now=observed.now, told=old)
+        end = _end(together, steps, speed, now=observed.now, old=old)
         if end is not None:
             entry["estimatedCompletionTime"] = rfc3339(end)
     if together.metrics:
@@ -96,7 +96,7 @@ def whole(voices: Sequence[SubJobProgress]) -> JobTraining | None:
     Only the first replicatedJob with a progress line counts. If any of its sub-jobs has a progress
     line of the present attempt, its other sub-jobs do not count.
     """
-    found = [(each, each.training) for each in voices if each.training and each.training.said]
+    found = [(each, each.training) for each in voices if each.training and each.training.reported]
     if not found:
         return None
     mine = [(each, training) for each, training in found if each.group == found[0][0].group]
@@ -145,7 +145,7 @@ def goodput_status(
 
 
 def _end(
-    training: JobTraining, steps: int | None, speed: float, *, now: datetime, told: Object
+    training: JobTraining, steps: int | None, speed: float, *, now: datetime, old: Object
 ) -> datetime | None:
     """Return the expected time of the last step; the stored estimate if it is still good."""
     if not steps or training.step >= steps:
@@ -155,7 +155,7 @@ def _end(
         return None
     left = timedelta(seconds=seconds)
     end = training.updated + left
-    before = timestamp(told.get("estimatedCompletionTime"))
+    before = timestamp(old.get("estimatedCompletionTime"))
     if (
         before is not None
         and before > now

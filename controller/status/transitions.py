@@ -158,7 +158,7 @@ def action_events(done: Iterable[Action]) -> tuple[Event, ...]:
     by_kind: dict[type[Action], list[Action]] = {}
     for action in done:
         by_kind.setdefault(type(action), []).append(action)
-    events = [told for told in map(_told, by_kind.values()) if told is not None]
+    events = [event for event in map(_event_of, by_kind.values()) if event is not None]
     for action in by_kind.get(CreateChild, [])[:_NAMES_SHOWN]:
         if isinstance(action, CreateChild) and action.overflow:
             why = detail_text(action.overflow)
@@ -167,7 +167,7 @@ def action_events(done: Iterable[Action]) -> tuple[Event, ...]:
     return tuple(events)
 
 
-def _told(actions: Sequence[Action]) -> Event | None:
+def _event_of(actions: Sequence[Action]) -> Event | None:
     names = _names(actions)
     match actions[0]:
         case Look() | ReleaseQuota():

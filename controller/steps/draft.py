@@ -17,7 +17,7 @@ from controller.model.observed import Observed
 from controller.model.outcomes import Loss
 from controller.model.planned import Action
 from controller.model.reasons import Reason
-from controller.model.request import Request
+from controller.model.request import PlacementRequest
 from controller.model.shortage import ShortageCode
 from controller.model.subjobs import SubJob
 from controller.placement.place import Placement
@@ -49,7 +49,7 @@ class Draft:
     standing: list[tuple[str, str]] = field(default_factory=list)
     secured: int = 0
     needed: int = 0
-    sought: Sequence[Request] = ()
+    sought: Sequence[PlacementRequest] = ()
     placement: Placement = field(default_factory=Placement)
     review: Review = field(default_factory=Review)
     outdated: frozenset[str] = frozenset()

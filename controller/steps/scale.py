@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from controller.expansion.auto import Split
 from controller.expansion.expand import sub_jobs
-from controller.expansion.members import members_of, strangers
+from controller.expansion.members import members_of, unwanted
 from controller.lifecycle.delete import deletion
 from controller.lifecycle.dependencies import waiting
 from controller.lifecycle.loss import losses_of
@@ -27,7 +27,7 @@ def scale(observed: Observed, split: Split, groups: Sequence[Group]) -> Draft:
     names = frozenset(sub_job.name for sub_job, _ in children)
     leaving = [name for found in members.values() for name in found.leaving]
     deletions: list[DeleteChild] = []
-    for name in dict.fromkeys([*leaving, *strangers(observed, names)]):
+    for name in dict.fromkeys([*leaving, *unwanted(observed, names)]):
         deletions += deletion(child_of(observed, name))
     return Draft(
         observed=observed,

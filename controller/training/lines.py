@@ -36,7 +36,7 @@ class ProgressLine:
     metrics: Mapping[str, str] = field(default_factory=dict)
 
 
-def said(log: bytes, *, since: bytes = b"") -> Iterator[ProgressLine]:
+def progress_lines(log: bytes, *, since: bytes = b"") -> Iterator[ProgressLine]:
     """Yield the progress lines of a log with timestamps that are later than `since`."""
     for line in log.split(b"\n"):
         time = time_of(line)
@@ -67,20 +67,20 @@ def parse(line: bytes) -> ProgressLine | None:
         time = _moment(stamp)
     except ValueError:
         return None
-    told = document.get("hyperjob")
-    if not isinstance(told, dict):
+    fields = document.get("hyperjob")
+    if not isinstance(fields, dict):
         return None
-    step = _step(told.get("step"))
+    step = _step(fields.get("step"))
     if step is None:
         return None
-    steps, saved = _step(told.get("steps")), _step(told.get("saved"))
+    steps, saved = _step(fields.get("steps")), _step(fields.get("saved"))
     return ProgressLine(
         time=time,
         step=step,
         steps=steps or None,
         # A checkpoint of a later step than the present one is an error of the program.
         saved=saved if saved is not None and saved <= step else None,
-        metrics=_metrics(told.get("metrics")),
+        metrics=_metrics(fields.get("metrics")),
     )
 
 

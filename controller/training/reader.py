@@ -168,12 +168,12 @@ class Reader:
 
     async def _look(self, item: Item, found: Watch) -> None:
         """Read the log of one pod once."""
-        source, heard = found.source, False
+        source, progressed = found.source, False
         try:
             async with asyncio.timeout(_SECONDS):
                 text = await self._read(found)
-            heard = found.hear(text, now=self._now())
-            self._counts.read("progress" if heard else "silent")
+            progressed = found.read_log(text, now=self._now())
+            self._counts.read("progress" if progressed else "silent")
             self._troubles.pop(source.cluster, None)
         except (KubeError, TimeoutError) as error:
             self._failed(found, error)
@@ -184,8 +184,8 @@ class Reader:
             self._places.release()
         if self._watches.get(item[0], {}).get(item[1]) is not found:
             return
-        if heard:
-            self._tell(item[0])
+        if progressed:
+            self._request_pass(item[0])
         if source.ended:
             found.ended = True
         else:
@@ -215,9 +215,9 @@ class Reader:
                 async with aclosing(lines) as stream:
                     async for line in stream:
                         size += len(line)
-                        if found.hear(line + b"\n", now=self._now()):
+                        if found.read_log(line + b"\n", now=self._now()):
                             self._counts.read("progress")
-                            self._tell(item[0])
+                            self._request_pass(item[0])
                         if size > _FOLLOW_BYTES:
                             break
         except (KubeError, TimeoutError) as error:
@@ -259,7 +259,7 @@ class Reader:
         )
         return found.pause(self._interval) * random.uniform(0.9, 1.1)
 
-    def _tell(self, key: str) -> None:
+    def _request_pass(self, key: str) -> None:
         """Request a pass of the HyperJob, at most once an interval."""
         now, last = _clock(), self._woken.get(key)
         if last is not None and last > now:

@@ -84,7 +84,7 @@ def sources_of(observed: Observed) -> Iterator[Source]:
         leaving = job.deleting or name in stopping
         if not cluster or not (leaving or child.is_terminal or child.phase in _READ):
             continue
-        said = record.training
+        recorded = record.training
         yield Source(
             name=name,
             uid=job.uid,
@@ -95,7 +95,7 @@ def sources_of(observed: Observed) -> Iterator[Source]:
             since=child.report.since if child.report is not None else None,
             leaving=leaving,
             ended=child.is_terminal and not leaving,
-            recorded=said if said is not None and said.uid == job.uid else None,
+            recorded=recorded if recorded is not None and recorded.uid == job.uid else None,
         )
 
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from controller.model.training import JobTraining
-from controller.training.lines import said, time_of
+from controller.training.lines import progress_lines, time_of
 from controller.training.schedule import Lane
 from controller.training.sources import Source
 from controller.training.track import Track, advance, training_of
@@ -51,14 +51,14 @@ class Watch:
     def training(self) -> JobTraining | None:
         """Return the progress of the program; None before any progress line or end."""
         if self.track is not None:
-            said = training_of(self.track, attempt=self.source.attempt, uid=self.source.uid)
-            return replace(said, ended=self.ended)
+            training = training_of(self.track, attempt=self.source.attempt, uid=self.source.uid)
+            return replace(training, ended=self.ended)
         if not self.ended:
             return None
         moment = datetime.min.replace(tzinfo=UTC)
         return JobTraining(
             step=0, updated=moment, start_step=0, started=moment,
-            attempt=self.source.attempt, ended=True, said=False,
+            attempt=self.source.attempt, ended=True, reported=False,
         )  # fmt: skip
 
     @property
@@ -76,21 +76,21 @@ class Watch:
             return query | {"follow": "true"}
         return query | {"tailLines": str(self.tail), "limitBytes": str(LIMIT_BYTES)}
 
-    def hear(self, log: bytes, *, now: datetime) -> bool:
+    def read_log(self, log: bytes, *, now: datetime) -> bool:
         """Process the lines of a read; return whether they have progress."""
         whole = log.count(b"\n") >= self.tail
-        heard = self._take_in(log, began_before=whole and self.track is None, now=now)
+        progressed = self._take_in(log, began_before=whole and self.track is None, now=now)
         self.missed = 0
-        self.found = self.found or heard
-        self.silent = 0 if heard else self.silent + 1
+        self.found = self.found or progressed
+        self.silent = 0 if progressed else self.silent + 1
         least, most = _TAILS
         if len(log) >= LIMIT_BYTES:  # its end, the newest lines, was cut off
             self.tail = max(least, self.tail // 4)
-        elif whole and not heard:
+        elif whole and not progressed:
             self.tail = min(most, self.tail * 4)
         if not self.found:
             self._go_on()
-        return heard
+        return progressed
 
     def miss(self) -> None:
         """Process a read of a pod that does not exist or has not started."""
@@ -121,31 +121,31 @@ class Watch:
         self.tail = _TAIL
 
     def _take_in(self, log: bytes, *, began_before: bool, now: datetime) -> bool:
-        heard = False
-        for line in said(log, since=self.cursor):
+        progressed = False
+        for line in progress_lines(log, since=self.cursor):
             if self.track is None and began_before and self.source.since is not None:
                 self.track = advance(None, line, now=now)
                 started = min(self.track.started, self.source.since)
                 self.track = replace(self.track, started=started)
             else:
                 self.track = advance(self.track, line, now=now)
-            heard = True
+            progressed = True
         last = time_of(log[log.rfind(b"\n", 0, max(0, len(log) - 1)) + 1 :])
         self.cursor = max(self.cursor, last) if self.track is not None else b""
-        return heard
+        return progressed
 
 
 def watch(source: Source) -> Watch:
     """Return a watch of a sub-job, which starts from the progress in the status."""
     made = Watch(source=source)
-    told = source.recorded
-    if told is not None:
+    recorded = source.recorded
+    if recorded is not None:
         made.track = Track(
-            start_step=told.start_step,
-            started=told.started,
-            samples=((told.step, told.updated),),
-            saved_step=told.saved_step,
-            saved=told.saved,
+            start_step=recorded.start_step,
+            started=recorded.started,
+            samples=((recorded.step, recorded.updated),),
+            saved_step=recorded.saved_step,
+            saved=recorded.saved,
         )
-        made.cursor = micro_time(told.updated).encode().replace(b"Z", b"000Z")
+        made.cursor = micro_time(recorded.updated).encode().replace(b"Z", b"000Z")
     return made

@@ -28,7 +28,7 @@ Choice = Callable[[Summary], Sequence[SubJob]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class RequestKind:
     """A kind of request; `choose` gives its sub-jobs, an empty sequence for all of them."""
 
     kind: str
@@ -38,7 +38,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class WrittenRequest:
     """A written request: the HyperJob, the token, and the sub-jobs before the request."""
 
     hyperjob: Object
@@ -46,9 +46,9 @@ class Asked:
     jobs: Sequence[SubJob]
 
 
-def restart(jobs: Sequence[str] = ()) -> Request:
+def restart(jobs: Sequence[str] = ()) -> RequestKind:
     """Return a request to restart these sub-jobs or replicated jobs, or the whole HyperJob."""
-    return Request(
+    return RequestKind(
         kind="restart",
         annotation=RESTART_REQUEST,
         word="restarted",
@@ -56,9 +56,9 @@ def restart(jobs: Sequence[str] = ()) -> Request:
     )
 
 
-def migrate(jobs: Sequence[str] = (), *, cluster: str | None = None) -> Request:
+def migrate(jobs: Sequence[str] = (), *, cluster: str | None = None) -> RequestKind:
     """Return a request to move these sub-jobs, or all sub-jobs on `cluster`, to other clusters."""
-    return Request(
+    return RequestKind(
         kind="migrate",
         annotation=MIGRATE_REQUEST,
         word="moved",
@@ -84,7 +84,7 @@ def movable(summary: Summary, words: Sequence[str], cluster: str | None) -> list
     return there
 
 
-def standing(summary: Summary, request: Request) -> str:
+def standing(summary: Summary, request: RequestKind) -> str:
     """Return the token of a request that the controller has not accepted; empty without one."""
     words = summary.annotations.get(request.annotation, "").split()
     taken = summary.requests.get(request.kind, "")
@@ -97,8 +97,8 @@ def new_token(now: datetime) -> str:
 
 
 async def ask(
-    kube: Kube, namespace: str, name: str, request: Request, *, dry_run: bool = False
-) -> Asked:
+    kube: Kube, namespace: str, name: str, request: RequestKind, *, dry_run: bool = False
+) -> WrittenRequest:
     """Write the request as an annotation of the HyperJob; read it again after each conflict.
 
     NeverError when the HyperJob has ended or is being deleted; NotYetError when the controller has
@@ -143,7 +143,7 @@ async def ask(
             if attempt == _TRIES:
                 raise
             continue
-        return Asked(changed, token, tuple(meant or summary.jobs))
+        return WrittenRequest(changed, token, tuple(meant or summary.jobs))
     raise AssertionError("the last attempt returns or raises")
 
 
@@ -151,8 +151,8 @@ async def taken(
     kube: Kube,
     namespace: str,
     name: str,
-    request: Request,
-    asked: Asked,
+    request: RequestKind,
+    asked: WrittenRequest,
     *,
     progress: Progress = silent,
 ) -> Object | None:
@@ -182,7 +182,7 @@ async def running_again(
     kube: Kube,
     namespace: str,
     name: str,
-    asked: Asked,
+    asked: WrittenRequest,
     *,
     seconds: float,
     progress: Progress = silent,

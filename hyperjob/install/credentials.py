@@ -28,7 +28,7 @@ _ATTEMPTS: Final = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Account:
+class ServiceAccount:
     """A service account of the Karmada API server, and the Secret for its credentials."""
 
     name: str
@@ -38,7 +38,7 @@ class Account:
 
 
 async def renew(
-    connection: Connection, host: Kube, accounts: list[Account], *, lifetime: timedelta
+    connection: Connection, host: Kube, accounts: list[ServiceAccount], *, lifetime: timedelta
 ) -> dict[str, datetime]:
     """Request tokens and write them to Secrets; return the expiry of each account's token.
 
@@ -88,7 +88,7 @@ def kubeconfig(connection: Connection, user: str) -> str:
     return str(yaml.safe_dump(document, sort_keys=False))
 
 
-async def _token(kube: Kube, account: Account, lifetime: timedelta) -> tuple[str, datetime]:
+async def _token(kube: Kube, account: ServiceAccount, lifetime: timedelta) -> tuple[str, datetime]:
     body = {
         "apiVersion": "authentication.k8s.io/v1",
         "kind": "TokenRequest",
@@ -107,7 +107,7 @@ async def _token(kube: Kube, account: Account, lifetime: timedelta) -> tuple[str
     return str(status["token"]), datetime.fromisoformat(status["expirationTimestamp"])
 
 
-async def _keep(host: Kube, account: Account, config: str, token: str) -> None:
+async def _keep(host: Kube, account: ServiceAccount, config: str, token: str) -> None:
     """Create the Secret, or replace its kubeconfig and token."""
     texts = {KUBECONFIG: config, TOKEN: token}
     data = {key: b64encode(text.encode()).decode("ascii") for key, text in texts.items()}
@@ -123,7 +123,7 @@ async def _keep(host: Kube, account: Account, config: str, token: str) -> None:
             return
 
 
-async def _write(host: Kube, account: Account, data: dict[str, str]) -> None:
+async def _write(host: Kube, account: ServiceAccount, data: dict[str, str]) -> None:
     try:
         live = await host.get(SECRETS, account.secret, namespace=account.secret_namespace)
     except NotFound:
@@ -139,6 +139,6 @@ async def _write(host: Kube, account: Account, data: dict[str, str]) -> None:
     await host.replace(SECRETS, {**live, "data": {**(live.get("data") or {}), **data}})
 
 
-def _not_kept(account: Account, error: KubeError) -> InstallError:
+def _not_kept(account: ServiceAccount, error: KubeError) -> InstallError:
     where = f"secret {account.secret_namespace}/{account.secret}"
     return InstallError(f"{where} cannot be written: {error.message}")

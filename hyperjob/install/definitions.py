@@ -11,7 +11,7 @@ from typing import Any, Final
 from hyperjob.api.meta import Object
 from hyperjob.api.schema import hyperjob_crd
 from hyperjob.api.volcanocrds import volcano_crds
-from hyperjob.install.objects import Item, Part, labelled
+from hyperjob.install.objects import Component, Item, labelled
 from hyperjob.kube.resources import COMMANDS, CRDS, HYPERJOBS, QUEUES, VCJOBS, Resource
 
 VOLCANO: Final = (VCJOBS, QUEUES, COMMANDS)
@@ -37,7 +37,9 @@ _BOUNDS: Final = frozenset(
 
 def definitions() -> list[Item]:
     """Return the CRD of the HyperJob and the stand-ins for Volcano's CRDs."""
-    ours = Item(part=Part.CRDS, resource=CRDS, object=labelled(hyperjob_crd(), component="api"))
+    ours = Item(
+        part=Component.CRDS, resource=CRDS, object=labelled(hyperjob_crd(), component="api")
+    )
     return [ours, *(_stand_in(resource) for resource in VOLCANO)]
 
 
@@ -92,7 +94,7 @@ def permissive(definition: Object) -> Object:
 def _stand_in(resource: Resource) -> Item:
     definition = permissive(volcano_crds()[name_of(resource)])
     return Item(
-        part=Part.VOLCANO_CRDS,
+        part=Component.VOLCANO_CRDS,
         resource=CRDS,
         object=labelled(definition, component="api"),
         only_where_missing=True,

@@ -10,8 +10,8 @@ from typing import Final
 
 from hyperjob.api import conditions
 from hyperjob.api.meta import Object
-from hyperjob.install.objects import FIELD_MANAGER, Item, Part, title
-from hyperjob.install.plan import Action, Change, Plan
+from hyperjob.install.objects import FIELD_MANAGER, Component, Item, title
+from hyperjob.install.plan import Action, Change, InstallPlan
 from hyperjob.install.problems import InstallError
 from hyperjob.install.waiting import until
 from hyperjob.kube.client import Kube
@@ -23,14 +23,14 @@ _AGAIN_SECONDS: Final = 0.5
 
 
 async def execute(
-    kube: Kube, plan: Plan, *, force_conflicts: bool = False, wait: float = WAIT_SECONDS
+    kube: Kube, plan: InstallPlan, *, force_conflicts: bool = False, wait: float = WAIT_SECONDS
 ) -> AsyncGenerator[Change, None]:
     """Apply the objects that differ, and yield each change after it; raises InstallError.
 
     The function waits up to `wait` seconds for each new CRD before it applies objects of its kind.
     """
     fresh: list[str] = []
-    replaced: set[Part] = set()
+    replaced: set[Component] = set()
     for step in plan.steps:
         if fresh and step.item.resource is not CRDS:
             await _established(kube, fresh, wait)

@@ -8,7 +8,7 @@ from json import dumps
 from typing import Final
 
 from hyperjob.api.meta import Object
-from hyperjob.install.objects import Item, Part, labelled
+from hyperjob.install.objects import Component, Item, labelled
 from hyperjob.kube.resources import (
     ADMISSION_POLICIES,
     ADMISSION_POLICY_BINDINGS,
@@ -67,7 +67,7 @@ def certs_guard(user: str) -> list[Item]:
     binding = {"policyName": NAME, "validationActions": ["Deny"]}
     return [
         Item(
-            part=Part.RBAC,
+            part=Component.RBAC,
             resource=resource,
             object=labelled(
                 {

@@ -12,7 +12,7 @@ from importlib.resources import files
 from typing import Final
 
 from hyperjob.api.meta import Object
-from hyperjob.install.objects import Item, Part, labelled
+from hyperjob.install.objects import Component, Item, labelled
 from hyperjob.kube.resources import QUEUES, RESOURCE_INTERPRETERS, VCJOBS, Resource
 
 VCJOB_NAME: Final = "hyperjob-vcjob"
@@ -55,7 +55,7 @@ def interpreters() -> list[Item]:
     """Return the customizations."""
     return [
         Item(
-            part=Part.INTERPRETERS,
+            part=Component.INTERPRETERS,
             resource=RESOURCE_INTERPRETERS,
             object=labelled(_customization(name), component="interpreter"),
         )

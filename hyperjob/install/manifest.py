@@ -10,7 +10,7 @@ from typing import Final
 from hyperjob.install.definitions import definitions
 from hyperjob.install.guard import certs_guard
 from hyperjob.install.interpreters import interpreters
-from hyperjob.install.objects import Item, Part, labelled
+from hyperjob.install.objects import Component, Item, labelled
 from hyperjob.install.policies import default_queue, queue_policy
 from hyperjob.install.progress import ACCOUNT, progress
 from hyperjob.install.rbac import CERTS, account_user, rbac, subject
@@ -18,7 +18,7 @@ from hyperjob.install.tenancy import tenancy
 from hyperjob.kube.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
 from webhook.configuration import ServiceReference, configurations
 
-ORDER: Final = tuple(Part)
+ORDER: Final = tuple(Component)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +46,7 @@ class Settings:
     progress: bool = False
     progress_user: str = ACCOUNT
     secret_warnings: bool = False
-    skip: frozenset[Part] = frozenset()
+    skip: frozenset[Component] = frozenset()
 
 
 def manifest(settings: Settings) -> list[Item]:
@@ -76,7 +76,7 @@ def manifest(settings: Settings) -> list[Item]:
         ),
         enabled=settings.progress,
     )
-    if Part.WEBHOOKS not in settings.skip:
+    if Component.WEBHOOKS not in settings.skip:
         items += _webhooks(settings)
     wanted = [item for item in items if item.part not in settings.skip]
     return sorted(wanted, key=lambda item: ORDER.index(item.part))
@@ -86,7 +86,7 @@ def _webhooks(settings: Settings) -> list[Item]:
     pair = configurations(url=settings.url, service=settings.service, ca_bundle=settings.ca_bundle)
     return [
         Item(
-            part=Part.WEBHOOKS,
+            part=Component.WEBHOOKS,
             resource=resource,
             object=labelled(configuration, component="webhook"),
         )

@@ -22,7 +22,7 @@ _LABELS: Final[Mapping[str, str]] = {
 }
 
 
-class Part(enum.StrEnum):
+class Component(enum.StrEnum):
     """The parts of an installation that `--skip` can leave out, in the order of application."""
 
     CRDS = "crds"
@@ -45,7 +45,7 @@ class Item:
     where the API server does not serve its kind.
     """
 
-    part: Part
+    part: Component
     resource: Resource
     object: Object
     only_where_missing: bool = False

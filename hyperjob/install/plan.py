@@ -15,7 +15,7 @@ from hyperjob.install import problems
 from hyperjob.install.definitions import lost_fields
 from hyperjob.install.diff import changed_fields
 from hyperjob.install.interpreters import VOLCANO_GLOBAL, Clash, clashes
-from hyperjob.install.objects import FIELD_MANAGER, Item, Part, is_ours
+from hyperjob.install.objects import FIELD_MANAGER, Component, Item, is_ours
 from hyperjob.install.problems import InstallError, Problem
 from hyperjob.kube.client import Kube
 from hyperjob.kube.errors import Conflict, KubeError, NotFound
@@ -68,7 +68,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class InstallPlan:
     """All steps in order; `execute` must not run while there are problems."""
 
     steps: tuple[Step, ...]
@@ -104,7 +104,7 @@ async def plan(
     force_conflicts: bool = False,
     allow_field_loss: bool = False,
     replace_others: bool = False,
-) -> Plan:
+) -> InstallPlan:
     """Return the changes of applying the items; KubeError when the API server does not answer.
 
     `replace_others` deletes Volcano Global's customizations that conflict with HyperJob's.
@@ -117,7 +117,7 @@ async def plan(
 
     async def one(item: Item) -> Step | Problem:
         async with slots:
-            if clashes_ and item.part is Part.INTERPRETERS:
+            if clashes_ and item.part is Component.INTERPRETERS:
                 return await planner.unasked(item)
             return await planner.step(item, items)
 
@@ -128,9 +128,9 @@ async def plan(
     steps = [step for step in steps if step.change.action is not Action.ABSENT]
     parts = [step.item.part for step in steps]
     if replaced:
-        first = parts.index(Part.INTERPRETERS)
+        first = parts.index(Component.INTERPRETERS)
         steps[first:first] = [_removal(name) for name in sorted(replaced)]
-    return Plan(
+    return InstallPlan(
         tuple(steps),
         (*clashing, *(each for each in found if isinstance(each, Problem))),
     )
@@ -144,7 +144,7 @@ class _Planner:
 
     async def clashes(self, items: Sequence[Item]) -> list[Clash]:
         """Read the customizations for which Karmada would refuse HyperJob's."""
-        if not any(item.part is Part.INTERPRETERS for item in items):
+        if not any(item.part is Component.INTERPRETERS for item in items):
             return []
         try:
             listed = await self._kube.list(RESOURCE_INTERPRETERS)
@@ -173,7 +173,11 @@ class _Planner:
             return _step(item, Action.DELETED if is_ours(live) else Action.ABSENT)
         if item.only_where_missing and not is_ours(live):
             return _step(item, Action.KEPT, note="exists, and hyperjob install did not create it")
-        if item.part is Part.CRDS and not self._allow_field_loss and (gone := lost_fields(live)):
+        if (
+            item.part is Component.CRDS
+            and not self._allow_field_loss
+            and (gone := lost_fields(live))
+        ):
             return problems.lost(item.title, gone)
         kept = _keeping_bundles(item, live)
         return await self._attempt(item, lambda: self._configure(kept, live))
@@ -250,7 +254,9 @@ def _removal(name: str) -> Step:
         "kind": RESOURCE_INTERPRETERS.kind,
         "metadata": {"name": name},
     }
-    item = Item(part=Part.INTERPRETERS, resource=RESOURCE_INTERPRETERS, object=other, absent=True)
+    item = Item(
+        part=Component.INTERPRETERS, resource=RESOURCE_INTERPRETERS, object=other, absent=True
+    )
     return _step(item, Action.DELETED, note="Volcano Global's; HyperJob's replaces it")
 
 
@@ -263,7 +269,7 @@ def _keeping_bundles(item: Item, live: Object) -> Item:
 
     Without caBundle, server-side apply would remove the caBundle of an earlier run.
     """
-    if item.part is not Part.WEBHOOKS:
+    if item.part is not Component.WEBHOOKS:
         return item
     there = {hook["name"]: hook["clientConfig"] for hook in live.get("webhooks") or []}
     webhooks = []

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from hyperjob.install.objects import Item, Part, labelled
+from hyperjob.install.objects import Component, Item, labelled
 from hyperjob.kube.resources import CLUSTER_PROPAGATION_POLICIES, QUEUES
 
 QUEUE_POLICY: Final = "hyperjob-queues"
@@ -17,7 +17,7 @@ def queue_policy() -> Item:
     webhook refuses jobs for it.
     """
     return Item(
-        part=Part.QUEUE_POLICY,
+        part=Component.QUEUE_POLICY,
         resource=CLUSTER_PROPAGATION_POLICIES,
         object=labelled(
             {
@@ -42,7 +42,7 @@ def default_queue() -> Item:
     never change or delete it.
     """
     return Item(
-        part=Part.DEFAULT_QUEUE,
+        part=Component.DEFAULT_QUEUE,
         resource=QUEUES,
         object={
             "apiVersion": QUEUES.api_version,

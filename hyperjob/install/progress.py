@@ -8,7 +8,7 @@ Karmada copies the role and its binding to every member.
 from typing import Final
 
 from hyperjob.api.meta import Object
-from hyperjob.install.objects import Item, Part, labelled
+from hyperjob.install.objects import Component, Item, labelled
 from hyperjob.kube.resources import (
     CLUSTER_PROPAGATION_POLICIES,
     CLUSTER_ROLE_BINDINGS,
@@ -83,4 +83,4 @@ def _item(resource: Resource, name: str, content: Object, *, absent: bool) -> It
         **content,
     }
     labels = labelled(obj, component="progress")
-    return Item(part=Part.PROGRESS, resource=resource, object=labels, absent=absent)
+    return Item(part=Component.PROGRESS, resource=resource, object=labels, absent=absent)

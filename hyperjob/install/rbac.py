@@ -6,7 +6,7 @@ A commit that adds or removes a request of a process changes the role too.
 from typing import Final
 
 from hyperjob.api.meta import Object
-from hyperjob.install.objects import Item, Part, labelled
+from hyperjob.install.objects import Component, Item, labelled
 from hyperjob.kube.resources import (
     CLUSTER_ROLE_BINDINGS,
     CLUSTER_ROLES,
@@ -275,7 +275,7 @@ def _item(
         "metadata": metadata,
     }
     return Item(
-        part=Part.RBAC,
+        part=Component.RBAC,
         resource=resource,
         object=labelled(obj, component="rbac"),
         only_where_missing=only_where_missing,

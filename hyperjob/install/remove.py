@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Sequence
 from typing import Final
 
 from hyperjob.install.manifest import Settings, manifest
-from hyperjob.install.objects import Item, Part, is_ours
+from hyperjob.install.objects import Component, Item, is_ours
 from hyperjob.install.plan import Action, Change
 from hyperjob.install.problems import InstallError
 from hyperjob.install.rbac import LEASE, UI
@@ -35,7 +35,7 @@ def targets(*, lease_namespace: str, delete_crds: bool) -> list[Item]:
             progress=True,
         )
     )
-    definitions = {Part.CRDS, Part.VOLCANO_CRDS}
+    definitions = {Component.CRDS, Component.VOLCANO_CRDS}
     *rest, namespace = (item for item in reversed(items) if item.part not in definitions)
     return [
         *rest,
@@ -73,7 +73,7 @@ async def remove(
 def _lease(namespace: str) -> Item:
     """Return the item of the Lease, which the controller creates without HyperJob's label."""
     metadata = {"name": LEASE, "namespace": namespace}
-    return Item(part=Part.RBAC, resource=LEASES, object={"metadata": metadata})
+    return Item(part=Component.RBAC, resource=LEASES, object={"metadata": metadata})
 
 
 async def _remove(kube: Kube, item: Item, *, dry_run: bool, wait: float) -> tuple[Action, str]:

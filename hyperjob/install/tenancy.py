@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from hyperjob.api.meta import Object
-from hyperjob.install.objects import Item, Part, labelled
+from hyperjob.install.objects import Component, Item, labelled
 from hyperjob.kube.resources import (
     ADMISSION_POLICIES,
     ADMISSION_POLICY_BINDINGS,
@@ -191,7 +191,7 @@ def _item(resource: Resource, name: str, content: Object, *, absent: bool) -> It
         **content,
     }
     return Item(
-        part=Part.TENANCY,
+        part=Component.TENANCY,
         resource=resource,
         object=labelled(obj, component="tenancy"),
         absent=absent,

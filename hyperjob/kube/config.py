@@ -335,7 +335,7 @@ def _connection(
     )
 
 
-def _static(plain: plainkubeconfig.Plain, *, source: str) -> Connection:
+def _static(plain: plainkubeconfig.StaticKubeconfig, *, source: str) -> Connection:
     authorization = plain.authorization
 
     async def authorize() -> str | None:

@@ -208,9 +208,9 @@ class Informer:
         for new in listed.items:
             changed.append((self._store.put(new), new))  # noqa: PERF401 - it changes the store
         for vanished in gone:
-            self._tell(EventType.DELETED, vanished, None)
+            self._notify(EventType.DELETED, vanished, None)
         for old, new in changed:
-            self._tell_put(old, new)
+            self._notify_put(old, new)
 
     def _take(self, event: WatchEvent) -> None:
         obj = event.object
@@ -221,23 +221,23 @@ class Informer:
             obj = self.transformed(obj)
             if event.type is EventType.DELETED:
                 if self._store.pop(key_of(obj)) is not None:
-                    self._tell(EventType.DELETED, obj, None)
+                    self._notify(EventType.DELETED, obj, None)
             else:
-                self._tell_put(self._store.put(obj), obj)
+                self._notify_put(self._store.put(obj), obj)
         self._version = str(obj["metadata"]["resourceVersion"])
 
-    def _tell_put(self, old: Object | None, new: Object) -> None:
+    def _notify_put(self, old: Object | None, new: Object) -> None:
         if old is None:
-            self._tell(EventType.ADDED, None, new)
+            self._notify(EventType.ADDED, None, new)
             return
         was, now = old["metadata"], new["metadata"]
         if was.get("uid") != now.get("uid"):
-            self._tell(EventType.DELETED, old, None)
-            self._tell(EventType.ADDED, None, new)
+            self._notify(EventType.DELETED, old, None)
+            self._notify(EventType.ADDED, None, new)
         elif was.get("resourceVersion") != now.get("resourceVersion"):
-            self._tell(EventType.MODIFIED, old, new)
+            self._notify(EventType.MODIFIED, old, new)
 
-    def _tell(self, kind: EventType, old: Object | None, new: Object | None) -> None:
+    def _notify(self, kind: EventType, old: Object | None, new: Object | None) -> None:
         for handler in self._handlers:
             handler(kind, old, new)
 

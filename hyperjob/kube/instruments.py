@@ -83,7 +83,7 @@ class EventMetrics(Protocol):
         ...
 
 
-class Silent:
+class NoMetrics:
     """Counts nothing: the default of everything in this package."""
 
     def request_done(self, *, code: str, method: str, host: str) -> None:
@@ -117,4 +117,4 @@ class Silent:
         """Count nothing."""
 
 
-SILENT = Silent()
+SILENT = NoMetrics()

@@ -21,7 +21,7 @@ class StackError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class StackProcess:
     """A running process of the stack and its log file."""
 
     name: str
@@ -47,7 +47,7 @@ def program(name: str) -> str:
 @contextlib.asynccontextmanager
 async def part(
     name: str, *command: str | Path, log: Path, env: Mapping[str, str] | None = None
-) -> AsyncIterator[Part]:
+) -> AsyncIterator[StackProcess]:
     """Run one part for the length of the block; end it politely, then by force."""
     with log.open("wb") as out:
         process = await asyncio.create_subprocess_exec(
@@ -59,7 +59,7 @@ async def part(
             start_new_session=True,
         )
     try:
-        yield Part(name, process, log)
+        yield StackProcess(name, process, log)
     finally:
         if process.returncode is None:
             process.send_signal(signal.SIGTERM)
@@ -70,7 +70,7 @@ async def part(
                 await process.wait()
 
 
-async def until_file(running: Part, path: Path, *, seconds: float) -> None:
+async def until_file(running: StackProcess, path: Path, *, seconds: float) -> None:
     """Wait until a part has written a file; raise StackError with its log when it cannot."""
 
     async def written() -> bool:
@@ -79,7 +79,7 @@ async def until_file(running: Part, path: Path, *, seconds: float) -> None:
     await _until(running, written, seconds=seconds)
 
 
-async def until_ready(running: Part, address: tuple[str, int], *, seconds: float) -> None:
+async def until_ready(running: StackProcess, address: tuple[str, int], *, seconds: float) -> None:
     """Wait until a part answers 200 on /readyz; raise StackError with its log when it cannot."""
 
     async def ready() -> bool:
@@ -100,7 +100,7 @@ async def until_ready(running: Part, address: tuple[str, int], *, seconds: float
 
 
 async def _until(
-    running: Part, condition: Callable[[], Awaitable[bool]], *, seconds: float
+    running: StackProcess, condition: Callable[[], Awaitable[bool]], *, seconds: float
 ) -> None:
     # Another process has no event that could be awaited here.
     deadline = asyncio.get_running_loop().time() + seconds
@@ -109,7 +109,7 @@ async def _until(
         await asyncio.sleep(0.03)
 
 
-def _check(running: Part, seconds: float, *, late: bool) -> None:
+def _check(running: StackProcess, seconds: float, *, late: bool) -> None:
     code = running.process.returncode
     if code is None and not late:
         return

@@ -16,7 +16,7 @@ from hyperjob.install.plan import Change, plan
 from hyperjob.install.problems import InstallError, problems_text
 from hyperjob.kube.client import Kube
 from hyperjob.kube.errors import KubeError
-from hyperjob.local.parts import Part, StackError, part, run_once, until_file, until_ready
+from hyperjob.local.parts import StackError, StackProcess, part, run_once, until_file, until_ready
 from hyperjob.local.ready import READY_FILE
 
 _START_SECONDS: Final = 300.0
@@ -60,7 +60,7 @@ class Plane:
     """A running plane; `installed` is what `hyperjob install` changed."""
 
     kubeconfig: Path
-    parts: Sequence[Part]
+    parts: Sequence[StackProcess]
     webhook_url: str
     installed: Sequence[Change]
 

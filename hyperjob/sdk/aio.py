@@ -19,7 +19,7 @@ from hyperjob.client.expected import ExpectedStart
 from hyperjob.client.goals import Goal, parse_goal, reach
 from hyperjob.client.logs.choosing import Wanted
 from hyperjob.client.logs.following import Following
-from hyperjob.client.logs.standing import Standing
+from hyperjob.client.logs.standing import ChosenLogs
 from hyperjob.client.summary import Summary, read
 from hyperjob.client.training import Goodput, Training, goodput_of, training_of
 from hyperjob.client.waiting import Progress, silent
@@ -282,7 +282,7 @@ class AsyncJob:
         query = {"follow": "true"} if follow else {"previous": "true"} if previous else {}
         summary = await self.refresh()
         with translated():
-            source: Following | Standing
+            source: Following | ChosenLogs
             if follow:
                 source = Following(
                     self._kube,
@@ -294,7 +294,7 @@ class AsyncJob:
                     say=silent,
                 )
             else:
-                source = await Standing.of(
+                source = await ChosenLogs.of(
                     self._kube, summary, wanted, query=query, tail=tail, say=silent
                 )
             async with aclosing(source.lines()) as lines:
@@ -366,7 +366,7 @@ class AsyncJob:
                 self.raw = found or self.raw
         return self.status
 
-    async def _ask(self, request: requests.Request, *, wait: bool, timeout: float) -> Summary:
+    async def _ask(self, request: requests.RequestKind, *, wait: bool, timeout: float) -> Summary:
         with translated():
             asked = await requests.ask(self._kube, self.namespace, self.name, request)
             found = await requests.taken(self._kube, self.namespace, self.name, request, asked)

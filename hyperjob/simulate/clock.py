@@ -38,7 +38,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def __init__(self) -> None:
         self._virtual = 0.0
         selector = _Selector()
-        selector.leap = self._leap
+        selector.leap = self._advance
         super().__init__(selector)
         self._clock_resolution = _RESOLUTION
 
@@ -46,7 +46,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         """Return the seconds since the start."""
         return self._virtual
 
-    def _leap(self, timeout: float | None) -> None:
+    def _advance(self, timeout: float | None) -> None:
         if timeout is None:
             raise StandstillError("nothing is ready and no timer is set")
         self._virtual += max(0.0, timeout)

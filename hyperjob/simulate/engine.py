@@ -20,7 +20,7 @@ from hyperjob.simulate.policies import OURS, POLICIES, STATIC
 from hyperjob.simulate.scene import Scene
 from hyperjob.simulate.static import StaticWeights
 from hyperjob.simulate.workload import Scenario
-from hyperjob.simulate.world import World
+from hyperjob.simulate.world import Simulation
 from hyperjob.tasks import cancel
 
 Progress = Callable[[int, int, float], None]
@@ -87,7 +87,7 @@ async def _played(scenario: Scenario, progress: Progress) -> History:
             clock=asyncio.get_running_loop().time,
             messages_per_second=_MESSAGES_PER_SECOND,
         )
-        return await _run_to_end(World(scenario, plane), progress, manager)
+        return await _run_to_end(Simulation(scenario, plane), progress, manager)
 
 
 async def _run_to_end(scene: Scene, progress: Progress, manager: Manager | None) -> History:

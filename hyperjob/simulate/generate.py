@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from hyperjob.simulate.jobs import Plain
+from hyperjob.simulate.jobs import JobNumbers
 from hyperjob.simulate.workload import WorkloadError
 
 _DAY: Final = 86400.0
@@ -67,7 +67,7 @@ class Demand:
     estimates: Estimates = field(default_factory=Estimates)
 
 
-def generate(demand: Demand, *, accelerators: int, largest: int, seed: int) -> list[Plain]:
+def generate(demand: Demand, *, accelerators: int, largest: int, seed: int) -> list[JobNumbers]:
     """Return the jobs; none is larger than `largest`.
 
     Raises WorkloadError where the jobs cannot be as much work as `demand.load` asks for: no job
@@ -86,7 +86,7 @@ def generate(demand: Demand, *, accelerators: int, largest: int, seed: int) -> l
     digits = len(str(demand.jobs))
     names, shares = list(demand.queues), list(demand.queues.values())
     return [
-        Plain(
+        JobNumbers(
             name=f"job-{number:0{digits}d}",
             arrival=round(arrival, 3),
             duration=round(duration, 3),

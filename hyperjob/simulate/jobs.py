@@ -26,7 +26,7 @@ class Style:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plain:
+class JobNumbers:
     """A job in plain numbers; `arrival`, `duration` and `estimate` in seconds."""
 
     name: str
@@ -39,7 +39,7 @@ class Plain:
     estimate: float | None = None
 
 
-def submission(job: Plain, style: Style) -> Submission:
+def submission(job: JobNumbers, style: Style) -> Submission:
     """Write a job as a HyperJob."""
     pods, each = divide(job.gpus, style.per_pod)
     request = {style.accelerator: str(each)} if each else {"cpu": "1"}

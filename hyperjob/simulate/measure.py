@@ -55,7 +55,7 @@ class Forecasts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class SimulationReport:
     """The results of one simulation.
 
     `unfair` is the part of all accelerators that queues had beyond what they were due while
@@ -110,7 +110,7 @@ def spread(values: Iterable[float]) -> Spread:
     )
 
 
-def measure(history: History, *, policy: str, shares: Mapping[str, float]) -> Report:
+def measure(history: History, *, policy: str, shares: Mapping[str, float]) -> SimulationReport:
     """Work out a report; `shares` are what queues are entitled to, as parts of all accelerators.
 
     Use, fairness and fragmentation are those of the time in which jobs arrive: afterwards
@@ -125,7 +125,7 @@ def measure(history: History, *, policy: str, shares: Mapping[str, float]) -> Re
     idle = history.free.integral_while(_sum(history.asked.values()), window)
     queues = sorted({life.job.queue for life in lives} | set(history.queues))
     used = {name: history.queues.get(name, Steps()) for name in queues}
-    return Report(
+    return SimulationReport(
         policy=policy,
         jobs=len(lives),
         completed=sum(life.outcome == Phase.COMPLETED for life in lives),

@@ -8,7 +8,7 @@ from html import escape
 from typing import Final
 
 from hyperjob.simulate.history import History
-from hyperjob.simulate.measure import Report, Spread
+from hyperjob.simulate.measure import SimulationReport, Spread
 from hyperjob.simulate.policies import POLICIES
 
 _WIDTH: Final = 860
@@ -37,7 +37,7 @@ th,td{border-color:#334155}}
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class PlotLine:
     """One line of a plot: values at equal distances in time."""
 
     name: str
@@ -46,7 +46,7 @@ class Line:
     """What the values are compared with: a dashed line in the same colour."""
 
 
-def page(reports: Sequence[Report], histories: Sequence[History]) -> str:
+def page(reports: Sequence[SimulationReport], histories: Sequence[History]) -> str:
     """Return the page; `histories` are those that the reports were made of."""
     parts = [
         "<!doctype html><html lang=en><meta charset=utf-8>",
@@ -62,7 +62,7 @@ def page(reports: Sequence[Report], histories: Sequence[History]) -> str:
     return "\n".join([*parts, "</html>\n"])
 
 
-def _policy(report: Report, history: History) -> Iterable[str]:
+def _policy(report: SimulationReport, history: History) -> Iterable[str]:
     words, _ = POLICIES[report.policy]
     yield f"<h2>{escape(report.policy)}</h2><p>{escape(words)}</p>"
     waits = {"all": report.wait}
@@ -79,7 +79,7 @@ def _policy(report: Report, history: History) -> Iterable[str]:
         ("Free accelerators, and those of them on nodes in use", "free", none),
     ):
         lines = [
-            Line(name, values, levels.get(name)) for name, values in report.series[key].items()
+            PlotLine(name, values, levels.get(name)) for name, values in report.series[key].items()
         ]
         yield f"<h3>{title}</h3>{_key(lines)}{_plot(lines, report.end, most=1.0, unit='%')}"
     yield f"<h3>Stops</h3>{_stops(report)}"
@@ -88,7 +88,7 @@ def _policy(report: Report, history: History) -> Iterable[str]:
         ("queue", "share", "used"),
         [(name, _part(share), _part(used)) for name, (share, used) in shares.items()],
     )
-    lines = [Line(name, values) for name, values in report.series["waiting"].items()]
+    lines = [PlotLine(name, values) for name, values in report.series["waiting"].items()]
     most = max((max(line.values, default=0.0) for line in lines), default=0.0)
     plot = _plot(lines, report.end, most=most or 1.0, unit="")
     yield f"<h3>Accelerators asked for by jobs that wait</h3>{_key(lines)}{plot}"
@@ -101,7 +101,7 @@ def _slowdown(found: Spread) -> str:
     return _table(("jobs", "mean", "p50", "p95", "p99", "max"), [row])
 
 
-def _stops(report: Report) -> str:
+def _stops(report: SimulationReport) -> str:
     if not report.stops:
         return "<p>No job was stopped.</p>"
     rows = [(cause, str(number)) for cause, number in report.stops.items()]
@@ -128,7 +128,7 @@ def _ranges(spreads: Mapping[str, Spread]) -> str:
             f"<title>{escape(name)}: {label} {_time(value)}</title></circle>"
             for place, (label, value) in enumerate(zip(_RANKS, values, strict=True))
         ]
-    key = _key([Line(label, ()) for label in _RANKS])
+    key = _key([PlotLine(label, ()) for label in _RANKS])
     return key + _svg(height, [_frame(height, 0.0, ""), *drawn, _times(height)])
 
 
@@ -140,7 +140,7 @@ def _times(height: int) -> str:
     )
 
 
-def _summary(reports: Sequence[Report]) -> str:
+def _summary(reports: Sequence[SimulationReport]) -> str:
     header = (
         *("policy", "in use", "kept", "wait mean", "p50", "p95", "p99", "slowdown p50", "p95"),
         *("unfair", "free while jobs wait", "free beside use", "stops", "lost", "never started"),
@@ -184,7 +184,7 @@ def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def _key(lines: Sequence[Line]) -> str:
+def _key(lines: Sequence[PlotLine]) -> str:
     found = "".join(
         f"<i style='background:{_COLOURS[place % len(_COLOURS)]}'></i>{escape(line.name)}"
         for place, line in enumerate(lines)
@@ -192,7 +192,7 @@ def _key(lines: Sequence[Line]) -> str:
     return f"<p class=key>{found}</p>"
 
 
-def _plot(lines: Sequence[Line], seconds: float, *, most: float, unit: str) -> str:
+def _plot(lines: Sequence[PlotLine], seconds: float, *, most: float, unit: str) -> str:
     drawn = []
     for place, line in enumerate(lines):
         step = _WIDTH / max(1, len(line.values) - 1)
@@ -212,7 +212,7 @@ def _plot(lines: Sequence[Line], seconds: float, *, most: float, unit: str) -> s
     return _svg(_HEIGHT, [_frame(_HEIGHT, seconds, top), *drawn])
 
 
-def _waits(reports: Sequence[Report], histories: Sequence[History]) -> str:
+def _waits(reports: Sequence[SimulationReport], histories: Sequence[History]) -> str:
     """Draw which part of the jobs has started after how long; times on a logarithmic axis."""
     lines = []
     for report, history in zip(reports, histories, strict=True):
@@ -221,7 +221,7 @@ def _waits(reports: Sequence[Report], histories: Sequence[History]) -> str:
         values = [
             bisect_right(waits, 10 ** (1 + 5 * number / 100)) / total for number in range(101)
         ]
-        lines.append(Line(report.policy, values))
+        lines.append(PlotLine(report.policy, values))
     drawn = _plot(lines, 0.0, most=1.0, unit="%").replace("</svg>", f"{_times(_HEIGHT)}</svg>")
     return _key(lines) + drawn
 
@@ -250,7 +250,7 @@ def _gantt(history: History) -> str:
                     f" width='{max(0.5, part.end * scale - left):.1f}' height='{each:.1f}'"
                     f" fill='{colour}'><title>{escape(name)}: {number}</title></rect>"
                 )
-    key = _key([Line(name, ()) for name in names])
+    key = _key([PlotLine(name, ()) for name in names])
     return key + _svg(height, [*drawn, _frame(height, history.end, "")])
 
 

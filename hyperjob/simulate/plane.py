@@ -103,7 +103,7 @@ class Plane:
         self._version += 1
         metadata = old["metadata"]
         gone = {**old, "metadata": {**metadata, "resourceVersion": str(self._version)}}
-        self._tell(resource.plural, gone, "DELETED")
+        self._notify(resource.plural, gone, "DELETED")
         for listener in self._listeners:
             listener(resource.kind, old, None)
         for owner in metadata.get("ownerReferences") or ():
@@ -205,12 +205,12 @@ class Plane:
         self._version += 1
         new["metadata"] = {**new["metadata"], "resourceVersion": str(self._version)}
         self._objects[plural][key] = new
-        self._tell(plural, new, kind)
+        self._notify(plural, new, kind)
         for listener in self._listeners:
             listener(new["kind"], old, new)
         return new
 
-    def _tell(self, plural: str, obj: Object, kind: str) -> None:
+    def _notify(self, plural: str, obj: Object, kind: str) -> None:
         watches = self._watches.get(plural)
         if not watches:
             return

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from hyperjob.api.duration import nanoseconds
-from hyperjob.simulate.jobs import Plain, name_of
+from hyperjob.simulate.jobs import JobNumbers, name_of
 from hyperjob.simulate.workload import WorkloadError
 
 _TASK_TABLE: Final = (
@@ -28,7 +28,7 @@ _OURS: Final = frozenset({*_NEEDED, "name", "queue", "namespace", "priority", "e
 Row = Mapping[str, str]
 
 
-def read(path: Path, *, form: str = "auto") -> list[Plain]:
+def read(path: Path, *, form: str = "auto") -> list[JobNumbers]:
     """Read a file of jobs, sorted by arrival, the first at 0; raises WorkloadError.
 
     `form` is `auto`, or one of FORMS.
@@ -47,7 +47,7 @@ def read(path: Path, *, form: str = "auto") -> list[Plain]:
     return _from_zero(jobs) if chosen != "csv" else sorted(jobs, key=_order)
 
 
-def _order(job: Plain) -> tuple[float, str]:
+def _order(job: JobNumbers) -> tuple[float, str]:
     return job.arrival, job.name
 
 
@@ -69,12 +69,12 @@ def _recognised(text: str) -> str:
     return "csv"
 
 
-def _from_zero(jobs: Iterable[Plain]) -> list[Plain]:
+def _from_zero(jobs: Iterable[JobNumbers]) -> list[JobNumbers]:
     """Sort by arrival, begin at 0, and give jobs names of their own."""
     found = sorted(jobs, key=_order)
     first, digits = found[0].arrival, len(str(len(found)))
     return [
-        Plain(
+        JobNumbers(
             name=f"{name_of(job.name)}-{number:0{digits}d}",
             arrival=job.arrival - first,
             duration=job.duration,
@@ -85,7 +85,7 @@ def _from_zero(jobs: Iterable[Plain]) -> list[Plain]:
     ]
 
 
-def _ours(text: str) -> Iterator[Plain]:
+def _ours(text: str) -> Iterator[JobNumbers]:
     """Read our columns: submit and duration in seconds or as 1h30m, gpus, and optional ones."""
     seen: set[str] = set()
     for line, row in _rows(text, _NEEDED, allowed=_OURS):
@@ -94,7 +94,7 @@ def _ours(text: str) -> Iterator[Plain]:
             raise ValueError(f"line {line}: name {name!r} is there twice")
         seen.add(name)
         try:
-            yield Plain(
+            yield JobNumbers(
                 name=name,
                 arrival=_seconds(row["submit"]),
                 duration=_seconds(row["duration"]),
@@ -108,11 +108,11 @@ def _ours(text: str) -> Iterator[Plain]:
             raise ValueError(f"line {line}: {error}") from None
 
 
-def _helios(text: str) -> Iterator[Plain]:
+def _helios(text: str) -> Iterator[JobNumbers]:
     for _, row in _rows(text, ("job_id", "vc", "gpu_num", "submit_time", "duration")):
         gpus, duration = int(row["gpu_num"]), float(row["duration"])
         if gpus and duration > 0:
-            yield Plain(
+            yield JobNumbers(
                 name=f"job-{row['job_id']}",
                 arrival=_moment(row["submit_time"]),
                 duration=duration,
@@ -121,7 +121,7 @@ def _helios(text: str) -> Iterator[Plain]:
             )
 
 
-def _philly(text: str) -> Iterator[Plain]:
+def _philly(text: str) -> Iterator[JobNumbers]:
     """Take each job with the accelerators of its last attempt and the time of all of them."""
     for entry in json.loads(text):
         seconds, gpus = 0.0, 0
@@ -132,7 +132,7 @@ def _philly(text: str) -> Iterator[Plain]:
                 seconds += max(0.0, _moment(end) - _moment(begin))
                 gpus = used or gpus
         if gpus and seconds > 0:
-            yield Plain(
+            yield JobNumbers(
                 name=str(entry["jobid"]).removeprefix("application_"),
                 arrival=_moment(entry["submitted_time"]),
                 duration=seconds,
@@ -141,7 +141,7 @@ def _philly(text: str) -> Iterator[Plain]:
             )
 
 
-def _alibaba2020(text: str) -> Iterator[Plain]:
+def _alibaba2020(text: str) -> Iterator[JobNumbers]:
     """Take all tasks of a job together; parts of accelerators count as whole ones."""
     begins: dict[str, float] = {}
     ends: dict[str, float] = {}
@@ -157,7 +157,7 @@ def _alibaba2020(text: str) -> Iterator[Plain]:
         gpus[job] = gpus.get(job, 0) + each * int(float(row["inst_num"] or 1))
     for job, number in gpus.items():
         if number and ends[job] > begins[job]:
-            yield Plain(
+            yield JobNumbers(
                 name=job[:12],
                 arrival=begins[job],
                 duration=ends[job] - begins[job],
@@ -165,7 +165,7 @@ def _alibaba2020(text: str) -> Iterator[Plain]:
             )
 
 
-def _alibaba2023(text: str) -> Iterator[Plain]:
+def _alibaba2023(text: str) -> Iterator[JobNumbers]:
     """Take the pods of an `openb` list; a part of an accelerator counts as a whole one."""
     needed = ("name", "num_gpu", "creation_time", "deletion_time", "scheduled_time")
     for _, row in _rows(text, needed):
@@ -174,7 +174,7 @@ def _alibaba2023(text: str) -> Iterator[Plain]:
             continue
         duration = float(row["deletion_time"]) - float(row["scheduled_time"])
         if duration > 0:
-            yield Plain(
+            yield JobNumbers(
                 name=row["name"],
                 arrival=float(row["creation_time"]),
                 duration=duration,
@@ -183,7 +183,7 @@ def _alibaba2023(text: str) -> Iterator[Plain]:
             )
 
 
-FORMS: Final[Mapping[str, Callable[[str], Iterator[Plain]]]] = {
+FORMS: Final[Mapping[str, Callable[[str], Iterator[JobNumbers]]]] = {
     "csv": _ours,
     "philly": _philly,
     "helios": _helios,

@@ -28,7 +28,7 @@ CLEAN_UP: Final = 60.0
 """Seconds from the end of a HyperJob until it is deleted."""
 
 
-class World(Scene):
+class Simulation(Scene):
     """A simulation with a control plane, where a controller decides."""
 
     def __init__(self, scenario: Scenario, plane: Plane) -> None:

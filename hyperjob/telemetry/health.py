@@ -21,7 +21,7 @@ def ping() -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class CheckResults:
     """What the checks said: name and reason (None or a Remark when well), in order."""
 
     name: str
@@ -57,14 +57,14 @@ class Checks:
             raise ValueError(f"there is a check {name!r} already")
         self._checks[name] = check
 
-    def report(self, *, only: str | None = None, exclude: Collection[str] = ()) -> Report:
+    def report(self, *, only: str | None = None, exclude: Collection[str] = ()) -> CheckResults:
         """Run all checks but the excluded, or one; KeyError for an unknown one."""
         chosen = (
             {only: self._checks[only]}
             if only is not None
             else {name: check for name, check in self._checks.items() if name not in exclude}
         )
-        return Report(self.name, tuple((name, _run(check)) for name, check in chosen.items()))
+        return CheckResults(self.name, tuple((name, _run(check)) for name, check in chosen.items()))
 
 
 def _is_well(reason: str | None) -> bool:

@@ -9,14 +9,14 @@ from hyperjob.ui.history.recorder import History
 from hyperjob.ui.pages.fleet import CardCache
 from hyperjob.ui.pages.page import PageCache
 from hyperjob.ui.visitor import Access
-from hyperjob.ui.world import World
+from hyperjob.ui.world import LiveState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
     """The parts of the server; `command` adds the flags for the shown API server to a command."""
 
-    world: World
+    world: LiveState
     access: Access
     history: History
     attention: Attention

@@ -11,14 +11,14 @@ from hyperjob.tasks import cancel
 from hyperjob.ui.attention import Attention
 from hyperjob.ui.history.feed import fed
 from hyperjob.ui.history.recorder import History
-from hyperjob.ui.world import World
+from hyperjob.ui.world import LiveState
 
 
 @dataclass(frozen=True, slots=True)
 class Running:
     """The sources of pages, which update themselves."""
 
-    world: World
+    world: LiveState
     history: History
     attention: Attention
 
@@ -36,7 +36,7 @@ async def running(
 
     `examine` runs preflight periodically, for which an account needs more rights than `list`.
     """
-    world = World(kube, lease_namespace=lease_namespace)
+    world = LiveState(kube, lease_namespace=lease_namespace)
     attention = Attention(world, kube, examine=examine)
     async with History(history) as kept, fed(kept, world, kube), world.running():
         judging = asyncio.create_task(attention.run())

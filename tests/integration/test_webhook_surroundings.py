@@ -12,7 +12,7 @@ from hyperjob.kube.resources import CLUSTERS, CONFIG_MAPS, QUEUES
 from hyperjob.telemetry.metrics import Metrics
 from tests.support.controller import clusters, eventually
 from tests.support.controlplane import ControlPlane
-from webhook.review import Request, decode
+from webhook.review import AdmissionRequest, decode
 from webhook.surroundings import MOST_BYTES, watched
 from webhook.validation import Context, validate_create
 from webhook.validation.context import Cluster
@@ -87,7 +87,7 @@ async def test_what_is_missing_or_not_ready_is_warned_of_as_soon_as_it_is_known(
         await eventually(forgotten, what="no cluster and no queue")
 
 
-def needing(**volumes: Object) -> Request:
+def needing(**volumes: Object) -> AdmissionRequest:
     """Ask for admission of a HyperJob whose pods need the sources of volumes."""
     asked = hyperjob("default")
     spec = asked["spec"]["replicatedJobs"][0]["templateSpec"]["tasks"][0]["template"]["spec"]

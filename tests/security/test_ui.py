@@ -16,7 +16,7 @@ import yaml
 from hyperjob.install.rbac import LEASE, UI, rbac, ui_lease_rules, ui_rules
 from hyperjob.kube.client import Kube
 from hyperjob.kube.resources import CLUSTERS, CRDS, HYPERJOBS, NAMESPACES, QUEUES
-from hyperjob.ui.world import World
+from hyperjob.ui.world import LiveState
 from hyperjob_sandbox.apiserver import ApiServer
 from tests.support.charted import Audit
 from tests.support.controller import eventually
@@ -47,7 +47,7 @@ class Site:
 
     base: str
     kube: Kube
-    world: World
+    world: LiveState
     audit: Audit
     tokens: dict[str, str]
     session: aiohttp.ClientSession

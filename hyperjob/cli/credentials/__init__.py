@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import click
 
-from hyperjob.install.credentials import Account, forget, renew
+from hyperjob.install.credentials import ServiceAccount, forget, renew
 from hyperjob.install.problems import InstallError
 from hyperjob.kube import config
 from hyperjob.kube.client import Kube
@@ -129,11 +129,13 @@ def delete_command(
     _run(run())
 
 
-def _account(pair: str, namespace: str, lease_namespace: str) -> Account:
+def _account(pair: str, namespace: str, lease_namespace: str) -> ServiceAccount:
     name, equals, secret = pair.partition("=")
     if not (name and equals and secret):
         raise click.UsageError(f"--account {pair!r} must be ACCOUNT=SECRET")
-    return Account(name=name, namespace=lease_namespace, secret=secret, secret_namespace=namespace)
+    return ServiceAccount(
+        name=name, namespace=lease_namespace, secret=secret, secret_namespace=namespace
+    )
 
 
 def _run(work: Coroutine[None, None, None]) -> None:

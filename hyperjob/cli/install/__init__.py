@@ -23,8 +23,8 @@ from hyperjob.cli.install.common import (
 from hyperjob.cli.kubectl.access import lease_namespace_option
 from hyperjob.install.execute import execute
 from hyperjob.install.manifest import Settings, manifest
-from hyperjob.install.objects import Part
-from hyperjob.install.plan import Plan, plan, require_karmada
+from hyperjob.install.objects import Component
+from hyperjob.install.plan import InstallPlan, plan, require_karmada
 from hyperjob.install.problems import InstallError, problems_text
 from hyperjob.install.release import marked, other_release
 from webhook.configuration import ServiceReference
@@ -111,7 +111,7 @@ from webhook.configuration import ServiceReference
 @release_option
 @click.option(
     "--skip",
-    type=click.Choice([str(part) for part in Part]),
+    type=click.Choice([str(part) for part in Component]),
     multiple=True,
     help="Skip a part; may be given more than once.",
 )
@@ -165,8 +165,8 @@ def install(
 
     Example: hyperjob install --webhook-url https://webhook.hj --ca-file ca.crt
     """
-    skipped = frozenset(Part(part) for part in skip)
-    if Part.WEBHOOKS not in skipped and (webhook_url is None) == (webhook_service is None):
+    skipped = frozenset(Component(part) for part in skip)
+    if Component.WEBHOOKS not in skipped and (webhook_url is None) == (webhook_service is None):
         raise click.UsageError("give either --webhook-url or --webhook-service")
     settings = Settings(
         url=webhook_url,
@@ -220,7 +220,7 @@ def install(
     end(run())
 
 
-def _refuse(found: Plan, *, dry_run: bool, output: str) -> NoReturn:
+def _refuse(found: InstallPlan, *, dry_run: bool, output: str) -> NoReturn:
     """Print the problems that prevent the installation, and end the command."""
     if output == "json":
         click.echo(view.changes_json((), found.problems, dry_run=dry_run))

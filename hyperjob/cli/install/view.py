@@ -10,7 +10,7 @@ from hyperjob.cli.kubectl.table import table
 from hyperjob.install.diff import shorten
 from hyperjob.install.objects import title
 from hyperjob.install.plan import Action, Change
-from hyperjob.install.preflight import Finding, Report
+from hyperjob.install.preflight import Finding, PreflightReport
 from hyperjob.install.problems import Problem
 
 _HEADER = ("ACTION", "OBJECT", "NAMESPACE", "FIELDS")
@@ -58,13 +58,13 @@ def changes_json(
     )
 
 
-def findings(report: Report, *, kubeconfig: Path | None) -> list[str]:
+def findings(report: PreflightReport, *, kubeconfig: Path | None) -> list[str]:
     """Return one line for each finding."""
     checks = max(len(finding.check) for finding in report.findings)
     return [_finding(finding, checks, kubeconfig) for finding in report.findings]
 
 
-def report_json(report: Report, *, kubeconfig: Path | None) -> str:
+def report_json(report: PreflightReport, *, kubeconfig: Path | None) -> str:
     """Return a preflight's report as JSON."""
     return json.dumps(
         {

@@ -5,7 +5,7 @@ from typing import Final
 
 from hyperjob.cli.kubectl.access import Access
 from hyperjob.cli.kubectl.changing import Done, each
-from hyperjob.client.requests import Request, ask, running_again, taken
+from hyperjob.client.requests import RequestKind, ask, running_again, taken
 from hyperjob.client.waiting import Progress
 from hyperjob.kube.client import Kube
 
@@ -18,7 +18,7 @@ WAIT: Final = (
 async def request(
     access: Access,
     names: Sequence[str],
-    wanted: Request,
+    wanted: RequestKind,
     *,
     wait: bool | None,
     timeout: float,

@@ -16,7 +16,7 @@ from hyperjob.cli.kubectl.offers import CLUSTER, JOB
 from hyperjob.cli.logs.printing import Printer
 from hyperjob.client.logs.choosing import Wanted
 from hyperjob.client.logs.following import Following
-from hyperjob.client.logs.standing import Standing
+from hyperjob.client.logs.standing import ChosenLogs
 from hyperjob.client.summary import read
 from hyperjob.kube.resources import HYPERJOBS
 
@@ -138,7 +138,7 @@ def logs(
                     say=out.remark,
                 )
                 if follow
-                else await Standing.of(
+                else await ChosenLogs.of(
                     kube, summary, wanted, query=query, tail=tail, say=out.remark
                 )
             )

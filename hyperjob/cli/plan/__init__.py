@@ -26,7 +26,7 @@ from hyperjob.cli.plan.sources import clusters_of, from_control_plane, from_file
 from hyperjob.client.plan.judge import Judgement, Verdict
 from hyperjob.client.plan.whatif import Prospect
 from hyperjob.client.plan.whatif import what_if as predicted
-from hyperjob.client.plan.world import World
+from hyperjob.client.plan.world import Snapshot
 from hyperjob.kube.resources import QUEUES
 
 _TABLE, _TREE = "table", "tree"
@@ -173,8 +173,8 @@ def _check(
 
 
 def _changed(
-    world: World, drained: Sequence[str], added: Path | None, candidacy: Candidacy
-) -> World:
+    world: Snapshot, drained: Sequence[str], added: Path | None, candidacy: Candidacy
+) -> Snapshot:
     """Return the world after the changes; FailureError where a drained cluster does not exist."""
     if added is not None:
         world = world.with_clusters(clusters_of(added), candidacy)
@@ -209,7 +209,7 @@ def _world(
     lag: timedelta,
     candidacy: Candidacy,
     hyperjobs: Sequence[Object],
-) -> World:
+) -> Snapshot:
     if clusters is not None:
         return from_file(clusters, namespace=access.namespace, admission=admission)
     return run(

@@ -4,10 +4,10 @@ from hyperjob.cli.lint.check import check
 from hyperjob.cli.lint.documents import Source
 from hyperjob.client.plan.judge import Judgement
 from hyperjob.client.plan.judge import judge as judge_one
-from hyperjob.client.plan.world import World
+from hyperjob.client.plan.world import Snapshot
 
 
-def judge(source: Source, world: World) -> tuple[list[Judgement], World]:
+def judge(source: Source, world: Snapshot) -> tuple[list[Judgement], Snapshot]:
     """Plan the HyperJobs of a file in their order; return judgements and the world after them."""
     found = []
     checked = {document.line: document for document in check(source).documents}

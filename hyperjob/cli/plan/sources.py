@@ -13,7 +13,7 @@ from hyperjob.cli.kubectl.exits import Code, FailureError
 from hyperjob.cli.kubectl.output import remark
 from hyperjob.cli.plan.nodes import with_node_sizes
 from hyperjob.client.plan.reading import admitting, read_world
-from hyperjob.client.plan.world import World, world_of
+from hyperjob.client.plan.world import Snapshot, world_of
 
 if TYPE_CHECKING:
     from hyperjob.cli.embedded import SandboxConfig
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _BUILT_IN = ("default", "root")
 
 
-def from_file(path: Path, *, namespace: str | None, admission: QueueAdmission | None) -> World:
+def from_file(path: Path, *, namespace: str | None, admission: QueueAdmission | None) -> Snapshot:
     """Return the idle clusters of a clusters file; FailureError when it cannot be read.
 
     Without `admission` the file says whether Volcano Global or the built-in queues admit.
@@ -76,7 +76,7 @@ async def from_control_plane(
     lag: timedelta,
     candidacy: Candidacy,
     hyperjobs: Sequence[Object],
-) -> World:
+) -> Snapshot:
     """Read a live control plane; raises ConfigError, and KubeError when Clusters cannot be read."""
     async with access.connect() as kube:
         return await read_world(

@@ -15,7 +15,7 @@ from hyperjob.cli.install.common import (
     output_option,
 )
 from hyperjob.cli.kubectl.access import lease_namespace_option
-from hyperjob.install.preflight import Report
+from hyperjob.install.preflight import PreflightReport
 from hyperjob.install.preflight import preflight as look_over
 
 _CANNOT_LOOK = 2
@@ -43,7 +43,7 @@ def preflight(
     Example: hyperjob preflight -o json
     """
 
-    async def run() -> Report:
+    async def run() -> PreflightReport:
         async with connect(kubeconfig, context) as kube:
             return await look_over(kube, now=datetime.now(UTC), lease_namespace=lease_namespace)
 

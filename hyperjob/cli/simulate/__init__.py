@@ -17,7 +17,7 @@ from hyperjob.simulate import readers
 from hyperjob.simulate.generate import SHAPES, Demand, Estimates, generate
 from hyperjob.simulate.history import History
 from hyperjob.simulate.jobs import Style, submission
-from hyperjob.simulate.measure import Report, measure
+from hyperjob.simulate.measure import SimulationReport, measure
 from hyperjob.simulate.page import page
 from hyperjob.simulate.policies import OURS, POLICIES
 from hyperjob.simulate.sites import missing_queues, queue, shares_of, urgent_class
@@ -163,7 +163,7 @@ def simulate(
     except WorkloadError as error:
         raise FailureError(str(error), code=Code.USAGE) from None
     chosen = _policies(compare) if compare else [policy]
-    reports: list[Report] = []
+    reports: list[SimulationReport] = []
     histories: list[History] = []
     shares = shares_of(scenario)
     with progress(shown=True) as tell:
@@ -189,7 +189,7 @@ def _write(path: Path, text: str) -> None:
         raise FailureError(f"{path}: {error.strerror or error}") from None
 
 
-def _print(reports: Sequence[Report], form: str) -> None:
+def _print(reports: Sequence[SimulationReport], form: str) -> None:
     if form in (out.JSON, out.YAML):
         out.dump({"policies": [view.value(report) for report in reports]}, form)
     elif len(reports) == 1:

@@ -7,7 +7,7 @@ from typing import Any
 from rich.text import Text
 
 from hyperjob.cli.kubectl.table import Row, indented, table
-from hyperjob.simulate.measure import Report, Spread
+from hyperjob.simulate.measure import SimulationReport, Spread
 from hyperjob.simulate.nodes import Nodes
 from hyperjob.simulate.policies import POLICIES
 from hyperjob.simulate.workload import Site
@@ -20,7 +20,7 @@ def sizes(sites: Iterable[Site]) -> dict[str, int]:
     return {site.name: Nodes(site.nodes).accelerators for site in sites}
 
 
-def value(report: Report) -> dict[str, Any]:
+def value(report: SimulationReport) -> dict[str, Any]:
     """Return a report as JSON values: times in seconds, shares between 0 and 1, rounded."""
     found: dict[str, Any] = _rounded(asdict(report))
     return found
@@ -41,7 +41,7 @@ def _camel(name: str) -> str:
     return first + "".join(each.title() for each in rest)
 
 
-def one(report: Report) -> list[Text]:
+def one(report: SimulationReport) -> list[Text]:
     """Return one report as text and tables."""
     words, _ = POLICIES[report.policy]
     lines = [
@@ -79,7 +79,7 @@ def one(report: Report) -> list[Text]:
     return lines
 
 
-def side_by_side(reports: Sequence[Report]) -> list[Text]:
+def side_by_side(reports: Sequence[SimulationReport]) -> list[Text]:
     """Return several reports as one table, with a row for each."""
     header = (
         *("POLICY", "USE", "KEPT", "WAIT MEAN", "P50", "P95", "P99", "SLOWDOWN P50", "P95"),
@@ -111,7 +111,7 @@ def side_by_side(reports: Sequence[Report]) -> list[Text]:
     return lines
 
 
-def _jobs(report: Report) -> str:
+def _jobs(report: SimulationReport) -> str:
     parts = [f"{report.completed} of {report.jobs} jobs completed"]
     if report.failed:
         parts.append(f"{report.failed} failed")
@@ -122,7 +122,7 @@ def _jobs(report: Report) -> str:
     return f"{', '.join(parts)}."
 
 
-def _trouble(report: Report) -> str:
+def _trouble(report: SimulationReport) -> str:
     stops = ", ".join(f"{number} by {cause}" for cause, number in report.stops.items())
     told = f"Stopped: {stops}" if stops else "No job was stopped"
     return (
@@ -131,7 +131,7 @@ def _trouble(report: Report) -> str:
     )
 
 
-def _forecasts(report: Report) -> str:
+def _forecasts(report: SimulationReport) -> str:
     found, jobs = report.forecasts, report.jobs
     return (
         f"A start was forecast for {found.error.count} of {jobs} jobs, at the median"

@@ -11,7 +11,7 @@ from hyperjob.api.meta import Object
 from hyperjob.client.errors import ClientError
 from hyperjob.client.goals import Goal, parse_goal, reach
 from hyperjob.client.logs.choosing import Wanted
-from hyperjob.client.logs.standing import Standing
+from hyperjob.client.logs.standing import ChosenLogs
 from hyperjob.client.summary import read
 from hyperjob.kube.client import Kube
 from hyperjob.kube.errors import KubeError
@@ -101,7 +101,7 @@ class Trial:
         lines: list[str] = []
         summary = read(await self._kube.get(HYPERJOBS, name, namespace=self._namespace))
         try:
-            standing = await Standing.of(
+            standing = await ChosenLogs.of(
                 self._kube, summary, Wanted(), query={}, tail=1, say=self._tell
             )
             async for source, line in standing.lines():

@@ -23,7 +23,7 @@ class QuestionError(ValueError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class SplitRequest:
     """A parsed request; `most` is the maximum number of pods by cluster."""
 
     wish: Wish
@@ -32,7 +32,7 @@ class Asked:
     most: Mapping[str, int] = field(default_factory=dict)
 
 
-def read_question(body: bytes) -> Asked:
+def read_question(body: bytes) -> SplitRequest:
     """Parse a request; raises QuestionError."""
     try:
         asked = orjson.loads(body)
@@ -60,7 +60,7 @@ def read_question(body: bytes) -> Asked:
     if not (wish.accelerators and wish.per_pod and any(each > 0 for each in wish.pod.values())):
         raise QuestionError("accelerators, acceleratorsPerPod and pod must be set")
     in_use = strings(asked.get("clustersInUse"))
-    return Asked(
+    return SplitRequest(
         wish=wish,
         room=FreeRoom.of(clusters, [("", name) for name in in_use]),
         max_domains=integer(asked.get("maxDomains")),
@@ -71,7 +71,7 @@ def read_question(body: bytes) -> Asked:
     )
 
 
-def answer(asked: Asked) -> bytes:
+def answer(asked: SplitRequest) -> bytes:
     """Return the answer of the built-in splitter as JSON."""
     wish = asked.wish
     found = share(wish, asked.room, max_domains=asked.max_domains, most=asked.most)

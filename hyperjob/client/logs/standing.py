@@ -21,7 +21,7 @@ from hyperjob.kube.client import Kube
 
 
 @dataclass(slots=True)
-class Standing:
+class ChosenLogs:
     """The selected logs; `failed` after an error while reading pods or logs."""
 
     reader: Reader
@@ -39,7 +39,7 @@ class Standing:
         query: Mapping[str, str],
         tail: int | None,
         say: Say,
-    ) -> "Standing":
+    ) -> "ChosenLogs":
         """Read the pods and choose the logs; ClientError when there is no log to read.
 
         `say` gets the reason for every log that cannot be read.

@@ -14,7 +14,7 @@ from controller.model.child import child_of
 from controller.model.observed import Observed, QueueAdmission
 from controller.model.planned import CreateChild, Plan
 from controller.model.reasons import Reason
-from controller.model.request import Request
+from controller.model.request import PlacementRequest
 from controller.model.resources import accelerator_of
 from controller.model.shortage import Obstacle
 from controller.model.subjobs import SubJob, queue_of
@@ -30,8 +30,8 @@ from hyperjob.api.meta import Object
 from hyperjob.client import summary
 from hyperjob.client.expected import ExpectedStart, expected_start
 from hyperjob.client.plan.prospect import has_room, impossible, is_down, too_large
-from hyperjob.client.plan.queueing import Line, ask
-from hyperjob.client.plan.world import World
+from hyperjob.client.plan.queueing import LinePosition, ask
+from hyperjob.client.plan.world import Snapshot
 from webhook.defaulting import default
 from webhook.validation.context import Cluster as KnownCluster
 from webhook.validation.context import Context, known_objects
@@ -83,7 +83,7 @@ class Judgement:
     warnings: Sequence[str] = ()
     queues: Mapping[str, str] = field(default_factory=dict)
     shares: Mapping[str, Share] = field(default_factory=dict)
-    waits_in: Line | None = None
+    waits_in: LinePosition | None = None
     expected: ExpectedStart | None = None
     expectation: str = ""
     pieces: Sequence[Piece] = ()
@@ -101,8 +101,8 @@ _WAITS: Final = frozenset(
 
 
 def judge(
-    hyperjob: Object, world: World, *, line: int = 1, errors: Sequence[str] = ()
-) -> tuple[Judgement, World]:
+    hyperjob: Object, world: Snapshot, *, line: int = 1, errors: Sequence[str] = ()
+) -> tuple[Judgement, Snapshot]:
     """Judge a HyperJob of a file; return the judgement and the world after it.
 
     `line` is the line of the HyperJob in its file; `errors` are the parser's errors in it.
@@ -137,7 +137,7 @@ def judge(
     return _planned(judgement, _stored(content, old, namespace, name, world), world)
 
 
-def _planned(judgement: Judgement, raw: Object, world: World) -> tuple[Judgement, World]:
+def _planned(judgement: Judgement, raw: Object, world: Snapshot) -> tuple[Judgement, Snapshot]:
     observed, standing = ask(world.observe(raw), world)
     queued = observed.admission is not QueueAdmission.NONE
     decision = decide(observed)
@@ -249,7 +249,7 @@ def _pieces(
 
 def _elsewhere(
     observed: Observed,
-    request: Request,
+    request: PlacementRequest,
     cluster: str,
     room: FreeRoom,
     split: Split,
@@ -279,7 +279,9 @@ def _elsewhere(
     return {name: hindrance_text(hindrance) for name, hindrance in reasons.items()}
 
 
-def _stored(content: Object, old: Object | None, namespace: str, name: str, world: World) -> Object:
+def _stored(
+    content: Object, old: Object | None, namespace: str, name: str, world: Snapshot
+) -> Object:
     """Return the HyperJob as the API server would store it, created after earlier HyperJobs."""
     if old is not None:
         return {**old, "spec": content.get("spec")}
@@ -294,7 +296,7 @@ def _stored(content: Object, old: Object | None, namespace: str, name: str, worl
     return {**content, "metadata": metadata, "status": {}}
 
 
-def _context(world: World, namespace: str) -> Context:
+def _context(world: Snapshot, namespace: str) -> Context:
     return replace(
         known_objects(world.there, namespace),
         clusters={

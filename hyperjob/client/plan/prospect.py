@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from controller.model.observed import Cluster
-from controller.model.request import Request
+from controller.model.request import PlacementRequest
 from controller.model.resources import amount_text, is_extended
 from controller.model.shortage import ClusterTrouble
 from controller.model.subjobs import SubJob
@@ -21,7 +21,7 @@ class Gang:
     `standing` are (replicated job, cluster) of the sub-jobs that are placed.
     """
 
-    requests: tuple[Request, ...]
+    requests: tuple[PlacementRequest, ...]
     needed: int
     standing: tuple[tuple[str, str], ...] = ()
     max_domains: int | None = None

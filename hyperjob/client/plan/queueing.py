@@ -20,11 +20,11 @@ from controller.queueing.units import QueuedHyperJob
 from controller.queueing.verdict import share_of, verdict_of
 from controller.status.waiting import after_its_name
 from hyperjob.client.plan.prospect import Gang
-from hyperjob.client.plan.world import World
+from hyperjob.client.plan.world import Snapshot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class LinePosition:
     """A place in a queue, counted from 1, and the number of HyperJobs that wait there."""
 
     queue: str
@@ -33,7 +33,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class QueueState:
     """The state of a HyperJob in its queues.
 
     `problems` has for each queue the reason why it takes no jobs, empty if it takes jobs; `line`
@@ -42,11 +42,11 @@ class Standing:
 
     problems: Mapping[str, str] = field(default_factory=dict)
     shares: Mapping[str, Share] = field(default_factory=dict)
-    line: Line | None = None
+    line: LinePosition | None = None
     gang: Gang | None = None
 
 
-def ask(observed: Observed, world: World) -> tuple[Observed, Standing]:
+def ask(observed: Observed, world: Snapshot) -> tuple[Observed, QueueState]:
     """Return the controller's observation after its queues have decided, and the queues' state."""
     mine = f"{observed.hyperjob.namespace}/{observed.hyperjob.name}"
     others = {**world.hyperjobs, **world.earlier}
@@ -55,7 +55,7 @@ def ask(observed: Observed, world: World) -> tuple[Observed, Standing]:
     return _judged(observed, cache, mine), _standing(cache, mine)
 
 
-def unit_in(world: World, observed: Observed) -> QueuedHyperJob | None:
+def unit_in(world: Snapshot, observed: Observed) -> QueuedHyperJob | None:
     """Return the queue entry of a HyperJob; its sub-jobs on drained clusters wait for others."""
     unit = unit_of(observed)
     if unit is None or not world.drained:
@@ -69,7 +69,7 @@ def unit_in(world: World, observed: Observed) -> QueuedHyperJob | None:
     )
 
 
-def played(units: Mapping[str, QueuedHyperJob | None], world: World) -> QueueCache:
+def played(units: Mapping[str, QueuedHyperJob | None], world: Snapshot) -> QueueCache:
     """Return the queue cache after all rounds that admit a HyperJob."""
     cache = QueueCache(
         lag=timedelta(),
@@ -87,7 +87,7 @@ def played(units: Mapping[str, QueuedHyperJob | None], world: World) -> QueueCac
     return cache
 
 
-def _confirmer(world: World) -> Confirmer:
+def _confirmer(world: Snapshot) -> Confirmer:
     match world.admission:
         case QueueAdmission.NONE:
             return NoConfirmation()
@@ -106,10 +106,10 @@ def _judged(observed: Observed, cache: QueueCache, mine: str) -> Observed:
     return replace(observed, clusters=clusters, verdict=verdict_of(cache, mine))
 
 
-def _standing(cache: QueueCache, mine: str) -> Standing:
+def _standing(cache: QueueCache, mine: str) -> QueueState:
     entry = cache.entries.get(mine)
     if entry is None or not cache.known:
-        return Standing()
+        return QueueState()
     problems, shares = {}, {}
     for part in entry.unit.parts if cache.needs_queues else ():
         if part.queue in problems:
@@ -129,9 +129,9 @@ def _standing(cache: QueueCache, mine: str) -> Standing:
             max_domains=needs.max_domains,
         )
         if cache.needs_queues:
-            line = Line(
+            line = LinePosition(
                 queue=waiting.queue,
                 place=cache.lines.place(waiting.queue, waiting.order),
                 length=len(cache.lines.line(waiting.queue)),
             )
-    return Standing(problems=problems, shares=shares, line=line, gang=gang)
+    return QueueState(problems=problems, shares=shares, line=line, gang=gang)

@@ -11,7 +11,7 @@ from hyperjob.api.names import LABEL_HYPERJOB
 from hyperjob.api.volcano_global import queues_bindings
 from hyperjob.client.errors import words
 from hyperjob.client.plan.needs import needed, read_needed
-from hyperjob.client.plan.world import World, world_of
+from hyperjob.client.plan.world import Snapshot, world_of
 from hyperjob.client.reading import attempt, items
 from hyperjob.kube.client import Kube
 from hyperjob.kube.errors import KubeError
@@ -37,7 +37,7 @@ async def read_world(
     candidacy: Candidacy | None = None,
     hyperjobs: Iterable[Object] = (),
     left_out: Callable[[str], None],
-) -> World:
+) -> Snapshot:
     """Read the objects that the controller reads; return the world of a plan.
 
     `lag` is the time after which a Cluster's status includes a placed sub-job. `admission` None is

@@ -15,7 +15,7 @@ from controller.status.waiting import wait_text
 from hyperjob.api.meta import Object
 from hyperjob.client.expected import ExpectedStart
 from hyperjob.client.plan.queueing import played, unit_in
-from hyperjob.client.plan.world import World
+from hyperjob.client.plan.world import Snapshot
 
 
 class Change(enum.StrEnum):
@@ -48,7 +48,7 @@ class Prospect:
     expected: ExpectedStart | None = None
 
 
-def what_if(world: World, changed: World) -> list[Prospect]:
+def what_if(world: Snapshot, changed: Snapshot) -> list[Prospect]:
     """Return the HyperJobs that run or wait, in the order of their names."""
     before = played({key: unit_in(world, world.observe(raw)) for key, raw in _all(world)}, world)
     units = {key: unit_in(changed, changed.observe(raw)) for key, raw in _all(changed)}
@@ -63,7 +63,7 @@ def what_if(world: World, changed: World) -> list[Prospect]:
     return found
 
 
-def _all(world: World) -> Iterator[tuple[str, Object]]:
+def _all(world: Snapshot) -> Iterator[tuple[str, Object]]:
     yield from {**world.hyperjobs, **world.earlier}.items()
 
 

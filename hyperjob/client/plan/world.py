@@ -30,7 +30,7 @@ Taken: TypeAlias = tuple[str, str, Resources, tuple[PodGroup, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class World:
+class Snapshot:
     """All objects by `namespace/name`; sub-jobs by the key of their HyperJob.
 
     `queues` are the states of Queues by name, None if unreadable. `there` are the existing objects
@@ -89,7 +89,7 @@ class World:
             priority=priority_of(hyperjob, self.priority_classes),
         )
 
-    def with_queues(self, specs: Iterable[Object]) -> "World":
+    def with_queues(self, specs: Iterable[Object]) -> "Snapshot":
         """Return the world with these Queues; existing Queues keep their state, others are Open.
 
         The world stays unchanged where the Queues of the control plane cannot be read.
@@ -106,7 +106,7 @@ class World:
         mine = [item | {"status": {"state": states[name]}} for name, item in written.items()]
         return replace(self, queues={**self.queues, **states}, queue_objects=[*others, *mine])
 
-    def with_clusters(self, objects: Iterable[Object], candidacy: Candidacy) -> "World":
+    def with_clusters(self, objects: Iterable[Object], candidacy: Candidacy) -> "Snapshot":
         """Return the world with these idle clusters, which replace clusters of the same name.
 
         Sub-jobs that run on a replaced cluster continue to run there.
@@ -120,7 +120,7 @@ class World:
             shown[made.name] = known[made.name].free
         return replace(self, clusters=tuple(known.values()), shown=shown)
 
-    def without(self, drained: Collection[str]) -> "World":
+    def without(self, drained: Collection[str]) -> "Snapshot":
         """Return the world in which the drained clusters run no sub-jobs."""
         gone = Trouble(ClusterTrouble.TAINTED, "drained")
         clusters = tuple(
@@ -129,12 +129,12 @@ class World:
         )
         return replace(self, clusters=clusters, drained=self.drained.union(drained))
 
-    def with_objects(self, objects: Iterable[Object]) -> "World":
+    def with_objects(self, objects: Iterable[Object]) -> "Snapshot":
         """Return the world with the objects of the files that pods may need."""
         more = written(objects, namespace=self.namespace)
         return replace(self, there=together(self.there, more))
 
-    def after(self, raw: Object, taken: Sequence[Taken]) -> "World":
+    def after(self, raw: Object, taken: Sequence[Taken]) -> "Snapshot":
         """Return the world after a planned HyperJob with its placed sub-jobs."""
         clusters = {cluster.name: cluster for cluster in self.clusters}
         key = key_of(raw)
@@ -164,7 +164,7 @@ def world_of(
     bindings: Iterable[Object] = (),
     priority_classes: Iterable[Object] = (),
     there: Names | None = None,
-) -> World:
+) -> Snapshot:
     """Return the world of these objects.
 
     The free capacity excludes placed sub-jobs that a Cluster's status does not include yet.
@@ -196,7 +196,7 @@ def world_of(
         reservations.settling(now=now),
         reservations.pods(now=now),
     )
-    return World(
+    return Snapshot(
         now=now,
         clusters=found,
         queues=states,

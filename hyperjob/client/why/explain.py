@@ -47,7 +47,7 @@ def explain(evidence: Evidence) -> Explanation:
         known = {cause.reason for cause in causes}
         causes += [cause for cause in waiting.told(evidence) if cause.reason not in known]
     if not causes and summary.phase not in (Phase.RUNNING, Phase.COMPLETED):
-        causes = [_as_told(evidence)]
+        causes = [_status_message(evidence)]
     headline = _headline(evidence, causes)
     if not summary.has_ended:
         causes += life.made_way(evidence)
@@ -81,7 +81,7 @@ def _rules(phase: str) -> Sequence[Rule]:
             return _ON_THE_WAY
 
 
-def _as_told(evidence: Evidence) -> Cause:
+def _status_message(evidence: Evidence) -> Cause:
     """Return the status message as the cause, where no rule has found another."""
     summary = evidence.summary
     return Cause(

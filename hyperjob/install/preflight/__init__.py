@@ -20,13 +20,13 @@ from hyperjob.install.preflight import (
     webhooks,
 )
 from hyperjob.install.preflight.finding import CheckResult, Finding, Status, failed
-from hyperjob.install.preflight.observed import Observed, UnreadError, observe
+from hyperjob.install.preflight.observed import ObservedPlane, UnreadError, observe
 from hyperjob.kube.client import Kube
 from hyperjob.kube.errors import KubeError
 
-__all__ = ["CHECKS", "CheckResult", "Finding", "Report", "Status", "examine", "preflight"]
+__all__ = ["CHECKS", "CheckResult", "Finding", "PreflightReport", "Status", "examine", "preflight"]
 
-CHECKS: Final[Mapping[str, Callable[[Observed], CheckResult]]] = {
+CHECKS: Final[Mapping[str, Callable[[ObservedPlane], CheckResult]]] = {
     "api-server": karmada.api_server,
     "karmada": karmada.karmada,
     "hyperjob-definition": volcano.hyperjob_definition,
@@ -55,7 +55,7 @@ CHECKS: Final[Mapping[str, Callable[[Observed], CheckResult]]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class PreflightReport:
     """All findings in order; `reached` is False if the API server did not answer."""
 
     findings: tuple[Finding, ...]
@@ -68,7 +68,7 @@ class Report:
         return not any(finding.verdict.status in bad for finding in self.findings)
 
 
-async def preflight(kube: Kube, *, now: datetime, lease_namespace: str) -> Report:
+async def preflight(kube: Kube, *, now: datetime, lease_namespace: str) -> PreflightReport:
     """Read the objects and run all checks; the report has one finding for each check."""
     try:
         observed = await observe(kube, now=now, lease_namespace=lease_namespace)
@@ -77,16 +77,18 @@ async def preflight(kube: Kube, *, now: datetime, lease_namespace: str) -> Repor
             f"the API server does not answer: {error.message}",
             remedy="give a kubeconfig with --kubeconfig for which `kubectl version` answers",
         )
-        return Report((Finding("api-server", verdict),), reached=False)
+        return PreflightReport((Finding("api-server", verdict),), reached=False)
     return examine(observed)
 
 
-def examine(observed: Observed) -> Report:
+def examine(observed: ObservedPlane) -> PreflightReport:
     """Run every check on the observed objects."""
-    return Report(tuple(Finding(name, _run(check, observed)) for name, check in CHECKS.items()))
+    return PreflightReport(
+        tuple(Finding(name, _run(check, observed)) for name, check in CHECKS.items())
+    )
 
 
-def _run(check: Callable[[Observed], CheckResult], observed: Observed) -> CheckResult:
+def _run(check: Callable[[ObservedPlane], CheckResult], observed: ObservedPlane) -> CheckResult:
     try:
         return check(observed)
     except UnreadError as error:

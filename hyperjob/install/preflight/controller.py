@@ -12,7 +12,7 @@ from hyperjob.install.preflight.finding import (
     ok,
     warning,
 )
-from hyperjob.install.preflight.observed import Observed, need
+from hyperjob.install.preflight.observed import ObservedPlane, need
 from hyperjob.install.preflight.volcano import has_volcano_global
 from hyperjob.install.rbac import LEASE
 from hyperjob.text import human_duration
@@ -22,7 +22,7 @@ _START: Final = (
 )
 
 
-def leads(observed: Observed) -> CheckResult:
+def leads(observed: ObservedPlane) -> CheckResult:
     """Check that a controller leads, and that its release is compatible with this release."""
     leader = _leader(observed)
     where = f"{observed.lease_namespace}/{LEASE}"
@@ -45,7 +45,7 @@ def leads(observed: Observed) -> CheckResult:
     return ok(f"{leader.holder} leads, release {told}")
 
 
-def queue_admission(observed: Observed) -> CheckResult:
+def queue_admission(observed: ObservedPlane) -> CheckResult:
     """Check that the controller's queue admission fits the installed components."""
     leader = _leader(observed)
     if leader is None or not leader.leads or not leader.admission:
@@ -66,6 +66,6 @@ def queue_admission(observed: Observed) -> CheckResult:
     return ok(f"queue admission is {mode}")
 
 
-def _leader(observed: Observed) -> Leader | None:
+def _leader(observed: ObservedPlane) -> Leader | None:
     found = need(observed.leases)
     return leader_of(found[0], now=observed.now) if found else None

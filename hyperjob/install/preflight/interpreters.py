@@ -12,14 +12,14 @@ from hyperjob.install.interpreters import (
 )
 from hyperjob.install.preflight.finding import INSTALL, CheckResult, failed, ok, warning
 from hyperjob.install.preflight.karmada import pod_templates_gate
-from hyperjob.install.preflight.observed import Observed, named, need
+from hyperjob.install.preflight.observed import ObservedPlane, named, need
 from hyperjob.kube.resources import VCJOBS
 
 # Karmada's own scripts return the whole status; scripts of others may return a part of it.
 _BETTER_LEFT: Final = ("healthInterpretation", "statusAggregation", "statusReflection")
 
 
-def customizations(observed: Observed) -> CheckResult:
+def customizations(observed: ObservedPlane) -> CheckResult:
     """Check that this release's customizations are installed."""
     if found := clashes(need(observed.interpreters)):
         names = list(dict.fromkeys(each.name for each in found))
@@ -39,7 +39,7 @@ def customizations(observed: Observed) -> CheckResult:
     return ok(f"customizations are this release's: {', '.join(SCRIPTS)}")
 
 
-def others(observed: Observed) -> CheckResult:
+def others(observed: ObservedPlane) -> CheckResult:
     """Check for harmful customizations of others for vcjobs."""
     for each in need(observed.interpreters):
         name = each["metadata"]["name"]

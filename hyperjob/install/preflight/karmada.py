@@ -6,7 +6,7 @@ from typing import Final
 from hyperjob.api.meta import Object
 from hyperjob.install.definitions import schema_of
 from hyperjob.install.preflight.finding import CheckResult, failed, ok, warning
-from hyperjob.install.preflight.observed import Observed, named, need
+from hyperjob.install.preflight.observed import ObservedPlane, named, need
 from hyperjob.install.preflight.volcano import has_volcano_global
 from hyperjob.install.rbac import SKIP_PROPAGATION
 from hyperjob.kube.resources import PROPAGATION_POLICIES, RESOURCE_BINDINGS, VCJOBS, Resource
@@ -24,12 +24,12 @@ _WHOLE_STATUS: Final = (1, 17)
 _TASK_NAME_BYTES: Final = 32
 
 
-def api_server(observed: Observed) -> CheckResult:
+def api_server(observed: ObservedPlane) -> CheckResult:
     """Return a finding with the API server's address and version."""
     return ok(f"Kubernetes {observed.version} answers at {observed.host}")
 
 
-def karmada(observed: Observed) -> CheckResult:
+def karmada(observed: ObservedPlane) -> CheckResult:
     """Check that the API server is Karmada's, of a supported release."""
     missing = [group for group in GROUPS if group not in observed.groups]
     if missing:
@@ -52,7 +52,7 @@ def karmada(observed: Observed) -> CheckResult:
     return ok(text)
 
 
-def oldest_release(observed: Observed) -> tuple[int, int] | None:
+def oldest_release(observed: ObservedPlane) -> tuple[int, int] | None:
     """Return the oldest release that serves the found fields; None before 1.13."""
     for release, resource, path in _MARKS:
         definition = named(observed.definitions, resource.group_resource)
@@ -61,7 +61,7 @@ def oldest_release(observed: Observed) -> tuple[int, int] | None:
     return None
 
 
-def lease_namespace(observed: Observed) -> CheckResult:
+def lease_namespace(observed: ObservedPlane) -> CheckResult:
     """Check that the namespace of the controller's Lease exists and is not propagated."""
     name = observed.lease_namespace
     found = need(observed.namespaces)
@@ -79,7 +79,7 @@ def lease_namespace(observed: Observed) -> CheckResult:
     return ok(f"namespace {name}, for the controller's Lease, exists")
 
 
-def multiple_pod_templates(observed: Observed) -> CheckResult:
+def multiple_pod_templates(observed: ObservedPlane) -> CheckResult:
     """Return a finding on the feature gate MultiplePodTemplatesScheduling, by its effect."""
     state = pod_templates_gate(observed)
     if state is None:
@@ -102,7 +102,7 @@ def multiple_pod_templates(observed: Observed) -> CheckResult:
     )
 
 
-def pod_templates_gate(observed: Observed) -> bool | None:
+def pod_templates_gate(observed: ObservedPlane) -> bool | None:
     """Return whether the gate is on; None while no vcjob has a ResourceBinding."""
     specs = [binding.get("spec") or {} for binding in need(observed.bindings)]
     ours = [spec for spec in specs if _is_of_vcjob(spec)]

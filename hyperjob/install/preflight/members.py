@@ -7,14 +7,14 @@ from hyperjob.api.meta import Object
 from hyperjob.api.quantity import Quantity
 from hyperjob.install.definitions import name_of
 from hyperjob.install.preflight.finding import CheckResult, failed, ok, warning
-from hyperjob.install.preflight.observed import Observed, named, need
+from hyperjob.install.preflight.observed import ObservedPlane, named, need
 from hyperjob.kube.resources import SERVICE_EXPORTS, VCJOBS, Resource
 
 _SHOWN: Final = 5
 _NO_MODELS: Final = '{"spec":{"resourceModels":null}}'
 
 
-def ready(observed: Observed) -> CheckResult:
+def ready(observed: ObservedPlane) -> CheckResult:
     """Check that members have joined, and that they are Ready."""
     clusters = need(observed.clusters)
     if not clusters:
@@ -27,7 +27,7 @@ def ready(observed: Observed) -> CheckResult:
     return (failed if len(down) == len(clusters) else warning)(message, remedy=remedy)
 
 
-def vcjob_api(observed: Observed) -> CheckResult:
+def vcjob_api(observed: ObservedPlane) -> CheckResult:
     """Check that the members run Volcano, by the APIs in their status."""
     return _all(
         observed,
@@ -38,7 +38,7 @@ def vcjob_api(observed: Observed) -> CheckResult:
     )
 
 
-def resource_summary(observed: Observed) -> CheckResult:
+def resource_summary(observed: ObservedPlane) -> CheckResult:
     """Check that the members report their resources; the message lists the devices."""
     silent = [cluster for cluster in need(observed.clusters) if not _allocatable(cluster)]
     devices: dict[str, Quantity] = {}
@@ -55,7 +55,7 @@ def resource_summary(observed: Observed) -> CheckResult:
     )
 
 
-def resource_models(observed: Observed) -> CheckResult:
+def resource_models(observed: ObservedPlane) -> CheckResult:
     """Check for members whose resource models hide devices from Karmada's estimates."""
     hiding = {
         _name(cluster): hidden
@@ -73,7 +73,7 @@ def resource_models(observed: Observed) -> CheckResult:
     )
 
 
-def service_exports(observed: Observed) -> CheckResult:
+def service_exports(observed: ObservedPlane) -> CheckResult:
     """Return a finding on ServiceExports, which only HyperJobs with plugin svc need."""
     way_out = (
         "; HyperJobs with plugin svc need the CRDs of Multi-Cluster Services there, or the"
@@ -92,7 +92,7 @@ def service_exports(observed: Observed) -> CheckResult:
 
 
 def _all(
-    observed: Observed, lacking: list[Object], *, fine: str, wrong: str, remedy: str
+    observed: ObservedPlane, lacking: list[Object], *, fine: str, wrong: str, remedy: str
 ) -> CheckResult:
     clusters = need(observed.clusters)
     if not lacking:

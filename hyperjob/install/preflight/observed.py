@@ -52,7 +52,7 @@ class Trial:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Observed:
+class ObservedPlane:
     """All observed objects. A kind that the API server does not serve has no objects."""
 
     now: datetime
@@ -87,7 +87,7 @@ def named(read: Read, name: str) -> Object | None:
     return next((each for each in need(read) if each["metadata"]["name"] == name), None)
 
 
-async def observe(kube: Kube, *, now: datetime, lease_namespace: str) -> Observed:
+async def observe(kube: Kube, *, now: datetime, lease_namespace: str) -> ObservedPlane:
     """Read all objects; KubeError when the API server does not answer."""
     version = (await kube.raw("GET", "/version")).json()
     groups = (await kube.raw("GET", "/apis")).json()
@@ -120,7 +120,7 @@ async def observe(kube: Kube, *, now: datetime, lease_namespace: str) -> Observe
         }
         trial = group.create_task(_trial(kube))
         stored = group.create_task(read_stored(kube))
-    return Observed(
+    return ObservedPlane(
         now=now,
         host=kube.host,
         version=str(version.get("gitVersion") or ""),

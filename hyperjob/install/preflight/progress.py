@@ -2,12 +2,12 @@
 
 from controller.model.wire import at
 from hyperjob.install.preflight.finding import CheckResult, ok, warning
-from hyperjob.install.preflight.observed import Observed, named, need
+from hyperjob.install.preflight.observed import ObservedPlane, named, need
 from hyperjob.install.progress import ACCOUNT
 from hyperjob.text import listed
 
 
-def progress(observed: Observed) -> CheckResult:
+def progress(observed: ObservedPlane) -> CheckResult:
     """Check that the account exists, and that Karmada's proxy can impersonate it in the members."""
     if named(observed.policies, ACCOUNT) is None:
         return ok("the account that reads training progress does not exist: --progress needs it")

@@ -1,11 +1,11 @@
 """Check of the policies that restrict queues, PriorityClasses and clusters. Pure."""
 
 from hyperjob.install.preflight.finding import CheckResult, ok, warning
-from hyperjob.install.preflight.observed import Observed, named
+from hyperjob.install.preflight.observed import ObservedPlane, named
 from hyperjob.install.tenancy import POLICIES
 
 
-def tenancy(observed: Observed) -> CheckResult:
+def tenancy(observed: ObservedPlane) -> CheckResult:
     """Return a finding on tenancy; a warning where some of its policies are missing."""
     missing = [name for name in POLICIES if named(observed.tenancy, name) is None]
     if not missing:

@@ -11,7 +11,7 @@ from hyperjob.install.diff import shorten
 from hyperjob.install.policies import DEFAULT_QUEUE, QUEUE_POLICY
 from hyperjob.install.preflight import stored
 from hyperjob.install.preflight.finding import INSTALL, CheckResult, failed, ok, warning
-from hyperjob.install.preflight.observed import Observed, UnreadError, named, need
+from hyperjob.install.preflight.observed import ObservedPlane, UnreadError, named, need
 from hyperjob.kube.errors import KubeError
 from hyperjob.kube.resources import HYPERJOBS, QUEUES, VCJOBS, Resource
 
@@ -19,7 +19,7 @@ _CLAIM: Final = "clusterpropagationpolicy.karmada.io/name"
 _OVERWRITE: Final = '{"spec":{"conflictResolution":"Overwrite"}}'
 
 
-def hyperjob_definition(observed: Observed) -> CheckResult:
+def hyperjob_definition(observed: ObservedPlane) -> CheckResult:
     """Check that the HyperJob CRD exists, is served, and is this release's."""
     name = name_of(HYPERJOBS)
     definition = named(observed.definitions, name)
@@ -40,14 +40,14 @@ def hyperjob_definition(observed: Observed) -> CheckResult:
     return ok(f"definition {name} is this release's")
 
 
-def stored_hyperjobs(observed: Observed) -> CheckResult:
+def stored_hyperjobs(observed: ObservedPlane) -> CheckResult:
     """Check the stored HyperJobs against the schema of this release."""
     if isinstance(observed.stored, KubeError):
         raise UnreadError(observed.stored.message)
     return stored.stored_hyperjobs(observed.stored)
 
 
-def volcano_definitions(observed: Observed) -> CheckResult:
+def volcano_definitions(observed: ObservedPlane) -> CheckResult:
     """Check that Volcano's CRDs exist, and that they keep all fields of vcjobs."""
     live = {resource: named(observed.definitions, name_of(resource)) for resource in VOLCANO}
     missing = [name_of(resource) for resource, found in live.items() if found is None]
@@ -63,7 +63,7 @@ def volcano_definitions(observed: Observed) -> CheckResult:
     return ok("Volcano's definitions exist: " + ", ".join(name_of(each) for each in VOLCANO))
 
 
-def volcano_global(observed: Observed) -> CheckResult:
+def volcano_global(observed: ObservedPlane) -> CheckResult:
     """Return a finding on the queue admission of `--queue-admission auto`."""
     if has_volcano_global(observed):
         return ok("Volcano Global is installed: with --queue-admission auto it admits each gang")
@@ -73,12 +73,12 @@ def volcano_global(observed: Observed) -> CheckResult:
     )
 
 
-def has_volcano_global(observed: Observed) -> bool:
+def has_volcano_global(observed: ObservedPlane) -> bool:
     """Return whether Volcano Global is installed."""
     return queues_bindings(need(observed.mutating))
 
 
-def default_queue(observed: Observed) -> CheckResult:
+def default_queue(observed: ObservedPlane) -> CheckResult:
     """Check that the Queue of jobs that name no queue is Open."""
     queue = named(observed.queues, DEFAULT_QUEUE)
     if queue is None:
@@ -105,7 +105,7 @@ def default_queue(observed: Observed) -> CheckResult:
     )
 
 
-def queue_policies(observed: Observed) -> CheckResult:
+def queue_policies(observed: ObservedPlane) -> CheckResult:
     """Check that Karmada copies Queues to the members, over Queues that Volcano created there."""
     policies = {
         policy["metadata"]["name"]: policy
@@ -128,7 +128,7 @@ def queue_policies(observed: Observed) -> CheckResult:
     return ok(f"policy {name} copies queues to the members")
 
 
-def _checks_queues(observed: Observed) -> bool:
+def _checks_queues(observed: ObservedPlane) -> bool:
     """Return whether a webhook of Volcano validates vcjobs here, and the state of their queue."""
     return any(
         _sees(webhook, VCJOBS)

@@ -19,7 +19,7 @@ from hyperjob.install.preflight.finding import (
     ok,
     warning,
 )
-from hyperjob.install.preflight.observed import TRIAL_NAMESPACE, Observed, named
+from hyperjob.install.preflight.observed import TRIAL_NAMESPACE, ObservedPlane, named
 from hyperjob.kube.errors import KubeError
 from webhook.configuration import MUTATING_NAME, VALIDATING_NAME
 
@@ -27,7 +27,7 @@ _SOON: Final = timedelta(days=14)
 _INJECT: Final = "hyperjob-certs inject --ca-file ca.crt"
 
 
-def configured(observed: Observed) -> CheckResult:
+def configured(observed: ObservedPlane) -> CheckResult:
     """Check that both webhook configurations exist."""
     missing = [name for name, found in _configurations(observed) if found is None]
     if missing:
@@ -36,7 +36,7 @@ def configured(observed: Observed) -> CheckResult:
     return ok(f"webhooks are configured at {', '.join(where)}")
 
 
-def trusted(observed: Observed) -> CheckResult:
+def trusted(observed: ObservedPlane) -> CheckResult:
     """Check that each caBundle contains valid certificates."""
     first: datetime | None = None
     for name, webhook in _webhooks(observed):
@@ -67,7 +67,7 @@ def trusted(observed: Observed) -> CheckResult:
     return ok(f"caBundle is valid until {until}")
 
 
-def answers(observed: Observed) -> CheckResult:
+def answers(observed: ObservedPlane) -> CheckResult:
     """Check by a dry run that the API server reaches the webhook."""
     trial = observed.trial
     if trial is None:
@@ -93,7 +93,7 @@ def answers(observed: Observed) -> CheckResult:
     )
 
 
-def _admitted(observed: Observed, release: str) -> CheckResult:
+def _admitted(observed: ObservedPlane, release: str) -> CheckResult:
     """Compare the webhook's release with those of this command and of the controller."""
     leases = [] if isinstance(observed.leases, KubeError) else observed.leases
     leader = leader_of(leases[0], now=observed.now) if leases else None
@@ -116,12 +116,12 @@ def _admitted(observed: Observed, release: str) -> CheckResult:
     )
 
 
-def _configurations(observed: Observed) -> Iterator[tuple[str, Object | None]]:
+def _configurations(observed: ObservedPlane) -> Iterator[tuple[str, Object | None]]:
     yield MUTATING_NAME, named(observed.mutating, MUTATING_NAME)
     yield VALIDATING_NAME, named(observed.validating, VALIDATING_NAME)
 
 
-def _webhooks(observed: Observed) -> Iterator[tuple[str, Object]]:
+def _webhooks(observed: ObservedPlane) -> Iterator[tuple[str, Object]]:
     for name, configuration in _configurations(observed):
         for webhook in (configuration or {}).get("webhooks") or []:
             yield name, webhook

@@ -26,7 +26,7 @@ from hyperjob.ui.access.forms import check_form, checked
 from hyperjob.ui.access.local import bearer
 from hyperjob.ui.access.login import SESSION_COOKIE as COOKIE
 from hyperjob.ui.access.login import Login
-from hyperjob.ui.access.reviews import Question, Reviews, User
+from hyperjob.ui.access.reviews import AccessQuestion, Reviews, User
 from hyperjob.ui.access.sessions import Sessions
 from hyperjob.ui.visitor import Scope
 
@@ -55,7 +55,9 @@ class ClusterVisitor:
         if self.read_only:
             return False
         try:
-            return await self.reviews.allows(Question(self.user, verb, HYPERJOBS, namespace, name))
+            return await self.reviews.allows(
+                AccessQuestion(self.user, verb, HYPERJOBS, namespace, name)
+            )
         except KubeError:
             return False
 
@@ -184,7 +186,7 @@ class ClusterAccess:
         return Scope(namespaces=namespaces, clusters=clusters, queues=queues)
 
     async def _may_list(self, user: User, resource: Resource, namespace: str = "") -> bool:
-        return await self._reviews.allows(Question(user, "list", resource, namespace))
+        return await self._reviews.allows(AccessQuestion(user, "list", resource, namespace))
 
     async def _enter(self, token: str) -> str | None:
         """Create a session for a token; None when the API server does not accept the token."""

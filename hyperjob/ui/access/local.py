@@ -22,7 +22,7 @@ from hyperjob.ui.access import checks
 from hyperjob.ui.access.answers import refusal, reload
 from hyperjob.ui.access.csrf import Csrf, same
 from hyperjob.ui.access.forms import check_form, checked
-from hyperjob.ui.access.reviews import Question, Reviews
+from hyperjob.ui.access.reviews import AccessQuestion, Reviews
 from hyperjob.ui.visitor import EVERYTHING, Scope
 
 PARAMETER: Final = "token"
@@ -49,7 +49,7 @@ class LocalVisitor:
         if self.read_only:
             return False
         try:
-            return await self.reviews.allows(Question(None, verb, HYPERJOBS, namespace, name))
+            return await self.reviews.allows(AccessQuestion(None, verb, HYPERJOBS, namespace, name))
         except KubeError:
             return True
 

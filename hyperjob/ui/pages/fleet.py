@@ -10,12 +10,12 @@ from typing import Final
 from hyperjob.api.meta import Object
 from hyperjob.api.phases import Phase
 from hyperjob.client.usage import ClusterUse
-from hyperjob.ui.holdings import Part
+from hyperjob.ui.holdings import Holding
 from hyperjob.ui.query import Query
 from hyperjob.ui.render import render
 from hyperjob.ui.views import fleet
 from hyperjob.ui.visitor import Scope
-from hyperjob.ui.world import World
+from hyperjob.ui.world import LiveState
 
 _CARDS: Final = 2000
 _BETWEEN: Final = 20
@@ -61,7 +61,7 @@ def _html(card: fleet.ClusterCard) -> str:
 class FleetPage:
     """All clusters."""
 
-    world: World
+    world: LiveState
     scope: Scope
     cards: CardCache = field(default_factory=CardCache)
 
@@ -112,7 +112,7 @@ class FleetPage:
     def _card(self, cluster: Object, uses: Sequence[ClusterUse]) -> fleet.ClusterCard:
         world, name = self.world, cluster["metadata"]["name"]
 
-        def taken(accelerator: str) -> Sequence[Part]:
+        def taken(accelerator: str) -> Sequence[Holding]:
             return world.holdings.at((name, accelerator), self.scope)
 
         return fleet.card_of(cluster, uses, taken, world.colour)

@@ -12,7 +12,7 @@ from hyperjob.ui.render import render
 from hyperjob.ui.rows import Row
 from hyperjob.ui.views import job as views
 from hyperjob.ui.views.timeline import Subject, timeline
-from hyperjob.ui.world import World
+from hyperjob.ui.world import LiveState
 
 _HISTORY_SECONDS: Final = 0.3
 
@@ -31,7 +31,7 @@ TABS: Final[Mapping[str, str]] = {
 class JobPage:
     """The overview page of an existing HyperJob."""
 
-    world: World
+    world: LiveState
     history: History
     name: str
 

@@ -8,14 +8,14 @@ from hyperjob.ui.query import COLUMNS, SIZES, SORTS, Query
 from hyperjob.ui.render import render
 from hyperjob.ui.views.jobs import line_of
 from hyperjob.ui.visitor import Scope
-from hyperjob.ui.world import World
+from hyperjob.ui.world import LiveState
 
 
 @dataclass(frozen=True, slots=True)
 class JobsPage:
     """One page of the table."""
 
-    world: World
+    world: LiveState
     scope: Scope
     query: Query
 

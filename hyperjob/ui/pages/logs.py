@@ -13,7 +13,7 @@ from aiohttp import web
 from hyperjob.client.errors import ClientError, words
 from hyperjob.client.logs.choosing import Wanted
 from hyperjob.client.logs.following import Following
-from hyperjob.client.logs.standing import Standing
+from hyperjob.client.logs.standing import ChosenLogs
 from hyperjob.client.summary import read
 from hyperjob.kube.client import Kube
 from hyperjob.kube.errors import KubeError
@@ -77,7 +77,7 @@ async def last_lines(
     found: list[tuple[str, str]] = []
     try:
         summary = read(await kube.get(HYPERJOBS, name, namespace=namespace))
-        standing = await Standing.of(
+        standing = await ChosenLogs.of(
             kube, summary, choice.wanted, query={}, tail=choice.tail, say=remarks.append
         )
         async with aclosing(standing.lines()) as lines:

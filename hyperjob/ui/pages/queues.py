@@ -8,14 +8,14 @@ from hyperjob.client.tally import Tally
 from hyperjob.ui.render import render
 from hyperjob.ui.views import queues
 from hyperjob.ui.visitor import Scope
-from hyperjob.ui.world import World
+from hyperjob.ui.world import LiveState
 
 
 @dataclass(frozen=True, slots=True)
 class QueuesPage:
     """All queues."""
 
-    world: World
+    world: LiveState
     scope: Scope
 
     title = "Queues"

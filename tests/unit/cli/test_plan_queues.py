@@ -16,7 +16,7 @@ from hyperjob.cli.lint.documents import read
 from hyperjob.cli.plan import plan
 from hyperjob.cli.plan.judge import judge
 from hyperjob.client.plan.judge import Judgement, Verdict
-from hyperjob.client.plan.world import World, world_of
+from hyperjob.client.plan.world import Snapshot, world_of
 from tests.unit.cli.objects import GPU, queue
 from tests.unit.cli.test_plan import job, judged
 
@@ -47,7 +47,7 @@ def existing(name: str, *, gpus: int, queue: str = "default", priority: str = ""
     return made
 
 
-def live(*hyperjobs: Object, queues: list[Object] | None = None, gpus: int = 64) -> World:
+def live(*hyperjobs: Object, queues: list[Object] | None = None, gpus: int = 64) -> Snapshot:
     return world_of(
         clusters=[member(gpus=gpus)],
         queues=[queue()] if queues is None else queues,
@@ -60,7 +60,7 @@ def live(*hyperjobs: Object, queues: list[Object] | None = None, gpus: int = 64)
     )
 
 
-def planned(folder: Path, world: World, *jobs: Object) -> list[Judgement]:
+def planned(folder: Path, world: Snapshot, *jobs: Object) -> list[Judgement]:
     path = folder / "jobs.yaml"
     path.write_text(yaml.safe_dump_all(jobs))
     return judge(read(str(path)), world)[0]

@@ -13,7 +13,7 @@ from controller.placement.capacity import Candidacy
 from hyperjob.cli.plan import plan
 from hyperjob.cli.plan.whatif import as_table
 from hyperjob.client.plan.whatif import Change, Prospect, what_if
-from hyperjob.client.plan.world import World, world_of
+from hyperjob.client.plan.world import Snapshot, world_of
 from tests.unit.cli.objects import GPU, queue
 from tests.unit.cli.test_plan_queues import Object, existing, live, member
 
@@ -23,7 +23,7 @@ def having(
     clusters: list[Object],
     running: dict[str, str],
     queues: list[Object] | None = None,
-) -> World:
+) -> Snapshot:
     """Build a world in which the sub-jobs of some HyperJobs run on clusters, by name."""
     jobs, policies = [], []
     for each in hyperjobs:
@@ -59,11 +59,11 @@ def having(
     )
 
 
-def changes(world: World, changed: World) -> dict[str, Change]:
+def changes(world: Snapshot, changed: Snapshot) -> dict[str, Change]:
     return {each.name: each.change for each in what_if(world, changed)}
 
 
-def one(world: World, changed: World, name: str) -> Prospect:
+def one(world: Snapshot, changed: Snapshot, name: str) -> Prospect:
     return next(each for each in what_if(world, changed) if each.name == name)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from controller.model.observed import Cluster, Observed, QueueAdmission, Refusal
 from controller.model.parse import parse_binding, parse_hyperjob, parse_job, parse_policy
-from controller.model.request import Request
+from controller.model.request import PlacementRequest
 from controller.model.resources import parse_resources
 from controller.model.shortage import ClusterTrouble, Trouble
 from hyperjob.api.names import binding_name
@@ -212,11 +212,11 @@ def cluster(name: str, gpus: int = 100, *, unusable: str = "", **fields: Any) ->
     )
 
 
-def request(name: str, gpus: int = 1, *, group: str = "trainer", **fields: Any) -> Request:
+def request(name: str, gpus: int = 1, *, group: str = "trainer", **fields: Any) -> PlacementRequest:
     demand = parse_resources({GPU: str(gpus), "pods": str(gpus)})
     if "preferred" in fields:
         fields["preferred"] = tuple(fields["preferred"])
-    return Request(name=name, group=group, demand=demand, **fields)
+    return PlacementRequest(name=name, group=group, demand=demand, **fields)
 
 
 def observed(

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from controller.model.observed import Report
+from controller.model.observed import ReportedStatus
 from controller.model.parse import parse_report
 from controller.model.resources import parse_resources
 from controller.placement.capacity import (
@@ -113,7 +113,7 @@ def test_what_a_cluster_must_have_can_be_configured() -> None:
     assert not summarise({"metadata": None, "spec": 3, "status": []}, lenient).usable
 
 
-def report(phase: str, pods: dict[str, int], since: str = "2026-01-02T03:04:00Z") -> Report:
+def report(phase: str, pods: dict[str, int], since: str = "2026-01-02T03:04:00Z") -> ReportedStatus:
     found = parse_report(vcjob_status(phase, pods, since=since))
     assert found is not None
     return found
@@ -151,7 +151,7 @@ def report(phase: str, pods: dict[str, int], since: str = "2026-01-02T03:04:00Z"
     ],
 )  # fmt: skip
 def test_a_sub_job_reserves_until_the_summary_surely_counts_it(
-    seen: Report | None, complete: Any, expected: str
+    seen: ReportedStatus | None, complete: Any, expected: str
 ) -> None:
     entry = reservation(cluster="a", demand=DEMAND, report=seen, complete_since=complete, lag=LAG)
     actual = "none" if entry is None else "held" if entry.holds(NOW) else "shown"
@@ -172,7 +172,7 @@ ALL_PODS = report("Pending", {"pending": 16})
     ],
 )
 def test_a_summary_that_changes_after_all_pods_were_seen_counts_them(
-    seen: Report, complete: int | None, summarised: int | None, expected: str
+    seen: ReportedStatus, complete: int | None, summarised: int | None, expected: str
 ) -> None:
     """Until the lag was over they counted twice, and a gang waited at its gate for that long."""
     entry = reservation(

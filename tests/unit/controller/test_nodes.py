@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from controller.gang.review import PinnedPlace, review
 from controller.model.nodes import Nodes, PodGroup, parse_nodes
 from controller.model.observed import Cluster
-from controller.model.request import Request
+from controller.model.request import PlacementRequest
 from controller.model.resources import parse_resources, scale, total, whole
 from controller.placement.assign import FreeRoom
 from controller.placement.capacity import Candidacy, less, summarise
@@ -120,9 +120,11 @@ def test_models_that_are_missing_or_do_not_match_say_nothing(spoil: Any) -> None
     assert parse_nodes(raw) is None
 
 
-def sized(number: int, gpus: int, name: str = "j") -> Request:
+def sized(number: int, gpus: int, name: str = "j") -> PlacementRequest:
     group = PodGroup(parse_resources({GPU: str(gpus), "pods": "1"}), number)
-    return Request(name=name, group="g", demand=scale(group.request, group.number), pods=(group,))
+    return PlacementRequest(
+        name=name, group="g", demand=scale(group.request, group.number), pods=(group,)
+    )
 
 
 def test_a_sub_job_goes_where_its_pods_fit_on_nodes() -> None:
@@ -226,7 +228,7 @@ def test_pods_taken_back_leave_their_nodes() -> None:
     assert total([room.free["a"]]) == total([cluster("a", 100).free])
 
 
-def halved(free: int = 100, *reserved: Request) -> Cluster:
+def halved(free: int = 100, *reserved: PlacementRequest) -> Cluster:
     """Four nodes of which two have 4 left: as many pods of 4, or none of 8."""
     crowded = replace(cluster("a", free), nodes=known(FOUR, HALF, GPU))
     return less(crowded, reserved)

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controller.model.observed import Cluster
-from controller.model.request import Request
+from controller.model.request import PlacementRequest
 from controller.model.resources import fits, parse_resources, subtract
 from controller.placement.place import Placement, place
 from controller.status.detail import detail_text
@@ -203,7 +203,7 @@ REQUESTS = st.lists(
 
 
 def most_placeable(
-    requests: list[Request], clusters: list[Cluster], max_domains: int | None
+    requests: list[PlacementRequest], clusters: list[Cluster], max_domains: int | None
 ) -> int:
     """Try everything."""
     names = [None, *(item.name for item in clusters)]
@@ -229,7 +229,10 @@ def most_placeable(
 @settings(max_examples=200, deadline=None)
 @given(REQUESTS, CLUSTERS, st.one_of(st.none(), st.integers(1, 3)), st.randoms())
 def test_small_cases_are_placed_as_well_as_possible_whatever_the_order(
-    requests: list[Request], clusters: list[Cluster], max_domains: int | None, random: object
+    requests: list[PlacementRequest],
+    clusters: list[Cluster],
+    max_domains: int | None,
+    random: object,
 ) -> None:
     found = place(requests, clusters, max_domains=max_domains)
     free = {item.name: item.free for item in clusters}
@@ -264,14 +267,14 @@ def test_many_sub_jobs_on_many_clusters_are_placed(max_domains: int | None) -> N
     ],
 )
 def test_the_size_of_a_sub_job_is_told_by_what_it_has(demand: dict[str, str], text: str) -> None:
-    wanted = Request(name="j", group="g", demand=parse_resources(demand))
+    wanted = PlacementRequest(name="j", group="g", demand=parse_resources(demand))
     small = replace(cluster("a"), free={}, allocatable={})
     assert detail_text(place([wanted], [small]).unplaced["j"]).startswith(text)
 
 
 def test_at_most_two_lacking_resources_are_told_accelerators_first() -> None:
     demand = parse_resources({GPU: "8", "cpu": "8", "memory": "1Gi", "pods": "8"})
-    wanted = Request(name="j", group="g", demand=demand)
+    wanted = PlacementRequest(name="j", group="g", demand=demand)
     half = parse_resources({GPU: "4", "cpu": "2", "pods": "1"})
     found = place([wanted], [replace(cluster("a"), free=half)])
     assert detail_text(found.unplaced["j"]) == (

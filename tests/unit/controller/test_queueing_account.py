@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from controller.model.resources import parse_resources
 from controller.model.waiting import Limit
-from controller.queueing.account import Account
+from controller.queueing.account import QueueUsage
 from controller.queueing.queues import Tree
 from controller.queueing.shapes import Shapes
 from hyperjob.api.quantity import NANO
@@ -13,7 +13,7 @@ from tests.unit.controller.queueworld import queue, unit
 
 
 def test_a_limit_tells_what_a_queue_uses_of_a_resource_that_it_does_not_use() -> None:
-    account = Account(Tree([queue("x", gpus=4)], {}))
+    account = QueueUsage(Tree([queue("x", gpus=4)], {}))
     account.add("x", parse_resources({"cpu": "1"}))
     demand = parse_resources({GPU: "6"})
     expected = Limit("x", GPU, capability=4 * NANO, used=0, missing=2 * NANO, ever=False)

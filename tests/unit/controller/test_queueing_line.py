@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controller.model.observed import Cluster
-from controller.model.request import Request
+from controller.model.request import PlacementRequest
 from controller.model.resources import Resources, fits, subtract, total
 from controller.placement.assign import FreeRoom
 from controller.placement.search import assign
@@ -76,7 +76,7 @@ def one_after_the_other(
 def fill(
     clusters: list[Cluster],
     free: Mapping[str, Resources],
-    requests: Sequence[Request],
+    requests: Sequence[PlacementRequest],
     max_domains: int | None,
 ) -> Mapping[str, str]:
     room = FreeRoom.of(clusters, ())

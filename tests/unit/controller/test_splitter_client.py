@@ -13,7 +13,7 @@ import pytest
 import trustme
 from aiohttp import web
 
-from controller.model.planned import Question
+from controller.model.planned import SplitQuestion
 from controller.model.splitting import SplitAnswer
 from controller.splitting.client import _MAX_BYTES, Splitter
 from controller.splitting.protocol import AnswerError
@@ -33,7 +33,7 @@ class Served:
     client: Splitter
     keys: asyncio.Queue[str] = field(default_factory=asyncio.Queue)
 
-    async def ask(self, question: Question) -> SplitAnswer:
+    async def ask(self, question: SplitQuestion) -> SplitAnswer:
         self.client.ask(KEY, [question])
         assert await asyncio.wait_for(self.keys.get(), 30) == KEY
         return self.client.answers(KEY)[question.group]

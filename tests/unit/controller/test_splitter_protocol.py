@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from controller.model.nodes import PodGroup
 from controller.model.parse import parse_hyperjob
-from controller.model.planned import Question
+from controller.model.planned import SplitQuestion
 from controller.model.resources import parse_resources
 from controller.model.splitting import CallFailed, CallFault, SplitAnswer
 from controller.placement.assign import FreeRoom
@@ -48,7 +48,7 @@ def wish(accelerators: int = 128, per_pod: int = 8, fixed: int = 0, **fields: ob
     return replace(made, **fields)
 
 
-def asked(what: Wish, *clusters, max_domains: int | None = None) -> Question:
+def asked(what: Wish, *clusters, max_domains: int | None = None) -> SplitQuestion:
     return question(HJ, what, FreeRoom.of(clusters, ()), max_domains=max_domains)
 
 
@@ -163,7 +163,7 @@ def seen(answers: dict[str, SplitAnswer], *, clusters=(A, B), raw: Object | None
     return replace(observed(raw or hyperjob(AUTO), clusters=clusters), split_answers=answers)
 
 
-def first_question() -> Question:
+def first_question() -> SplitQuestion:
     (found,) = plan(seen({})).questions
     return found
 

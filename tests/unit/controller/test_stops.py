@@ -204,7 +204,7 @@ def test_a_sub_job_whose_program_reports_no_more_holds_up_no_checkpoint() -> Non
     old |= dict.fromkeys(("updateTime", "startTime", "savedTime"), micro_time(BEGAN))
     jobs = records(attempt=1)
     jobs[1]["training"] = old
-    silent = said(0, attempt=1, said=False)
+    silent = said(0, attempt=1, reported=False)
     seen = world(
         both(said(140, 120, attempt=1), silent), status={"jobs": jobs}, annotations=ASKED, attempt=1
     )

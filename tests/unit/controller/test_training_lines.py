@@ -16,7 +16,7 @@ from controller.training.lines import (
     MAX_STEP,
     ProgressLine,
     parse,
-    said,
+    progress_lines,
     time_of,
 )
 from controller.training.track import Track, advance, speed, training_of
@@ -91,7 +91,7 @@ BYTES = {
 @pytest.mark.parametrize("raw", BYTES.values(), ids=BYTES)
 def test_a_hostile_line_is_passed_over(raw: bytes) -> None:
     assert parse(raw) is None
-    assert list(said(raw + b"\n" + line({"step": 1}))) == [parse(line({"step": 1}))]
+    assert list(progress_lines(raw + b"\n" + line({"step": 1}))) == [parse(line({"step": 1}))]
 
 
 def test_what_a_launcher_puts_around_a_line_is_left_out() -> None:
@@ -108,8 +108,8 @@ def test_metrics_are_few() -> None:
 
 @given(st.binary(max_size=300))
 def test_no_bytes_raise(raw: bytes) -> None:
-    list(said(raw))
-    list(said(STAMP + b'{"hyperjob":' + raw + b"}"))
+    list(progress_lines(raw))
+    list(progress_lines(STAMP + b'{"hyperjob":' + raw + b"}"))
 
 
 JSON = st.recursive(
@@ -134,8 +134,10 @@ def test_lines_that_were_read_before_are_not_read_again() -> None:
         b"2026-01-02T03:04:0%d.%dZ " % (second, second) + b'{"hyperjob": {"step": %d}}\n' % second
         for second in range(5, 9)
     )
-    assert [each.step for each in said(log)] == [5, 6, 7, 8]
-    assert [each.step for each in said(log, since=time_of(b"2026-01-02T03:04:06.6Z x"))] == [7, 8]
+    assert [each.step for each in progress_lines(log)] == [5, 6, 7, 8]
+    assert [
+        each.step for each in progress_lines(log, since=time_of(b"2026-01-02T03:04:06.6Z x"))
+    ] == [7, 8]
 
 
 @pytest.mark.parametrize(

@@ -157,13 +157,13 @@ NOW = T0 + timedelta(hours=1)
 
 def test_the_pod_that_reports_is_found_and_remembered() -> None:
     made = watch(source())
-    assert not made.hear(text(1), now=NOW)
+    assert not made.read_log(text(1), now=NOW)
     made.miss()
     assert (made.number, made.lane) == (2, Lane.SEARCH)
-    assert made.hear(text(1) + text(2, 5), now=NOW)
+    assert made.read_log(text(1) + text(2, 5), now=NOW)
     assert (made.number, made.lane) == (2, Lane.REPORT)
     assert "sinceTime" in made.params()
-    assert not made.hear(text(2, 5), now=NOW)
+    assert not made.read_log(text(2, 5), now=NOW)
     assert made.number == 2
     for _ in range(3):
         made.miss()
@@ -173,54 +173,54 @@ def test_the_pod_that_reports_is_found_and_remembered() -> None:
 def test_where_nothing_is_ever_said_looks_grow_rare() -> None:
     made, pauses = watch(source(pods=2)), []
     for _ in range(40):
-        made.hear(text(1), now=NOW)
+        made.read_log(text(1), now=NOW)
         pauses.append(made.pause(30))
     assert pauses[0] == 2
     assert pauses[1::2] == sorted(pauses[1::2])
     assert max(pauses) == 900
     alone = watch(source(pods=1))
-    alone.hear(text(1), now=NOW)
+    alone.read_log(text(1), now=NOW)
     assert [alone.pause(each) for each in (10, 30)] == [20, 30], "twice the time of a first search"
     made.others, made.number = True, 0
-    made.hear(text(1), now=NOW)
+    made.read_log(text(1), now=NOW)
     assert made.number == 0, "only first pods are searched where another sub-job reports"
 
 
 def test_a_program_is_read_as_often_as_it_says_something() -> None:
     made = watch(source())
-    made.hear(text(0, 1) + text(100, 2), now=NOW)
+    made.read_log(text(0, 1) + text(100, 2), now=NOW)
     assert made.pause(30) == 100
-    made.hear(b"", now=NOW)
+    made.read_log(b"", now=NOW)
     assert made.pause(30) == 200
     assert made.pause(1000) == 1000
 
 
 def test_a_log_that_says_too_much_is_read_in_other_portions() -> None:
     made = watch(source())
-    made.hear(text(1) * 100, now=NOW)
+    made.read_log(text(1) * 100, now=NOW)
     assert made.tail == 100, "another pod is tried first"
     made.found = True
-    made.hear(text(1) * 99, now=NOW)
+    made.read_log(text(1) * 99, now=NOW)
     assert made.tail == 100, "no line was left out"
-    made.hear(text(1) * 100, now=NOW)
+    made.read_log(text(1) * 100, now=NOW)
     assert made.tail == 400
-    made.hear(b"x" * LIMIT_BYTES, now=NOW)
+    made.read_log(b"x" * LIMIT_BYTES, now=NOW)
     assert made.tail == 100
 
 
 def test_a_program_that_ran_before_it_was_read_began_with_its_sub_job() -> None:
     made = watch(source(since=T0 - timedelta(hours=1)))
-    made.hear(b"".join(text(number, number) for number in range(1, 101)), now=NOW)
+    made.read_log(b"".join(text(number, number) for number in range(1, 101)), now=NOW)
     assert made.training is not None
     assert made.training.started == T0 - timedelta(hours=1)
 
 
 def test_a_new_controller_goes_on_where_the_status_left_off() -> None:
     first = watch(source())
-    first.hear(text(1, 1) + text(5, 50, ', "saved": 40'), now=NOW)
+    first.read_log(text(1, 1) + text(5, 50, ', "saved": 40'), now=NOW)
     second = watch(source(recorded=first.training))
-    assert not second.hear(text(1, 1) + text(5, 50, ', "saved": 40'), now=NOW)
-    assert second.hear(text(1, 1) + text(5, 50) + text(9, 90), now=NOW)
+    assert not second.read_log(text(1, 1) + text(5, 50, ', "saved": 40'), now=NOW)
+    assert second.read_log(text(1, 1) + text(5, 50) + text(9, 90), now=NOW)
     training = second.training
     assert training is not None
     assert (training.start_step, training.step, training.saved_step) == (1, 90, 40)
@@ -231,7 +231,7 @@ def test_a_new_controller_goes_on_where_the_status_left_off() -> None:
 def test_no_log_does_harm(logs: list[bytes]) -> None:
     made: Watch = watch(source())
     for log in logs:
-        made.hear(log, now=NOW)
+        made.read_log(log, now=NOW)
         assert 0 <= made.number < 4
         assert 0 < made.pause(30) <= 900
         made.params()
@@ -460,7 +460,7 @@ async def test_a_sub_job_that_never_said_a_word_ends_too() -> None:
         await bench.until(lambda: bench.reader.trainings(KEY))
         training = bench.reader.trainings(KEY)["hj-trainer-0"]
         assert training.ended
-        assert not training.said
+        assert not training.reported
 
 
 async def test_the_last_lines_are_read_when_a_sub_job_has_ended() -> None:
@@ -506,7 +506,7 @@ async def test_a_sub_job_beside_one_that_reports_is_searched_in_its_first_pods_a
     bench.reader.observe(seen(first))
     watches = bench.reader._watches[KEY]
     assert not watches["hj-trainer-0"].others
-    watches["hj-trainer-0"].hear(text(1, 7), now=NOW)
+    watches["hj-trainer-0"].read_log(text(1, 7), now=NOW)
     bench.reader.observe(seen(first, second))
     assert watches["hj-trainer-1"].others
 

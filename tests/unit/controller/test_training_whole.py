@@ -62,7 +62,7 @@ def test_the_checkpoint_is_the_oldest_of_those_that_have_one(
 
 
 def test_only_the_first_replicated_job_that_says_anything_counts() -> None:
-    silent = voice(said(99, said=False), group="silent")
+    silent = voice(said(99, reported=False), group="silent")
     found = whole([voice(None), silent, voice(said(3), group="a"), voice(said(8), group="b")])
     assert found is not None
     assert found.step == 3
@@ -89,7 +89,7 @@ def test_the_number_of_steps_is_the_furthest_ones_or_any_others() -> None:
 
 def test_nothing_is_made_of_nothing() -> None:
     assert whole([]) is None
-    assert whole([voice(None), voice(said(1, said=False))]) is None
+    assert whole([voice(None), voice(said(1, reported=False))]) is None
 
 
 @pytest.mark.parametrize("metrics", [{"loss": "2.5"}, {}])

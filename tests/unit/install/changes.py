@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from typing import Any
 
-from hyperjob.install.preflight.observed import Observed
+from hyperjob.install.preflight.observed import ObservedPlane
 from tests.unit.install.observations import definitions, healthy
 
 
-def without(kind: str) -> Observed:
+def without(kind: str) -> ObservedPlane:
     return healthy(definitions=[each for each in definitions() if kind_of(each) != kind])
 
 
@@ -20,7 +20,7 @@ def properties_of(found: list[Any], kind: str) -> Any:
     return one["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]
 
 
-def changed(kind: str, change: Callable[[Any], None]) -> Observed:
+def changed(kind: str, change: Callable[[Any], None]) -> ObservedPlane:
     """Change one definition's schema."""
     found = definitions()
     change(properties_of(found, kind))
@@ -40,11 +40,11 @@ def add(properties: Any) -> None:
     properties["spec"]["properties"]["future"] = {"type": "string"}
 
 
-def not_established() -> Observed:
+def not_established() -> ObservedPlane:
     return healthy(definitions=[{**each, "status": {}} for each in definitions()])
 
 
-def older_karmada(*gone: tuple[str, ...]) -> Observed:
+def older_karmada(*gone: tuple[str, ...]) -> ObservedPlane:
     found = definitions()
     drop("spec", "placement", "workloadAffinity")(properties_of(found, "PropagationPolicy"))
     for path in gone:

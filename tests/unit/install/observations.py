@@ -14,7 +14,7 @@ from hyperjob.api.names import CONTROLLER_VERSION, QUEUE_ADMISSION
 from hyperjob.api.schema import hyperjob_crd
 from hyperjob.install.interpreters import interpreters
 from hyperjob.install.policies import queue_policy
-from hyperjob.install.preflight.observed import Observed, Trial
+from hyperjob.install.preflight.observed import ObservedPlane, Trial
 from hyperjob.install.preflight.stored import Stored
 from tests.support.structural import crds
 from webhook.configuration import configurations
@@ -143,9 +143,9 @@ def lease(
     }
 
 
-def healthy(**changes: Any) -> Observed:
+def healthy(**changes: Any) -> ObservedPlane:
     mutating, validating = configurations(url="https://hj.svc:443", ca_bundle=ca_pem())
-    observed = Observed(
+    observed = ObservedPlane(
         now=NOW,
         host="karmada:5443",
         version="v1.36.2",
@@ -168,7 +168,7 @@ def healthy(**changes: Any) -> Observed:
     return replace(observed, **changes)
 
 
-def with_bundle(pem: bytes | None) -> Observed:
+def with_bundle(pem: bytes | None) -> ObservedPlane:
     """Put another caBundle into all webhooks; None takes it out, other bytes go in as they are."""
     observed = healthy()
     for configuration in (*observed.mutating, *observed.validating):  # type: ignore[misc]  # lists

@@ -10,7 +10,7 @@ import pytest
 from certs.__main__ import _parser
 from controller import options as controller_options
 from hyperjob.cli import main
-from hyperjob.install.objects import Part
+from hyperjob.install.objects import Component
 from hyperjob.install.preflight import CHECKS
 from tests.support.helm import CHART, MAJORS, run, template, unpack
 from webhook import options as webhook_options
@@ -86,7 +86,7 @@ def test_every_check_is_on_the_page_in_its_order() -> None:
 
 
 def test_every_part_is_on_the_page_in_its_order() -> None:
-    assert rows("| part |") == list(Part)
+    assert rows("| part |") == list(Component)
 
 
 def test_the_manifests_by_hand_have_no_hooks_that_kubectl_would_run_at_once(tmp_path: Path) -> None:

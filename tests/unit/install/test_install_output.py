@@ -11,7 +11,7 @@ from hyperjob.cli import main
 from hyperjob.cli.install import view
 from hyperjob.install.diff import changed_fields, shorten
 from hyperjob.install.plan import Action, Change
-from hyperjob.install.preflight import CheckResult, Finding, Report, Status
+from hyperjob.install.preflight import CheckResult, Finding, PreflightReport, Status
 from hyperjob.install.problems import Problem, field_conflict, refused
 from hyperjob.kube.errors import Conflict, Forbidden, NotFound, Unavailable, make_status
 from hyperjob.kube.resources import CLUSTER_ROLES, CRDS, LEASES, NAMESPACES
@@ -161,7 +161,7 @@ def test_a_command_reaches_the_server_that_was_looked_at(remedy: str) -> None:
 
 
 def test_a_finding_is_one_line() -> None:
-    report = Report(
+    report = PreflightReport(
         (
             Finding("karmada", CheckResult(Status.OK, "fine")),
             Finding("default-queue", CheckResult(Status.FAILED, "is not there", "kubectl create")),

@@ -9,7 +9,7 @@ from controller.caches.informers import Caches
 from hyperjob.install import rbac
 from hyperjob.install.interpreters import SCRIPTS, Clash, clashes, interpreters
 from hyperjob.install.manifest import Settings, manifest
-from hyperjob.install.objects import Item, Part, is_ours
+from hyperjob.install.objects import Component, Item, is_ours
 from hyperjob.install.remove import targets
 from tests.unit.install.observations import ca_pem, interpreter
 from webhook.configuration import ServiceReference
@@ -99,7 +99,7 @@ def test_definitions_stay_unless_told_otherwise() -> None:
 def test_every_object_says_that_it_is_ours() -> None:
     for item in items():
         # Jobs of others may be in the queue `default`, which is therefore never changed or removed.
-        assert is_ours(item.object) is (item.part is not Part.DEFAULT_QUEUE), item.title
+        assert is_ours(item.object) is (item.part is not Component.DEFAULT_QUEUE), item.title
         assert item.object["apiVersion"] == item.resource.api_version
         assert item.object["kind"] == item.resource.kind
 
@@ -119,8 +119,8 @@ def test_only_what_others_may_own_is_left_alone() -> None:
     ]
 
 
-@pytest.mark.parametrize("part", Part)
-def test_a_part_can_be_left_out(part: Part) -> None:
+@pytest.mark.parametrize("part", Component)
+def test_a_part_can_be_left_out(part: Component) -> None:
     everything, rest = items(), items(skip=frozenset({part}))
     assert {item.part for item in rest} == {item.part for item in everything} - {part}
     assert [item.title for item in rest] == [
@@ -129,7 +129,7 @@ def test_a_part_can_be_left_out(part: Part) -> None:
 
 
 def test_without_webhooks_no_address_is_needed() -> None:
-    assert manifest(Settings(skip=frozenset({Part.WEBHOOKS})))
+    assert manifest(Settings(skip=frozenset({Component.WEBHOOKS})))
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ def test_webhooks_carry_address_and_authority() -> None:
 
 
 def test_queues_replace_those_that_members_made() -> None:
-    (policy,) = (item.object for item in items() if item.part is Part.QUEUE_POLICY)
+    (policy,) = (item.object for item in items() if item.part is Component.QUEUE_POLICY)
     assert policy["spec"]["conflictResolution"] == "Overwrite"
     assert policy["spec"]["resourceSelectors"] == [
         {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue"}

@@ -7,7 +7,7 @@ import pytest
 
 from hyperjob import __version__
 from hyperjob.install.preflight import CHECKS, Status, examine
-from hyperjob.install.preflight.observed import Observed, Trial
+from hyperjob.install.preflight.observed import ObservedPlane, Trial
 from hyperjob.install.preflight.stored import Stored
 from hyperjob.install.tenancy import POLICIES
 from hyperjob.kube.errors import Forbidden, InternalError, Invalid, make_status
@@ -31,7 +31,7 @@ from tests.unit.install.observations import (
 OK, WARNING, FAILED, UNKNOWN = Status.OK, Status.WARNING, Status.FAILED, Status.UNKNOWN
 
 
-def run(check: str, observed: Observed) -> tuple[Status, str, str]:
+def run(check: str, observed: ObservedPlane) -> tuple[Status, str, str]:
     report = examine(observed)
     (verdict,) = (finding.verdict for finding in report.findings if finding.check == check)
     return verdict.status, verdict.message, verdict.remedy
@@ -75,7 +75,7 @@ def modelled(models: Any) -> Any:
 GATED = [binding(components=[{"name": "worker"}])]
 UNGATED = [binding(replicas=4), {"metadata": {"name": "y"}, "spec": {"components": [{}]}}]
 
-CASES: dict[str, tuple[str, Observed, Status, str, str]] = {
+CASES: dict[str, tuple[str, ObservedPlane, Status, str, str]] = {
     "a plain Kubernetes": (
         "karmada",
         healthy(groups=frozenset({"apps"})),

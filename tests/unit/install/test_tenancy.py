@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hyperjob.install.manifest import Settings, manifest
-from hyperjob.install.objects import Part
+from hyperjob.install.objects import Component
 from hyperjob.install.tenancy import NAMES, POLICIES, tenancy
 from hyperjob_sandbox.apiserver.cel import Expression
 
@@ -85,6 +85,6 @@ def test_each_name_has_a_check_and_a_validation_makes_at_most_one():
 @pytest.mark.parametrize("enabled", [True, False])
 def test_the_policies_are_there_or_taken_away(enabled):
     items = manifest(Settings(url="https://x", tenancy=enabled))
-    found = [item for item in items if item.part is Part.TENANCY]
+    found = [item for item in items if item.part is Component.TENANCY]
     assert {item.name for item in found} == {*POLICIES, "hyperjob-use-all"}
     assert {item.absent for item in found} == {not enabled}

@@ -398,7 +398,7 @@ def _trained(
             steps_per_second=rng.choice((None, 0.5, 2.0)),
             metrics={"loss": "0.25"} if some(rng, 0.3) else {},
             ended=some(rng, 0.3),
-            said=some(rng, 0.9),
+            reported=some(rng, 0.9),
         )
     return "trainings", found
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from controller.model.nodes import PodGroup
 from controller.model.observed import Cluster
-from controller.model.request import Request
+from controller.model.request import PlacementRequest
 from controller.model.resources import parse_resources
 from controller.model.shortage import Obstacle
 from controller.placement.alternatives import alternatives
@@ -101,7 +101,7 @@ def _shown(clusters: tuple[Cluster, ...]) -> str:
     return "; ".join(texts)
 
 
-def _request(rng: random.Random, name: str, names: list[str]) -> Request:
+def _request(rng: random.Random, name: str, names: list[str]) -> PlacementRequest:
     kind = rng.choice((GPU, GPU, GPU, NPU, "nvidia.com/gpus"))
     pods, each = rng.choice((1, 1, 2, 3, 8)), rng.choice((0, 1, 2, 4, 8))
     one = {kind: str(each), "cpu": rng.choice(("1", "4")), "pods": "1"}
@@ -113,7 +113,7 @@ def _request(rng: random.Random, name: str, names: list[str]) -> Request:
         if some(rng, 0.4)
         else ()
     )
-    return Request(
+    return PlacementRequest(
         name=name,
         group="g",
         demand=parse_resources(whole),
@@ -132,7 +132,7 @@ def placement_cases(seeds: Iterable[int]) -> Iterator[Case]:
 def _gang(rng: random.Random) -> Iterator[str]:
     clusters = clusters_of(rng, rng.choice((1, 2, 3, 4, 6, 9)))
     names = [each.name for each in clusters]
-    requests: list[Request] = []
+    requests: list[PlacementRequest] = []
     for group in range(rng.choice((1, 1, 2, 3))):
         first = replace(_request(rng, f"g{group}-0", names), group=f"g{group}")
         count = rng.choice((1, 2, 3, 4, 6, 14))

@@ -113,7 +113,7 @@ def _read(rng: random.Random) -> Iterator[str]:
             yield f"{now:%H:%M:%S} its pod is not there"
         else:
             log = _log(rng, program, now)
-            progress = heard.hear(log, now=now)
+            progress = heard.read_log(log, now=now)
             yield f"{now:%H:%M:%S} {len(log)} bytes, {log.count(b'hyperjob')} lines: {progress}"
         if some(rng, 0.1):
             heard.ended = True
@@ -192,7 +192,7 @@ def _training(rng: random.Random) -> JobTraining:
         steps=rng.choice((None, 1000, 2000)),
         steps_per_second=rng.choice((None, 0.5, 2.0)),
         metrics={"loss": "0.5"} if some(rng, 0.3) else {},
-        said=some(rng, 0.85),
+        reported=some(rng, 0.85),
     )
 
 
@@ -265,7 +265,9 @@ def _worked(rng: random.Random, work: JobTraining | None, now: datetime) -> JobT
     if work is None:
         if some(rng, 0.6):
             return None
-        return replace(_training(rng), updated=now, started=now - timedelta(seconds=3), said=True)
+        return replace(
+            _training(rng), updated=now, started=now - timedelta(seconds=3), reported=True
+        )
     match rng.randrange(6):
         case 0 | 1:
             return replace(work, step=work.step + rng.choice((1, 30)), updated=now)

@@ -31,7 +31,7 @@ from controller.model.observed import (
     Record,
     Refusal,
     Rejection,
-    Report,
+    ReportedStatus,
     Silence,
     Task,
 )
@@ -270,7 +270,7 @@ def _job(rng: random.Random, each: SubJob, record: Record | None, here: str) -> 
     )
 
 
-def _report(rng: random.Random, here: str) -> Report | None:
+def _report(rng: random.Random, here: str) -> ReportedStatus | None:
     if here in ("made", "placed") and some(rng, 0.6):
         return None
     phases = {
@@ -280,7 +280,7 @@ def _report(rng: random.Random, here: str) -> Report | None:
     }.get(here, (JobPhase.PENDING,) * 4 + tuple(JobPhase))
     phase = rng.choice(phases)
     pods = PodCounts(**{name: rng.choice(numbers) for name, numbers in PODS.items()})
-    return made(rng, Report, phase=phase, phase_text=str(phase), pods=pods, rest=0.3)
+    return made(rng, ReportedStatus, phase=phase, phase_text=str(phase), pods=pods, rest=0.3)
 
 
 def _policy(rng: random.Random, each: SubJob, record: Record | None) -> Policy:

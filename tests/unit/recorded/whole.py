@@ -32,7 +32,7 @@ from hyperjob.simulate.engine import _run_to_end
 from hyperjob.simulate.plane import Plane
 from hyperjob.simulate.sites import queue, site, urgent_class
 from hyperjob.simulate.workload import Failures, Outage, Scenario, Site, Submission
-from hyperjob.simulate.world import World
+from hyperjob.simulate.world import Simulation
 from tests.unit.controller.builders import GPU
 from tests.unit.recorded.generated import hyperjob_of, some
 from tests.unit.recorded.plans import where
@@ -255,7 +255,7 @@ async def _played(seed: int, *, jobs: int, refuses: float, mode: QueueAdmission)
         LOGGER.addHandler(logs)
         try:
             async with asyncio.timeout(HOURS * 3600.0):
-                await _run_to_end(World(scenario, plane), lambda *_: None, manager)
+                await _run_to_end(Simulation(scenario, plane), lambda *_: None, manager)
         except TimeoutError:
             plane.rows.append("it goes on")
         finally:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from hyperjob.simulate.jobs import Plain, Style, submission
+from hyperjob.simulate.jobs import JobNumbers, Style, submission
 from hyperjob.simulate.sites import queue, site, urgent_class
 from hyperjob.simulate.workload import Scenario, Site
 
@@ -19,7 +19,9 @@ def jobs(*rows: tuple[float, float, int], **fields: Any) -> list[Any]:
     """Jobs j0, j1, ... of arrival, duration and accelerators."""
     style = Style(max_domains=fields.pop("max_domains", 4))
     return [
-        submission(Plain(name=f"j{place}", arrival=at, duration=for_, gpus=gpus, **fields), style)
+        submission(
+            JobNumbers(name=f"j{place}", arrival=at, duration=for_, gpus=gpus, **fields), style
+        )
         for place, (at, for_, gpus) in enumerate(rows)
     ]
 

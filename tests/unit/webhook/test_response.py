@@ -11,9 +11,9 @@ from hyperjob.api.field import ErrorType, FieldError
 from webhook.admission import check_http, fail, refuse
 from webhook.decision import Decision
 from webhook.response import cut_warnings, denial, encode, failure
-from webhook.review import MAX_BODY_BYTES, Request
+from webhook.review import MAX_BODY_BYTES, AdmissionRequest
 
-REQUEST = Request(
+REQUEST = AdmissionRequest(
     "u1", "training.volcano.sh", "v1alpha1", "HyperJob", "", "CREATE", "team", "hj", "me",
     dry_run=False, size=1, object={}, old_object=None,
 )  # fmt: skip

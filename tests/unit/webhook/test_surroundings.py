@@ -10,7 +10,7 @@ from hyperjob.kube.informer import Informer
 from hyperjob.kube.resources import CLUSTERS, PRIORITY_CLASSES, QUEUES
 from hyperjob.simulate.clock import run
 from tests.support.fakekube import FakeKube
-from webhook.review import Request
+from webhook.review import AdmissionRequest
 from webhook.surroundings import MOST_BYTES, Surroundings
 from webhook.validation.context import NOTHING_KNOWN, Context, Queue
 
@@ -123,8 +123,8 @@ class Names:
             raise from_status(make_status(404, "no"), path)
 
 
-def request(size: int = 100) -> Request:
-    return Request(
+def request(size: int = 100) -> AdmissionRequest:
+    return AdmissionRequest(
         "1", "training.volcano.sh", "v1alpha1", "HyperJob", "", "CREATE", "team", "hj", "me",
         dry_run=False, size=size, object=None, old_object=None,
     )  # fmt: skip
