@@ -116,8 +116,8 @@ def test_what_was_told_stays_while_no_program_says_anything_new() -> None:
     """The log of another sub-job was read to its end without a word."""
     old = {"step": 9, "progress": "step 9", "updateTime": rfc3339(NOW), "startTime": rfc3339(NOW)}
     assert told(None, training=old) == old
-    assert told(said(0, said=False), training=old) == old
-    assert told(said(0, said=False)) == {}
+    assert told(said(0, reported=False), training=old) == old
+    assert told(said(0, reported=False)) == {}
 
 
 def test_the_number_of_steps_stays_when_a_program_does_not_say_it_again() -> None:
@@ -147,7 +147,7 @@ def test_the_last_lines_are_added_when_the_hyperjob_has_ended() -> None:
     ("training", "status"),
     [
         (None, {"goodput": ACCOUNT}),
-        (said(0, said=False), {"goodput": ACCOUNT}),
+        (said(0, reported=False), {"goodput": ACCOUNT}),
         (said(100), {}),
         (said(100), {"goodput": {"since": "never"}}),
     ],
