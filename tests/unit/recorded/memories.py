@@ -12,7 +12,7 @@ from controller.memory.reservations import Reservations
 from controller.model.parse import parse_binding
 from controller.model.planned import CreateChild, Repin
 from controller.model.resources import parse_resources
-from controller.placement.capacity import Candidacy, Summary, summarise
+from controller.placement.capacity import Candidacy, ClusterSummary, summarise
 from controller.queueing.read import unit_of_remains
 from hyperjob.api.meta import Object
 from hyperjob.api.quantity import NANO
@@ -51,7 +51,7 @@ class World:
         self.jobs: dict[str, Object] = {}
         self.policies: dict[str, Object] = {}
         self.bindings: dict[str, Object] = {}
-        self.summaries: dict[str, Summary] = {}
+        self.summaries: dict[str, ClusterSummary] = {}
         self.reservations = Reservations(
             hyperjob=lambda key: self.owner if key == "default/hj" else None,
             job=lambda key: self.jobs.get(key.partition("/")[2]),
