@@ -9,11 +9,11 @@ from typing import Any, Final
 
 from controller.model.nodes import PodGroup
 from controller.model.observed import Cluster
-from controller.model.request import Request
+from controller.model.request import PlacementRequest
 from controller.model.resources import Resources
 from controller.model.waiting import QueueTroubleCode
 from controller.placement.slots import Slots
-from controller.queueing.account import Account
+from controller.queueing.account import QueueUsage
 from controller.queueing.admit import (
     Grant,
     closed,
@@ -119,7 +119,7 @@ def account_cases(seeds: Iterable[int]) -> Iterator[Case]:
 
 
 def _accounts(rng: random.Random, tree: Tree) -> Iterator[str]:
-    account = Account(tree)
+    account = QueueUsage(tree)
     for _ in range(5):
         queue, demand = rng.choice(NAMES), _amounts(rng, 1, 2, 3, 6)
         account.add(queue, demand)
@@ -176,11 +176,11 @@ def _clusters(rng: random.Random) -> tuple[Cluster, ...]:
     )
 
 
-def _request(rng: random.Random, name: str) -> Request:
+def _request(rng: random.Random, name: str) -> PlacementRequest:
     demand = _amounts(rng, 0, 1, 2, 3, chance=0.7)
     preferred = tuple(rng.sample(("a", "b", "c0", "z"), rng.randint(1, 3)))
     listed = some(rng, 0.3)
-    return Request(
+    return PlacementRequest(
         name=name,
         group=rng.choice("gh"),
         demand=demand,
