@@ -122,7 +122,7 @@ async def _serve(options: Options, metrics: Metrics, around: "Surroundings | Non
     following = asyncio.create_task(source.run(), name="certificate")
     try:
         async with AsyncExitStack() as stack:
-            addresses = await _open_side_door(stack, options, readyz, metrics)
+            addresses = await _serve_endpoints(stack, options, readyz, metrics)
             # The objects made at start-up live as long as the process: the collector skips them.
             gc.collect()
             gc.freeze()
@@ -147,7 +147,7 @@ async def _serve(options: Options, metrics: Metrics, around: "Surroundings | Non
         report.flush()
 
 
-async def _open_side_door(
+async def _serve_endpoints(
     stack: AsyncExitStack, options: Options, readyz: Checks, metrics: Metrics
 ) -> Addresses:
     try:

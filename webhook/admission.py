@@ -10,7 +10,7 @@ from typing import NamedTuple
 from webhook.decision import Decision
 from webhook.handlers import ROUTES
 from webhook.response import encode, failure
-from webhook.review import MAX_BODY_BYTES, BadReview, Request, decode
+from webhook.review import MAX_BODY_BYTES, AdmissionRequest, BadReview, decode
 from webhook.validation.context import NOTHING_KNOWN, Context
 
 
@@ -19,7 +19,7 @@ class Reply(NamedTuple):
 
     status: int
     body: bytes
-    request: Request | None = None
+    request: AdmissionRequest | None = None
     decision: Decision | None = None
     problem: str = ""
     bug: Exception | None = None
@@ -30,7 +30,7 @@ def admit(path: str, body: bytes, context: Context = NOTHING_KNOWN) -> Reply:
     route = ROUTES.get(path)
     if route is None:
         return refuse(404, f"no webhook at {path[:100]!r}; there are: {', '.join(ROUTES)}")
-    request: Request | None = None
+    request: AdmissionRequest | None = None
     try:
         request = decode(body)
         decision = route.decide(request, context)
@@ -41,13 +41,13 @@ def admit(path: str, body: bytes, context: Context = NOTHING_KNOWN) -> Reply:
         return fail(bug, request=request)
 
 
-def fail(bug: Exception, *, request: Request | None = None) -> Reply:
+def fail(bug: Exception, *, request: AdmissionRequest | None = None) -> Reply:
     """Return the reply to a request on which the webhook failed, without the exception's text."""
     message = f"the webhook failed on this request: {type(bug).__name__}; its log says more"
     return Reply(500, failure(500, message), request, problem=message, bug=bug)
 
 
-def refuse(status: int, message: str, *, request: Request | None = None) -> Reply:
+def refuse(status: int, message: str, *, request: AdmissionRequest | None = None) -> Reply:
     """Return the reply to a request that is not a review."""
     return Reply(status, failure(status, message), request, problem=message)
 

@@ -16,10 +16,10 @@ from webhook.decision import ALLOWED, Decision
 from webhook.defaulting import default
 from webhook.patch import diff
 from webhook.paths import MUTATE_HYPERJOB, MUTATE_RESOURCEBINDING, VALIDATE_HYPERJOB
-from webhook.review import BadReview, Request
+from webhook.review import AdmissionRequest, BadReview
 from webhook.validation import Context, validate_create, validate_update
 
-Handler = Callable[[Request, Context], Decision]
+Handler = Callable[[AdmissionRequest, Context], Decision]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Route:
     kind: str
     handle: Handler
 
-    def decide(self, request: Request, context: Context) -> Decision:
+    def decide(self, request: AdmissionRequest, context: Context) -> Decision:
         """Return the decision about a CREATE or UPDATE; all other requests are allowed."""
         if request.operation not in {"CREATE", "UPDATE"} or request.subresource:
             return ALLOWED
@@ -42,7 +42,7 @@ class Route:
         return self.handle(request, context)
 
 
-def default_hyperjob(request: Request, _: Context) -> Decision:
+def default_hyperjob(request: AdmissionRequest, _: Context) -> Decision:
     """Return the patch with defaults; a HyperJob that is being deleted stays as it is."""
     raw = _required(request)
     if _is_being_deleted(raw):
@@ -50,7 +50,7 @@ def default_hyperjob(request: Request, _: Context) -> Decision:
     return Decision(patch=diff(raw, _signed(default(raw))))
 
 
-def validate_hyperjob(request: Request, context: Context) -> Decision:
+def validate_hyperjob(request: AdmissionRequest, context: Context) -> Decision:
     """Validate a HyperJob; during its deletion only its finalizers may change, not its spec."""
     raw = _required(request)
     if request.operation == "CREATE":
@@ -62,7 +62,7 @@ def validate_hyperjob(request: Request, context: Context) -> Decision:
     return validate_update(raw, request.old_object, context=context, at_most=request.size)
 
 
-def stamp_binding(request: Request, context: Context) -> Decision:
+def stamp_binding(request: AdmissionRequest, context: Context) -> Decision:
     """Return the patch that closes the gate of a sub-job's ResourceBinding or keeps it closed."""
     binding = _required(request)
     may_open = not context.controllers or request.user in context.controllers
@@ -89,7 +89,7 @@ def _signed(raw: Object) -> Object:
     return {**raw, "metadata": {**metadata, "annotations": signed}}
 
 
-def _required(request: Request) -> Object:
+def _required(request: AdmissionRequest) -> Object:
     if request.object is None:
         raise BadReview(f"request.object: Required value: {request.operation} carries an object")
     return request.object

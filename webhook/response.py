@@ -14,7 +14,7 @@ from hyperjob.api.field import FieldError, invalid_status
 from hyperjob.api.meta import Object
 from hyperjob.text import shortened
 from webhook.decision import Decision
-from webhook.review import API_VERSION, KIND, Request
+from webhook.review import API_VERSION, KIND, AdmissionRequest
 
 WARNING_LIMIT: Final = 256
 """The characters of one warning to which the API server cuts if there are many."""
@@ -38,7 +38,7 @@ _REASONS: Final = {
 }
 
 
-def encode(request: Request, decision: Decision) -> bytes:
+def encode(request: AdmissionRequest, decision: Decision) -> bytes:
     """Return the bytes of the AdmissionReview that answers `request`."""
     response: dict[str, Any] = {"uid": request.uid, "allowed": decision.allowed}
     if decision.errors:
@@ -52,7 +52,7 @@ def encode(request: Request, decision: Decision) -> bytes:
     return orjson.dumps({"kind": KIND, "apiVersion": API_VERSION, "response": response})
 
 
-def denial(request: Request, errors: Sequence[FieldError]) -> Object:
+def denial(request: AdmissionRequest, errors: Sequence[FieldError]) -> Object:
     """Return the Status 422 with all errors, each with its field."""
     status = invalid_status(request.group, request.kind, request.name, errors[:ERRORS_LIMIT])
     status["message"] = shortened(status["message"], MESSAGE_LIMIT)

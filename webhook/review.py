@@ -37,7 +37,7 @@ class BadReview(Exception):  # noqa: N818 - a verdict on the request, in the wor
         self.status = status
 
 
-class Request(NamedTuple):
+class AdmissionRequest(NamedTuple):
     """The decoded request: the input of the decision and of its log line.
 
     It is a tuple, like the decision and the reply: a frozen dataclass takes three times as long.
@@ -59,7 +59,7 @@ class Request(NamedTuple):
     old_object: Object | None
 
 
-def decode(body: bytes) -> Request:
+def decode(body: bytes) -> AdmissionRequest:
     """Return the request of an AdmissionReview, or raise `BadReview`."""
     review = _load(body)
     if review.get("apiVersion") != API_VERSION or review.get("kind") != KIND:
@@ -76,7 +76,7 @@ def decode(body: bytes) -> Request:
         raise BadReview(f"request.operation: Unsupported value: {_show(operation)}")
     kind = _mapping(request, "kind")
     obj, old = _object(request, "object"), _object(request, "oldObject")
-    return Request(
+    return AdmissionRequest(
         uid=uid,
         group=_text(kind, "group"),
         version=_text(kind, "version"),

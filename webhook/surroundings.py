@@ -18,7 +18,7 @@ from hyperjob.kube.existing import existing
 from hyperjob.kube.informer import Informer
 from hyperjob.kube.resources import CLUSTERS, PRIORITY_CLASSES, QUEUES
 from hyperjob.telemetry.metrics import Metrics
-from webhook.review import Request
+from webhook.review import AdmissionRequest
 from webhook.validation.context import NOTHING_KNOWN, Cluster, Context, Queue, known_objects
 from webhook.validation.needs import needs
 from webhook.validation.references import warn_references
@@ -82,7 +82,7 @@ class Surroundings:
             self._changed = not all(map(_is_whole, (self._clusters, self._queues, priorities)))
         return self._known
 
-    async def missing(self, request: Request, hyperjob: Object) -> Sequence[str]:
+    async def missing(self, request: AdmissionRequest, hyperjob: Object) -> Sequence[str]:
         """Return warnings about missing objects that the pods of a new HyperJob need.
 
         `hyperjob` is the validated object of the request. An object that the webhook's role must

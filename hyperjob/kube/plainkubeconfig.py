@@ -41,7 +41,7 @@ Entry = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plain:
+class StaticKubeconfig:
     """The content of a plain kubeconfig; `authorization` is the header, None without a token."""
 
     server: str
@@ -57,7 +57,9 @@ class _UnusualError(Exception):
     """The file has more than this module reads."""
 
 
-def read(path: Path, context: str | None = None, *, credentials: bool = True) -> Plain | None:
+def read(
+    path: Path, context: str | None = None, *, credentials: bool = True
+) -> StaticKubeconfig | None:
     """Return a context, by default the current one; None unless all of it is plain and correct.
 
     Without `credentials` the result has neither certificate nor token.
@@ -72,7 +74,7 @@ def read(path: Path, context: str | None = None, *, credentials: bool = True) ->
         if parts.scheme not in ("http", "https") or not parts.netloc:
             return None
         secure = parts.scheme == "https"
-        return Plain(
+        return StaticKubeconfig(
             server=server,
             tls=_tls(cluster, user if credentials else {}, path.parent) if secure else None,
             authorization=f"Bearer {user['token']}" if credentials and "token" in user else None,

@@ -18,7 +18,7 @@ from hyperjob.client.why.explain import explain
 from hyperjob.install.preflight import Finding, Status, preflight
 from hyperjob.kube.client import Kube
 from hyperjob.ui.rows import Row
-from hyperjob.ui.world import World
+from hyperjob.ui.world import LiveState
 
 _WORK_SECONDS: Final = 0.005
 _PAUSE_SECONDS: Final = 0.02
@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
+class AttentionItem:
     """A HyperJob that needs a person, and the decisive cause."""
 
     key: str
@@ -40,13 +40,13 @@ class Trouble:
 class Attention:
     """Keeps the list; `run` belongs in the caller's TaskGroup."""
 
-    def __init__(self, world: World, kube: Kube, *, examine: bool = True) -> None:
+    def __init__(self, world: LiveState, kube: Kube, *, examine: bool = True) -> None:
         self.findings: Sequence[Finding] = ()
         self.examined: datetime | None = None
         self._world = world
         self._kube = kube
         self._examine = examine
-        self._troubles: dict[str, Trouble] = {}
+        self._troubles: dict[str, AttentionItem] = {}
         self._due: dict[str, None] = {}
         self._wake = asyncio.Event()
         self._idle = asyncio.Event()
@@ -55,7 +55,7 @@ class Attention:
         world.add_listener(self._changed)
 
     @property
-    def troubles(self) -> Mapping[str, Trouble]:
+    def troubles(self) -> Mapping[str, AttentionItem]:
         """Return the HyperJobs that need a person, by namespace/name."""
         return self._troubles
 
@@ -111,7 +111,7 @@ class Attention:
         if now != before:
             self._world.note("attention")
 
-    def _trouble(self, row: Row) -> Trouble | None:
+    def _trouble(self, row: Row) -> AttentionItem | None:
         world = self._world
         summary = row.summary
         if summary.phase == Phase.COMPLETED and not summary.deleting:
@@ -128,7 +128,7 @@ class Attention:
         found = explain(evidence)
         if found.outcome is not Outcome.NEEDS_HELP:
             return None
-        return Trouble(row.key, found.headline, found.causes)
+        return AttentionItem(row.key, found.headline, found.causes)
 
     async def _examining(self) -> None:
         """Run preflight every few minutes."""

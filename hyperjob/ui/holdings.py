@@ -15,7 +15,7 @@ Where: TypeAlias = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class Holding:
     """The number of an accelerator that a HyperJob, `key`, has on a cluster."""
 
     key: str
@@ -28,7 +28,7 @@ class Holdings:
     """All parts, by cluster and accelerator."""
 
     def __init__(self) -> None:
-        self._parts: dict[Where, dict[str, Part]] = {}
+        self._parts: dict[Where, dict[str, Holding]] = {}
         self._where: dict[str, Sequence[Where]] = {}
         self.versions: Counter[str] = Counter()
         """Counts changes by cluster."""
@@ -49,15 +49,15 @@ class Holdings:
         if not parts:
             del self._where[key]
 
-    def at(self, where: Where, scope: Scope) -> list[Part]:
+    def at(self, where: Where, scope: Scope) -> list[Holding]:
         """Return the parts of a cluster and an accelerator, of HyperJobs that a visitor may see."""
         there = self._parts.get(where, {})
         return [part for key, part in there.items() if _visible(scope, key)]
 
 
-def parts_of(row: Row) -> dict[Where, Part]:
+def parts_of(row: Row) -> dict[Where, Holding]:
     """Return the parts of a HyperJob by cluster and accelerator."""
-    found: dict[Where, Part] = {}
+    found: dict[Where, Holding] = {}
     summary = row.summary
     for job in summary.jobs:
         accelerator, number = summary.accelerators(job)
@@ -66,7 +66,7 @@ def parts_of(row: Row) -> dict[Where, Part]:
         group = summary.group(job.group)
         before = found.get((job.cluster, accelerator))
         runs = number if _has_started(job) else 0
-        found[job.cluster, accelerator] = Part(
+        found[job.cluster, accelerator] = Holding(
             key=row.key,
             queue=group.queue if group is not None else "default",
             running=runs + (before.running if before else 0),

@@ -45,7 +45,7 @@ _UNREAD: Final = Unavailable(make_status(503, "not read yet", reason="ServiceUna
 OnChange = Callable[[Row | None, Row | None], None]
 
 
-class World:
+class LiveState:
     """The objects that pages show; `running` updates them."""
 
     def __init__(self, kube: Kube, *, lease_namespace: str) -> None:
@@ -84,7 +84,7 @@ class World:
         return self._hyperjobs, self._clusters, self._queues, self._classes, self._leases
 
     @asynccontextmanager
-    async def running(self) -> AsyncIterator["World"]:
+    async def running(self) -> AsyncIterator["LiveState"]:
         """Watch the API server for the length of the block."""
         tasks = [asyncio.create_task(informer.run()) for informer in self._informers]
         tasks.append(asyncio.create_task(self._ticking()))

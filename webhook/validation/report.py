@@ -21,7 +21,7 @@ class EnoughError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class Violation:
     """An error and its rule."""
 
     rule: Rule
@@ -29,7 +29,7 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True)
-class Remark:
+class RuleWarning:
     """A warning and its rule."""
 
     rule: Rule
@@ -43,13 +43,13 @@ class Report:
 
     def __init__(self) -> None:
         self.checked: Object | None = None
-        self.refusals: list[Refusal] = []
-        self.remarks: list[Remark] = []
+        self.refusals: list[Violation] = []
+        self.remarks: list[RuleWarning] = []
         self.hints = Hints()
 
     def refuse(self, rule: Rule, error: FieldError) -> None:
         """Add an error; raises EnoughError if it is the last one possible."""
-        self.refusals.append(Refusal(rule, error))
+        self.refusals.append(Violation(rule, error))
         if self.is_full:
             raise EnoughError
 
@@ -74,7 +74,7 @@ class Report:
     def warn(self, rule: Rule, path: Path, /, **words: object) -> None:
         """Add a warning about the field at `path`."""
         if len(self.remarks) < MAX_REMARKS:
-            self.remarks.append(Remark(rule, rule.warning(path, **words)))
+            self.remarks.append(RuleWarning(rule, rule.warning(path, **words)))
 
     def take(
         self,

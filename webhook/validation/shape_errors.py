@@ -7,7 +7,7 @@ from pydantic_core import ErrorDetails
 from hyperjob.api import shapeerrors as words
 from hyperjob.api.field import ROOT, Path
 from hyperjob.api.shape import schema_at
-from webhook.validation.report import Refusal
+from webhook.validation.report import Violation
 from webhook.validation.rules import (
     FORBIDDEN,
     INVALID,
@@ -114,24 +114,24 @@ _BROKEN: Final[dict[str, Rule]] = {
 }
 
 
-def too_many(count: int) -> Refusal:
+def too_many(count: int) -> Violation:
     """Return the only error about an object with too many shape errors."""
-    return Refusal(HOPELESS, HOPELESS.at(ROOT, "object", count=count))
+    return Violation(HOPELESS, HOPELESS.at(ROOT, "object", count=count))
 
 
-def to_refusals(path: Path, detail: ErrorDetails) -> list[Refusal]:
+def to_refusals(path: Path, detail: ErrorDetails) -> list[Violation]:
     """Return the API server's errors for one finding of the schema, each with its rule."""
     value, location = detail["input"], detail["loc"]
     match detail["type"]:
         case "extra_forbidden":
-            return [Refusal(UNKNOWN, UNKNOWN.at(path, hint=_nearest_field(location)))]
+            return [Violation(UNKNOWN, UNKNOWN.at(path, hint=_nearest_field(location)))]
         case "literal_error":
             known = tuple(schema_at(hyperjob_schema(), location)["enum"])
-            return [Refusal(ENUM, ENUM.unsupported(path, value, known))]
+            return [Violation(ENUM, ENUM.unsupported(path, value, known))]
         case kind:
             broken = _BROKEN.get(kind, WRONG_TYPE)
             errors = words.explain(detail, hyperjob_schema())
-            return [Refusal(broken, error) for error in errors]
+            return [Violation(broken, error) for error in errors]
 
 
 def _nearest_field(location: tuple[int | str, ...]) -> str:

@@ -39,7 +39,7 @@ class User:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class AccessQuestion:
     """The attributes of an access review; without `user` for the caller."""
 
     user: User | None
@@ -58,7 +58,7 @@ class Reviews:
         self._users: Cached[str, User | None] = Cached(
             self._who, seconds=SECONDS, size=TOKENS, clock=clock
         )
-        self._answers: Cached[Question, bool] = Cached(
+        self._answers: Cached[AccessQuestion, bool] = Cached(
             self._may, seconds=SECONDS, size=ANSWERS, clock=clock
         )
 
@@ -85,7 +85,7 @@ class Reviews:
         """Remove the user of a token from the cache."""
         self._users.forget(token)
 
-    async def allows(self, question: Question) -> bool:
+    async def allows(self, question: AccessQuestion) -> bool:
         """Return whether the API server allows it; raises KubeError without an answer."""
         return await self._answers.get(question)
 
@@ -106,7 +106,7 @@ class Reviews:
             extra=tuple(sorted((key, strings(value)) for key, value in extra.items())),
         )
 
-    async def _may(self, question: Question) -> bool:
+    async def _may(self, question: AccessQuestion) -> bool:
         answer = await self._create(
             SELF_SUBJECT_ACCESS_REVIEWS if question.user is None else SUBJECT_ACCESS_REVIEWS,
             {"spec": _spec(question)},
@@ -119,7 +119,7 @@ class Reviews:
         return await self._kube.create(resource, whole)
 
 
-def _spec(question: Question) -> Object:
+def _spec(question: AccessQuestion) -> Object:
     resource = question.resource
     plural, _, subresource = resource.plural.partition("/")
     attributes = {

@@ -15,14 +15,14 @@ from hyperjob.ui.history.backfill import changes_of
 from hyperjob.ui.history.recorder import History
 from hyperjob.ui.rows import Row
 from hyperjob.ui.visitor import EVERYTHING
-from hyperjob.ui.world import World
+from hyperjob.ui.world import LiveState
 
 SAMPLE_SECONDS: Final = 60.0
 _log = logging.getLogger(__name__)
 
 
 @asynccontextmanager
-async def fed(history: History, world: World, kube: Kube) -> AsyncIterator[History]:
+async def fed(history: History, world: LiveState, kube: Kube) -> AsyncIterator[History]:
     """Record all changes for the length of the block; enter the block before the world runs."""
 
     def changed(before: Row | None, after: Row | None) -> None:
@@ -40,7 +40,7 @@ async def fed(history: History, world: World, kube: Kube) -> AsyncIterator[Histo
         await cancel([task])
 
 
-async def _sample(history: History, world: World, kube: Kube) -> None:
+async def _sample(history: History, world: LiveState, kube: Kube) -> None:
     await world.synced()
     history.present(datetime.now(UTC), [row.summary.uid for row in world.rows.values()])
     await _fill_in(history, world, kube)
@@ -50,7 +50,7 @@ async def _sample(history: History, world: World, kube: Kube) -> None:
         await asyncio.sleep(SAMPLE_SECONDS)
 
 
-async def _fill_in(history: History, world: World, kube: Kube) -> None:
+async def _fill_in(history: History, world: LiveState, kube: Kube) -> None:
     """Add changes of phase from Events, which the API server keeps for an hour."""
     for namespace in world.namespaces:
         found = await events_in(kube, namespace)

@@ -9,7 +9,7 @@ from hyperjob.ui.history.store import Known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gone:
+class DeletedHyperJob:
     """A deleted HyperJob.
 
     `phase`, `reason` and `message` are of its last span, `begin` is the begin of its first span,
@@ -30,11 +30,11 @@ class Gone:
         return f"{self.known.namespace}/{self.known.name}"
 
 
-def gone_of(known: Known, spans: Sequence[Span]) -> Gone:
+def gone_of(known: Known, spans: Sequence[Span]) -> DeletedHyperJob:
     """Return a deleted HyperJob from its spans, which are in order of track and time."""
     own = [span for span in spans if not span.job]
     last = own[-1] if own else None
-    return Gone(
+    return DeletedHyperJob(
         known=known,
         phase=last.phase if last is not None else "",
         reason=last.reason if last is not None else "",

@@ -21,7 +21,7 @@ from typing import Final, Self, TypeAlias, TypeVar
 from hyperjob.client.summary import Summary
 from hyperjob.client.usage import ClusterUse, QueueUse
 from hyperjob.ui.history.backfill import Change, filled, missing, past, resumed
-from hyperjob.ui.history.gone import Gone, gone_of
+from hyperjob.ui.history.gone import DeletedHyperJob, gone_of
 from hyperjob.ui.history.spans import Sample, Span, follow, states, tidy
 from hyperjob.ui.history.store import HistoryError, Kind, Known, Limits, Store, Use
 from hyperjob.ui.history.use import UNCHANGED, Series, series, with_lead
@@ -152,7 +152,7 @@ class History:
 
     async def gone(
         self, present: Collection[str], namespaces: Collection[str] | None, words: str, limit: int
-    ) -> Sequence[Gone]:
+    ) -> Sequence[DeletedHyperJob]:
         """Return the deleted HyperJobs, whose uid is not in `present`, the latest first.
 
         `namespaces` None is all namespaces; each of `words` is part of namespace, name or queue.
@@ -377,8 +377,8 @@ class _Recorder:
         namespaces: Collection[str] | None,
         words: Sequence[str],
         limit: int,
-    ) -> list[Gone]:
-        found: list[Gone] = []
+    ) -> list[DeletedHyperJob]:
+        found: list[DeletedHyperJob] = []
         for known in self.hyperjobs(_LOOKED_THROUGH):
             text = f"{known.namespace}/{known.name} {known.queue}".lower()
             if known.uid in present or not (namespaces is None or known.namespace in namespaces):

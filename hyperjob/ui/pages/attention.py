@@ -6,11 +6,11 @@ from typing import Final
 
 from controller.model.wire import condition, mapping, string
 from hyperjob.api.phases import Phase
-from hyperjob.ui.attention import Attention, Trouble
+from hyperjob.ui.attention import Attention, AttentionItem
 from hyperjob.ui.render import render
 from hyperjob.ui.rows import Row
 from hyperjob.ui.visitor import Scope
-from hyperjob.ui.world import World
+from hyperjob.ui.world import LiveState
 
 _SHOWN: Final = 200
 
@@ -19,7 +19,7 @@ _SHOWN: Final = 200
 class AttentionPage:
     """HyperJobs, clusters and findings."""
 
-    world: World
+    world: LiveState
     attention: Attention
     scope: Scope
 
@@ -40,8 +40,8 @@ class AttentionPage:
         """Return the lists as HTML."""
         found = visible(self.attention, self.scope)
         rows = self.world.rows
-        failed: list[tuple[Row, Trouble]] = []
-        stuck: list[tuple[Row, Trouble]] = []
+        failed: list[tuple[Row, AttentionItem]] = []
+        stuck: list[tuple[Row, AttentionItem]] = []
         for trouble in found:
             row = rows.get(trouble.key)
             if row is not None:
@@ -68,7 +68,7 @@ class AttentionPage:
         }
 
 
-def visible(attention: Attention, scope: Scope) -> list[Trouble]:
+def visible(attention: Attention, scope: Scope) -> list[AttentionItem]:
     """Return the HyperJobs that need a person and that a visitor may see."""
     return [
         trouble
@@ -77,7 +77,7 @@ def visible(attention: Attention, scope: Scope) -> list[Trouble]:
     ]
 
 
-def lost(world: World) -> list[tuple[str, str, str]]:
+def lost(world: LiveState) -> list[tuple[str, str, str]]:
     """Return name, reason and transition time of the clusters that are not Ready."""
     found = []
     for cluster in world.clusters:

@@ -10,14 +10,14 @@ from hyperjob.ui.history.store import Known
 from hyperjob.ui.render import render
 from hyperjob.ui.views.timeline import Subject, timeline
 from hyperjob.ui.visitor import Scope
-from hyperjob.ui.world import World
+from hyperjob.ui.world import LiveState
 
 
 @dataclass(frozen=True, slots=True)
 class GonePage:
     """The page of a deleted HyperJob."""
 
-    world: World
+    world: LiveState
     history: History
     known: Known
 
@@ -67,7 +67,7 @@ class GonePage:
         }
 
 
-async def gone_page(world: World, history: History, scope: Scope, uid: str) -> GonePage | None:
+async def gone_page(world: LiveState, history: History, scope: Scope, uid: str) -> GonePage | None:
     """Return the page of a deleted HyperJob that a visitor may see; None if there is none."""
     known = await history.known(uid)
     if known is None or not scope.includes(known.namespace):

@@ -13,7 +13,7 @@ from hyperjob.ui.render import render
 from hyperjob.ui.views.axis import Scale, ticks_of
 from hyperjob.ui.views.use import Chart, chart, fleet
 from hyperjob.ui.visitor import Scope
-from hyperjob.ui.world import World
+from hyperjob.ui.world import LiveState
 
 RANGES: Final[Mapping[str, timedelta]] = {
     "1h": timedelta(hours=1),
@@ -30,7 +30,7 @@ _LONGEST: Final = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class HistoryQuery:
     """The length of time to show, and the search text for deleted HyperJobs."""
 
     back: str = _USUAL
@@ -43,21 +43,21 @@ class Asked:
         return f"/history?{text}" if text else "/history"
 
 
-def asked(given: Sequence[tuple[str, str]]) -> Asked:
+def asked(given: Sequence[tuple[str, str]]) -> HistoryQuery:
     """Parse the parameters of an address; invalid values count as absent."""
     found = {name: value[:_LONGEST] for name, value in reversed(given)}
     back = found.get("range", _USUAL)
-    return Asked(back if back in RANGES else _USUAL, " ".join(found.get("q", "").split()))
+    return HistoryQuery(back if back in RANGES else _USUAL, " ".join(found.get("q", "").split()))
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryPage:
     """Use over time and deleted HyperJobs."""
 
-    world: World
+    world: LiveState
     history: History
     scope: Scope
-    asked: Asked = Asked()
+    asked: HistoryQuery = HistoryQuery()
 
     title = "History"
     section = "history"

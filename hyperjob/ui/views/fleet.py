@@ -7,7 +7,7 @@ from typing import Final
 from controller.model.wire import at, condition, mapping, string
 from hyperjob.api.meta import Object
 from hyperjob.client.usage import ClusterUse
-from hyperjob.ui.holdings import Part
+from hyperjob.ui.holdings import Holding
 
 _NAMED: Final = 5
 _DRAWN: Final = 24
@@ -63,7 +63,7 @@ class ClusterCard:
     count: int
 
 
-Taken = Callable[[str], Sequence[Part]]
+Taken = Callable[[str], Sequence[Holding]]
 """Returns the HyperJobs' parts of an accelerator of the cluster."""
 
 Colour = Callable[[str], int]
@@ -146,7 +146,7 @@ def card_of(
     )
 
 
-def _bar(use: ClusterUse, parts: Sequence[Part], colour: Colour, *, ready: bool) -> Bar:
+def _bar(use: ClusterUse, parts: Sequence[Holding], colour: Colour, *, ready: bool) -> Bar:
     running = sum(part.running for part in parts)
     reserved = sum(part.reserved for part in parts)
     other = max(0, (use.used or 0) - running)
@@ -167,7 +167,7 @@ def _bar(use: ClusterUse, parts: Sequence[Part], colour: Colour, *, ready: bool)
     )
 
 
-def _drawn(parts: Sequence[Part], colour: Colour) -> list[Segment]:
+def _drawn(parts: Sequence[Holding], colour: Colour) -> list[Segment]:
     """Return the segments, ordered by queue; the largest HyperJobs have their own segment."""
     found = sorted(
         (part for part in parts if part.running), key=lambda part: (-part.running, part.key)
@@ -183,7 +183,7 @@ def _drawn(parts: Sequence[Part], colour: Colour) -> list[Segment]:
         )
         for part in found[:_DRAWN]
     ]
-    more: dict[str, list[Part]] = {}
+    more: dict[str, list[Holding]] = {}
     for part in found[_DRAWN:]:
         more.setdefault(part.queue, []).append(part)
     segments += [

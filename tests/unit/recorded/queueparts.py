@@ -134,12 +134,12 @@ def _accounts(rng: random.Random, tree: Tree) -> Iterator[str]:
     for name, demand in asking.items():
         limit = account.limit(name, demand)
         said = _told(limit) if limit is not None else "no limit"
-        owed = [other for other in NAMES if account.owes(other, name, demand)]
+        owed = [other for other in NAMES if account.has_borrowed_from(other, name, demand)]
         sure = " guaranteed" if account.is_guaranteed(name, demand) else ""
         yield f"{name} asks {_told(demand)}: {said}, owed by {owed}{sure}"
     yield f"turn of {account.whose_turn(asking)}; kept {_told(account.kept_for_others(KINDS))}"
     free = _amounts(rng, 2, 8, 20)
-    account.speak_for(asking[min(asking)], free)
+    account.reserve_for_head(asking[min(asking)], free)
     yield f"spoken for {_told(account.kept_for_others(KINDS))}"
     yield f"used {_told({name: account.used(name) for name in (*NAMES, ROOT)})}"
     account.forget_claims()
