@@ -233,13 +233,13 @@ async def test_events_of_both_groups_are_one_object(api: RawApi) -> None:
 
 
 async def test_requests_are_counted_by_kubernetes_verbs(api: RawApi, server: ApiServer) -> None:
-    before = server.request_counts.copy()
+    before = server.metrics.by_verb.copy()
     await api.post(GADGETS, gadget("a"))
     await api.get(f"{GADGETS}/a")
     await api.merge(f"{GADGETS}/a/status", {"status": {"ready": 1}})
     await api.get(f"{GADGETS}?watch=true&timeoutSeconds=1")
     await api.delete(GADGETS)
-    assert server.request_counts - before == {
+    assert server.metrics.by_verb - before == {
         ("create", "gadgets", ""): 1,
         ("get", "gadgets", ""): 1,
         ("patch", "gadgets", "status"): 1,

@@ -322,7 +322,7 @@ def writes(topology):
     return Counter(
         {
             key: number
-            for key, number in topology.server.request_counts.items()
+            for key, number in topology.server.metrics.by_verb.items()
             if key[0] in ("create", "update", "patch", "delete")
         }
     )
@@ -348,7 +348,7 @@ async def test_the_controllers_drive_any_api_server(tmp_path, api):
         async with ApiServer(name="external") as server:
             kubeconfig = server.kubeconfig(tmp_path / "external.kubeconfig")
             await runs_a_job(kubeconfig, tmp_path / "sandbox")
-            assert server.request_counts["delete", "mutatingwebhookconfigurations", ""] == 3
+            assert server.metrics.by_verb["delete", "mutatingwebhookconfigurations", ""] == 3
         return
     assets = os.environ.get("KUBEBUILDER_ASSETS")
     if not assets:

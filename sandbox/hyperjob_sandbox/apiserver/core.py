@@ -1,7 +1,4 @@
-"""What every handler works with: the store, the served resources and the admission chain.
-
-It decides nothing; it is the one object that is passed around.
-"""
+"""What every handler works with: the store, the served resources and the admission chain."""
 
 from collections import Counter
 from dataclasses import dataclass

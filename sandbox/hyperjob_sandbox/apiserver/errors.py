@@ -1,7 +1,4 @@
-"""API errors as Kubernetes prints them: each is a `Status` with its HTTP code.
-
-The handlers raise these; only the HTTP edge turns them into responses. Nothing here logs.
-"""
+"""API errors as Kubernetes prints them: each is a `Status` with its HTTP code."""
 
 from collections.abc import Sequence
 

@@ -1,7 +1,4 @@
-"""HTTPS in front of the API: sockets, TLS, time limits, bodies, and how answers are written.
-
-It turns every outcome into a response: a Status, plain text, or a stream. It knows no resource.
-"""
+"""HTTPS in front of the API: sockets, TLS, time limits, bodies, and how answers are written."""
 
 import asyncio
 import logging

@@ -1,7 +1,4 @@
-"""JSON values as the API server holds them: copy, strict equality, Go's names for their types.
-
-Never changes a value it is given.
-"""
+"""JSON values as the API server holds them: copy, strict equality, Go's names for their types."""
 
 from typing import Any, Final, TypeAlias
 

@@ -8,7 +8,6 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import NamedTuple
 
 from hyperjob.api.meta import Object
 from hyperjob.text import human_duration
@@ -71,20 +70,16 @@ class JSONPathError(ValueError):
     """A path that cannot be parsed."""
 
 
-class _Step(NamedTuple):
-    """A field's name; without one all items of a list, or those whose `key` is `value`."""
+_Step = tuple[str, str, str]
+"""A field's name; without one all items of a list, or those whose key (second) is a value."""
 
-    field: str
-    key: str = ""
-    value: str = ""
 
-    def take(self, value: Json) -> list[Json]:
-        if self.field:
-            return [value[self.field]] if isinstance(value, dict) and self.field in value else []
-        items = value if isinstance(value, list) else []
-        if not self.key:
-            return items
-        return [i for i in items if isinstance(i, dict) and i.get(self.key) == self.value]
+def _take(step: _Step, value: Json) -> list[Json]:
+    field, key, wanted = step
+    if field:
+        return [value[field]] if isinstance(value, dict) and field in value else []
+    items = value if isinstance(value, list) else []
+    return [i for i in items if not key or (isinstance(i, dict) and i.get(key) == wanted)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +100,7 @@ class JSONPath:
             if found is None:
                 raise JSONPathError(f"cannot parse {text[position:]}")
             name = (found["field"] or "").replace("\\", "")
-            steps.append(_Step(name, found["key"] or "", (found["value"] or "")[1:-1]))
+            steps.append((name, found["key"] or "", (found["value"] or "")[1:-1]))
             position = found.end()
         return cls(tuple(steps))
 
@@ -113,7 +108,7 @@ class JSONPath:
         """Return what the path leads to."""
         found = [obj]
         for step in self.steps:
-            found = [item for value in found for item in step.take(value)]
+            found = [item for value in found for item in _take(step, value)]
         return found
 
     def cell(self, obj: Json, column_type: str, *, now: datetime) -> Json:

@@ -5,7 +5,6 @@ Several may run in one process. State lives as long as the object, also while it
 
 import asyncio
 import copy
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -15,7 +14,7 @@ from urllib.parse import quote, urlencode
 
 from hyperjob.api.meta import Object
 from hyperjob_sandbox.apiserver import errors
-from hyperjob_sandbox.apiserver.core import Core
+from hyperjob_sandbox.apiserver.core import Core, Metrics
 from hyperjob_sandbox.apiserver.frontend import Frontend
 from hyperjob_sandbox.apiserver.kinds import definitions
 from hyperjob_sandbox.apiserver.kinds.bootstrap import bootstrap_objects, install
@@ -87,9 +86,9 @@ class ApiServer:
         return self._authority.ca.certificate
 
     @property
-    def request_counts(self) -> Counter[tuple[str, str, str]]:
-        """Give the requests so far, by verb, resource and subresource."""
-        return self._core.metrics.by_verb
+    def metrics(self) -> Metrics:
+        """Give the counts of the requests so far."""
+        return self._core.metrics
 
     @property
     def store(self) -> Store:

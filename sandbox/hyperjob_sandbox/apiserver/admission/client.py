@@ -1,8 +1,4 @@
-"""Calls to webhooks over HTTPS, with their own certificate authorities and one pool of connections.
-
-Knows nothing of admission: bytes out, a JSON document or WebhookError in. The time of every call is
-bounded.
-"""
+"""Calls to webhooks over HTTPS, with their own certificate authorities and one connection pool."""
 
 import asyncio
 import os

@@ -1,11 +1,7 @@
-"""Webhooks as configurations declare them: which requests they are for, and how they are called.
-
-Compiled once from a configuration. Pure: nothing here talks to a webhook.
-"""
+"""Webhooks as configurations declare them: which requests they are for, and how they are called."""
 
 import base64
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from hyperjob.api.meta import Object
@@ -17,59 +13,56 @@ from hyperjob_sandbox.apiserver.admission.review import (
 )
 from hyperjob_sandbox.apiserver.cel import CelError, Expression
 from hyperjob_sandbox.apiserver.jsonvalue import Json
-from hyperjob_sandbox.apiserver.state.selectors import LabelSelector, label_selector
+from hyperjob_sandbox.apiserver.state.selectors import label_selector
 
 _NAMESPACES: Final = GroupVersionResource("", "v1", "namespaces")
 _VARIABLES: Final = ("object", "oldObject", "request")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Hook:
     """One webhook of a configuration."""
 
-    name: str
-    client: Object
-    """How the webhook is reached: its `clientConfig`."""
-    ca_bundle: bytes
-    rules: Sequence[Object]
-    namespace_selector: LabelSelector
-    object_selector: LabelSelector
-    conditions: tuple[Expression, ...]
-    timeout_seconds: int
-    ignore_failures: bool
-    """Whether a request goes on where the webhook cannot be asked."""
-    is_reinvoked: bool
-    """Whether the webhook is asked again where a later one changed the object."""
-    side_effect_free: bool
-    """Whether the webhook may be asked about a dry run."""
+    def __init__(self, raw: Object) -> None:
+        """Compile; raise SelectorError and CelError."""
+        self.name = str(raw.get("name", ""))
+        self.client: Object = raw.get("clientConfig") or {}
+        self.ca_bundle = base64.b64decode(self.client.get("caBundle") or "")
+        self.timeout_seconds: int = raw.get("timeoutSeconds") or 10
+        # A request goes on where the webhook cannot be asked.
+        self.ignore_failures = raw.get("failurePolicy") == "Ignore"
+        # The webhook is asked again where a later one changed the object.
+        self.is_reinvoked = raw.get("reinvocationPolicy") == "IfNeeded"
+        # The webhook may be asked about a dry run.
+        self.side_effect_free = raw.get("sideEffects") in ("None", "NoneOnDryRun")
+        self._rules: Sequence[Object] = raw.get("rules") or ()
+        self._namespaces = label_selector(raw.get("namespaceSelector") or {})
+        self._objects = label_selector(raw.get("objectSelector") or {})
+        self._conditions = [
+            Expression(each.get("expression", ""), variables=_VARIABLES)
+            for each in raw.get("matchConditions") or ()
+        ]
 
     def matches(self, request: AdmissionRequest, namespace: Mapping[str, Json] | None) -> bool:
         """Tell whether the webhook is for a request, by its rules and selectors.
 
         `namespace` is the request's, if it exists. Raises ApiError where it is needed and missing.
         """
-        objects = (request.object, request.old_object)
-        return (
-            any(self.object_selector.matches(_labels(obj)) for obj in objects if obj is not None)
-            and any(_rule_matches(rule, request) for rule in self.rules)
-            and self._matches_namespace(request, namespace)
-        )
-
-    def _matches_namespace(
-        self, request: AdmissionRequest, namespace: Mapping[str, Json] | None
-    ) -> bool:
-        if not self.namespace_selector or not (request.namespace or request.gvr == _NAMESPACES):
+        objects = [obj for obj in (request.object, request.old_object) if obj is not None]
+        if not any(self._objects.matches(_labels(obj)) for obj in objects) or not any(
+            _rule_matches(rule, request) for rule in self._rules
+        ):
+            return False
+        if request.gvr == _NAMESPACES:
+            namespace = objects[0]
+        if not self._namespaces or not (request.namespace or namespace):
             return True
-        found = namespace
-        if request.gvr == _NAMESPACES and not request.subresource and request.operation != "DELETE":
-            found = request.object
-        if found is None:
+        if namespace is None:
             raise errors.not_found("", "namespaces", request.namespace)
-        return self.namespace_selector.matches(_labels(found))
+        return self._namespaces.matches(_labels(namespace))
 
     def admits(self, request: AdmissionRequest) -> bool:
         """Tell whether the match conditions hold; raise ApiError 403 where one must not fail."""
-        if not self.conditions:
+        if not self._conditions:
             return True
         seen = {**attributes(request, uid=""), "dryRun": request.dry_run}
         values = {
@@ -78,7 +71,7 @@ class Hook:
             "request": {**seen, "options": request.options},
         }
         failure = ""
-        for condition in self.conditions:
+        for condition in self._conditions:
             try:
                 if condition.evaluate(values) is False:
                     return False
@@ -126,24 +119,4 @@ def compile_hooks(configurations: Iterable[Object]) -> tuple[Hook, ...]:
     Raises SelectorError and CelError for what does not compile.
     """
     ordered = sorted(configurations, key=lambda found: str(found["metadata"]["name"]))
-    return tuple(
-        _compile(raw) for configuration in ordered for raw in configuration.get("webhooks") or ()
-    )
-
-
-def _compile(raw: Object) -> Hook:
-    client: Object = raw.get("clientConfig") or {}
-    conditions = (each.get("expression", "") for each in raw.get("matchConditions") or ())
-    return Hook(
-        name=str(raw.get("name", "")),
-        client=client,
-        ca_bundle=base64.b64decode(client.get("caBundle") or ""),
-        rules=raw.get("rules") or (),
-        namespace_selector=label_selector(raw.get("namespaceSelector") or {}),
-        object_selector=label_selector(raw.get("objectSelector") or {}),
-        conditions=tuple(Expression(each, variables=_VARIABLES) for each in conditions),
-        timeout_seconds=raw.get("timeoutSeconds") or 10,
-        ignore_failures=raw.get("failurePolicy") == "Ignore",
-        is_reinvoked=raw.get("reinvocationPolicy") == "IfNeeded",
-        side_effect_free=raw.get("sideEffects") in ("None", "NoneOnDryRun"),
-    )
+    return tuple(Hook(raw) for found in ordered for raw in found.get("webhooks") or ())

@@ -1,7 +1,4 @@
-"""AdmissionReview v1: what a webhook is asked, and what its answer may say.
-
-Pure. A review has the very keys that kube-apiserver sends, absent ones included.
-"""
+"""AdmissionReview v1: what a webhook is asked, and what its answer may say."""
 
 import base64
 import uuid

@@ -1,8 +1,4 @@
-"""The built-in kinds: what `kinds.yaml` says of them.
-
-They are stored as they come, apart from their defaults; no controller is behind them here. Kinds
-that only answer a POST (access reviews) are listed with their one verb.
-"""
+"""The built-in kinds: what `kinds.yaml` says of them."""
 
 from functools import cache, partial
 

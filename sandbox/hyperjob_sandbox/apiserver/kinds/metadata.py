@@ -1,7 +1,4 @@
-"""The rules of ObjectMeta that hold for every kind: names, labels, finalizers, what may not change.
-
-Pure: errors are returned, never raised, and nothing is filled in.
-"""
+"""The rules of ObjectMeta for every kind: names, labels, finalizers, what may not change."""
 
 from collections.abc import Sequence
 from functools import lru_cache

@@ -37,10 +37,13 @@ def _age_of(paths: list[str]) -> Callable[[Object, datetime], Json]:
 
 
 def _cell(source: str, empty: Json) -> Callable[[Object, datetime], Json]:
+    """Return the value of a field or of a cell below; `a/b` joins the values of two fields."""
     read = _CELLS.get(source)
 
     def cell(obj: Object, now: datetime) -> Json:
         del now
+        if "/" in source:
+            return "/".join(str(at(obj, path) or 0) for path in source.split("/"))
         value = at(obj, source) if read is None else read(obj)
         return empty if value is None else value
 
@@ -87,24 +90,13 @@ def _event_object(obj: Object) -> str:
     return f"{str(about.get('kind', '')).lower()}/{about.get('name', '')}"
 
 
-def _role(obj: Object) -> str:
-    reference = obj.get("roleRef") or {}
-    return f"{reference.get('kind')}/{reference.get('name')}"
-
-
-def _deployment_ready(obj: Object) -> str:
-    return f"{at(obj, 'status.readyReplicas') or 0}/{at(obj, 'spec.replicas') or 0}"
-
-
 _CELLS: dict[str, Callable[[Object], Json]] = {
     "=data": lambda obj: len(obj.get("data") or ()) + len(obj.get("binaryData") or ()),
-    "=deployment_ready": _deployment_ready,
     "=event_object": _event_object,
     "=node_status": _node_status,
     "=pod_ready": _pod_ready,
     "=pod_restarts": _pod_restarts,
     "=pod_status": _pod_status,
-    "=role": _role,
     "=service_ports": _service_ports,
     "=webhooks": lambda obj: len(obj.get("webhooks") or ()),
 }

@@ -1,7 +1,6 @@
 """Server-side apply, and the field ownership that every other write leaves behind.
 
-Inputs are never changed, and the result's managedFields are complete. Defaults, validation and
-admission come after, in the caller.
+Inputs are never changed. Defaults, validation and admission come after, in the caller.
 """
 
 from collections.abc import Iterable

@@ -1,7 +1,4 @@
-"""The scale of a kind: where it keeps its replica counts, and they as a small object of its own.
-
-Pure; reading and writing the subresource itself is the REST layer's.
-"""
+"""The scale of a kind: where it keeps its replica counts, and they as a small object of its own."""
 
 from dataclasses import dataclass
 

@@ -1,8 +1,4 @@
-"""What the server serves: one `ResourceInfo` per group and resource, in one version.
-
-The registry answers questions only; who fills it (built-in kinds, custom resource definitions) and
-who serves it (the handlers) live elsewhere.
-"""
+"""What the server serves: one `ResourceInfo` per group and resource, in one version."""
 
 import base64
 import hashlib

@@ -1,8 +1,7 @@
 """Objects in memory, one revision counter, and the history that watches read.
 
-Objects are values: what is stored is never changed in place, so readers and watchers share it
-without copies. Everything here runs on the event loop's thread; no call that changes something
-awaits, which makes it atomic. It knows no HTTP, no kinds and no rules.
+What is stored is never changed in place: readers and watchers share it without copies. No call that
+changes something awaits, which makes it atomic.
 """
 
 import asyncio
@@ -117,7 +116,10 @@ class Collection:
 
     def after(self, revision: int) -> int:
         """Give the cursor of the first change after a revision; raise Expired when it is gone."""
-        return self._first + self._position(revision)
+        if revision < self._oldest:
+            raise Expired(self._oldest)
+        later = bisect_right(self._history, revision, key=lambda change: change.revision)
+        return self._first + later
 
     def end(self) -> int:
         """Give the cursor behind the newest change."""
@@ -173,11 +175,6 @@ class Collection:
         for future in waiting:
             if not future.done():
                 future.set_result(None)
-
-    def _position(self, revision: int) -> int:
-        if revision < self._oldest:
-            raise Expired(self._oldest)
-        return bisect_right(self._history, revision, key=lambda change: change.revision)
 
 
 class Store:

@@ -1,7 +1,6 @@
 """Who may do what: the question, and the answer that every known user may do everything.
 
-The dispatcher asks before a handler runs; access reviews ask the same authorizer. The authorizer
-that reads Roles is in `rbac`.
+The authorizer that reads Roles is in `rbac`.
 """
 
 from collections.abc import Callable

@@ -1,7 +1,4 @@
-"""Request bodies to objects: JSON, YAML or protobuf.
-
-Only decoding: what a field means is not checked here.
-"""
+"""Request bodies to objects: JSON, YAML or protobuf."""
 
 from collections.abc import Sequence
 

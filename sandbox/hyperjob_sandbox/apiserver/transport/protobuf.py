@@ -1,7 +1,6 @@
 """Kubernetes protobuf bodies to objects, for the built-in kinds that kubectl makes in that form.
 
-Nothing is lost in silence: a message or field that is not known here refuses the body (415), so the
-client can be told to send JSON.
+A body with an unknown message or field is refused (415): nothing of it is lost in silence.
 """
 
 import base64

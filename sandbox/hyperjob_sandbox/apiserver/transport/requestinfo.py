@@ -1,7 +1,6 @@
 """What a request asks for, read from its method, path, query and Accept header.
 
-The server writes JSON only; a client that prefers protobuf gets JSON, which its Accept header also
-allows.
+The server writes JSON only, which clients that prefer protobuf accept too.
 
 Paths: `/api/v1[/namespaces/NS]/RESOURCE[/NAME[/SUBRESOURCE]]` and the same below
 `/apis/GROUP/VERSION`.

@@ -1,7 +1,6 @@
 """The background work of a control plane: garbage, and namespaces and definitions that go.
 
-One task does it, woken by changes in the store. It writes past admission and is never counted among
-the requests. It ends with the server.
+One task does it, woken by changes in the store. It writes past admission.
 """
 
 import asyncio

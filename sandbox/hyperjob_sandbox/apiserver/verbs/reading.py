@@ -10,7 +10,7 @@ from hyperjob_sandbox.apiserver.core import Core, selection
 from hyperjob_sandbox.apiserver.jsonvalue import Json
 from hyperjob_sandbox.apiserver.state.resources import ResourceInfo
 from hyperjob_sandbox.apiserver.state.store import Stored
-from hyperjob_sandbox.apiserver.transport.call import Call, Reply
+from hyperjob_sandbox.apiserver.transport.call import Call, Reply, json_reply
 from hyperjob_sandbox.apiserver.transport.encode import dump, encode_item, encode_stored
 from hyperjob_sandbox.apiserver.transport.tables import partial_metadata, table
 
@@ -32,13 +32,8 @@ def encode_as(stored: Stored, call: Call, *, headers: bool = True) -> bytes:
             return encode_stored(stored, call.resource)
         case "PartialObjectMetadata":
             return dump(partial_metadata(stored.obj))
-        case _:
-            meta = {"resourceVersion": stored.metadata["resourceVersion"]}
-            include = call.info.query.get("includeObject", "")
-            found = [stored]
-            return dump(
-                table(found, call.resource, list_meta=meta, include=include, headers=headers)
-            )
+    meta = {"resourceVersion": stored.metadata["resourceVersion"]}
+    return dump(table([stored], call, meta, headers=headers))
 
 
 def list_objects(core: Core, call: Call) -> Reply:
@@ -49,7 +44,11 @@ def list_objects(core: Core, call: Call) -> Reply:
     """
     resource, query = call.resource, call.info.query
     revision, start = core.store.revision, None
-    _check_version(query, revision)
+    wanted = parse_version(query.get("resourceVersion") or "0")
+    if wanted > revision:
+        why = f"Too large resource version: {wanted}, current: {revision}"
+        cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
+        raise errors.failed(504, "Timeout", why, causes=[cause], retryAfterSeconds=1)
     if token := query.get("continue", ""):
         revision, start = _read_token(token)
     found = [stored for stored in selected(core, call) if start is None or stored.key > start]
@@ -60,17 +59,13 @@ def list_objects(core: Core, call: Call) -> Reply:
         meta["continue"] = _write_token(revision, found[-1].key)
         if not selection(call.info, resource):
             meta["remainingItemCount"] = left
-    if call.form == "Table":
-        include = query.get("includeObject", "")
-        return Reply(200, dump(table(found, resource, list_meta=meta, include=include)))
-    if call.form == "PartialObjectMetadata":
-        document = {
-            "kind": "PartialObjectMetadataList",
-            "apiVersion": "meta.k8s.io/v1",
-            "metadata": meta,
-            "items": [partial_metadata(stored.obj) for stored in found],
-        }
-        return Reply(200, dump(document))
+    match call.form:
+        case "Table":
+            return json_reply(table(found, call, meta))
+        case "PartialObjectMetadata":
+            head = {"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1"}
+            items = [partial_metadata(stored.obj) for stored in found]
+            return json_reply({**head, "metadata": meta, "items": items})
     return Reply(200, list_body(found, resource, meta))
 
 
@@ -93,14 +88,6 @@ def list_body(found: Sequence[Stored], resource: ResourceInfo, meta: dict[str, J
         parts["metadata"] = dump(dict(sorted({"continue": "", **meta}.items())))
         parts = dict(sorted(parts.items()))
     return b"{" + b",".join(b'"%s":%s' % (key.encode(), parts[key]) for key in parts) + b"}"
-
-
-def _check_version(query: dict[str, str], current: int) -> None:
-    wanted = parse_version(query.get("resourceVersion") or "0")
-    if wanted > current:
-        message = f"Too large resource version: {wanted}, current: {current}"
-        cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
-        raise errors.failed(504, "Timeout", message, causes=[cause], retryAfterSeconds=1)
 
 
 def parse_version(text: str) -> int:
