@@ -87,7 +87,7 @@ def warn_references(hyperjob: Object, report: Report, *, context: Context) -> No
     """Warn of objects that a HyperJob refers to and that do not exist, or are not ready."""
     if context is NOTHING_KNOWN:
         return
-    name = (hyperjob.get("metadata") or {}).get("name") or ""
+    name = (hyperjob.get("metadata") or {}).get("name")
     for index, job in enumerate((hyperjob.get("spec") or {}).get("replicatedJobs") or ()):
         path = SPEC.child("replicatedJobs").index(index)
         _warn_clusters(job, path, report, context)

@@ -31,6 +31,6 @@ def validate_requests(hyperjob: Object, report: Report, *, before: Object | None
 
 
 def _annotations(hyperjob: Object) -> Object:
-    metadata = hyperjob.get("metadata") if isinstance(hyperjob, dict) else None
+    metadata = hyperjob.get("metadata")
     annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
     return annotations if isinstance(annotations, dict) else {}

@@ -6,7 +6,7 @@ finalizers of a HyperJob that is being deleted can always be removed.
 
 from collections.abc import Iterator
 from itertools import islice
-from typing import Final
+from typing import Any, Final
 
 from hyperjob.api.field import Path
 from hyperjob.api.meta import Object
@@ -122,7 +122,7 @@ def inspect_update(
         return report
     if _is_deleted(new) or _is_deleted(old):
         # Not default: a spec that was stored without defaults stays without.
-        if next(changes(_spec(old), _spec(new)), None) is not None:
+        if next(changes(old.get("spec"), new.get("spec")), None) is not None:
             report.add(DELETED, SPEC)
         return report
     if not validate_size(new, report, at_most=at_most):
@@ -157,19 +157,13 @@ def inspect_update(
     return report
 
 
-def _spec(hyperjob: Object) -> object:
-    return hyperjob.get("spec") if isinstance(hyperjob, dict) else None
-
-
 def _is_deleted(hyperjob: Object) -> bool:
-    metadata = hyperjob.get("metadata") if isinstance(hyperjob, dict) else None
+    metadata = hyperjob.get("metadata")
     return isinstance(metadata, dict) and metadata.get("deletionTimestamp") is not None
 
 
-def _is_same(new: object, old: object) -> bool:
+def _is_same(new: Object, old: Object) -> bool:
     """Return whether the encoded specs are equal, a quick check that most updates pass."""
-    if not isinstance(new, dict) or not isinstance(old, dict):
-        return False
     try:
         return bool(new.get("spec") == old.get("spec"))
     except RecursionError:
@@ -230,14 +224,10 @@ def _told(old: Object, new: Object) -> Iterator[Steps]:
 
 def _is_generated(spec: Object, step: Steps) -> bool:
     """Return whether Volcano generates claims with such a name."""
-    volume: object = spec
+    volume: Any = spec
     for part in step[:-1]:
-        holder = volume
-        if isinstance(holder, dict) and isinstance(part, str):
-            volume = holder.get(part)
-        elif isinstance(holder, list) and isinstance(part, int):
-            volume = holder[part]
-    return isinstance(volume, dict) and volume.get("volumeClaim") is not None
+        volume = volume[part]
+    return volume.get("volumeClaim") is not None
 
 
 def _refuse_field(step: Steps, phase: str, report: Report) -> None:

@@ -9,13 +9,16 @@ import warnings
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, aclosing, suppress
+from unittest.mock import Mock
 
+import aiohttp
 import pytest
 from aiohttp import web
 
 from hyperjob.kube import errors
 from hyperjob.kube.client import EventType, Kube, PatchType
 from hyperjob.kube.exchange import why_no_connection, why_not_trusted
+from hyperjob.kube.http import why_not_connected
 from hyperjob.kube.resources import CLUSTERS, HYPERJOBS, NODES, PODS
 
 JOBS = "/apis/training.volcano.sh/v1alpha1/namespaces/default/hyperjobs"
@@ -563,3 +566,26 @@ async def test_raw_reaches_any_path_and_gives_the_bytes(server, kube):
     response = await kube.raw("GET", "/version", params={"timeout": "32s"})
     assert response.json() == {"gitVersion": "v1.36.2"}
     assert server.seen[0].query == {"timeout": "32s"}
+
+
+PLACE = Mock(ssl=True, host="h", port=1)
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (aiohttp.ClientConnectorError(PLACE, OSError(111, "x")), "Connection refused"),
+        (aiohttp.ClientConnectorError(PLACE, OSError("no number")), "no number"),
+        (aiohttp.ClientPayloadError("torn"), "torn"),
+        (aiohttp.ServerDisconnectedError(), "Server disconnected"),
+        (aiohttp.ClientError(), "ClientError"),
+        (ConnectionResetError(), "ConnectionResetError"),
+    ],
+)
+def test_why_a_stream_ended_is_said_in_a_few_words(error, said):
+    assert why_not_connected(error) == said
+
+
+def test_an_error_of_tls_keeps_its_own_words():
+    error = aiohttp.ClientConnectorSSLError(PLACE, ssl.SSLError(1, "wrong version"))
+    assert "wrong version" in why_not_connected(error)

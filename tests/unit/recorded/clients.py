@@ -1,6 +1,7 @@
 """The client layer over a scripted network in virtual time: calls, retries, watches."""
 
 import asyncio
+import logging
 import random
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Iterator
 from contextlib import contextmanager
@@ -42,6 +43,38 @@ class Counting:
             self._rows.append(f"  counts {name} {line(told)} {line(more) if more else ''}".rstrip())
 
         return note
+
+
+class Logging(logging.Handler):
+    """Keeps what is logged, with its fields, as text."""
+
+    def __init__(self, rows: list[str]) -> None:
+        super().__init__()
+        self._rows = rows
+
+    def emit(self, record: logging.LogRecord) -> None:
+        more = {key: each for key, each in vars(record).items() if key not in _USUAL}
+        words = f"  logs {record.levelname} {record.getMessage()} {line(more) if more else ''}"
+        self._rows.append(words.rstrip())
+
+
+@contextmanager
+def logged(rows: list[str]) -> Iterator[None]:
+    """Add what the client layer logs while inside, debug messages too."""
+    log, handler = logging.getLogger("hyperjob.kube"), Logging(rows)
+    level, disabled = log.level, logging.root.manager.disable
+    logging.disable(logging.NOTSET)
+    log.setLevel(logging.DEBUG)
+    log.addHandler(handler)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+        log.setLevel(level)
+        logging.disable(disabled)
+
+
+_USUAL: Final = {*vars(logging.makeLogRecord({})), "message", "asctime", "taskName"}
 
 
 class Network(Exchange):
@@ -206,6 +239,12 @@ def seeded(seed: int) -> Iterator[None]:
 async def _calls(rng: random.Random) -> list[str]:
     rows: list[str] = []
     network = Network(rows)
+    with logged(rows):
+        await _called(rng, network, rows)
+    return rows
+
+
+async def _called(rng: random.Random, network: "Network", rows: list[str]) -> None:
     async with Kube(network, time_limit=rng.choice((5.0, 30.0))) as kube:
         for _ in range(6):
             network.script = _answers(rng)
@@ -217,7 +256,6 @@ async def _calls(rng: random.Random) -> list[str]:
                 rows.append(f"  = {_outcome(await call)}")
             except KubeError as error:
                 rows.append(f"  = {_outcome(error)}")
-    return rows
 
 
 def _pages(rng: random.Random) -> list[Any]:
@@ -237,7 +275,10 @@ def _pages(rng: random.Random) -> list[Any]:
 def watch_cases(seeds: Iterable[int]) -> Iterator[Case]:
     for seed in seeds:
         with seeded(seed):
-            yield f"informer {seed}", run(_watched(random.Random(f"watch {seed}")))
+            rows: list[str] = []
+            with logged(rows):
+                run(_watched(random.Random(f"watch {seed}"), rows))
+            yield f"informer {seed}", rows[:120]
 
 
 def _object(rng: random.Random, version: int) -> Object:
@@ -287,8 +328,7 @@ class Watched(Network):
     listed: Callable[[str], Any]
 
 
-async def _watched(rng: random.Random) -> list[str]:
-    rows: list[str] = []
+async def _watched(rng: random.Random, rows: list[str]) -> None:
     network = Watched(rows)
     version = 100
 
@@ -326,4 +366,3 @@ async def _watched(rng: random.Random) -> list[str]:
         rows.append(f"{asyncio.get_running_loop().time():.5g} has {line([*state, known, error])}")
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
-    return rows[:90]

@@ -15,7 +15,7 @@ from hyperjob.kube.ratelimit import DefaultLimiter, ItemBackoff, TokenBucket
 from hyperjob.kube.resources import Resource, key_of
 from hyperjob.kube.workqueue import WorkQueue
 from hyperjob.simulate.clock import now, run
-from tests.unit.recorded.clients import Counting, seeded
+from tests.unit.recorded.clients import Counting, logged, seeded
 from tests.unit.recorded.generated import some
 from tests.unit.recorded.recording import Case, line
 
@@ -150,11 +150,13 @@ class Store:
 def leader_cases(seeds: Iterable[int]) -> Iterator[Case]:
     for seed in seeds:
         with seeded(seed):
-            yield f"electors {seed}", run(_led(random.Random(f"leader {seed}")))
+            rows: list[str] = []
+            with logged(rows):
+                run(_led(random.Random(f"leader {seed}"), rows))
+            yield f"electors {seed}", rows
 
 
-async def _led(rng: random.Random) -> list[str]:
-    rows: list[str] = []
+async def _led(rng: random.Random, rows: list[str]) -> None:
     store = Store(rng, rows)
     if some(rng, 0.3):
         held = {"holderIdentity": "gone", "leaseDurationSeconds": 20, "leaseTransitions": 4}
@@ -191,17 +193,18 @@ async def _led(rng: random.Random) -> list[str]:
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
-    return rows
 
 
 def event_cases(seeds: Iterable[int]) -> Iterator[Case]:
     for seed in seeds:
         with seeded(seed):
-            yield f"events {seed}", run(_recorded(random.Random(f"events {seed}")))
+            rows: list[str] = []
+            with logged(rows):
+                run(_recorded(random.Random(f"events {seed}"), rows))
+            yield f"events {seed}", [_cut(row) for row in rows]
 
 
-async def _recorded(rng: random.Random) -> list[str]:
-    rows: list[str] = []
+async def _recorded(rng: random.Random, rows: list[str]) -> None:
     store = Store(rng, rows)
     store.trouble = rng.choice((0.0, 0.1))
     instance = rng.choice(("", "pod-1"))
@@ -217,4 +220,7 @@ async def _recorded(rng: random.Random) -> list[str]:
         await asyncio.sleep(rng.choice((0.0, 0.0, 1.0, 359.0, 360.0, 361.0)))
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
-    return [LONG.sub(lambda found: f"{found[0][0]}*{len(found[0])}", row) for row in rows]
+
+
+def _cut(row: str) -> str:
+    return LONG.sub(lambda found: f"{found[0][0]}*{len(found[0])}", row)

@@ -190,3 +190,28 @@ async def test_a_batch_that_is_just_full_waits_for_its_time():
     assert stream.batches.empty()
     log.write("m", {})
     assert not stream.batches.empty()
+
+
+@pytest.mark.parametrize("reply", [refuse(404, "none"), refused()], ids=["no review", "refusal"])
+async def test_what_waits_in_a_batch_is_written_before_a_line_of_another_kind(reply, caplog):
+    stream = Stream()
+    report = RequestLog(Metrics(), admitted=DecisionLog(stream))
+    report.done(MUTATE_HYPERJOB, admit(MUTATE_HYPERJOB, REVIEW), 0.001)
+    assert stream.batches.empty()
+    report.done(VALIDATE_HYPERJOB, reply, 0.001)
+    assert b"admission decision" in stream.batches.get_nowait()
+    assert len(caplog.records) == 1
+
+
+def test_the_line_of_a_request_that_got_no_decision_has_its_time_and_its_webhook(caplog):
+    RequestLog(Metrics()).done("unknown", refuse(404, "none"), 0.0012345678)
+    _, line = said(caplog)
+    assert (line["webhook"], line["duration"]) == ("unknown", 0.001235)
+
+
+def test_a_decision_without_warnings_or_patch_does_not_count_them(caplog):
+    review = json.loads(REVIEW)
+    review["request"]["operation"] = "DELETE"
+    RequestLog(Metrics()).done(VALIDATE_HYPERJOB, admit(VALIDATE_HYPERJOB, orjson.dumps(review)), 0)
+    _, line = said(caplog)
+    assert not {"patched", "warnings", "errors", "reason", "dryRun"} & line.keys()

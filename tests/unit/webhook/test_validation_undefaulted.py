@@ -4,7 +4,14 @@ from typing import Any
 
 import pytest
 
+from hyperjob.api.limits import MAX_PODS
+from hyperjob.api.names import MAX_TOKEN, RESTART_REQUEST
 from webhook.validation import validate_create
+from webhook.validation.needs import needs
+from webhook.validation.repair import Repair
+from webhook.validation.report import Report
+from webhook.validation.requests import validate_requests
+from webhook.validation.split import sub_jobs
 
 GPU = "nvidia.com/gpu"
 
@@ -66,3 +73,157 @@ def test_a_container_without_capabilities_may_forbid_escalation(
     )
     found = validate_create(hyperjob(made)).errors
     assert (not found) is is_taken, found
+
+
+def split(replicas: int | None, **policy: Any) -> dict[str, Any]:
+    one = pod(limits={GPU: "1"})
+    task = {"name": "t", "replicas": 2, "template": {"spec": one}}
+    made: dict[str, Any] = {"name": "a", "templateSpec": {"tasks": [task]}}
+    if replicas is not None:
+        made["replicas"] = replicas
+    return {**made, "splitPolicy": policy} if policy else made
+
+
+STATIC = {"mode": "static", "accelerators": 5, "acceleratorType": GPU}
+
+
+@pytest.mark.parametrize(
+    ("job", "count"),
+    [
+        ({}, 1),
+        (split(None), 1),
+        (split(0), 0),
+        (split(-1), 0),
+        (split(3), 3),
+        (split(None, **STATIC), 3),
+        (split(1, **{**STATIC, "accelerators": 4}), 2),
+        (split(2, **STATIC), 2),
+        (split(None, **{**STATIC, "mode": "auto"}), None),
+        (split(1, mode="auto"), None),
+        (split(None, mode="static"), 1),
+        (split(4, mode="static", accelerators=4), 4),
+        (split(None, **{**STATIC, "acceleratorType": "other"}), 1),
+    ],
+)
+def test_the_number_of_sub_jobs_is_known_without_defaults(
+    job: dict[str, Any], count: int | None
+) -> None:
+    assert sub_jobs(job) == count
+
+
+def test_pods_are_counted_by_the_templates_of_all_sub_jobs() -> None:
+    def told(*replicas: int | None, sub_jobs: int = 1) -> bool:
+        made = hyperjob(pod())
+        job = made["spec"]["replicatedJobs"][0]
+        (task,) = job["templateSpec"]["tasks"]
+        job["replicas"] = sub_jobs
+        job["templateSpec"]["tasks"] = [
+            {**task, "name": f"t{number}", "replicas": each} for number, each in enumerate(replicas)
+        ]
+        return any("pods in all sub-jobs" in str(each) for each in validate_create(made).errors)
+
+    assert told(MAX_PODS, 0, None) is False
+    assert told(MAX_PODS, 1) is True
+    assert told(MAX_PODS // 2, sub_jobs=2) is False
+    assert told(MAX_PODS // 2 + 1, sub_jobs=2) is True
+
+
+@pytest.mark.parametrize("value", [7, None, [], {}, True])
+def test_a_request_that_is_no_text_is_the_schemas_to_refuse(value: object) -> None:
+    made = hyperjob(pod())
+    asked = {**made, "metadata": {**made["metadata"], "annotations": {RESTART_REQUEST: value}}}
+    report = Report()
+    validate_requests(asked, report)
+    validate_requests(asked, report, before=made)
+    for metadata in (None, [], {"annotations": None}, {"annotations": []}):
+        validate_requests({"metadata": metadata}, report)
+    assert not report.refusals
+
+
+def test_a_token_is_judged_where_it_is_new() -> None:
+    def told(text: str, *before: str) -> list[str]:
+        made, report = {"metadata": {"annotations": {RESTART_REQUEST: text}}}, Report()
+        old = [{"metadata": {"annotations": {RESTART_REQUEST: each}}} for each in before]
+        validate_requests(made, report, **({"before": old[0]} if old else {}))
+        return [each.error.field for each in report.refusals]
+
+    field = [f"metadata.annotations[{RESTART_REQUEST}]"]
+    assert told("x" * MAX_TOKEN) == told("") == told(" ") == []
+    assert told("x" * (MAX_TOKEN + 1)) == told("x" * (MAX_TOKEN + 1), "y") == field
+    assert told("x" * (MAX_TOKEN + 1), "x" * (MAX_TOKEN + 1)) == []
+    assert told("short " + "x" * 999) == []
+
+
+NEEDING: list[tuple[dict[str, Any], set[tuple[str, str]]]] = [
+    ({}, set()),
+    ({"serviceAccountName": "default"}, set()),
+    ({"serviceAccountName": "a"}, {("ServiceAccount", "a")}),
+    ({"imagePullSecrets": [{"name": "a"}, {}, {"name": "b"}]}, {("Secret", "a"), ("Secret", "b")}),
+    ({"volumes": [{"configMap": {"name": "a"}}, {"configMap": {}}]}, {("ConfigMap", "a")}),
+    ({"volumes": [{"configMap": {"name": "a", "optional": True}}]}, set()),
+    ({"volumes": [{"secret": {"secretName": "a", "optional": False}}]}, {("Secret", "a")}),
+    (
+        {"volumes": [{"persistentVolumeClaim": {"claimName": "a"}}, {"emptyDir": {}}]},
+        {("PersistentVolumeClaim", "a")},
+    ),
+    (
+        {"volumes": [{"projected": {"sources": [
+            {"secret": {"name": "a"}}, {"configMap": {"name": "b"}}, {"downwardAPI": {}},
+            {"secret": {"name": "c", "optional": True}}, {"secret": {}},
+        ]}}, {"projected": {}}]},
+        {("Secret", "a"), ("ConfigMap", "b")},
+    ),
+    (
+        {"containers": [{"env": [
+            {"name": "A", "valueFrom": {"secretKeyRef": {"name": "a", "key": "k"}}},
+            {"name": "B", "valueFrom": {"configMapKeyRef": {"name": "b", "optional": True}}},
+            {"name": "C", "valueFrom": {"fieldRef": {}}}, {"name": "D"},
+        ]}, {}]},
+        {("Secret", "a")},
+    ),
+    (
+        {"initContainers": [{"envFrom": [{"configMapRef": {"name": "a"}},
+                                         {"secretRef": {"name": "b"}}, {"prefix": "x"}]}]},
+        {("ConfigMap", "a"), ("Secret", "b")},
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("spec", "wanted"), NEEDING)
+def test_pods_need(spec: dict[str, Any], wanted: set[tuple[str, str]]) -> None:
+    assert needs(hyperjob(spec)) == wanted
+
+
+def test_what_has_no_pods_needs_its_claims_alone() -> None:
+    for nothing in ({}, {"spec": None}, {"spec": {}}, {"spec": {"replicatedJobs": None}}):
+        assert needs(nothing) == set()
+    jobs: list[dict[str, Any]] = [
+        {},
+        {"templateSpec": {"tasks": [{}, {"template": None}, {"template": {}}]}},
+        {"templateSpec": {"volumes": [
+            {"volumeClaimName": "a"}, {"volumeClaimName": "b", "volumeClaim": {"x": 1}}, {},
+        ]}},
+    ]  # fmt: skip
+    assert needs({"spec": {"replicatedJobs": jobs}}) == {("PersistentVolumeClaim", "a")}
+
+
+def test_a_part_is_copied_once_for_all_its_repairs() -> None:
+    raw = {"a": {"b": 1, "c": 2, "d": [1]}}
+    repair = Repair(raw)
+    repair.put(("a", "b"), 3)
+    copied = repair.root["a"]
+    repair.drop(("a", "c"), None)
+    repair.put(("a", "d", 0), 4)
+    repair.put(("a", "b", "x"), 5)
+    assert repair.root["a"] is copied
+    assert (repair.root, raw) == ({"a": {"b": 3, "d": [4]}}, {"a": {"b": 1, "c": 2, "d": [1]}})
+    repair.drop((), None)
+    assert repair.root == {}
+    assert Repair([]).root == {}
+
+
+def test_search_domains_have_2048_characters_with_the_spaces_between_them() -> None:
+    for length, is_told in ((38, False), (39, True)):
+        searches = [*("abcdefghij"[number] * 200 for number in range(10)), "k" * length]
+        found = validate_create(hyperjob({**pod(), "dnsConfig": {"searches": searches}})).errors
+        assert bool([each for each in found if each.field.endswith("searches")]) is is_told
