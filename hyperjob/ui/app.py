@@ -7,10 +7,10 @@ from typing import Final
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
-from hyperjob.ui.context import Context
 from hyperjob.ui.headers import add_headers
 from hyperjob.ui.live import Live
 from hyperjob.ui.pages.answers import pages, problem
+from hyperjob.ui.pages.context import Context
 from hyperjob.ui.pages.one import about_one
 from hyperjob.ui.render import static
 from hyperjob.ui.visitor import VISITOR

@@ -6,7 +6,7 @@ from typing import Final
 
 from hyperjob.kube.client import Kube
 from hyperjob.ui.access.local import LocalAccess
-from hyperjob.ui.context import Context
+from hyperjob.ui.pages.context import Context
 from hyperjob.ui.running import running
 from hyperjob.ui.serve import serving
 

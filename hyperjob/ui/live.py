@@ -13,7 +13,7 @@ from aiohttp import web
 from yarl import URL
 
 from hyperjob.tasks import cancel
-from hyperjob.ui.context import Context
+from hyperjob.ui.pages.context import Context
 from hyperjob.ui.pages.page import Made, Page
 from hyperjob.ui.pages.resolve import resolve
 

@@ -8,7 +8,7 @@ from typing import Final
 from aiohttp import web
 
 from hyperjob.ui.app import make_app
-from hyperjob.ui.context import Context
+from hyperjob.ui.pages.context import Context
 
 _SHUTDOWN_SECONDS: Final = 2.0
 

@@ -17,7 +17,7 @@ from types import SimpleNamespace
 from hyperjob.kube.resources import CLUSTERS, HYPERJOBS, QUEUES
 from hyperjob.ui.access.cluster import ClusterAccess
 from hyperjob.ui.access.local import LocalAccess
-from hyperjob.ui.context import Context
+from hyperjob.ui.pages.context import Context
 from hyperjob.ui.running import running
 from hyperjob.ui.serve import serving
 from tests.support.fakekube import FakeKube, refusal

@@ -10,7 +10,7 @@ from typing import Any
 import aiohttp
 
 from hyperjob.kube.client import Kube
-from hyperjob.ui.context import Context
+from hyperjob.ui.pages.context import Context
 from hyperjob.ui.running import Running, running
 from hyperjob.ui.serve import serving
 from tests.support.openaccess import OpenAccess

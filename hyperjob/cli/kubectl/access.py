@@ -1,25 +1,17 @@
-"""The API server and the namespace of a command, from kubectl's own flags.
-
-This module reads the kubeconfig and nothing else.
-"""
+"""kubectl's flags for the API server and the namespace of a command."""
 
 import functools
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
-from hyperjob import __version__
 from hyperjob.cli.files import file_option
+from hyperjob.cli.kubectl.connection import Access
 from hyperjob.cli.kubectl.offers import NAMESPACE
 from hyperjob.client.durations import parse_duration
-from hyperjob.kube.client import TIME_LIMIT, Kube
 
-_UNLIMITED = 86_400.0
-_USER_AGENT = f"kubectl-hyperjob/{__version__}"
+__all__ = ["Access", "Duration", "access", "lease_namespace_option"]
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -47,52 +39,6 @@ class Duration(click.ParamType[float]):
             return parse_duration(str(value))
         except ValueError as error:
             self.fail(str(error), param, ctx)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Access:
-    """The flags of access; `namespace` None is the namespace of the kubeconfig's context."""
-
-    kubeconfig: Path | None = None
-    context: str | None = None
-    namespace: str | None = None
-    all_namespaces: bool = False
-    request_timeout: float | None = None
-
-    def connect(self) -> AbstractAsyncContextManager[Kube]:
-        """Open a client; raises ConfigError where no kubeconfig or service account is found."""
-        limit = TIME_LIMIT if self.request_timeout is None else self.request_timeout
-        return Kube.connect(
-            kubeconfig=self.kubeconfig,
-            context=self.context,
-            user_agent=_USER_AGENT,
-            time_limit=limit or _UNLIMITED,
-            one_shot=True,
-        )
-
-    def scope(self, kube: Kube) -> str | None:
-        """Return the namespace to list; None for all namespaces."""
-        return None if self.all_namespaces else self.home(kube)
-
-    def home(self, kube: Kube) -> str:
-        """Return the namespace of objects that the command line names."""
-        return self.namespace or kube.namespace
-
-    def command(self, words: str) -> str:
-        """Return the command `words` with the flags for the same API server."""
-        program, _, rest = words.partition(" ")
-        flags = [
-            f"--{name} {value}"
-            for name, value in (("kubeconfig", self.kubeconfig), ("context", self.context))
-            if value
-        ]
-        if program != "kubectl" or not flags:
-            return words
-        plugin, _, verb = rest.partition(" ")
-        # kubectl accepts no flag before the name of a plugin
-        if plugin == "hyperjob":
-            return f"kubectl hyperjob {verb} {' '.join(flags)}"
-        return f"kubectl {' '.join(flags)} {rest}"
 
 
 def access(*, everywhere: bool = False, flag: str = "-n") -> Callable[[_F], _F]:

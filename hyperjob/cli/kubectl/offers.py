@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Final
 import click
 from click.shell_completion import CompletionItem
 
+from hyperjob.cli.kubectl.connection import Access
 from hyperjob.kube.errors import ConfigError, KubeError
 from hyperjob.kube.resources import CLUSTERS, HYPERJOBS, NAMESPACES, QUEUES, Resource
 
 if TYPE_CHECKING:
-    from hyperjob.cli.kubectl.access import Access
     from hyperjob.client.summary import Summary
     from hyperjob.kube.client import Kube
 
@@ -23,7 +23,7 @@ SECONDS = 3.0
 
 Offer = tuple[str, str]
 """A candidate and its description."""
-Ask = Callable[["Kube", "Access", click.Context], Awaitable[Iterable[Offer]]]
+Ask = Callable[["Kube", Access, click.Context], Awaitable[Iterable[Offer]]]
 
 
 class Offered(click.ParamType[str]):
@@ -51,8 +51,6 @@ def offered(
     ctx: click.Context, param: click.Parameter, incomplete: str, ask: Ask
 ) -> list[CompletionItem]:
     """List candidates from the API server that the command line names."""
-    from hyperjob.cli.kubectl.access import Access
-
     given = ctx.params
     access = Access(
         kubeconfig=given.get("kubeconfig"),
@@ -70,27 +68,27 @@ def offered(
     return []
 
 
-async def _asked(access: "Access", ctx: click.Context, ask: Ask) -> Sequence[Offer]:
+async def _asked(access: Access, ctx: click.Context, ask: Ask) -> Sequence[Offer]:
     async with asyncio.timeout(SECONDS), access.connect() as kube:
         return list(await ask(kube, access, ctx))
 
 
 def _all_of(resource: Resource) -> Ask:
-    async def ask(kube: "Kube", _access: "Access", _ctx: click.Context) -> Iterable[Offer]:
+    async def ask(kube: "Kube", _access: Access, _ctx: click.Context) -> Iterable[Offer]:
         listed = await kube.list(resource)
         return sorted((str(item["metadata"]["name"]), "") for item in listed.items)
 
     return ask
 
 
-async def _hyperjobs(kube: "Kube", access: "Access", _ctx: click.Context) -> Iterable[Offer]:
+async def _hyperjobs(kube: "Kube", access: Access, _ctx: click.Context) -> Iterable[Offer]:
     from hyperjob.client.summary import read
 
     listed = await kube.list(HYPERJOBS, namespace=access.home(kube))
     return ((summary.name, summary.phase) for summary in map(read, listed.items))
 
 
-async def _named(kube: "Kube", access: "Access", ctx: click.Context) -> "list[Summary]":
+async def _named(kube: "Kube", access: Access, ctx: click.Context) -> "list[Summary]":
     """Read the HyperJobs that the command line names already."""
     from hyperjob.client.summary import read
 
@@ -104,7 +102,7 @@ async def _named(kube: "Kube", access: "Access", ctx: click.Context) -> "list[Su
     return [read(await kube.get(HYPERJOBS, name, namespace=access.home(kube))) for name in found]
 
 
-async def _jobs(kube: "Kube", access: "Access", ctx: click.Context) -> Iterable[Offer]:
+async def _jobs(kube: "Kube", access: Access, ctx: click.Context) -> Iterable[Offer]:
     found: dict[str, str] = {}
     for summary in await _named(kube, access, ctx):
         for job in summary.jobs:
@@ -114,7 +112,7 @@ async def _jobs(kube: "Kube", access: "Access", ctx: click.Context) -> Iterable[
     return sorted(found.items())
 
 
-async def _clusters(kube: "Kube", access: "Access", ctx: click.Context) -> Iterable[Offer]:
+async def _clusters(kube: "Kube", access: Access, ctx: click.Context) -> Iterable[Offer]:
     named = await _named(kube, access, ctx)
     if not named:
         return await _all_of(CLUSTERS)(kube, access, ctx)

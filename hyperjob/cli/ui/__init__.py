@@ -114,8 +114,8 @@ def ui(
     Example: hyperjob ui --no-open
     """
     from hyperjob.cli.ui.visitors import Entry, entrance
-    from hyperjob.ui.context import Context
     from hyperjob.ui.history.store import default_path
+    from hyperjob.ui.pages.context import Context
     from hyperjob.ui.running import running
     from hyperjob.ui.serve import serving
 

@@ -19,7 +19,7 @@ from hyperjob.kube.client import Kube
 from hyperjob.kube.errors import KubeError
 from hyperjob.kube.resources import HYPERJOBS
 from hyperjob.text import shortened
-from hyperjob.ui.context import Context
+from hyperjob.ui.pages.context import Context
 from hyperjob.ui.render import render
 
 _EVENTS: Final = 300

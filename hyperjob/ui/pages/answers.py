@@ -8,8 +8,8 @@ from aiohttp import web
 
 from hyperjob.client.errors import words
 from hyperjob.kube.errors import KubeError
-from hyperjob.ui.context import Context
 from hyperjob.ui.pages.attention import lost, visible
+from hyperjob.ui.pages.context import Context
 from hyperjob.ui.pages.page import Page
 from hyperjob.ui.pages.resolve import resolve
 from hyperjob.ui.render import render

@@ -7,11 +7,11 @@ from aiohttp import web
 
 from hyperjob.client.errors import ClientError, words
 from hyperjob.kube.errors import KubeError
-from hyperjob.ui.context import Context
 from hyperjob.ui.pages import logs
 from hyperjob.ui.pages.about import SECTIONS, Section
 from hyperjob.ui.pages.acting import act
 from hyperjob.ui.pages.answers import html, needs, streamed, whole
+from hyperjob.ui.pages.context import Context
 from hyperjob.ui.pages.job import TABS, JobPage
 from hyperjob.ui.pages.resolve import job_page
 from hyperjob.ui.render import render

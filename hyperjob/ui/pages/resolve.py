@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from hyperjob.ui.context import Context
 from hyperjob.ui.pages.attention import AttentionPage
+from hyperjob.ui.pages.context import Context
 from hyperjob.ui.pages.fleet import FleetPage
 from hyperjob.ui.pages.gone import gone_page
 from hyperjob.ui.pages.history import HistoryPage, asked

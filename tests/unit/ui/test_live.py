@@ -13,8 +13,8 @@ from aiohttp import web
 
 from hyperjob.kube.resources import HYPERJOBS
 from hyperjob.ui import live
-from hyperjob.ui.context import Context
 from hyperjob.ui.pages import jobs
+from hyperjob.ui.pages.context import Context
 from hyperjob.ui.running import running
 from tests.support.fleet import FleetKube, fill, hyperjob
 from tests.support.openaccess import OpenAccess

@@ -1,0 +1,61 @@
+"""The API server and the namespace of a command.
+
+This module reads the kubeconfig and nothing else.
+"""
+
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from hyperjob import __version__
+from hyperjob.kube.client import TIME_LIMIT, Kube
+
+_UNLIMITED: Final = 86_400.0
+_USER_AGENT: Final = f"kubectl-hyperjob/{__version__}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """The flags of access; `namespace` None is the namespace of the kubeconfig's context."""
+
+    kubeconfig: Path | None = None
+    context: str | None = None
+    namespace: str | None = None
+    all_namespaces: bool = False
+    request_timeout: float | None = None
+
+    def connect(self) -> AbstractAsyncContextManager[Kube]:
+        """Open a client; raises ConfigError where no kubeconfig or service account is found."""
+        limit = TIME_LIMIT if self.request_timeout is None else self.request_timeout
+        return Kube.connect(
+            kubeconfig=self.kubeconfig,
+            context=self.context,
+            user_agent=_USER_AGENT,
+            time_limit=limit or _UNLIMITED,
+            one_shot=True,
+        )
+
+    def scope(self, kube: Kube) -> str | None:
+        """Return the namespace to list; None for all namespaces."""
+        return None if self.all_namespaces else self.home(kube)
+
+    def home(self, kube: Kube) -> str:
+        """Return the namespace of objects that the command line names."""
+        return self.namespace or kube.namespace
+
+    def command(self, words: str) -> str:
+        """Return the command `words` with the flags for the same API server."""
+        program, _, rest = words.partition(" ")
+        flags = [
+            f"--{name} {value}"
+            for name, value in (("kubeconfig", self.kubeconfig), ("context", self.context))
+            if value
+        ]
+        if program != "kubectl" or not flags:
+            return words
+        plugin, _, verb = rest.partition(" ")
+        # kubectl accepts no flag before the name of a plugin
+        if plugin == "hyperjob":
+            return f"kubectl hyperjob {verb} {' '.join(flags)}"
+        return f"kubectl {' '.join(flags)} {rest}"
