@@ -39,6 +39,8 @@ class TorchFT:
         if task_pods.task == task:
             return shared
         groups = [member for member in world.members if _training(member, task)]
+        if place.member not in groups:
+            return shared  # a sub-job whose tasks have no pods
         address = place.arguments.get("address") or _lighthouse(place, task)
         return (
             *shared,

@@ -5,10 +5,13 @@ from typing import Any
 
 import pytest
 
+from controller.expansion.expand import expand, sub_jobs
 from controller.lifecycle.quorum import trainers
 from controller.model.parse import parse_hyperjob
 from controller.model.planned import CreateChild
 from controller.plan import plan
+from controller.plugins.equip import equip
+from controller.plugins.world import world_of
 from tests.support.podenv import pods_of
 from tests.unit.controller.builders import (
     NOW,
@@ -166,3 +169,19 @@ def test_a_lighthouse_of_two_pods_has_the_name_of_its_first_pod() -> None:
     addresses = {env["TORCHFT_LIGHTHOUSE"] for env in environments(made)["hj-trainer-0"]}
     assert all("//hj-lighthouse-0-lighthouse-0." in address for address in addresses)
     assert addresses
+
+
+def test_a_sub_job_without_pods_is_no_replica_group_and_does_not_fail_the_others() -> None:
+    none = group("none", replicas=1, templateSpec=template(task(replicas=0)))
+    found = parse_hyperjob(hyperjob(group("a", replicas=2, gpus=1), none, plugins={"torchft": []}))
+    groups = expand(found)
+    indices = {each.replicated_job.name: range(len(each.sizes)) for each in groups}
+    wanted = list(sub_jobs(found, groups, indices))
+    whole = world_of(found, wanted, attempts={}, clusters={}, generation=0, minimum=3)
+    numbers = {}
+    for each in wanted:
+        made = equip(found, each.size.template, whole.by_name[each.name], whole).template
+        variables = made["tasks"][0]["template"]["spec"]["containers"][0]["env"]
+        told = {item["name"]: item.get("value") for item in variables}
+        numbers[each.name] = told.get("REPLICA_GROUP_ID"), told.get("NUM_REPLICA_GROUPS")
+    assert numbers == {"hj-a-0": ("0", "2"), "hj-a-1": ("1", "2"), "hj-none-0": (None, None)}

@@ -19,6 +19,7 @@ from tests.unit.recorded.readings import READ, reading_cases
 from tests.unit.recorded.recording import Section
 from tests.unit.recorded.reviews import binding_cases, envelope_cases
 from tests.unit.recorded.rounds import round_cases
+from tests.unit.recorded.sizes import size_cases, world_cases
 from tests.unit.recorded.snapshots import snapshot_cases, state_cases
 from tests.unit.recorded.texts import text_cases
 from tests.unit.recorded.whole import whole_cases
@@ -53,6 +54,8 @@ SECTIONS: Final[dict[str, Section]] = {
     "goodput": partial(goodput_cases, range(40)),
     "reservations": partial(reservation_cases, range(24)),
     "refusals": partial(refusal_cases, range(2)),
+    "sizes": partial(size_cases, range(40)),
+    "worlds": partial(world_cases, range(40)),
     "texts": text_cases,
     **{f"snapshots-{n}": partial(snapshot_cases, range(n * 30, n * 30 + 30)) for n in range(3)},
     **{f"states-{n}": partial(state_cases, range(n * 15, n * 15 + 15)) for n in range(2)},
