@@ -60,7 +60,7 @@ class GoodputAccount:
         if self.state is None or now <= self.since:
             return self
         lasted = now - self.since
-        if self.state is TimeUse.DEGRADED and self.share > 0:
+        if self.state is TimeUse.DEGRADED:
             trained = lasted * self.share
             counted = self.move(trained, to=TimeUse.PRODUCTIVE)
             counted = counted.move(lasted - trained, to=TimeUse.DEGRADED)

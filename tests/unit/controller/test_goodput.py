@@ -14,6 +14,7 @@ from controller.model.training import JobTraining
 from controller.status.goodput import (
     GoodputAccount,
     Moment,
+    OpenStop,
     account_object,
     advance,
     begin,
@@ -355,3 +356,62 @@ def test_a_stop_loses_what_was_done_since_the_checkpoint_and_no_more() -> None:
     ])  # fmt: skip
     assert account.spent[FAILURE] == 50_000
     assert account.spent[TimeUse.PRODUCTIVE] == 50_000
+
+
+def test_what_is_heard_after_the_end_changes_nothing() -> None:
+    """A HyperJob may fail while a stop is open, and a last line of it be read afterwards."""
+    before = JobTraining(step=5, updated=T0, start_step=0, started=T0 - timedelta(seconds=9))
+    stop = OpenStop(time=T0, since=T0, kept_until=T0, cause=TimeUse.LOST_TO_FAILURES, work=before)
+    spent = {TimeUse.PRODUCTIVE: 9000}
+    ended = GoodputAccount(since=T0, state=None, spent=spent, stop=stop)
+    later = Moment(
+        now=T0 + timedelta(seconds=60),
+        created=T0,
+        started=T0,
+        phase=Phase.FAILED,
+        reason="",
+        before=before,
+        work=replace(before, step=9, updated=T0 + timedelta(seconds=5)),
+    )
+    assert advance(ended, later) is ended
+
+
+def test_only_the_account_of_a_hyperjob_that_has_ended_is_finished_and_once() -> None:
+    done = JobTraining(step=9, updated=T0 - timedelta(seconds=4), start_step=0, started=T0)
+    spent = {TimeUse.PRODUCTIVE: 9000}
+    runs = GoodputAccount(since=T0, state=TimeUse.PRODUCTIVE, spent=spent)
+    assert finish(runs, done, 9) is runs
+    ended = replace(runs, state=None)
+    assert finish(ended, None, 9) is ended
+    assert finish(ended, done, None) is ended
+    assert finish(ended, done, 10) is ended
+    finished = finish(ended, done, 9)
+    assert finished.spent == {TimeUse.PRODUCTIVE: 5000, TimeUse.FINISHING: 4000}
+    assert finish(finished, done, 9) is finished
+    assert finish(ended, done, 8).spent == finished.spent
+
+
+@pytest.mark.parametrize(
+    ("spent", "expected"),
+    [
+        ({}, 0.0),
+        ({TimeUse.PRODUCTIVE: 1}, 1.0),
+        ({TimeUse.STARTING: 1}, 0.0),
+        ({TimeUse.PRODUCTIVE: 1, TimeUse.STARTING: 3}, 0.25),
+        ({TimeUse.PRODUCTIVE: 1, TimeUse.SUSPENDED: 99}, 1.0),
+        ({TimeUse.SUSPENDED: 99}, 0.0),
+    ],
+)
+def test_the_ratio_counts_from_the_first_millisecond(
+    spent: dict[TimeUse, int], expected: float
+) -> None:
+    assert ratio(GoodputAccount(since=T0, state=None, spent=spent), T0) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "share"), [("0.5", 0.5), ("1", 1.0), ("1.5", 1.0), ("-1", 0.0), ("x", 0.0), ("", 0.0)]
+)
+def test_a_share_is_a_part(text: str, share: float) -> None:
+    found = parse_account({"since": "2026-01-02T03:04:05Z", "state": "degraded", "share": text})
+    assert found is not None
+    assert found.share == share

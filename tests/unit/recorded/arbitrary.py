@@ -22,6 +22,7 @@ RESOURCES: Final = (
     {"cpu": "64", "memory": "512Gi", "ephemeral-storage": "1Ti", "pods": "4"},
     {"memory": "1Gi", "pods": "2"},
     {"amd.com/gpu": "4", "cpu": "1"},
+    {"cpu": "0", "memory": "2Gi", "ephemeral-storage": "0", "nvidia.com/gpu": "0"},
     {"pods": "3"},
 )
 AMOUNTS: Final = (0, 10**9, 2 * 10**9, 8 * 10**9, 500 * 10**6)

@@ -272,8 +272,9 @@ def _worked(rng: random.Random, work: JobTraining | None, now: datetime) -> JobT
         case 0 | 1:
             return replace(work, step=work.step + rng.choice((1, 30)), updated=now)
         case 2:
-            step = work.step - rng.choice((0, 5, 30))
+            step = work.step - rng.choice((0, 0, 2, 5, 30))
             began = now - timedelta(seconds=rng.choice((0.0, 0.2, 10.0)))
+            began = rng.choice((began, work.updated))
             return replace(
                 work, step=step + 2, start_step=step, started=began, updated=now,
                 saved_step=rng.choice((None, step)), saved=rng.choice((None, began)),
