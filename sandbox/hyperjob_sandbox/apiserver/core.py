@@ -98,9 +98,6 @@ def key_of(resource: ResourceInfo, obj: Object) -> Key:
     return (str(meta.get("namespace") or "") if resource.namespaced else "", str(meta["name"]))
 
 
-_ALWAYS = ("metadata.name", "metadata.namespace")
-
-
 @dataclass(frozen=True, slots=True)
 class Selection:
     """What a list or watch selects; an empty one selects everything."""
@@ -129,7 +126,7 @@ def selection(info: RequestInfo, resource: ResourceInfo) -> Selection:
     except SelectorError as error:
         raise errors.bad_request(f"unable to parse requirement: {error}") from None
     for term in fields.requirements:
-        if term.key not in (*_ALWAYS, *resource.selectable):
+        if term.key not in ("metadata.name", "metadata.namespace", *resource.selectable):
             raise errors.bad_request(f"field label not supported: {term.key}")
     return Selection(labels, fields)
 

@@ -3,15 +3,11 @@
 from collections.abc import Iterator, Sequence
 
 from hyperjob.api.meta import Object
-from hyperjob_sandbox.apiserver.state.store import GroupResource, Store
+from hyperjob_sandbox.apiserver.state.store import Collection, Store
 from hyperjob_sandbox.apiserver.transport.authn import ADMIN_GROUP, User
 from hyperjob_sandbox.apiserver.transport.authorization import Action
 
 _GROUP = "rbac.authorization.k8s.io"
-_ROLES: GroupResource = (_GROUP, "roles")
-_CLUSTER_ROLES: GroupResource = (_GROUP, "clusterroles")
-_ROLE_BINDINGS: GroupResource = (_GROUP, "rolebindings")
-_CLUSTER_ROLE_BINDINGS: GroupResource = (_GROUP, "clusterrolebindings")
 _ALL = "*"
 
 
@@ -29,17 +25,20 @@ class Rbac:
 
     def _rules(self, user: User, namespace: str) -> Iterator[Object]:
         """Yield all rules that hold for a user in a namespace ("": cluster-wide ones only)."""
-        bindings = list(self._store.collection(_CLUSTER_ROLE_BINDINGS).select())
+        bindings = list(self._collection("clusterrolebindings").select())
         if namespace:
-            bindings += self._store.collection(_ROLE_BINDINGS).select(namespace)
+            bindings += self._collection("rolebindings").select(namespace)
         for stored in bindings:
             where, binding = stored.key[0], stored.obj
             if any(_is(user, subject, where) for subject in binding.get("subjects") or ()):
                 role, name = binding["roleRef"], str(binding["roleRef"].get("name"))
-                is_cluster_role = role.get("kind") == "ClusterRole"
-                collection = self._store.collection(_CLUSTER_ROLES if is_cluster_role else _ROLES)
-                found = collection.get(("" if is_cluster_role else where, name))
+                plural = "clusterroles" if role.get("kind") == "ClusterRole" else "roles"
+                key = ("" if plural == "clusterroles" else where, name)
+                found = self._collection(plural).get(key)
                 yield from (found.obj.get("rules") or ()) if found is not None else ()
+
+    def _collection(self, plural: str) -> Collection:
+        return self._store.collection((_GROUP, plural))
 
 
 def allows(rule: Object, action: Action) -> bool:

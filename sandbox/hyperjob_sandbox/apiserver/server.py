@@ -4,7 +4,6 @@ Several may run in one process. State lives as long as the object, also while it
 """
 
 import asyncio
-import copy
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -17,7 +16,7 @@ from hyperjob_sandbox.apiserver import errors
 from hyperjob_sandbox.apiserver.core import Core, Metrics
 from hyperjob_sandbox.apiserver.frontend import Frontend
 from hyperjob_sandbox.apiserver.kinds import definitions
-from hyperjob_sandbox.apiserver.kinds.bootstrap import bootstrap_objects, install
+from hyperjob_sandbox.apiserver.kinds.bootstrap import install
 from hyperjob_sandbox.apiserver.kinds.builtin import builtin_resources
 from hyperjob_sandbox.apiserver.state.store import Store
 from hyperjob_sandbox.apiserver.transport.authn import ADMIN_GROUP
@@ -57,7 +56,7 @@ class ApiServer:
     ) -> None:
         self.name = name
         self._host = host
-        self._crds = copy.deepcopy(list(crds))
+        self._crds = crds
         self._core = Core(
             history_limit=history, bookmark_seconds=bookmark_seconds, rbac=rbac, audit=audit
         )
@@ -141,8 +140,7 @@ class ApiServer:
         definitions.follow(self._core)
         admitting.follow(self._core)
         housekeeper = Housekeeper(self._core)
-        objects = [obj for part in self._bootstrap for obj in bootstrap_objects(part)]
-        install(self._core, [*objects, *self._crds])
+        install(self._core, self._bootstrap, self._crds)
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self._core.admission.close)
             work = asyncio.create_task(housekeeper.run(), name=f"{self.name}-gc")

@@ -10,14 +10,14 @@ from hyperjob_sandbox.apiserver.kinds.strategy import before_create, normalise_m
 from hyperjob_sandbox.apiserver.shipped import shipped
 
 
-def bootstrap_objects(part: str) -> list[Object]:
-    """Give the objects of a part of `bootstrap.yaml`, each one's own copy."""
-    return [copy.deepcopy(obj) for obj in shipped(__package__, "bootstrap.yaml")[part]]
+def install(core: Core, parts: Sequence[str], crds: Sequence[Object]) -> None:
+    """Store copies of parts of `bootstrap.yaml` and of CRDs, past admission.
 
-
-def install(core: Core, objects: Sequence[Object]) -> None:
-    """Store objects without admission; raise ValueError for a kind that is not served."""
-    for obj in objects:
+    Raises ValueError for a kind that is not served.
+    """
+    held = shipped(__package__, "bootstrap.yaml")
+    for given in (*(obj for part in parts for obj in held[part]), *crds):
+        obj = copy.deepcopy(given)
         group, _, version = obj["apiVersion"].rpartition("/")
         resource = core.registry.find_kind(group, version, obj["kind"])
         if resource is None:

@@ -80,11 +80,6 @@ def _sound_label(key: str, value: str) -> bool:
     return not qualified_name(key) and not label_value(value)
 
 
-@lru_cache(maxsize=1024)
-def _key_problems(key: str) -> Sequence[str]:
-    return tuple(qualified_name(key.lower()))
-
-
 def _name_problems(name: str, info: ResourceInfo) -> Sequence[str]:
     if not info.dns_names:
         if name in (".", ".."):
@@ -106,7 +101,7 @@ def _validate_namespace(meta: Object, info: ResourceInfo) -> list[FieldError]:
 def _validate_annotations(annotations: Object) -> list[FieldError]:
     errors: list[FieldError] = []
     for key in annotations:
-        errors += _each("annotations", key, _key_problems(key))
+        errors += _each("annotations", key, qualified_name(key.lower()))
     total = sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items())
     if total > _ANNOTATIONS_LIMIT:
         errors.append(field.too_long(_ROOT.child("annotations"), "", _ANNOTATIONS_LIMIT))

@@ -55,8 +55,8 @@ class Rules:
             Rule(source, Expression(source["rule"], variables=_VARIABLES))
             for source in node.raw.get("x-kubernetes-validations") or ()
         )
-        below = {name: Rules(child) for name, child in node.properties.items()}
-        self._properties = {name: rules for name, rules in below.items() if rules.needed()}
+        below = {name: _kept(child) for name, child in node.properties.items()}
+        self._properties = {name: rules for name, rules in below.items() if rules is not None}
         self._additional = _kept(node.additional)
         self._items = _kept(node.items)
 

@@ -22,7 +22,6 @@ from hyperjob_sandbox.apiserver.schema.checks import with_checks
 from hyperjob_sandbox.apiserver.schema.schemanode import Node
 
 _ROOT: Final = Path()
-_META: Final = ("apiVersion", "kind", "metadata")
 _BLOCKING: Final = frozenset(
     {
         ErrorType.NOT_SUPPORTED,
@@ -135,12 +134,9 @@ def _foreign(finding: ErrorDetails) -> bool:
     location = finding["loc"]
     return (
         finding["type"] == "extra_forbidden"
-        or location[:1] in _TYPE_AND_META
+        or location[:1] in (("apiVersion",), ("kind",), ("metadata",))
         or is_harmless(finding)
     )
-
-
-_TYPE_AND_META: Final = frozenset((name,) for name in _META)
 
 
 def _same(finding: ErrorDetails, other: ErrorDetails) -> bool:

@@ -3,7 +3,6 @@
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 
-from hyperjob.api.field import FieldError, invalid_status
 from hyperjob.api.meta import Object
 from hyperjob_sandbox.apiserver import errors
 from hyperjob_sandbox.apiserver.jsonvalue import Json
@@ -54,11 +53,6 @@ class Call:
     def conflict(self, why: str = "") -> errors.ApiError:
         """Say that the named object is not what the client assumed."""
         return errors.conflict(self.resource.group, self.resource.plural, self.info.name, why)
-
-    def invalid(self, *problems: FieldError) -> errors.ApiError:
-        """Say what is wrong with the request for the named object."""
-        status = invalid_status(self.resource.group, self.resource.plural, self.info.name, problems)
-        return errors.ApiError(status)
 
 
 @dataclass(slots=True)

@@ -46,7 +46,9 @@ async def delete(core: Core, call: Call) -> Reply:
     for _ in range(_ATTEMPTS):
         live = core.live(call)
         _check_preconditions(call, options, live)
-        _check_protected(resource, live)
+        if resource.storage == NAMESPACES and live.key[1] in _PROTECTED:
+            why = "this namespace may not be deleted"
+            raise errors.forbidden("", "namespaces", live.key[1], why)
         await _admit(core, call, live, options)
         try:
             left = delete_stored(core, resource, live, options)
@@ -161,9 +163,3 @@ def _check_preconditions(call: Call, options: Object, live: Stored) -> None:
             )
             kind = resource.kind if resource.custom else resource.plural
             raise errors.conflict(resource.group, kind, live.key[1], why)
-
-
-def _check_protected(resource: ResourceInfo, live: Stored) -> None:
-    if resource.storage == NAMESPACES and live.key[1] in _PROTECTED:
-        why = "this namespace may not be deleted"
-        raise errors.forbidden("", "namespaces", live.key[1], why)

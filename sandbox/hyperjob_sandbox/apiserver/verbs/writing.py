@@ -18,7 +18,7 @@ from hyperjob_sandbox.apiserver.kinds.strategy import before_create, before_upda
 from hyperjob_sandbox.apiserver.ownership.apply import Writer, keep_times, track
 from hyperjob_sandbox.apiserver.patches import patching
 from hyperjob_sandbox.apiserver.state.resources import ResourceInfo
-from hyperjob_sandbox.apiserver.state.store import Exists, Stale, Stored
+from hyperjob_sandbox.apiserver.state.store import Stale, Stored
 from hyperjob_sandbox.apiserver.transport.authorization import action_of
 from hyperjob_sandbox.apiserver.transport.call import Call, Reply
 from hyperjob_sandbox.apiserver.transport.decode import read_object, require_type, strict_error
@@ -49,22 +49,18 @@ async def store_new(core: Core, call: Call, obj: Object, *, applied: bool = Fals
         obj = track(None, obj, Writer.of(call))
     obj = await core.admission.mutate(request_of(call, "CREATE", obj, None))
     before_create(obj, resource)
-    failed = validate(obj, None, resource, validate_meta(obj["metadata"], resource))
-    refuse(obj, resource, failed)
+    check(obj, None, resource, validate_meta(obj["metadata"], resource))
     definitions.complete(obj, resource)
     if obj["metadata"].get("resourceVersion"):
         raise errors.failed(500, "", "resourceVersion should not be set on objects to be created")
     await core.admission.validate(request_of(call, "CREATE", obj, None))
     key = key_of(resource, obj)
     obj = to_storage(obj, resource)
+    if core.collection(resource).get(key) is not None:
+        raise errors.already_exists(resource.group, resource.plural, key[1])
     if call.info.dry_run:
-        if core.collection(resource).get(key) is not None:
-            raise errors.already_exists(resource.group, resource.plural, key[1])
         return Stored(key, obj, core.store.revision)
-    try:
-        return core.store.create(resource.storage, key, obj)
-    except Exists:
-        raise errors.already_exists(resource.group, resource.plural, key[1]) from None
+    return core.store.create(resource.storage, key, obj)
 
 
 async def update(core: Core, call: Call) -> Reply:
@@ -74,8 +70,11 @@ async def update(core: Core, call: Call) -> Reply:
     normalise(obj, call)
     live = core.live(call)
     if resource.custom and not obj["metadata"].get("resourceVersion"):
-        path = field.Path("metadata.resourceVersion")
-        raise call.invalid(field.invalid(path, 0, "must be specified for an update"))
+        path, why = field.Path("metadata.resourceVersion"), "must be specified for an update"
+        failed = [field.invalid(path, 0, why)]
+        raise errors.ApiError(
+            invalid_status(resource.group, resource.plural, call.info.name, failed)
+        )
 
     def replaced(current: Stored) -> Object:
         return {**obj, "metadata": dict(obj["metadata"])} if current is not live else obj
@@ -134,8 +133,7 @@ async def _store_change(
     failed = validate_meta_update(new["metadata"], old["metadata"], resource)
     # Metadata is checked once by the generic registry and once by a custom kind's strategy.
     again = failed if resource.custom else []
-    failed = [*failed, *validate(new, old, resource, again, subresource)]
-    refuse(new, resource, failed)
+    check(new, old, resource, [*failed, *again], subresource)
     definitions.complete(new, resource)
     await core.admission.validate(request_of(call, "UPDATE", new, old))
     if core.find(resource, *live.key) is not live:
@@ -169,7 +167,8 @@ def normalise(obj: Object, call: Call) -> None:
     """
     require_type(obj, call.resource, call.body)
     _place(obj, call)
-    problems = prepare(obj, call.resource)
+    schema, kind = call.resource.schema, call.resource.kind
+    problems = schema.prepare(obj) if schema is not None and obj.get("kind") == kind else []
     mode = call.info.query.get("fieldValidation") or "Warn"
     if problems and mode == "Strict":
         raise strict_error(call.resource, problems)
@@ -193,40 +192,27 @@ def _place(obj: Object, call: Call) -> None:
         )
 
 
-def prepare(obj: Object, resource: ResourceInfo) -> list[str]:
-    """Prune and default a custom resource; return what is wrong with its fields."""
-    schema = resource.schema
-    if schema is None or obj.get("kind") != resource.kind:
-        return []
-    return schema.prepare(obj)
-
-
-def validate(
+def check(
     obj: Object,
     old: Object | None,
     resource: ResourceInfo,
-    before: list[FieldError],
+    failed: list[FieldError],
     subresource: str = "",
-) -> list[FieldError]:
-    """Return the errors of the metadata and what else is wrong with an object."""
+) -> None:
+    """Raise one 422 for the errors of the metadata and what else is wrong with an object."""
+    kind = str(obj.get("kind") or resource.kind)
     if resource.schema is None:
-        own = definitions.validate(obj, resource, subresource)
-        return [*before, *own, *admitting.problems(obj, resource)]
-    foreign = obj.get("kind") != resource.kind
-    if foreign:
-        wrong = field.invalid(field.Path("kind"), obj.get("kind"), f"must be {resource.kind}")
-        before = [wrong, *before]
-    status_only = subresource == "status" and old is not None
-    if resource.scale is not None and not foreign:
-        before = [*before, *resource.scale.problems(obj, status_only=status_only)]
-    return resource.schema.validate(
-        obj, old, before=before, values=not foreign, status_only=status_only
-    )
-
-
-def refuse(obj: Object, resource: ResourceInfo, failed: list[FieldError]) -> None:
-    """Raise one 422 for all errors."""
+        failed += definitions.validate(obj, resource, subresource)
+        failed += admitting.problems(obj, resource)
+    else:
+        status_only = subresource == "status" and old is not None
+        if kind != resource.kind:
+            failed = [field.invalid(field.Path("kind"), kind, f"must be {resource.kind}"), *failed]
+        elif resource.scale is not None:
+            failed += resource.scale.problems(obj, status_only=status_only)
+        failed = resource.schema.validate(
+            obj, old, before=failed, values=kind == resource.kind, status_only=status_only
+        )
     if failed:
-        kind = str(obj.get("kind") or resource.kind)
         name = str(obj["metadata"].get("name") or "")
         raise errors.ApiError(invalid_status(resource.group, kind, name, failed))
