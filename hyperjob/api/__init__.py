@@ -1,1 +1,1 @@
-"""Wire types and the pure rules of Kubernetes; it does no I/O and knows no clock."""
+"""The types of the HyperJob API, and rules of the Kubernetes API. Pure: no I/O, no clock."""

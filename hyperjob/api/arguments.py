@@ -1,6 +1,6 @@
-"""Arguments of plugins, read as Go's flag package reads them: Volcano's and our own alike.
+"""The parser of plugin arguments, with the rules of Go's flag package.
 
-Says how a list was understood; judges nothing.
+It serves Volcano's plugins and HyperJob's, and reports no errors.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,7 +9,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 
 class Kind(Enum):
-    """What the value of an argument is."""
+    """The type of an argument's value."""
 
     TEXT = "text"
     NUMBER = "number"
@@ -27,9 +27,9 @@ OFF: Final = frozenset({"0", "f", "F", "FALSE", "false", "False"})
 
 
 class Argument(NamedTuple):
-    """One argument: the item that names it, and the item that has its value.
+    """One argument: the index of the item with its name, and of the item with its value.
 
-    The name is empty where the item is no argument at all; the value is None where there is none.
+    The name is empty if the item is not an argument. The value is None if there is none.
     """
 
     name: str
@@ -40,7 +40,7 @@ class Argument(NamedTuple):
 
 
 def read_arguments(given: Sequence[str], flags: Flags) -> Iterator[Argument]:
-    """Yield the arguments in their order; a switch without a value is on."""
+    """Yield the arguments in their order; a boolean argument without a value is true."""
     index = 0
     while index < len(given):
         named_at, text = index, given[index]

@@ -1,6 +1,6 @@
-"""Volcano's Job (vcjob): every field that Volcano knows, so that none is lost on the way.
+"""The types of Volcano's Job (vcjob), with every field that Volcano has.
 
-These types hold no default of Volcano's; what Volcano would fill in is decided in admission.
+They have no defaults: the webhook (`webhook.defaulting`) sets those of Volcano.
 """
 
 from enum import StrEnum
@@ -20,7 +20,7 @@ from hyperjob.api.model import Count, Int32, Model, Time
 
 
 class NetworkTopologyMode(StrEnum):
-    """How binding a limit on the network distance is."""
+    """Whether a limit on the network distance is hard or soft."""
 
     HARD = "hard"
     SOFT = "soft"
@@ -36,7 +36,7 @@ class NumaPolicy(StrEnum):
 
 
 class Iteration(StrEnum):
-    """Whether one or all of several tasks must have got far enough."""
+    """Whether any or all of several tasks must have started."""
 
     ANY = "any"
     ALL = "all"
@@ -46,44 +46,49 @@ class NetworkTopologySpec(Model):
     """How far apart in the network the pods may be."""
 
     mode: NetworkTopologyMode | None = Field(
-        default=None, description="hard: never farther apart; soft: closer where possible."
+        default=None,
+        description="hard: the pods must be within the tier. soft: Volcano prefers a lower tier.",
     )
     highest_tier_allowed: Annotated[int, Field(strict=True, ge=0)] | None = Field(
         default=None, description="Highest network tier that the pods may span."
     )
     highest_tier_name: str | None = Field(
         default=None,
-        description="The same limit by the tier's name; not together with highestTierAllowed.",
+        description="Name of the highest network tier that the pods may span; not together with"
+        " highestTierAllowed.",
         max_length=253,
     )
 
 
 class LifecyclePolicy(Model):
-    """What Volcano does when something happens to a task or job."""
+    """The action of Volcano for an event or an exit code of a task or job."""
 
-    action: str | None = Field(default=None, description="What is done, such as RestartJob.")
-    event: str | None = Field(default=None, description="What it answers, such as PodEvicted.")
+    action: str | None = Field(default=None, description="Action, such as RestartJob.")
+    event: str | None = Field(
+        default=None, description="Event that the policy matches, such as PodEvicted."
+    )
     events: tuple[str, ...] | None = Field(
         default=None,
-        description="Several events that it answers.",
+        description="Events that the policy matches.",
         json_schema_extra=atomic_list(),
     )
     exit_code: Int32 | None = Field(
-        default=None, description="Exit code of a container that it answers, instead of an event."
+        default=None,
+        description="Exit code of a container that the policy matches, instead of an event.",
     )
     timeout: Duration | None = Field(
-        default=None, description="How long to wait before it is done; at once if unset."
+        default=None, description="Time between the event and the action; 0 if unset."
     )
 
 
 class DependsOn(Model):
-    """Tasks that must have started before this one."""
+    """The tasks that must start before this task."""
 
     name: tuple[str, ...] | None = Field(
-        default=None, description="Names of those tasks.", json_schema_extra=atomic_list()
+        default=None, description="Names of the tasks.", json_schema_extra=atomic_list()
     )
     iteration: Iteration | None = Field(
-        default=None, description="Whether any or all of them must have started."
+        default=None, description="Whether any or all of these tasks must have started."
     )
 
 
@@ -96,7 +101,7 @@ class PartitionPolicySpec(Model):
         default=None, description="How far apart the pods of one group may be."
     )
     min_partitions: Count | None = Field(
-        default=None, description="Fewest groups that must be there together."
+        default=None, description="Fewest groups that must start together."
     )
 
 
@@ -108,7 +113,9 @@ class VolumeSpec(Model):
         default=None, description="Name of the claim to use or to create.", max_length=253
     )
     volume_claim: VolumeClaim | None = Field(
-        default=None, description="The claim to create; not together with volumeClaimName."
+        default=None,
+        description="Spec of the PersistentVolumeClaim to create; not together with"
+        " volumeClaimName.",
     )
 
 
@@ -128,7 +135,7 @@ class TaskSpec(Model):
     template: PodTemplate | None = Field(default=None, description="The pods.")
     policies: tuple[LifecyclePolicy, ...] | None = Field(
         default=None,
-        description="What is done when something happens to the task.",
+        description="Actions for events of the task.",
         json_schema_extra=atomic_list(),
     )
     topology_policy: NumaPolicy | None = Field(
@@ -138,7 +145,7 @@ class TaskSpec(Model):
         default=None, description="How often the task may be restarted."
     )
     depends_on: DependsOn | None = Field(
-        default=None, description="Tasks that must have started before."
+        default=None, description="The tasks that must start before this task."
     )
     partition_policy: PartitionPolicySpec | None = Field(
         default=None, description="Groups of equal size inside the task."
@@ -146,7 +153,7 @@ class TaskSpec(Model):
 
 
 class JobSpec(Model):
-    """What a vcjob shall run."""
+    """The spec of a vcjob."""
 
     scheduler_name: str | None = Field(
         default=None, description="Scheduler of the pods.", max_length=63
@@ -161,31 +168,31 @@ class JobSpec(Model):
     )
     tasks: tuple[TaskSpec, ...] | None = Field(
         default=None,
-        description="The kinds of pods.",
+        description="The tasks, each a number of equal pods.",
         json_schema_extra=atomic_list(),
     )
     policies: tuple[LifecyclePolicy, ...] | None = Field(
         default=None,
-        description="What is done when something happens to any task.",
+        description="Actions for events of any task.",
         json_schema_extra=atomic_list(),
     )
     plugins: dict[str, tuple[str, ...]] | None = Field(
         default=None, description="Volcano plugins by name, each with its arguments."
     )
     running_estimate: Duration | None = Field(
-        default=None, description="How long the user expects it to run."
+        default=None, description="Running time that the user estimates for the vcjob."
     )
     queue: str | None = Field(
         default=None,
-        description="Queue that it waits in.",
+        description="Queue of the vcjob.",
         max_length=253,
         pattern=SUBDOMAIN_PATTERN,
     )
     max_retry: Count | None = Field(
-        default=None, description="How often it may be restarted before it has failed."
+        default=None, description="How often Volcano may restart the vcjob before it fails."
     )
     ttl_seconds_after_finished: Count | None = Field(
-        default=None, description="Seconds after its end until it is deleted."
+        default=None, description="Seconds between the end and the deletion of the vcjob."
     )
     priority_class_name: str | None = Field(
         default=None,
@@ -194,19 +201,19 @@ class JobSpec(Model):
         pattern=SUBDOMAIN_PATTERN,
     )
     min_success: Annotated[Int32, Field(ge=1)] | None = Field(
-        default=None, description="Fewest pods that must succeed for it to be completed."
+        default=None, description="Fewest pods that must succeed before the vcjob is Completed."
     )
     network_topology: NetworkTopologySpec | None = Field(
-        default=None, description="How far apart in the network its pods may be."
+        default=None, description="How far apart in the network the pods may be."
     )
 
 
 class JobState(Model):
-    """Where a vcjob is, and why."""
+    """The phase of a vcjob and its reason."""
 
-    phase: str = Field(default="", description="Phase, as Volcano reports it.")
-    reason: str = Field(default="", description="Why, as one CamelCase word.")
-    message: str = Field(default="", description="Why, for people.")
+    phase: str = Field(default="", description="Phase that Volcano reports.")
+    reason: str = Field(default="", description="Reason of the phase, one CamelCase word.")
+    message: str = Field(default="", description="Message about the reason, for people.")
     last_transition_time: Time | None = Field(
         default=None, description="When the phase last changed."
     )
@@ -219,16 +226,20 @@ class TaskState(Model):
 
 
 class JobCondition(Model):
-    """A phase that a vcjob went through; Volcano keys these by status, not by type."""
+    """A past phase of a vcjob; Volcano identifies these conditions by status, not by type."""
 
     status: str = Field(description="The phase.")
-    last_transition_time: Time | None = Field(default=None, description="When it was entered.")
+    last_transition_time: Time | None = Field(
+        default=None, description="When the vcjob entered the phase."
+    )
 
 
 class JobStatus(Model):
-    """What a vcjob has come to."""
+    """The status of a vcjob."""
 
-    state: JobState = Field(default=JobState(), description="Where it is, and why.")
+    state: JobState = Field(
+        default=JobState(), description="The phase of the vcjob and its reason."
+    )
     min_available: Count = Field(default=0, description="Fewest pods that must run.")
     task_status_count: dict[str, TaskState] | None = Field(
         default=None, description="Number of pods by task and phase."
@@ -240,13 +251,13 @@ class JobStatus(Model):
     terminating: Count = Field(default=0, description="Pods being deleted.")
     unknown: Count = Field(default=0, description="Pods whose phase is not known.")
     version: Count = Field(default=0, description="Version of the job.")
-    retry_count: Count = Field(default=0, description="How often it was restarted.")
-    running_duration: Duration | None = Field(default=None, description="How long it ran.")
+    retry_count: Count = Field(default=0, description="How often Volcano has restarted the vcjob.")
+    running_duration: Duration | None = Field(default=None, description="How long the vcjob ran.")
     controlled_resources: dict[str, str] | None = Field(
-        default=None, description="What plugins made for it."
+        default=None, description="Objects that plugins created for the vcjob."
     )
     conditions: tuple[JobCondition, ...] | None = Field(
         default=None,
-        description="The phases it went through.",
+        description="The past phases of the vcjob.",
         json_schema_extra=atomic_list(),
     )

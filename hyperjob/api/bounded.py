@@ -1,7 +1,6 @@
-"""Give every list and map of a schema a maximum, so that no object is costly to judge.
+"""Maxima for every list and map of a schema, which bound the cost of a validation.
 
-A maximum that the type itself says stays. The others are far beyond any real job; Kubernetes has
-none of them.
+A maximum of the type itself stays. The others are far beyond any real job; Kubernetes has none.
 """
 
 from collections.abc import Mapping
@@ -11,7 +10,7 @@ from hyperjob.api.limits import MAX_PODS, MAX_TASKS
 from hyperjob.api.meta import Object
 
 MAX_ITEMS: Final = 1024
-"""Items of a list, or entries of a map, that has no other maximum."""
+"""The default maximum of items of a list and of entries of a map."""
 _MAX_ITEMS: Final[Mapping[str, int]] = {
     "args": 16384,
     "command": 16384,

@@ -1,18 +1,18 @@
-"""Checkpoints: what admission and the controller both know, without the models of the status."""
+"""Constants and causes of checkpoints, for the webhook and the controller."""
 
 from enum import StrEnum
 from typing import Final
 
 DEFAULT_PATH: Final = "/checkpoints"
-"""Where a claim is mounted, unless spec.checkpoint.path says so."""
+"""The mount path of a claim without spec.checkpoint.path."""
 DEFAULT_GRACE_SECONDS: Final = 30
-"""The terminationGracePeriodSeconds of a pod that has none, as Kubernetes has it."""
+"""The terminationGracePeriodSeconds of a pod without one, by Kubernetes' default."""
 VOLUME_NAME: Final = "hyperjob-checkpoints"
 """The volume that the controller adds to the pods for the claim."""
 
 
 class StopCause(StrEnum):
-    """Why sub-jobs that ran were stopped."""
+    """Why running sub-jobs were stopped."""
 
     FAILURE = "Failure"
     CLUSTER_LOST = "ClusterLost"

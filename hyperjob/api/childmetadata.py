@@ -1,8 +1,8 @@
-"""Which labels and annotations of other systems a user may give to sub-jobs.
+"""The labels and annotations of Karmada and Volcano that a user may give to sub-jobs.
 
-Karmada and Volcano act on the labels and annotations of the objects that they manage, and some of
-them lift what a HyperJob's gate, policy and queue hold: the resource is kept in the members, or a
-member's own object is overwritten. Of their domains only those are taken that do no such thing.
+Karmada and Volcano act on labels and annotations of their objects. Some of these bypass a
+HyperJob's gate, policy or queue, keep objects in members, or overwrite a member's own object. Users
+may set only those of their domains without such effects.
 """
 
 from typing import Final
@@ -26,11 +26,11 @@ ALLOWED: Final = frozenset(
         "task-topology-task-order",
     )
 )
-"""Settings of one vcjob that Volcano documents for its scheduler's plugins."""
+"""The documented settings of Volcano's scheduler plugins for one vcjob."""
 
 
 def domain_of(key: str) -> str:
-    """Return `karmada.io` or `volcano.sh` for a key of theirs or below; empty for all others."""
+    """Return `karmada.io` or `volcano.sh` for a key in these domains; empty for other keys."""
     prefix, slash, _ = key.partition("/")
     if not slash:
         return ""

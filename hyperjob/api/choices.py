@@ -1,24 +1,24 @@
-"""What fields of a HyperJob are chosen from, without the models that hold the fields."""
+"""The enumerations of HyperJob fields, without the models that have the fields."""
 
 from enum import StrEnum
 
 
 class SplitMode(StrEnum):
-    """Who decides how a replicated job is split."""
+    """Whether the spec or the controller decides the sizes of a replicatedJob's sub-jobs."""
 
     STATIC = "static"
     AUTO = "auto"
 
 
 class ClusterPolicy(StrEnum):
-    """How binding a list of clusters is."""
+    """Whether a list of clusters is a preference or a requirement."""
 
     PREFERRED = "Preferred"
     REQUIRED = "Required"
 
 
 class FailurePolicyAction(StrEnum):
-    """What is done about a failure."""
+    """The action of a failure policy rule."""
 
     FAIL_HYPERJOB = "FailHyperJob"
     RESTART_HYPERJOB = "RestartHyperJob"
@@ -44,14 +44,14 @@ class SuccessOperator(StrEnum):
 
 
 class DependencyStatus(StrEnum):
-    """How far a replicated job must have got."""
+    """The state that a dependency must have reached."""
 
     READY = "Ready"
     COMPLETE = "Complete"
 
 
 class TimeUse(StrEnum):
-    """What a moment in the life of a HyperJob goes to."""
+    """The use of a HyperJob's time, for its goodput."""
 
     WAITING_FOR_QUEUE = "waitingForQueue"
     WAITING_FOR_CAPACITY = "waitingForCapacity"

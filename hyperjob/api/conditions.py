@@ -1,6 +1,6 @@
-"""Conditions: read them from any object, set them on ours.
+"""Conditions of an object's status, with the rules of apimachinery's `meta.SetStatusCondition`.
 
-A condition's time moves only when its status flips; the time itself is always passed in.
+`lastTransitionTime` changes only with the status of the condition; the caller passes the time.
 """
 
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ from hyperjob.api.model import Condition
 
 
 def parse(status: Object | None) -> tuple[Condition, ...]:
-    """Read `conditions` of a status, leaving out what is not one."""
+    """Parse `conditions` of a status, without malformed entries."""
     raw = (status or {}).get("conditions")
     conditions: list[Condition] = []
     for item in raw if isinstance(raw, list) else ():
@@ -29,7 +29,7 @@ def find(conditions: Iterable[Condition], type_: str) -> Condition | None:
 
 
 def is_true(conditions: Iterable[Condition], type_: str) -> bool:
-    """Whether the condition of a type is there and True."""
+    """Return whether the condition of a type exists and is True."""
     found = find(conditions, type_)
     return found is not None and found.status == "True"
 
@@ -37,7 +37,7 @@ def is_true(conditions: Iterable[Condition], type_: str) -> bool:
 def set_condition(
     conditions: Iterable[Condition], new: Condition, *, now: str
 ) -> tuple[Condition, ...]:
-    """Add or replace a condition in its place; the time is kept unless the status flips."""
+    """Add or replace a condition in its place; its time stays unless the status changes."""
     current = tuple(conditions)
     old = find(current, new.type)
     if old is not None and old.status == new.status:
@@ -51,5 +51,5 @@ def set_condition(
 
 
 def remove(conditions: Iterable[Condition], type_: str) -> tuple[Condition, ...]:
-    """Return the conditions without the one of a type."""
+    """Return the conditions without that of a type."""
     return tuple(condition for condition in conditions if condition.type != type_)

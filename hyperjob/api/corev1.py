@@ -1,6 +1,6 @@
-"""The shape of Kubernetes' pod template and volume claim, as structural schemas.
+"""The structural schemas of Kubernetes' pod template and PersistentVolumeClaim.
 
-It comes from a file that `hyperjob.kube.podschema` writes; nothing here changes it.
+They come from a file that `hyperjob.kube.podschema` writes.
 """
 
 import json
@@ -14,7 +14,7 @@ DATA: Final = files("hyperjob.api").joinpath("corev1.json")
 
 
 def schema(name: str) -> Object:
-    """Return a type with all that it refers to in place; the caller owns the result."""
+    """Return the schema of a type, with all references resolved; the caller may change it."""
     expanded = _expand(_definitions()[name])
     assert isinstance(expanded, dict)
     return expanded

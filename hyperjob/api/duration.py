@@ -1,4 +1,4 @@
-"""Lengths of time as Go writes and reads them, such as 1h30m. Exact to the nanosecond."""
+"""Durations in Go's format, such as 1h30m. Exact to the nanosecond."""
 
 import re
 from typing import Final
@@ -16,13 +16,13 @@ _NANOSECONDS: Final = {
 }
 _MOST: Final = 2**63 - 1
 MAX_LENGTH: Final = 128
-"""Characters; the longest that Go prints has 24."""
+"""The greatest number of characters; the longest duration that Go prints has 24."""
 
 
 def nanoseconds(text: str) -> int:
-    """Read a length of time, negative ones too; ValueError for what Go would not take.
+    """Return the nanoseconds of a duration, which may be negative.
 
-    A text of more than MAX_LENGTH characters is none either, though Go would read it.
+    Raises ValueError for a text that Go refuses, or with more than MAX_LENGTH characters.
     """
     if len(text) > MAX_LENGTH:
         raise ValueError(f"{text[:MAX_LENGTH]!r}… is not a duration")

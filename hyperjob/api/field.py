@@ -1,7 +1,6 @@
-"""Paths and errors of fields, in the words of Kubernetes' own validation.
+"""Field paths and field errors, with the wording of Kubernetes' `field.Error`.
 
-It never decides what is valid, and never prints a secret: a value is shown only where
-Kubernetes itself would show it.
+An error prints a value only if Kubernetes prints it in this kind of error.
 """
 
 import dataclasses
@@ -21,8 +20,8 @@ Step = str | int | tuple[str]
 class Path:
     """The place of a field in an object, printed as `spec.replicatedJobs[0].name`.
 
-    A valid object has hundreds of fields and no error: a path is a chain of links, and its text is
-    made only for an error.
+    A path is a chain of steps, and its text is made only for an error: a valid object has hundreds
+    of fields and no error.
     """
 
     __slots__ = ("parent", "step")
@@ -84,7 +83,7 @@ class ErrorType(StrEnum):
 
 
 class _Omit(Enum):
-    """The value that means "there is a bad value, and it is not shown"."""
+    """The value of an error that does not print its bad value."""
 
     OMIT = "omit"
 
@@ -118,11 +117,11 @@ class FieldError:
     bad_value: object = OMIT
     detail: str = ""
     remedy: str = dataclasses.field(default="", compare=False)
-    """What to do about it, where that is known; no part of the text that Kubernetes defines."""
+    """The remedy, if one is known; not a part of the text that Kubernetes defines."""
 
     @property
     def body(self) -> str:
-        """The text without the path, as `causes[].message` carries it."""
+        """The text without the path, as in `causes[].message`."""
         text = _TITLES[self.type]
         if self.type not in _WITHOUT_VALUE and self.bad_value is not OMIT:
             text += f": {_show(self.bad_value)}"
@@ -130,7 +129,7 @@ class FieldError:
 
     @property
     def advice(self) -> str:
-        """The text without the path, and what to do about it."""
+        """The text without the path, with the remedy."""
         return f"{self.body} (remedy: {self.remedy})" if self.remedy else self.body
 
     def __str__(self) -> str:
@@ -138,39 +137,39 @@ class FieldError:
 
 
 def required(path: Path, detail: str = "") -> FieldError:
-    """Say that a value is missing."""
+    """Return the error of a missing value."""
     return FieldError(ErrorType.REQUIRED, str(path), "", detail)
 
 
 def invalid(path: Path, value: object, detail: str) -> FieldError:
-    """Say that a value is malformed or out of bounds."""
+    """Return the error of a malformed value, or of one out of bounds."""
     return FieldError(ErrorType.INVALID, str(path), value, detail)
 
 
 def type_invalid(path: Path, value: object, detail: str) -> FieldError:
-    """Say that a value has another type than its schema."""
+    """Return the error of a value with another type than its schema."""
     return FieldError(ErrorType.TYPE_INVALID, str(path), value, detail)
 
 
 def not_supported(path: Path, value: object, supported: Iterable[str]) -> FieldError:
-    """Say that a value is none of a closed set, listed in the order given."""
+    """Return the error of a value outside a closed set, which is listed in this order."""
     values = ", ".join(go_quote(item) for item in supported)
     detail = f"supported values: {values}" if values else ""
     return FieldError(ErrorType.NOT_SUPPORTED, str(path), value, detail)
 
 
 def duplicate(path: Path, value: object) -> FieldError:
-    """Say that a value that must be unique is there twice."""
+    """Return the error of a repeated value that must be unique."""
     return FieldError(ErrorType.DUPLICATE, str(path), value)
 
 
 def forbidden(path: Path, detail: str) -> FieldError:
-    """Say that a value is well-formed and not allowed here and now."""
+    """Return the error of a well-formed value that is not allowed here."""
     return FieldError(ErrorType.FORBIDDEN, str(path), "", detail)
 
 
 def too_long(path: Path, value: object, max_length: int) -> FieldError:
-    """Say that a value has more than `max_length` bytes; the value itself is never shown."""
+    """Return the error of a value with more than `max_length` bytes, without the value."""
     del value
     if max_length < 0:
         detail = "value is too long"
@@ -180,7 +179,10 @@ def too_long(path: Path, value: object, max_length: int) -> FieldError:
 
 
 def too_many(path: Path, actual: int, max_quantity: int) -> FieldError:
-    """Say that a list has more than `max_quantity` items; a negative `actual` is not shown."""
+    """Return the error of a list with more than `max_quantity` items.
+
+    A negative `actual` is not printed.
+    """
     if max_quantity < 0:
         detail = "has too many items"
     else:
@@ -189,23 +191,23 @@ def too_many(path: Path, actual: int, max_quantity: int) -> FieldError:
 
 
 def not_found(path: Path, value: object) -> FieldError:
-    """Say that a value refers to something that does not exist."""
+    """Return the error of a reference to a missing object."""
     return FieldError(ErrorType.NOT_FOUND, str(path), value)
 
 
 def internal(path: Path, detail: str) -> FieldError:
-    """Say that the check itself failed."""
+    """Return the error of a check that itself failed."""
     return FieldError(ErrorType.INTERNAL, str(path), OMIT, detail)
 
 
 def aggregate(errors: Iterable[FieldError]) -> str:
-    """Join errors and their remedies: a lone one as it is, several as `[a, b]`, repeats removed."""
+    """Return errors and their remedies as one text: several as `[a, b]`, without repeats."""
     texts = list(dict.fromkeys(f"{error.field}: {error.advice}" for error in errors))
     return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]" if texts else ""
 
 
 def invalid_status(group: str, kind: str, name: str, errors: Sequence[FieldError]) -> Object:
-    """Build the 422 Status with which Kubernetes refuses an object."""
+    """Return the 422 Status with which Kubernetes refuses an object."""
     qualified = f"{kind}.{group}" if group else kind
     message = f"{qualified} {go_quote(name)} is invalid"
     if errors:
@@ -234,7 +236,7 @@ def _plural(count: int, noun: str) -> str:
 
 
 def _show(value: object) -> str:
-    """Print a value: strings quoted, numbers and booleans bare, the rest as compact JSON."""
+    """Return a value as text: strings quoted, numbers and booleans bare, others as compact JSON."""
     if isinstance(value, str):
         return go_quote(value)
     if isinstance(value, float):
@@ -243,7 +245,7 @@ def _show(value: object) -> str:
     return text.translate(_JSON_ESCAPES)
 
 
-# Go's JSON encoder keeps these out of its output so that it can stand in HTML and JavaScript.
+# Go's JSON encoder escapes these, for use of its output in HTML and JavaScript.
 _JSON_ESCAPES: Final = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
 
 _GO_ESCAPES: Final = {
@@ -260,7 +262,7 @@ _GO_ESCAPES: Final = {
 
 
 def go_quote(text: str) -> str:
-    """Quote a string as Go's `%q` does."""
+    """Return a string quoted as by Go's `%q`."""
     if text.isascii() and text.isprintable() and '"' not in text and "\\" not in text:
         return f'"{text}"'
     return '"' + "".join(_go_escape(char) for char in text) + '"'
@@ -278,7 +280,7 @@ def _go_escape(char: str) -> str:
 
 
 def _go_float(value: float) -> str:
-    """Print a float as Go's `%v` does: digits up to 1e21, the shortest form beyond."""
+    """Return a float as printed by Go's `%v`: digits up to 1e21, the shortest form above."""
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):

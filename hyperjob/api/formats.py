@@ -1,6 +1,6 @@
 """The forms of names, labels, ports and keys, with Kubernetes' messages.
 
-Each check returns the list of what is wrong, empty when nothing is; none says where.
+Each check returns the list of errors, without field paths; empty for a valid value.
 """
 
 import re

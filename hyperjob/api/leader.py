@@ -1,4 +1,4 @@
-"""The controller that leads, as its Lease describes it: holder, time, release, mode. Pure."""
+"""The leading controller, from its Lease: holder, time, release, queue admission. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,8 +15,8 @@ _SECONDS: Final = 15  # a Lease without a duration
 class Leader:
     """The last holder of a Lease; `leads` while it renews the Lease.
 
-    `version` is its release and `admission` who confirms gangs, both empty for a release before
-    0.2, which wrote neither.
+    `version` is its release and `admission` its queue admission; both are empty for a release
+    before 0.2, which did not write them.
     """
 
     holder: str
@@ -27,7 +27,7 @@ class Leader:
 
 
 def leader_of(lease: Object, *, now: datetime) -> Leader:
-    """Read a Lease; without a renewal for twice its duration it has no leader."""
+    """Return the holder of a Lease; it does not lead after twice the duration without a renewal."""
     spec, annotations = lease.get("spec") or {}, lease["metadata"].get("annotations") or {}
     holder, renewed = str(spec.get("holderIdentity") or ""), _time(spec.get("renewTime"))
     seconds = spec.get("leaseDurationSeconds") or _SECONDS

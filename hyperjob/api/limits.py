@@ -1,4 +1,4 @@
-"""How large a HyperJob may be: far beyond any real one, and small enough to count in memory."""
+"""The limits of a HyperJob's size: far above any real one, and small enough for the memory."""
 
 from typing import Final
 
@@ -21,7 +21,7 @@ MAX_METADATA_KEYS: Final = 10_000
 
 
 def count_tasks(spec: object) -> int:
-    """Return the tasks of all templates, and the replicatedJobs where they are more."""
+    """Return the number of tasks of all templates, or of replicatedJobs if these are more."""
     jobs = spec.get("replicatedJobs") if isinstance(spec, dict) else None
     if not isinstance(jobs, list):
         return 0

@@ -1,6 +1,6 @@
-"""What a field says about itself beyond its type: the vocabulary of the CRD generator.
+"""The markers of the CRD generator: list types, CEL rules, formats.
 
-The types here are for `Field(json_schema_extra=…)` and annotations; they change no value.
+They are for `Field(json_schema_extra=…)` and annotations, and do not affect parsing.
 """
 
 from typing import Annotated, Final
@@ -16,7 +16,7 @@ QUANTITY_PATTERN: Final = (
     r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))"
     r"(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?[0-9]+))?$"
 )
-"""The form of an amount; unlike controller-gen's it has no fractional exponents, which Kubernetes
+"""The form of a quantity; unlike controller-gen's it has no fractional exponents, which Kubernetes
 does not read."""
 
 POD_TEMPLATE: Final = "PodTemplateSpec"
@@ -24,12 +24,12 @@ CLAIM: Final = "PersistentVolumeClaimSpec"
 
 
 def list_map(*keys: str) -> JsonDict:
-    """Mark a list whose items are identified, and merged, by the fields named."""
+    """Mark a list of type `map`, whose items are identified by these fields."""
     return {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": list(keys)}
 
 
 def atomic_list() -> JsonDict:
-    """Mark a list that is always replaced as a whole."""
+    """Mark a list of type `atomic`, which is replaced as a whole."""
     return {"x-kubernetes-list-type": "atomic"}
 
 
@@ -44,7 +44,7 @@ def kubernetes_type(name: str) -> JsonDict:
 
 
 Duration = Annotated[str, Field(json_schema_extra={"format": "duration"})]
-"""A length of time as Go prints it, such as `1h30m`."""
+"""A duration in Go's format, such as `1h30m`."""
 
 PodTemplate = Annotated[Object, Field(json_schema_extra=kubernetes_type(POD_TEMPLATE))]
 VolumeClaim = Annotated[Object, Field(json_schema_extra=kubernetes_type(CLAIM))]

@@ -1,6 +1,6 @@
-"""What every Kubernetes object is on the wire. Imports next to nothing, since all import it."""
+"""The type of a Kubernetes object as JSON. The module imports little: all others import it."""
 
 from typing import Any, TypeAlias
 
 Object: TypeAlias = dict[str, Any]
-"""An object, or a part of one, as it is on the wire."""
+"""An object, or a part of one, as decoded JSON."""

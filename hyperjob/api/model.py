@@ -1,7 +1,6 @@
-"""The base of all wire types, and what every Kubernetes object shares.
+"""The base class of all API types, and the common types: ObjectMeta, OwnerReference, Condition.
 
-A model reads and writes what is on the wire and keeps fields that it does not know; it never
-fills in a default that the API server did not, and never decides anything.
+A model keeps fields that it does not know, and sets no default that the API server did not set.
 """
 
 from typing import Annotated, Self
@@ -27,7 +26,7 @@ Time = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
 
 
 class Model(BaseModel):
-    """A wire type: camelCase on the wire, snake_case in Python, unknown fields kept."""
+    """The base of API types: camelCase in JSON, snake_case in Python, with unknown fields kept."""
 
     model_config = ConfigDict(
         alias_generator=to_camel,
@@ -39,11 +38,11 @@ class Model(BaseModel):
 
     @classmethod
     def from_object(cls, raw: Object) -> Self:
-        """Read a wire object; raises pydantic.ValidationError where types do not match."""
+        """Parse an object; raises pydantic.ValidationError for a value of another type."""
         return cls.model_validate(raw)
 
     def to_object(self) -> Object:
-        """Return the wire object: what was set and is not null, in plain JSON types."""
+        """Return the object in JSON types, with all set fields that are not null."""
         return self.model_dump(mode="json", by_alias=True, exclude_unset=True, exclude_none=True)
 
 
@@ -82,16 +81,18 @@ class Condition(Model):
         description="Kind of the condition, in CamelCase.", min_length=1, max_length=316
     )
     status: str = Field(
-        description="Whether it holds: True, False or Unknown.",
+        description="Status of the condition: True, False or Unknown.",
         json_schema_extra={"enum": ["True", "False", "Unknown"]},
     )
     observed_generation: Int64 | None = Field(
-        default=None, description="Generation of the object that the condition was set for."
+        default=None, description="Generation of the object for which the condition was set."
     )
     last_transition_time: Time | None = Field(
         default=None, description="When the status last changed."
     )
     reason: str = Field(
-        default="", description="Why, as one CamelCase word for programs.", max_length=1024
+        default="", description="Reason of the status, one CamelCase word.", max_length=1024
     )
-    message: str = Field(default="", description="Why, for people.", max_length=32768)
+    message: str = Field(
+        default="", description="Message about the reason, for people.", max_length=32768
+    )

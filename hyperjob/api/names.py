@@ -1,7 +1,4 @@
-"""Every name that is a contract: groups, labels, annotations, and the names of children.
-
-Nothing here depends on the state of an object.
-"""
+"""The names of the API: groups, labels, annotations, condition types, names of sub-jobs."""
 
 from sys import intern
 from typing import Final
@@ -19,7 +16,7 @@ POLICY_KIND: Final = "PropagationPolicy"
 SERVICE_EXPORT_API_VERSION: Final = "multicluster.x-k8s.io/v1alpha1"
 SERVICE_EXPORT_KIND: Final = "ServiceExport"
 
-# The first two are the Go controller's, which is how its children are recognised and adopted.
+# The first two are the Go controller's, by which its sub-jobs are recognised and adopted.
 LABEL_HYPERJOB: Final = "volcano.sh/hyperjob-name"
 LABEL_REPLICATED_JOB: Final = "volcano.sh/replicatedjob-name"
 LABEL_INDEX: Final = f"{GROUP}/job-index"
@@ -44,18 +41,18 @@ GATE: Final = f"{GROUP}/gate"
 GATE_HELD: Final = "held"
 GATE_OPEN: Final = "open"
 
-# On a vcjob: the generation of the world that it was made for, and a digest of what plugins wrote.
+# On a vcjob: the generation of its world, and a digest of the plugins' changes.
 WORLD: Final = f"{GROUP}/world"
 
-# On a vcjob: how often Karmada was asked to apply it again; whatever changes makes it do so.
+# On a vcjob: how often the controller has had Karmada apply it again, which any change causes.
 ASKED_AGAIN: Final = f"{GROUP}/asked-again"
 
-# What a person asks for once: "<token> [sub-job ...]". A token is acted on once and then recorded
-# in the status, so that neither a repeated look nor a restarted controller does it twice.
+# On a HyperJob: a request, "<token> [sub-job ...]". The controller handles a token once and records
+# it in the status: neither another pass nor a restarted controller handles it again.
 RESTART_REQUEST: Final = f"{GROUP}/restart"
 MIGRATE_REQUEST: Final = f"{GROUP}/migrate"
 MAX_TOKEN: Final = 253
-"""Characters of a token."""
+"""The greatest number of characters of a token."""
 
 FIELD_MANAGER: Final = "hyperjob-controller"
 FINALIZER: Final = f"{GROUP}/hyperjob-controller"
@@ -66,7 +63,7 @@ CONDITION_FAILED: Final = "Failed"
 
 def child_name(hyperjob: str, replicated_job: str, index: int) -> str:
     """Return the name that a sub-job's vcjob and policy share."""
-    return intern(f"{hyperjob}-{replicated_job}-{index}")  # caches and memory hold it many times
+    return intern(f"{hyperjob}-{replicated_job}-{index}")  # one string in memory for its many uses
 
 
 def binding_name(template: str, *, kind: str = VCJOB_KIND) -> str:

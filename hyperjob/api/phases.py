@@ -1,10 +1,10 @@
-"""Where a HyperJob and a vcjob are in their lives: words that programs read without any model."""
+"""The phases of a HyperJob and of a vcjob, for programs without the models."""
 
 from enum import StrEnum
 
 
 class Phase(StrEnum):
-    """Where a HyperJob is in its life."""
+    """The phase of a HyperJob."""
 
     PENDING = "Pending"
     QUEUED = "Queued"
@@ -18,12 +18,12 @@ class Phase(StrEnum):
 
     @property
     def is_terminal(self) -> bool:
-        """Whether nothing of the HyperJob will ever run again."""
+        """Whether the HyperJob has ended."""
         return self in (Phase.COMPLETED, Phase.FAILED)
 
 
 class JobPhase(StrEnum):
-    """Where a vcjob is in its life; a phase that is not listed reads as UNKNOWN."""
+    """The phase of a vcjob; an unlisted phase reads as UNKNOWN."""
 
     PENDING = "Pending"
     ABORTING = "Aborting"
@@ -48,7 +48,7 @@ class JobPhase(StrEnum):
 
     @property
     def is_failed(self) -> bool:
-        """Whether the vcjob ended, and not well."""
+        """Whether the vcjob ended without success."""
         return self in _TERMINAL and self is not JobPhase.COMPLETED
 
 

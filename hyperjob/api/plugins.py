@@ -1,7 +1,6 @@
-"""The plugins of a HyperJob: their names, their arguments, and what each one needs.
+"""The table of HyperJob's plugins: their names, their arguments, and their needs.
 
-The one table that admission checks against and the controller acts on. It must never hold what a
-plugin does.
+The webhook validates against it, and the controller's plugins use it.
 """
 
 import re
@@ -14,17 +13,17 @@ from hyperjob.api.arguments import Flags, Kind, values_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plugin:
-    """What there is to know of a plugin before it acts."""
+    """The arguments of a plugin, and its demands on the HyperJob."""
 
     flags: Flags = field(default_factory=dict)
     knows_world: bool = False
-    """It gives pods the names of all others, so the number of pods may not change under them."""
+    """It gives pods the names of all others: the number of pods must not change while they run."""
     fixed_world: bool = False
-    """Its framework starts only when every pod of the HyperJob is there."""
+    """Its framework starts only with every pod of the HyperJob."""
     one_world: bool = False
     """All pods of the HyperJob are one world, which no sub-job can leave."""
     needs_hosts: bool = False
-    """Its pods look each other up by name, so it brings the plugin svc."""
+    """Its pods look each other up by name: it implies the plugin svc."""
 
 
 PLUGINS: Final[Mapping[str, Plugin]] = {
@@ -72,22 +71,22 @@ MPI_MASTER: Final = "master"
 MPI_WORKER: Final = "worker"
 
 PLACEHOLDERS: Final = ("pod", "service", "namespace", "cluster")
-"""What a host name may be made of: `service` is the sub-job's headless Service."""
+"""The placeholders of a host name; `service` is the sub-job's headless Service."""
 NAME_PATTERN: Final = "{pod}.{cluster}.{service}.{namespace}.svc.clusterset.local"
-"""The name that the Multi-Cluster Services API gives a pod behind an exported headless Service."""
+"""The host name of a pod behind an exported headless Service, by the Multi-Cluster Services API."""
 
 _PLACEHOLDER: Final = re.compile(r"\{([^{}]*)\}")
 
 
 def have_hosts(plugins: Iterable[str]) -> bool:
-    """Return whether the pods of a HyperJob get names that other clusters can look up."""
+    """Return whether the pods of a HyperJob get host names that other clusters can resolve."""
     return any(name in PLUGINS and PLUGINS[name].needs_hosts for name in plugins)
 
 
 def knowing_world(plugins: Iterable[str], *, comes_and_goes: bool = False) -> list[str]:
     """Return the plugins that give every pod the addresses of all others.
 
-    Where sub-jobs come and go, as with a quorum, only those that make one world of all count.
+    With `comes_and_goes`, for a HyperJob with a quorum, only plugins with one world count.
     """
     return sorted(
         name
@@ -98,9 +97,9 @@ def knowing_world(plugins: Iterable[str], *, comes_and_goes: bool = False) -> li
 
 
 def lighthouse_of(plugins: Mapping[str, Sequence[str]]) -> str:
-    """Return the task that runs the lighthouse of torchft; empty where none of the HyperJob does.
+    """Return the task that runs the lighthouse of torchft; empty if no task does.
 
-    A replicatedJob that has only this task does not train.
+    A replicatedJob with only this task does not train.
     """
     given = plugins.get("torchft") or ()
     return values_of(given, PLUGINS["torchft"].flags).get("lighthouse", "")
@@ -112,5 +111,5 @@ def placeholders_of(pattern: str) -> tuple[str, ...]:
 
 
 def fill(pattern: str, values: Mapping[str, str]) -> str:
-    """Return the host name with its placeholders filled in; unknown ones stay."""
+    """Return the host name with the values of its placeholders; unknown ones stay."""
     return _PLACEHOLDER.sub(lambda found: values.get(found[1], found[0]), pattern)

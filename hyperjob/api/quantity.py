@@ -1,7 +1,7 @@
-"""Amounts of resources, with the grammar, rounding and canonical text of Kubernetes.
+"""Kubernetes' resource.Quantity: its grammar, rounding and canonical text.
 
-An amount is exact: it is never held as a float. Like Kubernetes it is kept to the nano, a finer
-amount being rounded away from zero, and an amount with a binary suffix ends at 2**63-1.
+A quantity is exact, in whole nano-units. As in Kubernetes, a finer amount is rounded away from
+zero, and an amount with a binary suffix is at most 2**63-1.
 """
 
 import re
@@ -12,7 +12,7 @@ from typing import Final, Self
 
 NANO: Final = 10**9
 _MAX_BINARY: Final = (2**63 - 1) * NANO
-# Kubernetes has no bound here. These keep a two-line manifest from costing gigabytes.
+# Kubernetes has no such bounds: without them a two-line manifest could need gigabytes.
 _MAX_EXPONENT: Final = 1000
 MAX_LENGTH: Final = 1024
 
@@ -21,7 +21,7 @@ _FORMAT_WRONG: Final = f"quantities must match the regular expression '{_SPLIT_T
 _NUMERIC: Final = "unable to parse numeric part of quantity"
 _SUFFIX: Final = "unable to parse quantity's suffix"
 
-# Possessive: each part takes what it can and gives nothing back, so reading is linear.
+# Possessive quantifiers: without backtracking the match takes linear time.
 _PARTS: Final = re.compile(
     r"(?P<sign>[+-]?+)0*+(?P<num>[0-9]*+)(?:\.(?P<denom>[0-9]*+))?+"
     r"(?P<suffix>[eEinumkKMGTP]*+[+-]?+[0-9]*+)"
@@ -37,7 +37,7 @@ _BINARY_SUFFIX: Final = ("", *_BINARY)
 
 
 class Format(StrEnum):
-    """How an amount was written, and is written again."""
+    """The format of a quantity's text."""
 
     DECIMAL_EXPONENT = "DecimalExponent"
     BINARY_SI = "BinarySI"
@@ -46,16 +46,16 @@ class Format(StrEnum):
 
 @dataclass(frozen=True, slots=True, order=True)
 class Quantity:
-    """An amount in whole nano-units; compared and hashed by the amount alone."""
+    """A quantity in whole nano-units; equality and hash depend on the amount alone."""
 
     nano: int = 0
     format: Format = field(default=Format.DECIMAL_SI, compare=False)
     text: str = field(default="", compare=False, repr=False)
-    """The text it was read from, where Kubernetes would keep that text."""
+    """The original text, if Kubernetes keeps that text."""
 
     @classmethod
     def parse(cls, value: str | float) -> Self:
-        """Read an amount from the wire; raises ValueError with Kubernetes' text."""
+        """Parse a quantity; raises ValueError with Kubernetes' message."""
         text = value if isinstance(value, str) else repr(value)
         if len(text) > MAX_LENGTH:
             raise ValueError(_NUMERIC)
@@ -162,7 +162,7 @@ class Quantity:
 
 
 def _divide_up(magnitude: int, digits: int) -> int:
-    """Drop decimal digits, rounding up; beyond the digits there are, only "some" is left."""
+    """Return the magnitude without its last decimal digits, rounded up."""
     if digits > _MAX_EXPONENT * 2:
         return int(magnitude > 0)
     divisor: int = 10**digits

@@ -1,6 +1,6 @@
-"""The reference of the API in the docs, made from the schema of the CRD.
+"""The generator of docs/reference/api.md, from the schema of the CRD.
 
-`python -m hyperjob.api.reference docs/reference/api.md` writes it; a test keeps it current.
+`python -m hyperjob.api.reference docs/reference/api.md` writes the page; a test compares it.
 """
 
 import sys
@@ -26,7 +26,7 @@ Upstream's fields keep their names, types and defaults, so manifests for Volcano
 apply unchanged.
 """
 
-# Kubernetes documents these itself, at a length that would bury everything else here.
+# Kubernetes documents these itself, with hundreds of fields.
 _FOREIGN: Final = {
     "template": "a Kubernetes PodTemplateSpec",
     "volumeClaim": "a Kubernetes PersistentVolumeClaimSpec",
@@ -34,7 +34,7 @@ _FOREIGN: Final = {
 
 
 def render() -> str:
-    """Return the page."""
+    """Return the page as Markdown."""
     return "\n".join(_lines())
 
 
@@ -68,9 +68,21 @@ _NAMES: Final = (
     (f"`{names.LABEL_HYPERJOB}`", "vcjob, policy", "Name of the HyperJob."),
     (f"`{names.LABEL_REPLICATED_JOB}`", "vcjob, policy", "Name of the replicatedJob."),
     (f"`{names.LABEL_INDEX}`", "vcjob, policy", "Index of the sub-job in its replicatedJob."),
-    (f"`{names.LABEL_ATTEMPT}`", "vcjob, policy", "How often the sub-job was made again before."),
-    (f"`{names.ASKED_AGAIN}`", "vcjob", "How often Karmada was asked to apply it again."),
-    (f"`{names.LABEL_BINDING}`", "ResourceBinding", "It is a HyperJob's; set by the webhook."),
+    (
+        f"`{names.LABEL_ATTEMPT}`",
+        "vcjob, policy",
+        "How often the controller has recreated the sub-job before.",
+    ),
+    (
+        f"`{names.ASKED_AGAIN}`",
+        "vcjob",
+        "How often the controller has had Karmada apply the vcjob again.",
+    ),
+    (
+        f"`{names.LABEL_BINDING}`",
+        "ResourceBinding",
+        "The ResourceBinding belongs to a HyperJob; set by the webhook.",
+    ),
     (
         f"`{names.GATE}`",
         "ResourceBinding",
@@ -79,18 +91,18 @@ _NAMES: Final = (
     (
         f"`{names.RESTART_REQUEST}`",
         "HyperJob",
-        "A token, then names of sub-jobs; none: all. Asks for one restart.",
+        "A token, then names of sub-jobs; without names: all. It requests one restart.",
     ),
     (
         f"`{names.MIGRATE_REQUEST}`",
         "HyperJob",
-        "A token, then names of sub-jobs. Asks to move them to other clusters.",
+        "A token, then names of sub-jobs. It requests a move of them to other clusters.",
     ),
 )
 
 
 def _fields(node: Object, path: str) -> Iterator[tuple[str, Object, bool]]:
-    """Walk a schema: path, node and whether it is required, parents before children."""
+    """Yield path, node and whether it is required of each field, parents before children."""
     required = node.get("required") or ()
     for name, child in (node.get("properties") or {}).items():
         below = f"{path}.{name}"
@@ -143,7 +155,7 @@ def _default(node: Object) -> str:
 
 
 def main() -> None:
-    """Write the page to the file named."""
+    """Write the page to the file in the first argument."""
     Path(sys.argv[1]).write_text(render(), encoding="utf-8")
 
 

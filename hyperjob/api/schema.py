@@ -1,6 +1,6 @@
-"""The CustomResourceDefinitions that are made from the wire types.
+"""The generator of the CustomResourceDefinitions, from the API types.
 
-`python -m hyperjob.api.schema` writes their files anew; the files are what is applied.
+`python -m hyperjob.api.schema` writes their files, which users apply.
 """
 
 from pathlib import Path
@@ -34,16 +34,18 @@ def hyperjob_crd() -> Object:
             "categories": ["all", "volcano"],
         },
         columns=[
-            _column("Status", ".status.state.phase", "Where the HyperJob is in its life."),
+            _column("Status", ".status.state.phase", "Phase of the HyperJob."),
             _column("Jobs", ".status.jobsReady", "Sub-jobs that run or completed, of all."),
             _column("Running", ".status.runningPods", "Pods running.", kind="integer"),
-            _column("Progress", ".status.training.progress", "Steps made, in percent of all."),
+            _column("Progress", ".status.training.progress", "Steps done, in percent of all."),
             _column("Clusters", ".status.clusterNames", "Clusters in use."),
             _column("Restarts", ".status.restarts", "Restarts and moves.", kind="integer"),
-            _column("Reason", ".status.state.reason", "Reason of the status, one word."),
+            _column("Reason", ".status.state.reason", "Reason of the phase, one word."),
             _column("Age", ".metadata.creationTimestamp", "Time since creation.", kind="date"),
-            _column("Queue", ".status.queue", "Queues it waits or ran in.", priority=1),
-            _column("Message", ".status.state.message", "The reason in a sentence.", priority=1),
+            _column(
+                "Queue", ".status.queue", "Queues in which the HyperJob waits or ran.", priority=1
+            ),
+            _column("Message", ".status.state.message", "Message about the reason.", priority=1),
         ],
         schema=_with_bounds(
             _object_schema(
@@ -56,15 +58,15 @@ def hyperjob_crd() -> Object:
 
 
 def _with_bounds(schema: Object) -> Object:
-    """Bound what users write; the status is the controller's."""
+    """Return the schema with bounds for the fields of users; the controller writes the status."""
     properties = schema["properties"]
     return {**schema, "properties": {**properties, "spec": bounded(properties["spec"])}}
 
 
 def vcjob_crd() -> Object:
-    """Return a CRD of Volcano's Job with the defaults that Volcano 1.14 and later give it."""
+    """Return a CRD of Volcano's Job, with the defaults of Volcano 1.14 and later."""
     schema = _object_schema("Pods that start together.", batch.JobSpec, batch.JobStatus)
-    # The HyperJob must have a spec and cannot leave out what it is made of; a vcjob may.
+    # `spec` is required in a HyperJob only: Volcano's own CRD has it optional.
     del schema["required"]
     spec = schema["properties"]["spec"]["properties"]
     spec["queue"]["default"] = "default"
@@ -164,7 +166,7 @@ def _column(
 
 
 def main() -> None:
-    """Write the files anew."""
+    """Write the files."""
     for path, text in files().items():
         target = _ROOT / path
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,7 @@
-"""A structural schema as a compiled checker of shapes: types, required fields, bounds.
+"""The compiler of a structural schema into a pydantic validator of types, required fields, bounds.
 
-Only shapes: no field is looked at together with another. What the checker finds is put into words
-by `hyperjob.api.shapeerrors`. The webhook, `hyperjob lint` and the embedded API server share both.
+The validator checks each field by itself. `hyperjob.api.shapeerrors` turns its findings into the
+API server's messages. The webhook, `hyperjob lint` and the embedded API server use both.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -17,7 +17,7 @@ INT32: Final = (-(2**31), 2**31 - 1)
 INT64: Final = (-(2**63), 2**63 - 1)
 
 Special: TypeAlias = Callable[[str, Object, Callable[[], CoreSchema]], CoreSchema]
-"""Makes the checker of one node: its field name (empty for items), the node, the usual maker."""
+"""A function that returns the validator of a node from its name, the node and the usual one."""
 
 
 def _usual(name: str, node: Object, make: Callable[[], CoreSchema]) -> CoreSchema:
@@ -26,16 +26,16 @@ def _usual(name: str, node: Object, make: Callable[[], CoreSchema]) -> CoreSchem
 
 
 def compile_schema(node: Object, *, special: Special = _usual, name: str = "") -> CoreSchema:
-    """Translate a structural schema; fields that it does not know are findings.
+    """Return the validator of a structural schema; it reports unknown fields.
 
-    `special` may wrap or replace the checker of any node. The combinations `allOf`, `anyOf`,
-    `oneOf` and `not` are not judged.
+    `special` may wrap or replace the validator of any node. The validator ignores `allOf`, `anyOf`,
+    `oneOf` and `not`.
     """
     return special(name, node, lambda: _compile(node, special))
 
 
 def schema_at(schema: Object, location: Sequence[int | str]) -> Object:
-    """Return the schema of the value at a location, empty where the schema says nothing."""
+    """Return the schema of the value at a location; empty if the schema has none."""
     node: Any = schema
     for step in location:
         if isinstance(step, int):
@@ -104,7 +104,7 @@ def _object(node: Object, special: Special) -> CoreSchema:
 
 def _string(node: Object) -> CoreSchema:
     if "enum" in node:
-        # A type error is told apart from a value outside the set.
+        # A type error is distinct from a value outside the set.
         known = core_schema.literal_schema(node["enum"])
         return core_schema.chain_schema([core_schema.str_schema(strict=True), known])
     return core_schema.str_schema(

@@ -1,7 +1,4 @@
-"""What is wrong with the shape of a value, in the words of the API server.
-
-Translates the findings of a checker that `hyperjob.api.shape` compiled; finds nothing itself.
-"""
+"""The API server's messages for the findings of a validator from `hyperjob.api.shape`."""
 
 from typing import Any, Final
 
@@ -19,7 +16,7 @@ PATTERN: Final = "{path} in body should match '{pattern}'"
 TOO_SHORT: Final = "{path} in body should be at least {limit} chars long"
 TOO_FEW: Final = "{path} in body should have at least {limit} items"
 BAD_FORMAT: Final = "bad_format"
-"""The type of a finding about a text that has not the form which its schema asks for."""
+"""The type of a finding about a text that does not have the `format` of its schema."""
 
 _EXPECTED: Final = {
     "string_type": "string",
@@ -36,15 +33,15 @@ _EXPECTED: Final = {
 
 
 def is_unusable(detail: ErrorDetails) -> bool:
-    """Return whether the value cannot be looked into, unlike a value out of bounds.
+    """Return whether the parts of the value are unchecked, unlike those of a value out of bounds.
 
-    A list that is too long was not looked into.
+    The items of a list that is too long are unchecked.
     """
     return detail["type"] in _EXPECTED or detail["type"] == "too_long"
 
 
 def is_harmless(detail: ErrorDetails) -> bool:
-    """Return whether the API server would take the value: 3.0 is an integer in JSON."""
+    """Return whether the API server would accept the value: 3.0 is an integer in JSON."""
     value = detail["input"]
     return detail["type"] == "int_type" and isinstance(value, float) and value.is_integer()
 
@@ -58,10 +55,10 @@ def empty_value(detail: ErrorDetails) -> object:
 def explain(
     detail: ErrorDetails, schema: Object, *, location: tuple[int | str, ...] | None = None
 ) -> list[FieldError]:
-    """Return the API server's errors for one finding of the checker of `schema`.
+    """Return the API server's errors for one finding of the validator of `schema`.
 
-    `location` is where texts say that the value is, by default its whole location: the path of an
-    error always is the whole one. A finding of an unknown field is none of the API server's.
+    `location` is the location in the message, by default the whole one; the path of an error is
+    always the whole one. The API server has no error for an unknown field.
     """
     value, whole = detail["input"], detail["loc"]
     at, name = ROOT.below(whole), str(ROOT.below(whole if location is None else location))
@@ -105,7 +102,7 @@ def _out_of_bounds(
 
 
 def _no_place(name: str, node: Object) -> FieldError:
-    """Say that a number has no place in its type and format at all."""
+    """Return the error of a number outside the range of its type and format."""
     form = f"with format {node['format']}" if node.get("format") else "(default format)"
     text = f"Checked value must be of type {node.get('type')} {form} in {name}"
     return field.invalid(ROOT, "", text)

@@ -1,6 +1,6 @@
-"""The status of a HyperJob: the state of its sub-jobs and clusters.
+"""The types of a HyperJob's status.
 
-Every scalar that `kubectl get` shows is a field here, because a column can only be one.
+Every value that `kubectl get` shows is a scalar field, because a column can only show one field.
 """
 
 from typing import Annotated
@@ -16,7 +16,7 @@ from hyperjob.api.training import GoodputStatus, SubJobTraining, TrainingStatus
 
 
 class ReplicatedJobStatus(Model):
-    """What the sub-jobs of one replicated job have come to."""
+    """The status of the sub-jobs of one replicated job."""
 
     name: str = Field(description="Name of the replicated job.")
     job_states: dict[str, JobState] | None = Field(
@@ -31,12 +31,14 @@ class ReplicatedJobStatus(Model):
 
 
 class HyperJobState(Model):
-    """Where a HyperJob is, and why."""
+    """The phase of a HyperJob and its reason."""
 
-    phase: Phase | None = Field(default=None, description="Where the HyperJob is in its life.")
-    reason: str = Field(default="", description="Why, as one CamelCase word for programs.")
+    phase: Phase | None = Field(default=None, description="Phase of the HyperJob.")
+    reason: str = Field(default="", description="Reason of the phase, one CamelCase word.")
     message: str = Field(
-        default="", description="Why, for people: what it waits for, or what ended it."
+        default="",
+        description="Message about the reason, for people: why the HyperJob waits, or why it"
+        " ended.",
     )
     last_transition_time: Time | None = Field(
         default=None, description="When the phase last changed."
@@ -47,133 +49,142 @@ class Rejection(Model):
     """A cluster on which Karmada could not schedule a sub-job."""
 
     cluster: str = Field(description="Name of the cluster.")
-    times: Count = Field(default=0, description="How often it was left out.")
+    times: Count = Field(
+        default=0, description="How often the controller has left out the cluster."
+    )
     since: Time | None = Field(
-        default=None, description="Since when Karmada says so, while that is not acted upon yet."
+        default=None,
+        description="When Karmada first refused the cluster; unset after the controller has acted"
+        " upon it.",
     )
     retry_time: Time | None = Field(
-        default=None, description="When the sub-job may be placed there again."
+        default=None, description="When the controller may place the sub-job there again."
     )
 
 
 class Silence(Model):
-    """A sub-job that Karmada applied and of which its cluster reports nothing."""
+    """A sub-job that Karmada has applied and about which its cluster does not report."""
 
-    times: Count = Field(default=0, description="How often something was done about it.")
+    times: Count = Field(default=0, description="How often the controller has acted upon it.")
     retry_time: Time | None = Field(
-        default=None, description="When the next thing is done about it, or a person has to look."
+        default=None, description="When the controller acts next, or a person has to look."
     )
 
 
 class GangStatus(Model):
-    """Sub-jobs that are held until enough of them are admitted to start together."""
+    """The gang: sub-jobs that are suspended until enough of them are admitted to start together."""
 
     incomplete_since: Time | None = Field(
-        default=None, description="When the queue last released one of those that are held."
+        default=None, description="When the queue last released a held sub-job."
     )
     admitted: Count = Field(default=0, description="Held sub-jobs that the queue had released.")
     attempts: Count = Field(
-        default=0, description="How often all was given back because the gang stayed incomplete."
+        default=0,
+        description="How often the controller has deleted the held sub-jobs because the gang stayed"
+        " incomplete.",
     )
-    retry_time: Time | None = Field(
-        default=None, description="When what was given back is asked for again."
-    )
+    retry_time: Time | None = Field(default=None, description="When the gang queues again.")
 
 
 class ContainerFailure(Model):
     """The first container of a sub-job that failed, as the kubelet of its cluster reported it."""
 
     pod: str = Field(description="Name of the pod.")
-    task: str = Field(default="", description="Task of the vcjob that the pod is of.")
+    task: str = Field(default="", description="Task of the pod in its vcjob.")
     container: str = Field(
-        default="", description="Name of the container; empty where the pod failed as a whole."
+        default="", description="Name of the container; empty if the pod failed as a whole."
     )
     exit_code: Int32 | None = Field(default=None, description="Exit code of the container.")
     reason: str = Field(
-        default="", description="Reason that the kubelet gave, such as Error, OOMKilled or Evicted."
+        default="", description="Reason from the kubelet, such as Error, OOMKilled or Evicted."
     )
-    message: str = Field(default="", description="Message that the kubelet gave.")
+    message: str = Field(default="", description="Message from the kubelet.")
     time: Time | None = Field(default=None, description="When the container ended.")
 
 
 class JobRun(Model):
-    """One run of a sub-job that is over: from its first running pod to its end."""
+    """One ended run of a sub-job: from its first running pod to its end."""
 
     attempt: Count = Field(
-        default=0, description="Attempt that it was of; a suspension ends a run, not an attempt."
+        default=0, description="Attempt of the run; a suspension ends a run, but not an attempt."
     )
-    cluster: str = Field(default="", description="Cluster on which it ran.")
+    cluster: str = Field(default="", description="Cluster of the run.")
     start_time: Time | None = Field(
-        default=None, description="When it first ran; absent where no pod was seen running."
+        default=None, description="When the run began; absent if no pod was seen running."
     )
-    end_time: Time | None = Field(default=None, description="When it ended.")
+    end_time: Time | None = Field(default=None, description="When the run ended.")
     phase: str = Field(default="", description="Last phase of the vcjob.")
     reason: str = Field(
         default="",
-        description="What ended it, as one CamelCase word: JobFailed, ClusterLost,"
-        " RestartedWithAll, RestartRequested, MigrateRequested, Reclaimed, Preempted, Suspended, or"
-        " the reason for which its vcjob went.",
+        description="Why the run ended, one CamelCase word: JobFailed, ClusterLost,"
+        " RestartedWithAll, RestartRequested, MigrateRequested, Reclaimed, Preempted, Suspended,"
+        " or the reason for which its vcjob was deleted.",
     )
-    message: str = Field(default="", description="What ended it, for people.")
+    message: str = Field(default="", description="Message about the reason, for people.")
     failure: ContainerFailure | None = Field(
-        default=None, description="The first container that failed, where it is known."
+        default=None, description="The first failed container, if it is known."
     )
 
 
 class JobStatus(Model):
-    """One sub-job: where it is and why it does not run yet."""
+    """One sub-job: its cluster, its phase, and why it does not run yet."""
 
     name: str = Field(description="Name of the vcjob.")
-    replicated_job: str = Field(default="", description="Replicated job it is made from.")
-    index: Count = Field(default=0, description="Its index in the replicated job.")
-    cluster: str = Field(default="", description="Cluster chosen for it.")
+    replicated_job: str = Field(default="", description="Replicated job of the sub-job.")
+    index: Count = Field(default=0, description="Index of the sub-job in the replicated job.")
+    cluster: str = Field(default="", description="Cluster of the sub-job.")
     accelerators: Annotated[Int64, Field(ge=0)] | None = Field(
-        default=None, description="Accelerators of its pods together."
+        default=None, description="Accelerators of all its pods."
     )
     phase: str = Field(
         default="",
-        description="Phase of the vcjob; before it has one, or while it waits to be made again:"
-        " Unplaced, Queued or Placed.",
+        description="Phase of the vcjob; without one, and before the vcjob is recreated: Unplaced,"
+        " Queued or Placed.",
     )
-    reason: str = Field(default="", description="Why, as one CamelCase word for programs.")
-    message: str = Field(default="", description="Why, for people.")
-    attempt: Count = Field(default=0, description="How often it was made again.")
+    reason: str = Field(default="", description="Reason of the phase, one CamelCase word.")
+    message: str = Field(default="", description="Message about the reason, for people.")
+    attempt: Count = Field(
+        default=0, description="How often the controller has recreated the sub-job."
+    )
     admitted: bool = Field(
         default=False,
-        description="Whether the built-in queue admission has given it a share of its queue.",
+        description="Whether the built-in queue admission has admitted the sub-job to its queue.",
     )
     running: Count = Field(default=0, description="Pods running.")
     pods: Count = Field(default=0, description="Pods in all.")
     excluded_clusters: tuple[str, ...] | None = Field(
         default=None,
-        description="Clusters that it was moved away from.",
+        description="Clusters from which the sub-job was moved away.",
         json_schema_extra=atomic_list(),
     )
     retry_time: Time | None = Field(
-        default=None, description="When its present attempt was, or will be, made at the earliest."
+        default=None,
+        description="The earliest time at which the controller creates the present attempt.",
     )
     rejections: tuple[Rejection, ...] | None = Field(
         default=None,
-        description="Clusters on which Karmada could not schedule it.",
+        description="Clusters on which Karmada could not schedule the sub-job.",
         json_schema_extra=list_map("cluster"),
     )
     silence: Silence | None = Field(
-        default=None, description="What was done because nothing is reported of it."
+        default=None,
+        description="The controller's actions because the cluster does not report about the"
+        " sub-job.",
     )
     training: SubJobTraining | None = Field(
-        default=None, description="What its program last said of its progress."
+        default=None, description="The last progress that the program reported."
     )
     start_time: Time | None = Field(
-        default=None, description="When the present run began; absent while none of its pods ran."
+        default=None, description="When the present run began; absent before any pod of it ran."
     )
     failure: ContainerFailure | None = Field(
         default=None,
-        description="The first container that failed in the present attempt, where it is known.",
+        description="The first failed container of the present attempt, if it is known.",
     )
     history: tuple[JobRun, ...] | None = Field(
         default=None,
-        description="Runs that are over, the oldest first: the last 10 of each sub-job, and the"
-        " last 500 of all.",
+        description="Ended runs, the oldest first: the last 10 of each sub-job, and the last 500"
+        " of all sub-jobs.",
         json_schema_extra=atomic_list(),
     )
     last_transition_time: Time | None = Field(
@@ -182,35 +193,35 @@ class JobStatus(Model):
 
 
 class HandledRequests(Model):
-    """The requests by annotation that were acted on, by their tokens."""
+    """The tokens of the last handled requests by annotation."""
 
-    restart: str = Field(default="", description="Token of the last restart that was asked for.")
-    migrate: str = Field(default="", description="Token of the last move that was asked for.")
+    restart: str = Field(default="", description="Token of the last requested restart.")
+    migrate: str = Field(default="", description="Token of the last requested move.")
 
 
 class ClusterStatus(Model):
-    """The part of a HyperJob that one cluster has."""
+    """The part of a HyperJob on one cluster."""
 
     name: str = Field(description="Name of the cluster.")
-    jobs: Count = Field(default=0, description="Sub-jobs placed there.")
-    ready: Count = Field(default=0, description="Sub-jobs running or completed there.")
-    running: Count = Field(default=0, description="Pods running there.")
+    jobs: Count = Field(default=0, description="Sub-jobs on the cluster.")
+    ready: Count = Field(default=0, description="Sub-jobs on the cluster that run or completed.")
+    running: Count = Field(default=0, description="Running pods on the cluster.")
     accelerators: Annotated[Int64, Field(ge=0)] | None = Field(
-        default=None, description="Accelerators of the sub-jobs there."
+        default=None, description="Accelerators of the sub-jobs on the cluster."
     )
 
 
 class ExpectedStart(Model):
-    """When a HyperJob that waits has room, if the running times that others estimate hold."""
+    """The expected start of a waiting HyperJob, if the estimates of other HyperJobs hold."""
 
-    time: Time = Field(description="When it has room.")
+    time: Time = Field(description="When the HyperJob has room.")
     after: str = Field(
-        description="The HyperJob, `namespace/name`, whose end by its estimate gives it room."
+        description="The HyperJob, `namespace/name`, whose estimated end frees the room."
     )
 
 
 class HyperJobStatus(Model):
-    """What a HyperJob has come to."""
+    """The status of a HyperJob."""
 
     conditions: tuple[Condition, ...] | None = Field(
         default=None,
@@ -224,28 +235,32 @@ class HyperJobStatus(Model):
     )
     split_count: Count | None = Field(default=None, description="Number of sub-jobs.")
     observed_generation: Int64 = Field(
-        default=0, description="Generation of the spec that this status is about."
+        default=0, description="Generation of the HyperJob to which this status belongs."
     )
-    state: HyperJobState | None = Field(default=None, description="Where it is, and why.")
+    state: HyperJobState | None = Field(
+        default=None, description="The phase of the HyperJob and its reason."
+    )
     jobs: tuple[JobStatus, ...] | None = Field(
         default=None, description="The sub-jobs.", json_schema_extra=list_map("name")
     )
     clusters: tuple[ClusterStatus, ...] | None = Field(
         default=None, description="The clusters in use.", json_schema_extra=list_map("name")
     )
-    gang: GangStatus | None = Field(default=None, description="The gang, while it is incomplete.")
+    gang: GangStatus | None = Field(default=None, description="The gang, if it is incomplete.")
     restarts: Count | None = Field(
-        default=None, description="Restarts and moves counted against maxRestarts."
+        default=None, description="Restarts and moves that count against maxRestarts."
     )
     requests: HandledRequests | None = Field(
-        default=None, description="Requests by annotation that were acted on."
+        default=None, description="The last handled requests by annotation."
     )
     expected_start: ExpectedStart | None = Field(
         default=None,
-        description="When it is expected to start, while it waits and estimates support a time.",
+        description="The expected start of a waiting HyperJob, if the estimates give a time.",
     )
-    start_time: Time | None = Field(default=None, description="When it was first admitted.")
-    completion_time: Time | None = Field(default=None, description="When it ended.")
+    start_time: Time | None = Field(
+        default=None, description="When the HyperJob was first admitted."
+    )
+    completion_time: Time | None = Field(default=None, description="When the run ended.")
     jobs_ready: str = Field(
         default="", description="Sub-jobs that run or completed, of all, such as 1/2."
     )
@@ -253,21 +268,24 @@ class HyperJobStatus(Model):
     cluster_names: str = Field(
         default="", description="Names of the clusters in use, joined by commas."
     )
-    queue: str = Field(default="", description="Queues that it waits or ran in, joined by commas.")
+    queue: str = Field(
+        default="", description="Queues in which the HyperJob waits or ran, joined by commas."
+    )
     training: TrainingStatus | None = Field(
-        default=None, description="How far the training is, by the lines that its program prints."
+        default=None,
+        description="The progress of the training, from the progress lines of its program.",
     )
     goodput: GoodputStatus | None = Field(
-        default=None, description="What the time since its creation went to."
+        default=None, description="The use of the time since the creation of the HyperJob."
     )
     checkpoint: CheckpointStatus | None = Field(
-        default=None, description="The step that sub-jobs start from."
+        default=None, description="The step from which sub-jobs start."
     )
     stop: StopStatus | None = Field(
-        default=None, description="The planned stop that is going on; only with spec.checkpoint."
+        default=None, description="The planned stop in progress; only with spec.checkpoint."
     )
     lost_work: tuple[LostWork, ...] | None = Field(
         default=None,
-        description="Steps that were made twice, by the cause of the stop between.",
+        description="Steps that the program repeated, by the cause of the stop between.",
         json_schema_extra=list_map("cause"),
     )

@@ -1,7 +1,4 @@
-"""From a wire type to a structural schema, as a CRD must have it.
-
-It adds nothing of its own: whatever the schema says, the type says.
-"""
+"""The conversion of an API type to a structural schema, as a CRD demands it."""
 
 from typing import Final
 
@@ -17,7 +14,7 @@ _BOUNDS: Final = {
 
 
 def schema_of(model: type[BaseModel]) -> Object:
-    """Return the structural schema of a type, all that it refers to in place."""
+    """Return the structural schema of a type, with all references resolved."""
     raw = model.model_json_schema(by_alias=True)
     return _convert(raw, raw.get("$defs", {}))
 
@@ -42,7 +39,7 @@ def _convert(node: Object, definitions: Object) -> Object:
 
 
 def _resolve(node: Object, definitions: Object) -> Object:
-    """Replace a reference or "this or null" by its target, keeping what is said beside."""
+    """Return the target of a reference or of "this or null", with the keywords beside it."""
     beside = dict(node)
     if "$ref" in beside:
         target = definitions[beside.pop("$ref").rpartition("/")[2]]
@@ -58,7 +55,7 @@ def _is_kept(key: str, value: object) -> bool:
         case "title" | "$defs" | "properties" | "items" | "additionalProperties":
             return False
         case "default":
-            # What a missing field reads as in Go is no default on the wire.
+            # The zero value of a missing field in Go is not a default of the schema.
             return not _is_zero(value)
         case _:
             return True

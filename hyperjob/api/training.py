@@ -1,6 +1,6 @@
-"""What a HyperJob's status says of the training itself: its progress, and what its time went to.
+"""The status types of the training: its progress and its goodput.
 
-Numbers that need decimals are strings, as the Kubernetes API conventions ask for.
+Decimal numbers are strings, as the Kubernetes API conventions demand.
 """
 
 from typing import Annotated
@@ -15,28 +15,35 @@ Milliseconds = Annotated[Int64, Field(ge=0)]
 
 
 class Reported(Model):
-    """What a program last said of its progress."""
+    """The last reported progress of a program."""
 
-    step: Step = Field(default=0, description="Last step that it reported.")
-    update_time: Time | None = Field(default=None, description="When it reported that step.")
+    step: Step = Field(default=0, description="Last step that the program reported.")
+    update_time: Time | None = Field(
+        default=None, description="When the program reported that step."
+    )
     start_step: Step = Field(
         default=0,
-        description="First step that it reported since it last started: it resumed there.",
+        description="First step that the program reported after its last start: the step from"
+        " which it resumed.",
     )
-    start_time: Time | None = Field(default=None, description="When it reported that first step.")
+    start_time: Time | None = Field(
+        default=None, description="When the program reported that first step."
+    )
     saved_step: Step | None = Field(
-        default=None, description="Step of its last complete checkpoint."
+        default=None, description="Step of the last complete checkpoint."
     )
     saved_time: Time | None = Field(
-        default=None, description="When that step was made: the work since then is not saved."
+        default=None, description="Time of that checkpoint: the work since then is not saved."
     )
 
 
 class SubJobTraining(Reported):
-    """What the program of a sub-job last said of its progress; kept when it is made again."""
+    """The last reported progress of a sub-job's program; it stays when the sub-job is recreated."""
 
-    attempt: Count = Field(default=0, description="Attempt of the sub-job that said it.")
-    uid: str = Field(default="", description="UID of the vcjob that said it.")
+    attempt: Count = Field(
+        default=0, description="Attempt of the sub-job that reported the progress."
+    )
+    uid: str = Field(default="", description="UID of the vcjob that reported the progress.")
 
 
 class TrainingStatus(Reported):
@@ -48,63 +55,65 @@ class TrainingStatus(Reported):
 
     progress: str = Field(
         default="",
-        description="Percentage of the steps, or the step where their number is unknown.",
+        description="Percentage of the steps, or the step if their number is unknown.",
     )
-    steps: Step | None = Field(default=None, description="Steps that the training makes in all.")
-    percent: Count | None = Field(default=None, description="Steps made, in percent of all.")
+    steps: Step | None = Field(default=None, description="Total steps of the training.")
+    percent: Count | None = Field(default=None, description="Steps done, in percent of all.")
     steps_per_second: str | None = Field(
-        default=None, description="Steps made in a second of late, a decimal number."
+        default=None, description="Recent steps per second, a decimal number."
     )
     estimated_completion_time: Time | None = Field(
-        default=None, description="When the last step will be made at this speed."
+        default=None, description="When the training will end at this speed."
     )
     metrics: dict[str, str] | None = Field(
-        default=None, description="Metrics that the program last reported, decimal numbers by name."
+        default=None,
+        description="The last reported metrics of the program, decimal numbers by name.",
     )
 
 
 class StoppedTraining(Reported):
-    """A stop of the training, and its last progress lines, until it says where it resumed."""
+    """A stop of the training and its last progress, until the program reports where it resumed."""
 
     time: Time | None = Field(default=None, description="When the training stopped.")
     since: Time | None = Field(
-        default=None, description="Since when the work was done that the stop ended."
+        default=None, description="When the work that the stop interrupted had begun."
     )
     kept_until: Time | None = Field(
         default=None,
-        description="Until when that work counts as kept: at first the time of the last checkpoint,"
-        " then when the step was made at which the training resumed.",
+        description="The time up to which that work counts as kept: at first the time of the last"
+        " checkpoint, then the time of the step from which the training resumed.",
     )
     cause: TimeUse | None = Field(default=None, description="lostToFailures or lostToPlannedStops.")
 
 
 class GoodputStatus(Model):
-    """What the time since the creation of the HyperJob went to."""
+    """The use of the time since the creation of the HyperJob."""
 
     ratio: str | None = Field(
         default=None,
-        description="Productive time, divided by all time but that suspended: a decimal number"
-        " from 0 to 1, as of the last change of this status.",
+        description="Productive time divided by all time that was not suspended, at the last"
+        " change of this status: a decimal number from 0 to 1.",
     )
     state: TimeUse | None = Field(
-        default=None, description="What the time since `since` goes to; unset after the end."
+        default=None, description="The use of the time after `since`; unset after the end."
     )
     since: Time | None = Field(
-        default=None, description="Since when; the time before is counted in milliseconds."
+        default=None,
+        description="Start of the present use; the time before it is counted in milliseconds.",
     )
     share: str | None = Field(
         default=None,
-        description="Part of the sub-jobs that train while the state is degraded: this part of the"
-        " time is productive, a decimal number from 0 to 1.",
+        description="Share of the sub-jobs that train while the state is degraded: this share of"
+        " the time is productive. A decimal number from 0 to 1.",
     )
     milliseconds: dict[str, Milliseconds] | None = Field(
         default=None,
-        description="Milliseconds until `since` by what they went to: waitingForQueue,"
-        " waitingForCapacity, blocked, starting, productive, degraded, lostToFailures,"
-        " lostToPlannedStops, suspended, finishing.",
+        description="Milliseconds up to `since` by use: waitingForQueue, waitingForCapacity,"
+        " blocked, starting, productive, degraded, lostToFailures, lostToPlannedStops, suspended,"
+        " finishing.",
     )
     stopped: StoppedTraining | None = Field(
         default=None,
-        description="The last stop, until the program says where it resumed; what was lost is"
-        " corrected by that.",
+        description="The last stop, until the program reports where it resumed, which corrects the"
+        " lost time.",
     )

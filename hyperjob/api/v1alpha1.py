@@ -1,4 +1,4 @@
-"""The HyperJob, version v1alpha1: what a user writes and reads back.
+"""The types of the HyperJob, version v1alpha1.
 
 Fields that the Go controller's API has keep their names, types and defaults, so its manifests
 work unchanged; all others are optional.
@@ -60,16 +60,16 @@ __all__ = [
 
 
 class SplitPolicy(Model):
-    """How a replicated job is split over clusters."""
+    """How accelerators are shared out over the sub-jobs of a replicated job."""
 
     mode: SplitMode | None = Field(
         default=None,
-        description="static: accelerators are shared equally among the sub-jobs. auto: number and"
-        " size of the sub-jobs follow what the clusters have free.",
+        description="static: the sub-jobs share the accelerators equally. auto: the controller"
+        " decides number and size of the sub-jobs by the free resources of the clusters.",
     )
     accelerators: Annotated[int, Field(strict=True, ge=1, le=2**31 - 1)] | None = Field(
         default=None,
-        description="Accelerators of all sub-jobs together; never more and never fewer.",
+        description="Exact number of accelerators of all sub-jobs together.",
     )
     accelerator_type: str | None = Field(
         default=None,
@@ -80,10 +80,10 @@ class SplitPolicy(Model):
 
 
 class DependsOn(Model):
-    """A replicated job that must have got far enough before this one starts."""
+    """A replicated job that must be Ready or Complete before this one starts."""
 
     name: str = Field(
-        description="Name of a replicated job earlier in the list.", min_length=1, max_length=63
+        description="Name of an earlier replicated job in the list.", min_length=1, max_length=63
     )
     status: DependencyStatus = Field(
         description="Ready: all its sub-jobs run. Complete: all its sub-jobs completed."
@@ -117,7 +117,7 @@ _NOT_ON_ITSELF = (
 
 
 class ReplicatedJob(Model):
-    """Sub-jobs made from one template, each a vcjob in one cluster."""
+    """The sub-jobs of one template, each a vcjob in one cluster."""
 
     model_config = ConfigDict(
         json_schema_extra=rules(_AUTO_DECIDES_REPLICAS, _REQUIRED_NEEDS_CLUSTERS, _NOT_ON_ITSELF)
@@ -132,17 +132,20 @@ class ReplicatedJob(Model):
     template_metadata: TemplateMetadata | None = Field(
         default=None, description="Labels and annotations of the sub-jobs."
     )
-    template_spec: JobSpec = Field(description="The vcjob that every sub-job is made from.")
+    template_spec: JobSpec = Field(description="Spec of the vcjob of every sub-job.")
     split_policy: SplitPolicy | None = Field(
-        default=None, description="How accelerators are shared out; unset: the template as it is."
+        default=None,
+        description="How accelerators are shared out over the sub-jobs; unset: every sub-job is as"
+        " the template.",
     )
     replicas: Annotated[Int32, Field(ge=1, le=MAX_SUB_JOBS)] = Field(
-        default=1, description="Number of sub-jobs; decided by the split if splitPolicy is auto."
+        default=1,
+        description="Number of sub-jobs; the controller decides it if splitPolicy.mode is auto.",
     )
     cluster_names: tuple[Annotated[str, Field(min_length=1, max_length=253)], ...] | None = Field(
         default=None,
-        description="Clusters to try first, in this order. Others are used only if none of these"
-        " has room, and never if clusterPolicy is Required.",
+        description="Preferred clusters, in this order. The controller uses other clusters only if"
+        " none of these has room, and never if clusterPolicy is Required.",
         max_length=256,
         json_schema_extra=atomic_list(),
     )
@@ -152,54 +155,55 @@ class ReplicatedJob(Model):
     )
     depends_on: tuple[DependsOn, ...] | None = Field(
         default=None,
-        description="Replicated jobs that must have got far enough before this one starts.",
+        description="Replicated jobs that must be Ready or Complete before this one starts.",
         max_length=16,
         json_schema_extra=list_map("name"),
     )
 
 
 class FailurePolicyRule(Model):
-    """One case of failure and what is done about it."""
+    """One rule of a failure policy: the failures that it matches, and its action."""
 
-    action: FailurePolicyAction = Field(description="What is done.")
+    action: FailurePolicyAction = Field(description="Action of the rule.")
     on_job_phases: tuple[FailedPhase, ...] | None = Field(
         default=None,
-        description="Phases of a sub-job that the rule answers. If this and onClusterLost are"
-        " unset, it answers every failure.",
+        description="Phases of a sub-job that the rule matches. If this and onClusterLost are"
+        " unset, the rule matches every failure.",
         max_length=8,
         json_schema_extra=atomic_list(),
     )
     on_cluster_lost: Bool | None = Field(
-        default=None, description="Whether the rule answers the loss of a sub-job's cluster."
+        default=None, description="Whether the rule matches the loss of a sub-job's cluster."
     )
     target_replicated_jobs: (
         tuple[Annotated[str, Field(min_length=1, max_length=63)], ...] | None
     ) = Field(
         default=None,
-        description="Replicated jobs that the rule is for; unset: all.",
+        description="Replicated jobs of the rule; unset: all.",
         max_length=256,
         json_schema_extra=atomic_list(),
     )
 
 
 class FailurePolicy(Model):
-    """What is done when sub-jobs fail or clusters are lost."""
+    """The reaction to failed sub-jobs and lost clusters."""
 
     max_restarts: Count = Field(
         default=0,
-        description="Restarts and moves in all, of the HyperJob and of its sub-jobs together.",
+        description="Greatest number of restarts and moves, of the HyperJob and its sub-jobs"
+        " together.",
     )
     rules: tuple[FailurePolicyRule, ...] | None = Field(
         default=None,
-        description="Cases, the first that matches decides. A failure that no rule matches"
-        " restarts the HyperJob while maxRestarts allows it, and fails it otherwise.",
+        description="Rules, of which the first matching one decides. A failure that matches no"
+        " rule restarts the HyperJob while maxRestarts allows it, and fails it otherwise.",
         max_length=64,
         json_schema_extra=atomic_list(),
     )
 
 
 class SuccessPolicy(Model):
-    """Which sub-jobs must complete for the HyperJob to be completed."""
+    """Which sub-jobs must complete before the HyperJob is Completed."""
 
     operator: SuccessOperator = Field(
         default=SuccessOperator.ALL, description="Whether all sub-jobs or any one must complete."
@@ -225,28 +229,28 @@ _PATH_OF_CLAIM = (
 
 
 class Checkpoint(Model):
-    """Where the program keeps its checkpoints, and how long it takes to save one."""
+    """Where the program saves its checkpoints, and how long a pod has to save one."""
 
     model_config = ConfigDict(json_schema_extra=rules(_ONE_PLACE, _PATH_OF_CLAIM))
 
     directory: str | None = Field(
         default=None,
-        description="Absolute path in the containers, or URL of an object store, where the"
-        " checkpoints are. The templates mount it themselves.",
+        description="Absolute path in the containers, or URL of an object store, of the"
+        " checkpoints. The templates themselves mount the path.",
         min_length=1,
         max_length=1024,
     )
     persistent_volume_claim: str | None = Field(
         default=None,
-        description="Name of a PersistentVolumeClaim in the namespace of the HyperJob, which is"
-        " mounted at `path` in all containers of the sub-jobs.",
+        description="Name of a PersistentVolumeClaim in the namespace of the HyperJob, which the"
+        " controller mounts at `path` in all containers of the sub-jobs.",
         min_length=1,
         max_length=253,
         pattern=SUBDOMAIN_PATTERN,
     )
     path: str | None = Field(
         default=None,
-        description="Absolute path at which the claim is mounted; /checkpoints if unset.",
+        description="Absolute mount path of the claim; /checkpoints if unset.",
         min_length=1,
         max_length=1024,
     )
@@ -257,29 +261,29 @@ class Checkpoint(Model):
     )
     interval_seconds: Annotated[Int32, Field(ge=1)] | None = Field(
         default=None,
-        description="Seconds from one checkpoint to the next, as the program is expected to save"
-        " them.",
+        description="Expected seconds between two checkpoints of the program.",
     )
 
 
 class HyperJobSpec(Model):
-    """What a HyperJob shall run, and how."""
+    """The spec of a HyperJob."""
 
     replicated_jobs: tuple[ReplicatedJob, ...] = Field(
-        description="The jobs that make up the HyperJob, each a template and a number of sub-jobs.",
+        description="The replicated jobs of the HyperJob, each a template and a number of"
+        " sub-jobs.",
         min_length=1,
         max_length=MAX_REPLICATED_JOBS,
         json_schema_extra=list_map("name"),
     )
     min_available: Count | None = Field(
         default=None,
-        description="Sub-jobs that must be admitted and placed together before any starts; with"
-        " fewer running, the HyperJob is Degraded. Unset: all.",
+        description="Number of sub-jobs that must be admitted and placed before any of them"
+        " starts. With fewer running sub-jobs the HyperJob is Degraded. Unset: all.",
     )
     max_domains: Annotated[Int32, Field(ge=1)] | None = Field(
         default=None,
-        description="Most clusters that all sub-jobs together may be spread over; 1 keeps them in"
-        " one cluster. Unset: no limit.",
+        description="Greatest number of clusters for all sub-jobs together; 1 keeps them in one"
+        " cluster. Unset: no limit.",
     )
     plugins: dict[str, tuple[str, ...]] | None = Field(
         default=None,
@@ -288,30 +292,31 @@ class HyperJobSpec(Model):
     )
     suspend: Bool | None = Field(
         default=None,
-        description="true: the sub-jobs are taken back from the clusters and their quota is"
-        " returned; false: they run again.",
+        description="true: the controller deletes the sub-jobs and frees their quota. false: it"
+        " creates them again.",
     )
     failure_policy: FailurePolicy | None = Field(
         default=None,
-        description="What is done about failures; unset: nothing is restarted, and the HyperJob"
+        description="The reaction to failures; unset: no sub-job is restarted, and the HyperJob"
         " ends when every sub-job has ended.",
     )
     success_policy: SuccessPolicy | None = Field(
-        default=None, description="When the HyperJob is completed; unset: all sub-jobs completed."
+        default=None, description="When the HyperJob is Completed; unset: when all sub-jobs are."
     )
     quorum: Annotated[Int32, Field(ge=1)] | None = Field(
         default=None,
-        description="Fewest sub-jobs that must train. Set, a sub-job that fails or whose cluster is"
-        " lost is made again alone while the others train on, and no sub-job waits for the others"
-        " once one runs. Unset: all sub-jobs are one world.",
+        description="Fewest sub-jobs that can train without the others. If it is set, the"
+        " controller recreates a failed sub-job, or one on a lost cluster, alone while the others"
+        " train on; after the start of the first sub-jobs no sub-job waits for the others. Unset:"
+        " all sub-jobs are one world.",
     )
     checkpoint: Checkpoint | None = Field(
         default=None,
-        description="Where the checkpoints are, and how long a pod has to save one; set, every"
-        " planned stop waits until all sub-jobs have ended, and all start from one step.",
+        description="Where the checkpoints are, and how long a pod has to save one. If it is set,"
+        " every planned stop waits until all sub-jobs have ended, and all resume from one step.",
     )
     ttl_seconds_after_finished: Count | None = Field(
-        default=None, description="Seconds after its end until the HyperJob is deleted."
+        default=None, description="Seconds between the end and the deletion of the HyperJob."
     )
 
 
@@ -321,5 +326,5 @@ class HyperJob(Model):
     api_version: str = API_VERSION
     kind: str = KIND
     metadata: ObjectMeta = ObjectMeta()
-    spec: HyperJobSpec = Field(description="What shall run, and how.")
-    status: HyperJobStatus = Field(default=HyperJobStatus(), description="What it has come to.")
+    spec: HyperJobSpec = Field(description="Spec of the HyperJob.")
+    status: HyperJobStatus = Field(default=HyperJobStatus(), description="Status of the HyperJob.")

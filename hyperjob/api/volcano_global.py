@@ -1,6 +1,6 @@
-"""How Volcano Global shows in a Karmada API server: by its webhook for ResourceBindings. Pure.
+"""Detection of Volcano Global in a Karmada API server, by its webhook for ResourceBindings. Pure.
 
-Nothing else of it is an object there: its dispatcher is a process in the host cluster.
+Its dispatcher is a process in the host cluster, without an object in the Karmada API server.
 """
 
 from collections.abc import Iterable

@@ -1,7 +1,7 @@
-"""Volcano's CustomResourceDefinitions, as far as this project knows them.
+"""Stand-ins for Volcano's CustomResourceDefinitions of jobs, queues and commands.
 
-The files in `crds/` beside this module: jobs, queues and commands. Volcano brings its own; the
-installer makes stand-ins of these, and the embedded control plane serves them.
+The files are in `crds/` beside this module. The installer applies them without Volcano's own ones,
+and the embedded control plane serves them.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from hyperjob.api.meta import Object
 
 @cache
 def volcano_crds() -> Mapping[str, Object]:
-    """Read the definitions by the name of each, such as `jobs.batch.volcano.sh`."""
+    """Return the definitions by name, such as `jobs.batch.volcano.sh`."""
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     found: dict[str, Object] = {}
     for path in (files("hyperjob.api") / "crds").iterdir():
