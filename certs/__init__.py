@@ -1,1 +1,1 @@
-"""Certificates of the webhook: issued, rotated, stored, served; it knows no HyperJob."""
+"""The certificates of the webhook: issue, rotation, storage and serving."""

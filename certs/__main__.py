@@ -1,7 +1,7 @@
-"""`hyperjob-certs issue | rotate | inject | client`: the certificates of the webhook, by hand.
+"""The command `hyperjob-certs issue | rotate | inject | client`.
 
-Keeps them in a directory or in a Secret. With cert-manager or certificates of one's own, only
-`inject` is of use, or nothing at all: the webhook just reads the files it is given.
+It keeps the webhook's certificates in a directory or in a Secret. With cert-manager, or with
+certificates of another issuer, only `inject` is useful: the webhook reads any certificate files.
 """
 
 import argparse
@@ -25,7 +25,7 @@ ATTEMPTS: Final = 3
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command: 0 when done, 1 when it failed, 2 when it was not understood."""
+    """Run one command; return 0 on success, 1 on an error, 2 for wrong usage."""
     parser = _parser()
     options = parser.parse_args(arguments)
     if options.command in ("issue", "rotate"):
@@ -55,7 +55,7 @@ async def _run(options: argparse.Namespace) -> None:
 
 
 def _issue_client(options: argparse.Namespace) -> None:
-    """Write an authority of its own and one client certificate; the authority's key is not kept."""
+    """Write a new authority and one client certificate of it, without the authority's key."""
     directory: Path = options.directory
     now, lifetime = datetime.now(UTC), timedelta(days=options.days)
     ca = issue_ca(common_name="hyperjob-webhook-clients", lifetime=lifetime, now=now)
@@ -74,18 +74,18 @@ def _issue_client(options: argparse.Namespace) -> None:
 
 
 async def _renew(options: argparse.Namespace, store: Store) -> None:
-    """Take the steps that are due, and write them over exactly the state they were decided on."""
+    """Take the steps that are due; the write fails if the stored state has changed meanwhile."""
     policy = _policy(options)
     for attempt in range(1, ATTEMPTS + 1):
         stored = await store.load()
         bundle = stored.bundle
         complete = bundle.ca is not None and bundle.serving is not None
         if options.inject and complete:
-            # Before any step: the serving certificate may move only to an authority that the
-            # API server knows, even if the last run died before it wrote that down.
+            # First of all: the serving certificate may only move to an authority in the caBundle,
+            # which an interrupted earlier run may not have written.
             await _inject(options, trusted_pem(bundle))
         if options.command == "issue" and complete:
-            _say("there are certificates already: nothing to issue, `rotate` renews them")
+            _say("certificates exist already: nothing to issue; `rotate` renews them")
             return
         bundle, steps = advance(bundle, policy=policy, now=datetime.now(UTC))
         if not steps:
@@ -96,7 +96,7 @@ async def _renew(options: argparse.Namespace, store: Store) -> None:
         except (Conflict, AlreadyExists):
             if attempt == ATTEMPTS:
                 raise
-            continue  # another process has renewed: look at what it made
+            continue  # another process has renewed: read its result
         for step in steps:
             _say(f"{step.action}: {step.reason}")
         _report(bundle)
@@ -112,7 +112,7 @@ async def _inject(options: argparse.Namespace, authorities: bytes) -> None:
 
 
 async def _given_authorities(options: argparse.Namespace) -> bytes:
-    """Return the authorities of `--ca-file`, or of the store, checked to be certificates."""
+    """Return the authorities of `--ca-file` or of the store; they must be certificates."""
     if options.ca_file is not None:
         pem: bytes = await asyncio.to_thread(options.ca_file.read_bytes)
         if not split_bundle(pem):
@@ -161,8 +161,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(dest="command", required=True)
     for name, text in (
-        ("issue", "make an authority and a serving certificate where there are none"),
-        ("rotate", "renew what is due, the old authority being trusted until it is not needed"),
+        ("issue", "create an authority and a serving certificate if there are none"),
+        ("rotate", "renew certificates that are due; the old authority stays trusted while needed"),
         ("inject", "write the trusted authorities into the webhook configurations"),
     ):
         command = commands.add_parser(name, help=text, description=text)
@@ -170,12 +170,12 @@ def _parser() -> argparse.ArgumentParser:
         _add_place(command, given_file=name == "inject")
         if name != "inject":
             _add_policy(command)
-    text = "make a client certificate for an API server, with an authority of its own"
+    text = "create a client certificate for an API server, with an authority of its own"
     command = commands.add_parser("client", help=text, description=text)
     command.formatter_class = argparse.ArgumentDefaultsHelpFormatter
-    command.add_argument("--directory", type=Path, required=True, help="where to write the files")
+    command.add_argument("--directory", type=Path, required=True, help="directory of the files")
     command.add_argument("--name", default="karmada-apiserver", help="common name of the client")
-    command.add_argument("--days", type=float, default=365, help="life of both certificates")
+    command.add_argument("--days", type=float, default=365, help="lifetime of both certificates")
     return parser
 
 
@@ -186,17 +186,17 @@ def _add_place(command: argparse.ArgumentParser, *, given_file: bool) -> None:
         "--secret",
         type=_namespaced_name,
         metavar="NAMESPACE/NAME",
-        help="keep them in this Secret, which is made where it does not exist",
+        help="keep them in this Secret, which is created if it does not exist",
     )
     if given_file:
         place.add_argument("--ca-file", type=Path, help="PEM authorities of another issuer")
     command.add_argument(
-        "--kubeconfig", type=Path, help="cluster of the Secret; in a pod, its own by default"
+        "--kubeconfig", type=Path, help="cluster of the Secret; default in a pod: its own cluster"
     )
     command.add_argument(
         "--karmada-kubeconfig",
         type=Path,
-        help="API server of the webhook configurations, if it is another one",
+        help="API server of the webhook configurations, if it is not that of the Secret",
     )
 
 
@@ -206,15 +206,15 @@ def _add_policy(command: argparse.ArgumentParser) -> None:
         action="append",
         required=True,
         metavar="NAME",
-        help="DNS name or IP address that the API server calls; may be repeated",
+        help="DNS name or IP address under which the API server calls the webhook; repeatable",
     )
-    command.add_argument("--days", type=float, default=90, help="life of a serving certificate")
-    command.add_argument("--ca-days", type=float, default=3650, help="life of the authority")
+    command.add_argument("--days", type=float, default=90, help="lifetime of a serving certificate")
+    command.add_argument("--ca-days", type=float, default=3650, help="lifetime of the authority")
     command.add_argument(
         "--overlap-seconds",
         type=float,
         default=3600,
-        help="time that a new authority is trusted before it signs, and an old one after",
+        help="time for which an authority is trusted before its first and after its last use",
     )
     command.add_argument(
         "--inject", action="store_true", help="also set caBundle in the webhook configurations"

@@ -1,6 +1,6 @@
-"""The trusted authorities into the webhook configurations, so that API servers accept ours.
+"""The injection of the trusted authorities into `clientConfig.caBundle` of webhook configurations.
 
-Changes nothing but `clientConfig.caBundle`, and nothing at all when it is right already.
+An equal caBundle is not written again.
 """
 
 from base64 import b64encode
@@ -19,13 +19,13 @@ ATTEMPTS: Final = 5
 
 
 class NothingToInject(Exception):  # noqa: N818 - the state of the server, not a fault
-    """A webhook configuration is not there; says what to do."""
+    """A webhook configuration does not exist; the text has the next step."""
 
 
 async def inject(kube: Kube, *, ca_bundle: bytes) -> list[str]:
     """Set the bundle (PEM) in both configurations; return the names of those that changed.
 
-    Raises `NothingToInject` when a configuration is missing, after the others were done.
+    Raises `NothingToInject` if a configuration is missing, after the update of the others.
     """
     changed, missing = [], []
     for resource, name in TARGETS:

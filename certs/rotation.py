@@ -1,9 +1,9 @@
-"""When to renew what: a pure decision over certificates and the time.
+"""The rotation of certificates: the next step, from the certificates and the time. Pure.
 
-An authority is never replaced in one step. The new one is trusted first, next to the old one;
-serving certificates move to it only when every API server has had time to learn it; the old one
-is dropped when nothing signed by it can still be served. All of that can be read from the
-certificates themselves, so a rotation that died half-way is simply continued.
+An authority is replaced in several steps. Clients first trust the new authority beside the old one.
+The serving certificate moves to the new authority after every API server has had time to read it.
+The old authority is removed after no served certificate of it is left. The certificates themselves
+show the present step: a rotation that was interrupted continues.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ from certs.x509 import (
 
 
 class Action(StrEnum):
-    """The one next step of a rotation."""
+    """The next step of a rotation."""
 
     KEEP = "keep"
     NEW_CA = "new-ca"
@@ -35,15 +35,15 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """How long certificates live and when their renewal starts."""
+    """The lifetimes of certificates, and when their renewal starts."""
 
     names: tuple[str, ...]
     ca_lifetime: timedelta = timedelta(days=3650)
     leaf_lifetime: timedelta = timedelta(days=90)
     renew_at: float = 1 / 3
-    """Renew when this part of the life is left, so that two failed attempts do no harm."""
+    """Renew when this part of the lifetime is left, which allows two failed attempts."""
     overlap: timedelta = timedelta(hours=1)
-    """Time for a trusted authority to reach every API server, and for a served leaf to go."""
+    """Time until every API server has a new authority, and no server has an old certificate."""
 
     def __post_init__(self) -> None:
         if not self.names:
@@ -56,31 +56,31 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """Everything that is kept: the signing authority, all trusted ones, and the serving pair."""
+    """The stored certificates: the signing authority, all trusted ones, and the serving pair."""
 
     ca: Pair | None = None
     trusted: tuple[bytes, ...] = ()
-    """PEM of every authority that clients trust, the signing one first."""
+    """PEM of every trusted authority, the signing one first."""
     serving: Pair | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """An action with the sentence that explains it."""
+    """An action with its reason."""
 
     action: Action
     reason: str
 
 
 MAX_STEPS: Final = 3
-"""No state needs more steps in one run: new authority, leaf, retirement."""
+"""The most steps that a run can need: new authority, serving certificate, retirement."""
 
 
 def decide(bundle: Bundle, *, policy: Policy, now: datetime) -> Step:
-    """Return the next step; KEEP when nothing is due."""
+    """Return the next step; KEEP if none is due."""
     if (reason := _authority_is_due(bundle, policy=policy, now=now)) is not None:
         return Step(Action.NEW_CA, reason)
-    if bundle.ca is None:  # for the type checker: an absent authority is due
+    if bundle.ca is None:  # for the type checker: without an authority a step is due
         return Step(Action.NEW_CA, "there is no authority")
     if (reason := _leaf_is_due(bundle, bundle.ca, policy=policy, now=now)) is not None:
         return Step(Action.REISSUE_LEAF, reason)
@@ -90,7 +90,7 @@ def decide(bundle: Bundle, *, policy: Policy, now: datetime) -> Step:
 
 
 def perform(bundle: Bundle, action: Action, *, policy: Policy, now: datetime) -> Bundle:
-    """Return the bundle after one step; only new keys make this more than a function."""
+    """Return the bundle after one step; the step may generate random keys."""
     match action:
         case Action.KEEP:
             return bundle
@@ -114,7 +114,7 @@ def perform(bundle: Bundle, action: Action, *, policy: Policy, now: datetime) ->
 
 
 def advance(bundle: Bundle, *, policy: Policy, now: datetime) -> tuple[Bundle, list[Step]]:
-    """Take every step that is due now; the list is empty when nothing was."""
+    """Return the bundle after every step that is due now, and these steps."""
     steps: list[Step] = []
     while (step := decide(bundle, policy=policy, now=now)).action is not Action.KEEP:
         if len(steps) == MAX_STEPS:

@@ -1,9 +1,8 @@
-"""A server's certificate, kept up to date from two files without closing a connection.
+"""The certificate of a server, reloaded from two files without closing connections.
 
-A changed pair is read as one, checked, and built into a fresh SSLContext; only then is it swapped
-in, for new handshakes. A pair that cannot be used changes nothing: the old one is served on, and
-the source says what is wrong. Never loads into a context that is in use: a half-read pair would
-make a listening server reset every connection.
+A changed pair is read, checked and loaded into a new SSLContext, which then serves new handshakes.
+With an unusable pair the source goes on with the old one and reports the problem. It never loads
+into a context in use: with half a pair a listening server would reset every connection.
 """
 
 import asyncio
@@ -20,7 +19,7 @@ from hyperjob.memoryfile import in_memory
 
 POLL_SECONDS: Final = 10.0
 READ_LIMIT: Final = 1 << 20
-"""Bytes of one file; a chain is a few kilobytes, and a mistaken path may be anything."""
+"""The greatest size of a file in bytes; a chain has a few kilobytes."""
 
 _log = logging.getLogger(__name__)
 
@@ -45,10 +44,10 @@ class _Files:
 
 
 class FileSource:
-    """Serves the pair in two files, and follows their changes while `run` runs.
+    """The certificate and key in two files; `run` reads their changes.
 
-    With a `client_ca_file` only clients with a certificate of its authorities get through the
-    handshake; the file is followed too.
+    With a `client_ca_file` a handshake needs a client certificate of its authorities; `run` reads
+    changes of this file too.
     """
 
     def __init__(
@@ -76,29 +75,29 @@ class FileSource:
 
     @property
     def facts(self) -> Facts:
-        """What the served certificate says; RuntimeError before the first `load`."""
+        """The facts of the served certificate; RuntimeError before the first `load`."""
         if self._facts is None:
             raise RuntimeError("no certificate has been loaded")
         return self._facts
 
     @property
     def problem(self) -> str | None:
-        """Why the newest pair is not served; None when it is."""
+        """Why the newest pair is not served; None if it is served."""
         return self._problem
 
     @property
     def expired(self) -> bool:
-        """Whether clients refuse what is served."""
+        """Whether the served certificate has expired."""
         return self._clock() >= self.facts.not_after
 
     def load(self) -> None:
-        """Read the pair for the first time; raise `InvalidPair` when it cannot be served."""
+        """Read the pair for the first time; raise `InvalidPair` if it is unusable."""
         self._swap(self._read())
 
     def refresh(self) -> bool:
-        """Look at the files once; return whether another pair is served from now on.
+        """Read the files once; return whether another pair is served from now on.
 
-        Never raises: whatever is wrong is in `problem`, and said once per change.
+        It never raises: `problem` has the error, which is logged once per change.
         """
         try:
             files = self._read()
@@ -115,7 +114,7 @@ class FileSource:
         return changed
 
     async def run(self) -> None:
-        """Follow the files until cancelled."""
+        """Read changes of the files until cancelled."""
         while True:
             await asyncio.sleep(self._poll_seconds)
             if await asyncio.to_thread(self.refresh):
@@ -125,7 +124,7 @@ class FileSource:
                 )
 
     def server_context(self) -> ssl.SSLContext:
-        """Make the context to listen with; each handshake takes the current one."""
+        """Return the context to listen with; each handshake uses the current one."""
         context = _new_context(self._minimum_version)
         if self._client_ca_file is not None:
             # A connection keeps the mode of this context, and trusts what the chosen one trusts.
@@ -144,7 +143,7 @@ class FileSource:
         try:
             return self._read_once()
         except InvalidPair:
-            return self._read_once()  # the version may have been swapped out from under us
+            return self._read_once()  # the kubelet may have replaced the version during the read
 
     def _read_once(self) -> "_Files":
         certificate_file, key_file = _resolve(self._certificate_file, self._key_file)
@@ -178,7 +177,7 @@ class FileSource:
 
 
 def _resolve(certificate_file: Path, key_file: Path) -> tuple[Path, Path]:
-    """Follow a Secret volume's `..data` link once, so that both files are of one version."""
+    """Resolve a Secret volume's `..data` link once: both files are then of one version."""
     data = certificate_file.parent / "..data"
     if key_file.parent != certificate_file.parent or not data.is_symlink():
         return certificate_file, key_file
@@ -200,7 +199,7 @@ def _bytes_of(file: Path) -> bytes:
 
 
 def _trust(context: ssl.SSLContext, authorities: bytes, file: Path) -> None:
-    """Refuse clients without a certificate of these authorities."""
+    """Make the context refuse clients without a certificate of these authorities."""
     try:
         split_bundle(authorities)
         context.load_verify_locations(cadata=authorities.decode("ascii"))
@@ -213,7 +212,7 @@ def _new_context(minimum_version: ssl.TLSVersion) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = minimum_version
     context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION
-    # A resumed session would be accepted by a certificate whose authority is trusted no longer.
+    # A resumed session could use a client certificate whose authority is no longer trusted.
     context.options |= ssl.OP_NO_TICKET
     context.num_tickets = 0
     context.set_alpn_protocols(["http/1.1"])

@@ -1,7 +1,7 @@
-"""Where a bundle is kept: one Secret, or one directory of files.
+"""The stores of a bundle: a Secret, or a directory of files.
 
-Either is written as a whole or not at all, and only over the state that was read: two rotators at
-the same time cannot mix their keys. Decides nothing about certificates.
+A write replaces the whole bundle, and fails if the stored state has changed since its read: two
+concurrent rotations cannot mix their keys.
 """
 
 import asyncio
@@ -21,8 +21,8 @@ from hyperjob.kube.client import Kube
 from hyperjob.kube.errors import NotFound
 from hyperjob.kube.resources import SECRETS
 
-# The names of a kubernetes.io/tls Secret; `ca.crt` holds all trusted authorities: that which
-# signs first. `ca.key` is for rotation alone: a pod that serves mounts only the `tls.` items.
+# The names of a kubernetes.io/tls Secret; `ca.crt` has all trusted authorities, the signing one
+# first. Only the rotation uses `ca.key`: a serving pod mounts only the `tls.` items.
 CERTIFICATE: Final = "tls.crt"
 KEY: Final = "tls.key"
 TRUSTED: Final = "ca.crt"
@@ -32,26 +32,26 @@ ITEMS: Final = (CERTIFICATE, KEY, TRUSTED, CA_KEY)
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A bundle, with the object or state that it was read from as the precondition of a write."""
+    """A bundle, with the stored state as the precondition of a write."""
 
     bundle: Bundle
     origin: Object | None = None
 
 
 class Store(Protocol):
-    """Keeps one bundle."""
+    """A store of one bundle."""
 
     async def load(self) -> Stored:
-        """Read; an empty bundle when there is none yet."""
+        """Return the stored bundle; an empty one if there is none yet."""
         ...
 
     async def save(self, bundle: Bundle, *, over: Stored) -> None:
-        """Write over what was read; raise `Conflict` (or AlreadyExists) when it has changed."""
+        """Replace the state `over`; raise `Conflict` (or AlreadyExists) if it has changed."""
         ...
 
 
 def to_items(bundle: Bundle) -> dict[str, bytes]:
-    """Write a complete bundle as named PEM files; ValueError when a part is missing."""
+    """Return a complete bundle as PEM files by name; ValueError if a part is missing."""
     if bundle.ca is None or bundle.serving is None:
         raise ValueError("only a complete bundle can be kept")
     return {
@@ -63,13 +63,13 @@ def to_items(bundle: Bundle) -> dict[str, bytes]:
 
 
 def trusted_pem(bundle: Bundle) -> bytes:
-    """Write all authorities that clients must trust, first the signing one."""
+    """Return the PEM of all trusted authorities, the signing one first."""
     signing = () if bundle.ca is None else (bundle.ca.certificate,)
     return join_bundle((*signing, *bundle.trusted))
 
 
 def from_items(items: Mapping[str, bytes]) -> Bundle:
-    """Read what is there; a part that cannot be read counts as missing, and is made anew."""
+    """Return the bundle of these files; an unreadable part counts as missing and is renewed."""
     try:
         trusted = tuple(split_bundle(items.get(TRUSTED, b"")))
     except InvalidPair:
@@ -83,7 +83,7 @@ def from_items(items: Mapping[str, bytes]) -> Bundle:
 
 
 class SecretStore:
-    """Keeps the bundle in a Secret, whose other items and metadata stay as they are."""
+    """A Secret with the bundle, whose other items and metadata stay as they are."""
 
     def __init__(self, kube: Kube, *, namespace: str, name: str) -> None:
         self._kube = kube
@@ -100,12 +100,12 @@ class SecretStore:
         for name in ITEMS:
             try:
                 items[name] = b64decode((secret.get("data") or {}).get(name) or "", validate=True)
-            except BadBase64:  # the API server lets none through; a hand-made dump might
+            except BadBase64:  # impossible in an API server, but possible in a hand-made file
                 continue
         return Stored(from_items(items), secret)
 
     async def save(self, bundle: Bundle, *, over: Stored) -> None:
-        """Create the Secret, or replace the very version that was read."""
+        """Create the Secret, or replace the version that was read."""
         data = {name: b64encode(pem).decode("ascii") for name, pem in to_items(bundle).items()}
         if over.origin is None:
             secret = {
@@ -122,10 +122,10 @@ class SecretStore:
 
 
 class DirectoryStore:
-    """Keeps the bundle in a directory laid out like a Secret volume.
+    """A directory with the bundle, in the layout of a Secret volume.
 
-    The items are links into `..data`, which is itself a link that one rename swaps, so a reader
-    sees the old pair or the new one and never half of each.
+    The items are links into `..data`, itself a link that one rename replaces: a reader sees the old
+    pair or the new one, never a mix.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -136,7 +136,7 @@ class DirectoryStore:
         return Stored(from_items(await asyncio.to_thread(self._read)))
 
     async def save(self, bundle: Bundle, *, over: Stored) -> None:
-        """Write all files at once; one process alone is expected to write here."""
+        """Write all files at once; only one process may write to the directory."""
         del over
         await asyncio.to_thread(self._write, to_items(bundle))
 
@@ -165,7 +165,7 @@ class DirectoryStore:
 
 
 def _link(link: Path, target: str) -> None:
-    """Point a link at a target in one step, whatever was there."""
+    """Set a link to a target in one step, also over an existing one."""
     if link.is_symlink() and str(link.readlink()) == target:
         return
     fresh = link.with_name(f"{link.name}.new")

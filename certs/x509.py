@@ -1,6 +1,6 @@
-"""Certificates as values: issue an authority and serving certificates, and read what they say.
+"""Certificates as values: the issue of authorities, serving and client certificates, and parsing.
 
-Pure but for the random numbers of key generation: takes the time, touches no file and no network.
+Pure, except for the random numbers of key generation; the caller passes the time.
 """
 
 import ipaddress
@@ -17,11 +17,11 @@ from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 CLOCK_SKEW: Final = timedelta(minutes=5)
-"""Certificates start this much earlier, for API servers whose clock is behind."""
+"""Certificates are valid from this time before their issue, for API servers with a late clock."""
 
 
 class InvalidPair(Exception):  # noqa: N818 - a verdict on what was read, not a fault of the reader
-    """A certificate or key cannot be used; the text says why and names no secret."""
+    """A certificate or key is unusable, for the reason in the text, which has no secret."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What a certificate says about itself."""
+    """The facts in a certificate."""
 
     subject: str
     serial: int
@@ -47,7 +47,7 @@ class Facts:
 
 
 def issue_ca(*, common_name: str, lifetime: timedelta, now: datetime) -> Pair:
-    """Make a self-signed authority that may sign serving certificates and no further authority."""
+    """Return a self-signed authority, which may sign certificates but no further authority."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
     identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
@@ -66,7 +66,7 @@ def issue_ca(*, common_name: str, lifetime: timedelta, now: datetime) -> Pair:
 
 
 def issue_serving(ca: Pair, *, names: Sequence[str], lifetime: timedelta, now: datetime) -> Pair:
-    """Make a server certificate for DNS names and IP addresses; it never outlives its authority."""
+    """Return a server certificate for DNS names and IP addresses; its authority outlives it."""
     if not names:
         raise ValueError("a serving certificate needs at least one DNS name or IP address")
     return _issue(
@@ -82,7 +82,7 @@ def issue_serving(ca: Pair, *, names: Sequence[str], lifetime: timedelta, now: d
 def issue_client(
     ca: Pair, *, name: str, groups: Sequence[str] = (), lifetime: timedelta, now: datetime
 ) -> Pair:
-    """Make a client certificate for a user, by default of no group; its authority outlives it."""
+    """Return a client certificate of a user, by default of no group; its authority outlives it."""
     return _issue(
         ca,
         name=name,
@@ -132,7 +132,7 @@ def _issue(
 
 
 def facts(certificate: bytes) -> Facts:
-    """Read the first certificate of a PEM chain; raise `InvalidPair` when there is none."""
+    """Return the facts of a PEM chain's first certificate; raise `InvalidPair` if there is none."""
     leaf = load_certificates(certificate)[0]
     try:
         extension = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName)
@@ -149,7 +149,7 @@ def facts(certificate: bytes) -> Facts:
 
 
 def check_pair(pair: Pair, *, now: datetime) -> Facts:
-    """Return the facts of a pair that can serve now, or raise `InvalidPair` with the reason."""
+    """Return the facts of a pair that is valid now; else raise `InvalidPair` with the reason."""
     leaf = load_certificates(pair.certificate)[0]
     key = load_key(pair.key)
     if _public_der(key.public_key()) != _public_der(leaf.public_key()):
@@ -180,12 +180,12 @@ def split_bundle(bundle: bytes) -> list[bytes]:
 
 
 def join_bundle(certificates: Iterable[bytes]) -> bytes:
-    """Write certificates as one PEM bundle, each once, in order."""
+    """Return certificates as one PEM bundle, each once, in order."""
     return b"".join(dict.fromkeys(one.strip() + b"\n" for one in certificates))
 
 
 def load_certificates(pem: bytes) -> list[x509.Certificate]:
-    """Parse a PEM chain; raise `InvalidPair` unless it holds at least one certificate."""
+    """Parse a PEM chain; raise `InvalidPair` unless it has at least one certificate."""
     try:
         return x509.load_pem_x509_certificates(pem)
     except ValueError as error:
@@ -248,7 +248,7 @@ def _key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
 
 
 def _public_der(key: object) -> bytes:
-    """Encode a public key so that two can be compared whatever their algorithm."""
+    """Return a public key in DER, for the comparison of keys of any algorithm."""
     encode = getattr(key, "public_bytes", None)
     if encode is None:
         raise InvalidPair("the certificate's key type is not supported")

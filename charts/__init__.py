@@ -1,1 +1,1 @@
-"""The Helm chart, and the page of its values."""
+"""The Helm chart, and the generator of docs/reference/values.md."""

@@ -1,7 +1,7 @@
 """The page of the chart's values: `python -m charts.reference docs/reference/values.md`.
 
-Read from values.yaml alone: a line `# -- …` above a key describes it, and further comment lines go
-on. Says nothing that is not written there.
+The page is generated from values.yaml: a line `# -- …` above a key, with the comment lines after
+it, is the key's description.
 """
 
 import json
@@ -34,14 +34,14 @@ class Value:
 
 
 def values(text: str) -> Iterator[Value]:
-    """Read every leaf of values.yaml, described or not, in order."""
+    """Yield every leaf of values.yaml, with or without a description, in order."""
     described = _descriptions(text)
     for path, default in _leaves(yaml.safe_load(text), "", frozenset(described)):
         yield Value(path, default, described.get(path, ""))
 
 
 def page(text: str) -> str:
-    """Write the page for a values.yaml."""
+    """Return the page for the text of a values.yaml."""
     rows = [
         row(f"`{value.path}`", f"`{json.dumps(value.default)}`", value.text)
         for value in values(text)
@@ -50,7 +50,7 @@ def page(text: str) -> str:
 
 
 def _leaves(node: object, path: str, described: frozenset[str]) -> Iterator[tuple[str, object]]:
-    """Give what has a description of its own, or nothing below it."""
+    """Yield each key with a description, and each leaf without one."""
     if isinstance(node, dict) and node and path not in described:
         for key, inner in node.items():
             yield from _leaves(inner, f"{path}.{key}" if path else str(key), described)

@@ -1,12 +1,12 @@
-"""How often Python looks for reference cycles; reference counts free everything else at once."""
+"""The frequency of Python's garbage collection, which only reference cycles need."""
 
 import gc
 
 
 def collect_rarely(objects: int = 20_000) -> None:
-    """Look for reference cycles every `objects` new objects, instead of every 700.
+    """Collect reference cycles every `objects` new objects, instead of every 700.
 
-    A review and a pass make thousands of short-lived values and hardly a cycle: at 700, looking for
-    cycles takes a tenth of validation, and a twentieth of the controller's processor time.
+    A review and a pass create thousands of short-lived values and hardly a cycle: at 700 the
+    collector takes a tenth of the time of validation, and a twentieth of the controller's CPU.
     """
     gc.set_threshold(objects, 20, 20)

@@ -1,7 +1,6 @@
-"""Guess what a misspelt name was meant to be.
+"""Suggestions for misspelt names in error messages ("did you mean ...").
 
-A hint only: it is added to an error, complete without it. What it may cost is bounded, however
-many names are wrong and however many they are compared with.
+The cost is bounded for any number of wrong and of known names.
 """
 
 from collections.abc import Iterable
@@ -9,19 +8,19 @@ from itertools import islice
 from typing import Final
 
 MAX_LENGTH: Final = 64
-"""Characters of a name to guess for, and of a guess."""
+"""The greatest length of a name with a suggestion, and of the suggestion."""
 MAX_KNOWN: Final = 1000
-"""Names that one wrong name is held against."""
+"""The number of known names with which a wrong name is compared."""
 MAX_HINTS: Final = 32
-"""Wrong names of one review that are guessed."""
+"""The number of wrong names with a suggestion in one review."""
 MAX_COMPARED: Final = 100_000
-"""Pairs of letters of one review that are compared; what two names begin and end with is free."""
+"""The number of compared letter pairs in one review; common prefixes and suffixes are free."""
 _FAR: Final = 0.3
-"""Edits by letter of the two names together from which on they are not near each other."""
+"""The ratio of edits to the letters of both names from which on two names are not similar."""
 
 
 class Hints:
-    """The guesses about one object, as many as it may cost."""
+    """The suggestions for one object, within the limits."""
 
     __slots__ = ("compared", "made")
 
@@ -30,10 +29,10 @@ class Hints:
         self.compared = 0
 
     def nearest(self, value: str, known: Iterable[str]) -> str | None:
-        """Return the known name that a misspelt one is nearest to, if it is near enough.
+        """Return the known name that is most similar to a misspelt one; None if none is similar.
 
-        Nearness is the number of letters that were left out, added, or exchanged with their
-        neighbour, whatever their case; of names as near as each other the first is taken.
+        The measure is the number of letters that are missing, added, or exchanged with their
+        neighbour, regardless of case; of equally similar names the first is the result.
         """
         if not 0 < len(value) <= MAX_LENGTH or self.made >= MAX_HINTS:
             return None
@@ -53,23 +52,23 @@ class Hints:
         return best
 
     def did_you_mean(self, value: str, known: Iterable[str]) -> str:
-        """Return `; did you mean "x"?`, or nothing where nothing is near."""
+        """Return `; did you mean "x"?`; empty if no name is similar."""
         match = self.nearest(value, known)
         return f'; did you mean "{match}"?' if match and match != value else ""
 
 
 def nearest(value: str, known: Iterable[str]) -> str | None:
-    """Guess once; only for names that are few and fixed."""
+    """Return `Hints.nearest` without a shared limit, for names that are few and fixed."""
     return Hints().nearest(value, known)
 
 
 def did_you_mean(value: str, known: Iterable[str]) -> str:
-    """Hint once; only for names that are few and fixed."""
+    """Return `Hints.did_you_mean` without a shared limit, for names that are few and fixed."""
     return Hints().did_you_mean(value, known)
 
 
 def _apart(one: str, other: str) -> tuple[str, str]:
-    """Return what is left of two texts without what they begin and end with alike."""
+    """Return two texts without their common prefix and suffix."""
     start, shorter = 0, min(len(one), len(other))
     while start < shorter and one[start] == other[start]:
         start += 1

@@ -1,4 +1,4 @@
-"""Tables of the pages that are made from code.
+"""Markdown tables of generated pages.
 
 The standard library only.
 """
@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 
 def table(*heads: str) -> Iterator[str]:
-    """Give the first two lines of a table."""
+    """Yield the first two lines of a table."""
     yield row(*heads)
     yield row(*("---" for _ in heads))
 
 
 def row(*cells: str) -> str:
-    """Write one line of a table."""
+    """Return one line of a table."""
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"

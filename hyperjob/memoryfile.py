@@ -1,6 +1,6 @@
-"""Bytes under a path that no file system keeps: TLS libraries read private keys from paths only.
+"""Files in memory with a path: TLS libraries read private keys from paths only.
 
-However a process ends, the bytes are gone with it.
+The bytes end with the process, however it ends.
 """
 
 import os
@@ -10,10 +10,10 @@ from contextlib import contextmanager
 
 
 def open_in_memory(content: bytes) -> int:
-    """Return a descriptor of a file without a name that holds `content`, to be read by its path."""
+    """Return the descriptor of an unnamed file with `content`; `path_of` returns its path."""
     if hasattr(os, "memfd_create"):
         descriptor = os.memfd_create("pem", os.MFD_CLOEXEC)
-    else:  # not Linux: a file that loses its name before it gets its content
+    else:  # not Linux: a file that is unlinked before its content is written
         descriptor, name = tempfile.mkstemp()
         os.unlink(name)  # noqa: PTH108 - its name is a string
     with open(descriptor, "wb", closefd=False) as stream:
@@ -30,7 +30,7 @@ def path_of(descriptor: int) -> str:
 
 @contextmanager
 def in_memory(content: bytes) -> Iterator[str]:
-    """Give a path of `content` while inside."""
+    """Yield a path of a file with `content`."""
     descriptor = open_in_memory(content)
     try:
         yield path_of(descriptor)

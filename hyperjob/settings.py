@@ -1,7 +1,7 @@
-"""The settings of a process: from flags, else the environment, else a file, else defaults.
+"""The settings of a process: from flags, else environment variables, else a file, else defaults.
 
-One table describes each setting for all ways. Every mistake is a usage error that names where it
-was made; nothing that was given is ignored. Only reads: what a setting does is not known here.
+One table describes each setting for all sources. A wrong or unknown setting is a usage error with
+its source.
 """
 
 import argparse
@@ -31,12 +31,12 @@ Options = TypeVar("Options")
 
 
 class SettingError(Exception):
-    """A setting cannot be used; says where it was given and what is wrong with it."""
+    """A setting is invalid; the text has its source and the error."""
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What is known of one setting; `read` raises ValueError, `show` writes a default as typed."""
+    """One setting; `read` parses it or raises ValueError, `show` prints a default as typed."""
 
     help: str
     read: Callable[[str], object] = str
@@ -54,7 +54,7 @@ def read_options(
     arguments: Sequence[str] | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> Options:
-    """Fill a dataclass of settings; usage errors end the process with code 2, as argparse does."""
+    """Return a dataclass with the settings; usage errors end the process with code 2."""
     environment = os.environ if environment is None else environment
     known = {field.name: field for field in fields(kind)}  # type: ignore[arg-type] # a dataclass
     parser = _parser(known, settings, prog=prog, description=description)
@@ -84,7 +84,7 @@ def variable_of(name: str) -> str:
 
 
 def _near(argument: str, known: Mapping[str, "Field[Any]"]) -> str:
-    """Name the flag that was meant, if one is near enough."""
+    """Return a suggestion with the most similar flag; empty if no flag is similar."""
     flags = [flag_of(CONFIG), *map(flag_of, known)]
     flags += [f"--no-{_key_of(name)}" for name in known if isinstance(known[name].default, bool)]
     found = get_close_matches(argument.partition("=")[0], flags, n=1)
@@ -139,7 +139,7 @@ def _parser(
 
 
 def _default(field: "Field[Any]", setting: Setting) -> str:
-    """Write the default for --help, as one would type it."""
+    """Return the default for --help, as users type it."""
     if field.default is MISSING:
         return " (required)"
     if field.default is None:
@@ -151,7 +151,7 @@ def _default(field: "Field[Any]", setting: Setting) -> str:
 
 
 def _reader(field: "Field[Any]", setting: Setting) -> Callable[[str], object]:
-    """Let argparse show the text of an error, which it otherwise hides."""
+    """Return a parser whose ValueError argparse prints with its text."""
 
     def convert(text: str) -> object:
         try:

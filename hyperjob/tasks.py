@@ -1,4 +1,4 @@
-"""The end of asyncio tasks that their owner does not need any more."""
+"""Cancellation of asyncio tasks."""
 
 import asyncio
 from collections.abc import Iterable
@@ -6,7 +6,7 @@ from typing import Any
 
 
 async def cancel(tasks: "Iterable[asyncio.Future[Any]]") -> None:
-    """Cancel tasks and wait until they have ended; what they return or raise is dropped."""
+    """Cancel tasks and wait for their end; their results and exceptions are dropped."""
     tasks = list(tasks)
     for task in tasks:
         task.cancel()

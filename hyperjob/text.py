@@ -1,4 +1,4 @@
-"""Words that every part prints alike: lists that name the first few, cut texts, durations.
+"""Common formats of text: shortened lists, cut texts, control characters, durations.
 
 The standard library only.
 """
@@ -17,19 +17,19 @@ _LONG: Final = 40
 
 
 def listed(names: Sequence[str], *, shown: int = 3) -> str:
-    """Name the first `shown`, and say how many more there are."""
+    """Return the first `shown` names, with the number of the others."""
     hidden = len(names) - shown
     told = ", ".join(names[:shown])
     return f"{told} and {hidden} more" if hidden > 0 else told
 
 
 def shortened(text: str, limit: int) -> str:
-    """Cut a text to `limit` characters, and show that it was."""
+    """Return a text cut to `limit` characters, with an ellipsis if it was cut."""
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
 def once(texts: Sequence[str]) -> list[str]:
-    """Write a long text once: later ones that are equal become "as above"."""
+    """Return the texts, where a repeated long text becomes "as above"."""
     seen: set[str] = set()
     told = []
     for text in texts:
@@ -39,15 +39,15 @@ def once(texts: Sequence[str]) -> list[str]:
 
 
 def printable(text: str) -> str:
-    r"""Write control characters as `\u001b`; tabs, newlines and all else stay.
+    r"""Return a text with control characters as `\u001b`, except tabs and newlines.
 
-    Inside a string of JSON the result means the same as before.
+    Inside a string of JSON the result has the same meaning.
     """
     return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def human_duration(seconds: float) -> str:
-    """Print a span as kubectl prints ages: two units at most, coarser the longer it is."""
+    """Return a duration as kubectl prints ages: two units at most, coarser the longer it is."""
     whole = int(seconds)
     if whole < -1:
         return "<invalid>"

@@ -79,7 +79,7 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{- concat $names .Values.certificates.extraNames | uniq | toJson -}}
 {{- end -}}
 
-{{/* Secrets in which an administrator's kubeconfig may be: a JSON list of name and key. */}}
+{{/* Secrets that may contain an administrator's kubeconfig: a JSON list of name and key. */}}
 {{- define "hyperjob.kubeconfigs" -}}
 {{- with .Values.karmada.kubeconfigSecret -}}
 {{- if .name -}}
@@ -90,7 +90,7 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{- end -}}
 {{- end -}}
 
-{{/* The same as a kubeconfig path list: of several, those that exist are read. */}}
+{{/* The same as a path list for KUBECONFIG: kubectl's loader skips missing files. */}}
 {{- define "hyperjob.kubeconfigPath" -}}
 {{- $paths := list -}}
 {{- range include "hyperjob.kubeconfigs" . | fromJsonArray -}}
@@ -143,7 +143,7 @@ securityContext:
     drop: [ALL]
 {{- end -}}
 
-{{/* Settings as flags; a false one is said with "no". */}}
+{{/* Settings as flags; a false setting becomes --no-NAME. */}}
 {{- define "hyperjob.settings" -}}
 {{- range $name, $value := . }}
 {{- if kindIs "bool" $value }}
@@ -161,7 +161,7 @@ securityContext:
     sizeLimit: 16Mi
 {{- end -}}
 
-{{/* Where pods go: (dict "root" $ "component" "webhook" "values" .Values.webhook). */}}
+{{/* Scheduling fields of pods: (dict "root" $ "component" "webhook" "values" .Values.webhook). */}}
 {{- define "hyperjob.placement" -}}
 topologySpreadConstraints:
   {{- if .values.topologySpreadConstraints }}

@@ -1,4 +1,4 @@
-{{/* Annotations of a hook: (list "pre-install,pre-upgrade" -10). What succeeded is not kept. */}}
+{{/* Annotations of a hook: (list "pre-install,pre-upgrade" -10). Helm deletes succeeded hooks. */}}
 {{- define "hyperjob.hook" -}}
 helm.sh/hook: {{ index . 0 }}
 helm.sh/hook-weight: {{ index . 1 | quote }}
@@ -20,12 +20,12 @@ helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 {{- $secrets | toJson -}}
 {{- end -}}
 
-{{/* Whether there is a file of authorities for caBundle. */}}
+{{/* Whether a file with the authorities for caBundle exists. */}}
 {{- define "hyperjob.hasAuthorities" -}}
 {{- if .Values.certificates.caKey -}}true{{- end -}}
 {{- end -}}
 
-{{/* Flags that say where certificates are kept and for which names. */}}
+{{/* Flags with the store and the names of the certificates. */}}
 {{- define "hyperjob.certificateArgs" -}}
 - --secret={{ .Release.Namespace }}/{{ include "hyperjob.tlsSecret" . }}
 - --days={{ .Values.certificates.days }}
@@ -86,7 +86,7 @@ resources:
   {{- toYaml .Values.setup.resources | nindent 2 }}
 {{- end -}}
 
-{{/* Mounts of a container that speaks to the Karmada API server as an administrator. */}}
+{{/* Mounts of a container that uses the Karmada API server as an administrator. */}}
 {{- define "hyperjob.adminMounts" -}}
 - {name: karmada, mountPath: /etc/karmada, readOnly: true}
 - {name: tmp, mountPath: /tmp}
