@@ -80,9 +80,9 @@ def _decide(observed: Observed) -> ExplainedPlan:
     # 2. An ended HyperJob: no sub-job is created, changed or restarted.
     if hyperjob.is_finished:
         ended, asked = after_end(observed), refuse_after_end(hyperjob)
-        told = None if ended.status is None else with_last_lines(observed, ended.status)
-        events = () if asked is None or told is None else refusal_events(asked.refused)
-        return ExplainedPlan(plan=replace(ended, status=told, events=events))
+        status = None if ended.status is None else with_last_lines(observed, ended.status)
+        events = () if asked is None or status is None else refusal_events(asked.refused)
+        return ExplainedPlan(plan=replace(ended, status=status, events=events))
     # 3. A new HyperJob before the next round of the queue engine: its status stays as it is.
     if observed.verdict is not None and observed.verdict.undecided:
         return ExplainedPlan(plan=Plan())

@@ -19,8 +19,8 @@ _LONG: Final = 40
 def listed(names: Sequence[str], *, shown: int = 3) -> str:
     """Return the first `shown` names, with the number of the others."""
     hidden = len(names) - shown
-    told = ", ".join(names[:shown])
-    return f"{told} and {hidden} more" if hidden > 0 else told
+    text = ", ".join(names[:shown])
+    return f"{text} and {hidden} more" if hidden > 0 else text
 
 
 def shortened(text: str, limit: int) -> str:
@@ -31,11 +31,11 @@ def shortened(text: str, limit: int) -> str:
 def once(texts: Sequence[str]) -> list[str]:
     """Return the texts, where a repeated long text becomes "as above"."""
     seen: set[str] = set()
-    told = []
+    written = []
     for text in texts:
-        told.append("as above" if text in seen and len(text) > _LONG else text)
+        written.append("as above" if text in seen and len(text) > _LONG else text)
         seen.add(text)
-    return told
+    return written
 
 
 def printable(text: str) -> str:

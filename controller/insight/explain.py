@@ -37,7 +37,7 @@ def explain(
     hyperjob = observed.hyperjob
     names = sorted({*observed.jobs, *observed.policies, *hyperjob.records})
     status = decided.status or {}
-    told = {job.get("name"): job for job in objects(status.get("jobs"))}
+    entries = {job.get("name"): job for job in objects(status.get("jobs"))}
     return {
         "hyperjob": {
             "namespace": hyperjob.namespace,
@@ -55,7 +55,7 @@ def explain(
         "queueAdmission": str(observed.admission),
         "queues": observed.queues,
         "verdict": _verdict(observed.verdict),
-        "jobs": [_child(child_of(observed, name), told.get(name, {})) for name in names],
+        "jobs": [_child(child_of(observed, name), entries.get(name, {})) for name in names],
         "clusters": [
             _cluster(cluster, reserved.get(cluster.name, {})) for cluster in observed.clusters
         ],
@@ -79,13 +79,13 @@ def explain(
     }
 
 
-def _child(child: Child, told: Object) -> Object:
+def _child(child: Child, entry: Object) -> Object:
     return {
         "name": child.name,
         "cluster": child.cluster,
         "phase": str(child.phase),
         "attempt": child.attempt,
-        "told": {key: told.get(key) for key in ("phase", "reason", "message")},
+        "told": {key: entry.get(key) for key in ("phase", "reason", "message")},
         "job": _job(child.job),
         "policy": _policy(child.policy),
         "binding": _binding(child.binding),

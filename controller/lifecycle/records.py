@@ -104,7 +104,7 @@ def _history(
     end = report.last_transition if child.is_terminal and report is not None else ""
     if child.is_terminal and not end:
         end = record.last_transition_time
-    told = report.message or report.reason if report is not None else record.message
+    message = report.message or report.reason if report is not None else record.message
     failed = again.reason is Reason.JOB_FAILED
     over = run_over(
         record,
@@ -112,7 +112,7 @@ def _history(
         start=start,
         end=end or rfc3339(observed.now),
         reason=again.reason,
-        message=told if failed else why,
+        message=message if failed else why,
         failure=failure_of(observed, child),
     )
     return (*record.history, over)

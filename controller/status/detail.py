@@ -124,12 +124,12 @@ def _in_the_way(detail: NameTaken | BindingTaken | Leaving) -> str:
             return f"waits until the {detail.kind} of an earlier HyperJob of this name is gone"
         case NameTaken():
             holder = f", controlled by {detail.owner}" if detail.owner else ""
-            told = (
+            text = (
                 f"{detail.kind} {detail.name} exists and does not belong to this HyperJob{holder}"
             )
             if detail.of_hyperjob:  # its controller would recreate a deleted object
-                return f"{told}; give one of the two HyperJobs another name"
-            return f"{told}; delete it, or give the HyperJob another name"
+                return f"{text}; give one of the two HyperJobs another name"
+            return f"{text}; delete it, or give the HyperJob another name"
         case _:
             assert_never(detail)
 
@@ -137,20 +137,20 @@ def _in_the_way(detail: NameTaken | BindingTaken | Leaving) -> str:
 def silent_text(silent: Silent) -> str:
     """Return which report of a cluster is missing, and what the controller does about that."""
     since = rfc3339(silent.since)
-    told = (
+    text = (
         f"cluster {silent.cluster} has reported {_SILENCE[silent.code]} since Karmada applied the"
         f" Job there at {since}"
     )
     match silent.step:
         case SilenceStep.WAIT:
-            return f"{told}, like the clusters of many other sub-jobs"
+            return f"{text}, like the clusters of many other sub-jobs"
         case SilenceStep.MAKE_AGAIN:
-            told = f"{told}; the controller recreates it"
+            text = f"{text}; the controller recreates it"
         case SilenceStep.ASK:
-            told = f"{told}; the controller has Karmada apply it again"
+            text = f"{text}; the controller has Karmada apply it again"
         case _:
             assert_never(silent.step)
-    return f"{told}; {_advice(silent)}" if silent.helpless else told
+    return f"{text}; {_advice(silent)}" if silent.helpless else text
 
 
 def _advice(silent: Silent) -> str:

@@ -9,5 +9,5 @@ def container_text(failure: ContainerFailure) -> str:
     how = [failure.reason] if failure.reason else []
     if failure.exit_code is not None:
         how.insert(0, f"exit code {failure.exit_code}")
-    told = f"pod {failure.pod}{container}: {', '.join(how) or 'failed'}"
-    return f"{told}: {failure.message}" if failure.message else told
+    text = f"pod {failure.pod}{container}: {', '.join(how) or 'failed'}"
+    return f"{text}: {failure.message}" if failure.message else text

@@ -256,18 +256,18 @@ def _finished(account: GoodputAccount, moment: Moment) -> GoodputAccount:
 
 def parse_account(raw: object) -> GoodputAccount | None:
     """Parse `status.goodput`; None if it is absent or unusable."""
-    told = mapping(raw)
-    since = timestamp(told.get("since"))
-    state = string(told.get("state"))
+    fields = mapping(raw)
+    since = timestamp(fields.get("since"))
+    state = string(fields.get("state"))
     if since is None or (state and state not in set(TimeUse)):
         return None
-    spent = mapping(told.get("milliseconds"))
+    spent = mapping(fields.get("milliseconds"))
     return GoodputAccount(
         since=since,
         state=TimeUse(state) if state else None,
         spent={use: count(spent.get(use)) for use in TimeUse if count(spent.get(use))},
-        share=_decimal(told.get("share")),
-        stop=_parse_stop(mapping(told.get("stopped"))),
+        share=_decimal(fields.get("share")),
+        stop=_parse_stop(mapping(fields.get("stopped"))),
     )
 
 

@@ -75,7 +75,7 @@ def status_events(old: Object, new: Object) -> tuple[Event, ...]:
             )
         )
     events += _stops(old, new)
-    told = {event.reason for event in events}
+    reasons = {event.reason for event in events}
     before = {item.get("name"): item for item in objects(old.get("jobs"))}
     for job in objects(new.get("jobs")):
         earlier = before.get(job.get("name"), {})
@@ -83,7 +83,7 @@ def status_events(old: Object, new: Object) -> tuple[Event, ...]:
         events += _failure(job, earlier)
         if job.get("reason") in _TROUBLES and job.get("reason") != earlier.get("reason"):
             note = f"{string(job.get('name'))}: {string(job.get('message'))}"
-            if job.get("reason") not in told:
+            if job.get("reason") not in reasons:
                 events.append(
                     Event(
                         type="Warning",
@@ -139,10 +139,10 @@ def _rejections(job: Object, earlier: Object) -> Iterator[Event]:
             )
 
 
-def restart_events(decided: Restart, told: tuple[Event, ...]) -> tuple[Event, ...]:
-    """Return `told` with an Event about recreated sub-jobs, unless it has one of the phase."""
-    if not decided.again or any(event.reason == Phase.RESTARTING for event in told):
-        return told
+def restart_events(decided: Restart, events: tuple[Event, ...]) -> tuple[Event, ...]:
+    """Return the Events with one about recreated sub-jobs, unless it has one of the phase."""
+    if not decided.again or any(event.reason == Phase.RESTARTING for event in events):
+        return events
     names = _listed([again.name for again in decided.again])
     event = Event(
         type="Warning" if decided.spent else "Normal",
@@ -150,7 +150,7 @@ def restart_events(decided: Restart, told: tuple[Event, ...]) -> tuple[Event, ..
         action="Restart",
         note=f"Recreates {names}: {again_text(decided.again[0].cause)}",
     )
-    return (*told, event)
+    return (*events, event)
 
 
 def action_events(done: Iterable[Action]) -> tuple[Event, ...]:

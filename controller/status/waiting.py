@@ -170,11 +170,11 @@ def _gang(short: GangShortage) -> str:
     texts = list(alike((name, shortage_text(each)) for name, each in short.lacking.items()))
     if short.hidden:
         texts.append(f"and {short.hidden} more")
-    told = "; ".join(texts)
+    text = "; ".join(texts)
     if short.needed <= 1:
-        return told
+        return text
     room = f"{short.room_for}{NEVER if short.never else ''}"
-    return f"{short.needed} sub-jobs must start together, there is room for {room}: {told}"
+    return f"{short.needed} sub-jobs must start together, there is room for {room}: {text}"
 
 
 def _split(split: SplitRoom) -> str:

@@ -54,14 +54,14 @@ def until_look(child: Child, *, now: datetime) -> timedelta | None:
     The informer selects vcjobs by label. A vcjob without the label shows only by a ResourceBinding
     that stays, or by a name conflict at the last read.
     """
-    told, reason = child.record, child.record.reason if child.record is not None else ""
+    record, reason = child.record, child.record.reason if child.record is not None else ""
     if child.job is not None or child.stranger:
         return None
     if reason == Reason.NAME_CONFLICT:
         return timedelta()
     if not child.left_behind:
         return None
-    since = timestamp(told.last_transition_time) if told is not None else None
+    since = timestamp(record.last_transition_time) if record is not None else None
     if reason != Reason.BEING_DELETED or since is None:
         return _OVERDUE
     return max(_OVERDUE - (now - since), timedelta())

@@ -34,13 +34,13 @@ def pod_counts(job: SubJob, vcjob: Object | None) -> dict[str, int]:
 
 def tasks_of(vcjob: Object | None) -> dict[str, dict[str, int]]:
     """Count the pods of each task by state, in lower case."""
-    told = mapping(mapping((vcjob or {}).get("status")).get("taskStatusCount"))
+    counts = mapping(mapping((vcjob or {}).get("status")).get("taskStatusCount"))
     return {
         str(task): {
             str(state).lower(): count(number)
             for state, number in mapping(mapping(entry).get("phase")).items()
         }
-        for task, entry in told.items()
+        for task, entry in counts.items()
     }
 
 

@@ -189,7 +189,9 @@ def pods_text(counts: Mapping[str, int]) -> str:
 
 
 def _groups(spec: Object, status: Object) -> tuple[Group, ...]:
-    told = {string(item.get("name")): item for item in objects(status.get("replicatedJobsStatus"))}
+    reported = {
+        string(item.get("name")): item for item in objects(status.get("replicatedJobsStatus"))
+    }
     result = []
     for item in objects(spec.get("replicatedJobs")):
         name, template = string(item.get("name")), mapping(item.get("templateSpec"))
@@ -202,7 +204,7 @@ def _groups(spec: Object, status: Object) -> tuple[Group, ...]:
             pod_request(mapping(at(task, "template", "spec")))
             for task in objects(template.get("tasks"))
         ]
-        counters = told.get(name, {})
+        counters = reported.get(name, {})
         result.append(
             Group(
                 name=name,

@@ -33,19 +33,19 @@ class Training:
 
     def words(self, now: datetime) -> str:
         """Say it in one line."""
-        told = [f"step {self.step}" + (f" of {self.steps}" if self.steps else "")]
+        parts = [f"step {self.step}" + (f" of {self.steps}" if self.steps else "")]
         if self.percent is not None:
-            told.insert(0, f"{self.percent}%")
+            parts.insert(0, f"{self.percent}%")
         if self.steps_per_second:
-            told.append(f"{self.steps_per_second:g} steps/s")
+            parts.append(f"{self.steps_per_second:g} steps/s")
         if self.completion is not None:
             left = max(0.0, (self.completion - now).total_seconds())
-            told.append(f"done in {human_duration(left)}")
+            parts.append(f"done in {human_duration(left)}")
         if self.saved_step is not None and self.saved is not None:
-            told.append(f"saved step {self.saved_step}, made {_ago(self.saved, now)}")
+            parts.append(f"saved step {self.saved_step}, made {_ago(self.saved, now)}")
         if self.updated is not None:
-            told.append(f"reported {_ago(self.updated, now)}")
-        return ", ".join(told)
+            parts.append(f"reported {_ago(self.updated, now)}")
+        return ", ".join(parts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -45,11 +45,11 @@ async def until(
                 async for last in states:
                     if holds(last):
                         return last
-                    progress(f"{name} {_told(last)}; waiting until it {what}")
+                    progress(f"{name} {_state_text(last)}; waiting until it {what}")
     except TimeoutError:
         raise NotYetError(
             f"timed out after {human_duration(seconds)} waiting until {title(name)} {what}; it"
-            f" {_told(last)}"
+            f" {_state_text(last)}"
         ) from None
     raise AssertionError("the changes of an object do not end")
 
@@ -85,7 +85,7 @@ def summary_of(hyperjob: Object | None, name: str) -> Summary:
     return read(hyperjob)
 
 
-def _told(hyperjob: Object | None) -> str:
+def _state_text(hyperjob: Object | None) -> str:
     if hyperjob is None:
         return "does not exist"
     summary = read(hyperjob)

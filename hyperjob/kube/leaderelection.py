@@ -194,10 +194,10 @@ class LeaderElector:
         return True
 
     def _annotated(self, lease: Object) -> Object:
-        metadata, told = lease["metadata"], self._annotations()
-        if not told:
+        metadata, wanted = lease["metadata"], self._annotations()
+        if not wanted:
             return lease
-        annotations = {**(metadata.get("annotations") or {}), **told}
+        annotations = {**(metadata.get("annotations") or {}), **wanted}
         return {**lease, "metadata": {**metadata, "annotations": annotations}}
 
     async def _look(self) -> None:

@@ -32,14 +32,14 @@ def progress(
     if now - _last["time"] < _SECONDS and not new and step != steps:
         return False
     _last.update(time=now, saved=saved if new else _last["saved"])
-    told: dict[str, Any] = {"step": step}
+    report: dict[str, Any] = {"step": step}
     if steps is not None:
-        told["steps"] = steps
+        report["steps"] = steps
     if saved is not None:
-        told["saved"] = saved
+        report["saved"] = saved
     if metrics:
-        told["metrics"] = metrics
-    line = json.dumps({"hyperjob": told}) + "\n"
+        report["metrics"] = metrics
+    line = json.dumps({"hyperjob": report}) + "\n"
     sys.stdout.flush()
     # One write, so that lines of processes that share a pipe are never mixed.
     os.write(sys.stdout.fileno(), line.encode())

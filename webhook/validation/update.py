@@ -190,7 +190,7 @@ def _in_order_of(new: Object, old: Object) -> Object:
 def _validate_changes(new: Object, old: Object, status: Object, report: Report) -> None:
     phase, finished = _phase(status), _finished(status)
     if finished:
-        for step in islice(_told(old, new), MAX_TOLD):
+        for step in islice(_differences(old, new), MAX_TOLD):
             if step[0] not in AFTER_END:
                 report.add(FINISHED, _path(step), phase=finished)
         return
@@ -200,7 +200,7 @@ def _validate_changes(new: Object, old: Object, status: Object, report: Report) 
     if jobs_changed:
         report.add(JOBS_CHANGED, SPEC.child("replicatedJobs"))
     worldly = knowing_world(new.get("plugins") or {}, comes_and_goes=bool(new.get("quorum")))
-    for step in islice(_told(old, new), MAX_TOLD):
+    for step in islice(_differences(old, new), MAX_TOLD):
         if step[0] in FREE:
             continue
         if step[0] != "replicatedJobs":
@@ -215,7 +215,7 @@ def _validate_changes(new: Object, old: Object, status: Object, report: Report) 
             _judge_job(step, pair, phase, report)
 
 
-def _told(old: Object, new: Object) -> Iterator[Steps]:
+def _differences(old: Object, new: Object) -> Iterator[Steps]:
     """Yield the changes between two specs; a list of tasks with another length is one change."""
     for step in changes(old, new):
         if step[-1] != "volumeClaimName" or not _is_generated(new, step):

@@ -38,15 +38,15 @@ def describe(names: Sequence[str], access: Access, selector: str | None, form: s
         async with access.connect() as kube:
             found = await hyperjobs(kube, names, namespace=access.scope(kube), selector=selector)
             chosen = sorted(found.items, key=key_of)
-            told = await asyncio.gather(*(events_of(kube, item) for item in chosen))
+            readings = await asyncio.gather(*(events_of(kube, item) for item in chosen))
         if form and (chosen or not found.errors):
             values = [
                 {"hyperjob": out.clean(item), "events": [out.clean(each) for each in items(events)]}
-                for item, events in zip(chosen, told, strict=True)
+                for item, events in zip(chosen, readings, strict=True)
             ]
             out.dump(values[0] if len(names) == 1 else {"items": values}, form)
         elif not form:
-            _print(chosen, told)
+            _print(chosen, readings)
         for error in found.errors:
             out.remark(words(error))
         if found.errors:
@@ -57,9 +57,9 @@ def describe(names: Sequence[str], access: Access, selector: str | None, form: s
     run(show())
 
 
-def _print(chosen: Sequence[Object], told: Sequence[Reading]) -> None:
+def _print(chosen: Sequence[Object], readings: Sequence[Reading]) -> None:
     now = datetime.now(UTC)
-    for position, (item, events) in enumerate(zip(chosen, told, strict=True)):
+    for position, (item, events) in enumerate(zip(chosen, readings, strict=True)):
         if position:
             out.say(["", ""])
         shown = events.message if isinstance(events, KubeError) else events

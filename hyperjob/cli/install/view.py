@@ -36,8 +36,8 @@ def summary(changes: Sequence[Change], *, dry_run: bool) -> str:
         if counts[Action.ABSENT]:
             return f"Nothing to delete: none of {total} exists and is HyperJob's."
         return f"Nothing to change: {total} checked, all up to date."
-    told = ", ".join(f"{counts[action]} {action}" for action in Action if counts[action])
-    return f"{told} (dry run: nothing was written)" if dry_run else told
+    text = ", ".join(f"{counts[action]} {action}" for action in Action if counts[action])
+    return f"{text} (dry run: nothing was written)" if dry_run else text
 
 
 def changes_json(

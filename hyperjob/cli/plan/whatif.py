@@ -33,8 +33,8 @@ _NONE: Final = "<none>"
 def as_table(found: Sequence[Prospect]) -> list[Text]:
     """Count the changes, and list the HyperJobs that change, then those that wait."""
     counts = Counter(each.change for each in found)
-    told = ", ".join(f"{counts[change]} {_WORDS[change]}" for change in Change if counts[change])
-    lines = [Text(f"After the changes: {told or 'no HyperJob runs or waits'}")]
+    text = ", ".join(f"{counts[change]} {_WORDS[change]}" for change in Change if counts[change])
+    lines = [Text(f"After the changes: {text or 'no HyperJob runs or waits'}")]
     order = list(Change)
     shown = sorted(
         (each for each in found if each.change is not Change.NONE),

@@ -169,10 +169,10 @@ def simulate(
     with progress(shown=True) as tell:
         for name in chosen:
 
-            def told(ended: int, total: int, seconds: float, name: str = name) -> None:
+            def report_progress(ended: int, total: int, seconds: float, name: str = name) -> None:
                 tell(f"{name}: day {seconds / 86400:.1f}, {ended} of {total} jobs have ended")
 
-            history = play(scenario, policy=name, progress=told)
+            history = play(scenario, policy=name, progress=report_progress)
             reports.append(measure(history, policy=name, shares=shares))
             histories.append(history)
     if html is not None:

@@ -124,9 +124,9 @@ def _jobs(report: SimulationReport) -> str:
 
 def _trouble(report: SimulationReport) -> str:
     stops = ", ".join(f"{number} by {cause}" for cause, number in report.stops.items())
-    told = f"Stopped: {stops}" if stops else "No job was stopped"
+    text = f"Stopped: {stops}" if stops else "No job was stopped"
     return (
-        f"{told}; {report.lost / 3600:.0f} accelerator-hours of work were repeated."
+        f"{text}; {report.lost / 3600:.0f} accelerator-hours of work were repeated."
         f" Queues used {_part(report.unfair)} beyond their share while other queues waited."
     )
 

@@ -42,8 +42,8 @@ def cluster_lines(uses: Sequence[ClusterUse], waits: Mapping[str, int]) -> list[
         ]
     lines = table(header, rows)
     if waits:
-        told = ", ".join(f"{number} {name}" for name, number in sorted(waits.items()))
-        lines.append(Text.assemble(("Waiting: ", "bold"), told))
+        text = ", ".join(f"{number} {name}" for name, number in sorted(waits.items()))
+        lines.append(Text.assemble(("Waiting: ", "bold"), text))
     return lines
 
 

@@ -89,8 +89,8 @@ def _job(
     if not job.cluster:
         return Node(head)
     place = Text.assemble("on ", (job.cluster, "bold"))
-    if told := pods_text(pod_counts(job, vcjob)):
-        place.append(f"  {told}", style="dim")
+    if text := pods_text(pod_counts(job, vcjob)):
+        place.append(f"  {text}", style="dim")
     return Node(head, [Node(place, _task_nodes(vcjob, pods or ()))])
 
 

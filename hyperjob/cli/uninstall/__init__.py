@@ -71,8 +71,10 @@ def uninstall(
                 raise InstallError(f"{used}; {_way_out(keep_crds=keep_crds)}")
             # Only the deletion itself, or a server dry run, shows which objects exist.
             changes = remove(kube, items, dry_run=dry_run, wait=timeout)
-            told = [change async for change in changes] if dry_run else []
-            await print_changes(told, done=None if dry_run else changes, output=output, kept=True)
+            changed = [change async for change in changes] if dry_run else []
+            await print_changes(
+                changed, done=None if dry_run else changes, output=output, kept=True
+            )
 
     end(run())
 

@@ -127,8 +127,8 @@ def _containers(pod: Object) -> list[str]:
 
 
 def _restarts(pod: Object) -> dict[str, int]:
-    told = objects(at(pod, "status", "containerStatuses"))
-    return {string(item.get("name")): count(item.get("restartCount")) for item in told}
+    statuses = objects(at(pod, "status", "containerStatuses"))
+    return {string(item.get("name")): count(item.get("restartCount")) for item in statuses}
 
 
 def _chosen(pod: Object, names: Sequence[str], wanted: Wanted) -> list[str]:
@@ -143,12 +143,12 @@ def _chosen(pod: Object, names: Sequence[str], wanted: Wanted) -> list[str]:
 def _waiting(pod: Object) -> dict[str, str]:
     """Return the containers that never started, with the reason."""
     status = mapping(pod.get("status"))
-    told = objects(status.get("containerStatuses"))
-    if not told:
+    statuses = objects(status.get("containerStatuses"))
+    if not statuses:
         phase = string(status.get("phase")) or "Pending"
         return dict.fromkeys(_containers(pod), phase) if phase == "Pending" else {}
     return {
         string(item.get("name")): string(at(item, "state", "waiting", "reason")) or "waiting"
-        for item in told
+        for item in statuses
         if "waiting" in mapping(item.get("state")) and not mapping(item.get("lastState"))
     }

@@ -219,9 +219,9 @@ def _pieces(
         cluster = string(record.get("cluster"))
         demand = item.size.demand
         accelerator = accelerator_of(demand) or ""
-        told = string(record.get("message"))
+        message = string(record.get("message"))
         waits = has_room and record.get("reason") in _WAITS
-        unplaced = (Obstacle.WAITS, told) if waits else (Obstacle.NOT_FOR_ALL, "")
+        unplaced = (Obstacle.WAITS, message) if waits else (Obstacle.NOT_FOR_ALL, "")
         overflow = created[item.name].overflow if item.name in created else None
         found.append(
             Piece(
@@ -232,7 +232,7 @@ def _pieces(
                 accelerators=item.size.accelerators or 0,
                 pods=item.size.pods,
                 phase=string(record.get("phase")),
-                message=detail_text(overflow) if overflow else "" if cluster else told,
+                message=detail_text(overflow) if overflow else "" if cluster else message,
                 elsewhere=_elsewhere(
                     observed,
                     requests[item.name],

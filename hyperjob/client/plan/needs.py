@@ -51,7 +51,7 @@ async def read_needed(
     """Read each object by its name; `left_out` gets a line for each unreadable resource."""
 
     def unknown(resource: Resource, error: KubeError | ValueError) -> None:
-        told = words(error) if isinstance(error, KubeError) else str(error)
-        left_out(f"{resource.group_resource} left out: {told}")
+        text = words(error) if isinstance(error, KubeError) else str(error)
+        left_out(f"{resource.group_resource} left out: {text}")
 
     return await existing(kube, wanted, left_out=unknown)

@@ -45,7 +45,9 @@ def explain(evidence: Evidence) -> Explanation:
     causes = _distinct(cause for rule in rules for cause in rule(evidence))
     if not summary.has_ended:
         known = {cause.reason for cause in causes}
-        causes += [cause for cause in waiting.told(evidence) if cause.reason not in known]
+        causes += [
+            cause for cause in waiting.message_of_status(evidence) if cause.reason not in known
+        ]
     if not causes and summary.phase not in (Phase.RUNNING, Phase.COMPLETED):
         causes = [_status_message(evidence)]
     headline = _headline(evidence, causes)
@@ -106,8 +108,8 @@ def _headline(evidence: Evidence, causes: Sequence[Cause]) -> str:
         return "is being deleted"
     if not summary.has_status:
         return "has no status yet"
-    told = f": {summary.message}" if summary.message and not causes else ""
-    return f"is {summary.phase}{told}"
+    text = f": {summary.message}" if summary.message and not causes else ""
+    return f"is {summary.phase}{text}"
 
 
 def _unseen(evidence: Evidence) -> list[str]:

@@ -35,18 +35,18 @@ def deleted(evidence: Evidence) -> Iterator[Cause]:
     since = age(summary.deleting, evidence.now)
     held = ", ".join(summary.finalizers) or "nothing"
     late = is_older(summary.deleting, evidence.now)
-    command, told = "", ""
+    command, text = "", ""
     # The controller and Karmada set no finalizer on a HyperJob; the garbage collector may.
     foreign = [name for name in summary.finalizers if name != _FOREGROUND]
     if late and foreign:
         command = f"kubectl get hj {summary.name} -n {summary.namespace} -o yaml"
-        told = "; the controller that set it has to remove it"
+        text = "; the controller that set it has to remove it"
     elif late:
         command = f"kubectl hyperjob tree {summary.name} -n {summary.namespace}"
-        told = ": its sub-jobs go first"
+        text = ": its sub-jobs go first"
     yield Cause(
         reason="BeingDeleted",
-        message=f"is being deleted since {since}, held by finalizer {held}{told}",
+        message=f"is being deleted since {since}, held by finalizer {held}{text}",
         next=command,
         needs_help=late and bool(foreign),
     )
@@ -124,12 +124,12 @@ def failed_before(evidence: Evidence) -> Iterator[Cause]:
     failures = [each for each in _last_runs(summary, _FAILURES) if not each[0].has_failed]
     failures.sort(key=lambda each: each[1].end, reverse=True)
     for job, run in failures[:_SHOWN]:
-        told = container_text(run.failure) if run.failure is not None else run.message or run.phase
+        text = container_text(run.failure) if run.failure is not None else run.message or run.phase
         where = f" on {run.cluster}" if run.cluster else ""
         yield Cause(
             reason=run.reason,
             message=f"attempt {run.attempt + 1} of {job.name} failed{where}"
-            f" {age(run.end, evidence.now)} ago: {told}",
+            f" {age(run.end, evidence.now)} ago: {text}",
             next=f"kubectl hyperjob describe {summary.name} -n {summary.namespace}",
         )
 
@@ -164,10 +164,10 @@ def asked(evidence: Evidence) -> Iterator[Cause]:
         if not words or summary.requests.get(kind) == words[0]:
             continue
         if summary.has_ended:
-            told = f"a {kind} was requested, but a HyperJob that has ended never runs again"
+            text = f"a {kind} was requested, but a HyperJob that has ended never runs again"
             yield Cause(
                 reason="RequestRefused",
-                message=told,
+                message=text,
                 next=f"kubectl annotate hj {summary.name} -n {summary.namespace} {annotation}-",
             )
         else:

@@ -67,7 +67,7 @@ def invalid(evidence: Evidence) -> Iterator[Cause]:
         )
 
 
-def told(evidence: Evidence) -> Iterator[Cause]:
+def message_of_status(evidence: Evidence) -> Iterator[Cause]:
     """Yield the controller's message for sub-jobs, once for sub-jobs with the same message."""
     summary = evidence.summary
     for reason, message, jobs in _alike(evidence.unstarted()):
@@ -95,10 +95,10 @@ def queued(evidence: Evidence) -> Iterator[Cause]:
         if state == "Open" or state is None:
             yield _not_admitted(evidence, queue, members)
         else:
-            told = f"is {state}" if state else "does not exist"
+            text = f"is {state}" if state else "does not exist"
             yield Cause(
                 reason="QueueNotOpen",
-                message=f"queue {queue} {told}; {_names(members)} cannot be admitted",
+                message=f"queue {queue} {text}; {_names(members)} cannot be admitted",
                 next=f"kubectl get queues.scheduling.volcano.sh {queue} -o yaml"
                 if state
                 else "kubectl get queues.scheduling.volcano.sh",
@@ -123,10 +123,10 @@ def _not_admitted(evidence: Evidence, queue: str, members: Sequence[SubJob]) -> 
             next=command.format(name=summary.name, namespace=summary.namespace),
             needs_help=needs_help or bool(large),
         )
-    told = members[0].message or "has not been admitted yet"
+    message = members[0].message or "has not been admitted yet"
     return Cause(
         reason=Reason.WAITING_FOR_QUEUE,
-        message=f"queue {queue}: {_names(members)}: {told}",
+        message=f"queue {queue}: {_names(members)}: {message}",
         next="kubectl hyperjob top --by queue",
     )
 
@@ -302,24 +302,24 @@ def _free(evidence: Evidence, job: SubJob) -> str:
     accelerator, number = evidence.summary.accelerators(job)
     if not number:
         return ""
-    told = [
+    parts = [
         f"{cluster['metadata']['name']} {room_of(cluster).free.get(accelerator, 0) // NANO}"
         for cluster in items(evidence.clusters)
     ]
-    more = f", and {len(told) - 8} more clusters" if len(told) > 8 else ""
-    return f"; free by the clusters' status: {', '.join(told[:8])}{more}" if told else ""
+    more = f", and {len(parts) - 8} more clusters" if len(parts) > 8 else ""
+    return f"; free by the clusters' status: {', '.join(parts[:8])}{more}" if parts else ""
 
 
 def _too_large(evidence: Evidence, jobs: Sequence[SubJob]) -> str:
     """Return a text if sub-jobs would not fit on empty clusters; else empty."""
-    told = "; it is too large for every cluster, even an empty cluster, and never runs"
+    text = "; it is too large for every cluster, even an empty cluster, and never runs"
     if evidence.summary.reason == Reason.EXCEEDS_CLUSTERS:
-        return told
+        return text
     clusters = items(evidence.clusters)
     if not clusters or any(not _is_ready(cluster) for cluster in clusters):
         return ""
     fits = any(_may_fit(evidence, job, clusters) for job in jobs)
-    return "" if fits else told
+    return "" if fits else text
 
 
 def _may_fit(evidence: Evidence, job: SubJob, clusters: Sequence[Object]) -> bool:

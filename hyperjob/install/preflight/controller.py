@@ -36,13 +36,13 @@ def leads(observed: ObservedPlane) -> CheckResult:
             f"no controller leads: Lease {where} was renewed {ago}, by {leader.holder or 'none'}",
             remedy=_START,
         )
-    told = leader.version or "an older release without a version"
+    version = leader.version or "an older release without a version"
     if not go_together(leader.version, hyperjob.__version__):
         return warning(
-            f"{leader.holder} leads: its release is {told}, and this is {hyperjob.__version__}",
+            f"{leader.holder} leads: its release is {version}, and this is {hyperjob.__version__}",
             remedy=ONE_RELEASE,
         )
-    return ok(f"{leader.holder} leads, release {told}")
+    return ok(f"{leader.holder} leads, release {version}")
 
 
 def queue_admission(observed: ObservedPlane) -> CheckResult:

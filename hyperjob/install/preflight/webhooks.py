@@ -106,9 +106,9 @@ def _admitted(observed: ObservedPlane, release: str) -> CheckResult:
         if not go_together(version, release)
     ]
     if apart:
-        told = release or "an older release without a version"
+        shown = release or "an older release without a version"
         return warning(
-            f"the webhook's release is {told}, and {' and '.join(apart)}",
+            f"the webhook's release is {shown}, and {' and '.join(apart)}",
             remedy=ONE_RELEASE,
         )
     return ok(

@@ -40,7 +40,7 @@ def past(summary: Summary, now: datetime) -> list[Span]:
     return spans
 
 
-def missing(known: Iterable[Span], told: Sequence[Span]) -> list[Span]:
+def missing(known: Iterable[Span], recorded: Sequence[Span]) -> list[Span]:
     """Return the spans of `told` for times in which `known` has no span.
 
     Recorded spans take precedence over spans from status and Events, which are cut at the begin of
@@ -50,7 +50,7 @@ def missing(known: Iterable[Span], told: Sequence[Span]) -> list[Span]:
     for span in known:
         first[span.job] = min(first.get(span.job, span.begin), span.begin)
     result: list[Span] = []
-    for span in told:
+    for span in recorded:
         limit = first.get(span.job)
         if limit is None:
             result.append(span)
@@ -97,7 +97,7 @@ def filled(spans: Iterable[Span], changes: Sequence[Change]) -> list[Span]:
 
 
 def resumed(
-    before: Mapping[str, Span], told: Sequence[Span], seen_until: datetime
+    before: Mapping[str, Span], recorded: Sequence[Span], seen_until: datetime
 ) -> tuple[list[Span], dict[str, Span]]:
     """Fill in the spans between `seen_until`, when the recorder ended, and now.
 
@@ -105,7 +105,7 @@ def resumed(
     """
     written: list[Span] = []
     after = dict(before)
-    for span in told:
+    for span in recorded:
         old = before.get(span.job)
         if old is None or span.end is None or span.end <= seen_until:
             continue

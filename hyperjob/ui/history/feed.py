@@ -58,4 +58,4 @@ async def _fill_in(history: History, world: LiveState, kube: Kube) -> None:
             _log.info("Reading Events for the history failed", extra={"error": str(found)})
             return
         if changes := changes_of(found):
-            history.told(datetime.now(UTC), changes)
+            history.phases_changed(datetime.now(UTC), changes)

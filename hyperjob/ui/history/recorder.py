@@ -59,7 +59,7 @@ class _Present:
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class _PhaseChanges:
     now: datetime
     changes: Mapping[str, Sequence[Change]]
 
@@ -70,7 +70,7 @@ class _Use:
     uses: tuple[Use, ...]
 
 
-_Noted: TypeAlias = _Look | _Removed | _Present | _Told | _Use
+_Noted: TypeAlias = _Look | _Removed | _Present | _PhaseChanges | _Use
 
 
 class History:
@@ -123,9 +123,9 @@ class History:
         """Record the existing HyperJobs; all others were deleted while no recorder ran."""
         self._note(_Present(now, frozenset(uids)))
 
-    def told(self, now: datetime, changes: Mapping[str, Sequence[Change]]) -> None:
+    def phases_changed(self, now: datetime, changes: Mapping[str, Sequence[Change]]) -> None:
         """Record changes of phase from Events, by uid and in order."""
-        self._note(_Told(now, changes))
+        self._note(_PhaseChanges(now, changes))
 
     def sample(
         self, now: datetime, clusters: Sequence[ClusterUse], queues: Sequence[QueueUse]
@@ -270,7 +270,7 @@ class _Recorder:
                 for uid in self._store.open_uids() - what.uids:
                     here = uid in self._tracks
                     self._end(uid, what.now if here else self._seen_until or what.now)
-            case _Told():
+            case _PhaseChanges():
                 for uid, changes in what.changes.items():
                     self._add(uid, filled(self.spans(uid), changes))
             case _Use():
@@ -290,12 +290,12 @@ class _Recorder:
 
     def _begin(self, now: datetime, summary: Summary) -> dict[str, Span]:
         """Fill in the spans before the first record, or from the time without a recorder."""
-        told = past(summary, now)
+        known = past(summary, now)
         recorded = self.spans(summary.uid)
-        self._add(summary.uid, missing([*recorded, *states(summary, now)], told))
+        self._add(summary.uid, missing([*recorded, *states(summary, now)], known))
         before = {span.job: span for span in recorded}
         if before and self._seen_until is not None:
-            written, before = resumed(before, told, self._seen_until)
+            written, before = resumed(before, known, self._seen_until)
             self._add(summary.uid, written)
         return before
 

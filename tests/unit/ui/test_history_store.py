@@ -217,7 +217,9 @@ async def test_deleted_hyperjobs_are_found_by_their_words(path):
 async def test_events_tell_the_phases_before_the_first_look(path):
     async with History(path) as history:
         history.record(at(100), summary("Running", 90))
-        history.told(at(101), {"u1": [(at(0), "Pending"), (at(20), "Queued"), (at(95), "Failed")]})
+        history.phases_changed(
+            at(101), {"u1": [(at(0), "Pending"), (at(20), "Queued"), (at(95), "Failed")]}
+        )
         assert await phases(history, job="") == [
             ("Pending", 0, 20),
             ("Queued", 20, 90),
