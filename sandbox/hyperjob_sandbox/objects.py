@@ -43,6 +43,11 @@ def phase_of(obj: Object) -> str:
     return str((obj.get("status") or {}).get("phase") or "Pending")
 
 
+def is_open(queue: Object | None) -> bool:
+    """Tell whether a Queue is there and open."""
+    return ((queue or {}).get("status") or {}).get("state") == "Open"
+
+
 def owner_reference(owner: Object) -> Object:
     """Return the reference that makes `owner` the controller of another object."""
     return {
@@ -57,10 +62,8 @@ def owner_reference(owner: Object) -> Object:
 
 def controller_uid(obj: Object) -> str | None:
     """Return the uid of the object that controls another one, None when there is none."""
-    for reference in obj["metadata"].get("ownerReferences") or ():
-        if reference.get("controller"):
-            return str(reference["uid"])
-    return None
+    references: list[Object] = obj["metadata"].get("ownerReferences") or []
+    return next((str(each["uid"]) for each in references if each.get("controller")), None)
 
 
 def merge_marks(meta: Object, wanted: Object) -> None:

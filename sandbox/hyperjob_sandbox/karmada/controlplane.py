@@ -25,7 +25,7 @@ from hyperjob_sandbox.karmada.execution import ExecutionController
 from hyperjob_sandbox.karmada.scheduler import Scheduler
 from hyperjob_sandbox.karmada.volcano_global import Dispatcher
 from hyperjob_sandbox.karmada.webhooks import WebhookServer, registered
-from hyperjob_sandbox.objects import FIELD_MANAGER, is_ready, new_object
+from hyperjob_sandbox.objects import FIELD_MANAGER, is_open, is_ready, new_object
 
 _NAMESPACES: Final = ("karmada-system", "karmada-cluster", "volcano-global")
 _QUEUE_POLICY: Final = new_object(
@@ -120,7 +120,7 @@ class ControlPlane(Part):
         await self._caches.until(
             lambda: (
                 all(is_ready(clusters.get(name)) for name in self._members)
-                and all(_is_open(queues.get(name)) for name in self._queues)
+                and all(is_open(queues.get(name)) for name in self._queues)
             )
         )
 
@@ -130,7 +130,3 @@ def _queue(queue: Queue) -> Object:
     if "capability" in spec:
         spec["capability"] = {name: str(amount) for name, amount in spec["capability"].items()}
     return new_object(QUEUES, queue.name, spec=spec)
-
-
-def _is_open(queue: Object | None) -> bool:
-    return ((queue or {}).get("status") or {}).get("state") == "Open"

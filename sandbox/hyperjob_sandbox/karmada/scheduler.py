@@ -88,9 +88,15 @@ class Scheduler:
         if patch:
             await self._caches.patch(binding, patch)
         old: Object = (self._caches.live(binding) or binding).get("status") or {}
-        status = _changes(old, result, generation=binding["metadata"]["generation"])
-        if status:
-            await self._caches.patch(binding, {"status": status}, subresource="status")
+        now = wire_now()
+        status = with_conditions(old, now=now, Scheduled=result.condition)
+        if result.succeeded:
+            generation = binding["metadata"]["generation"]
+            status |= {"schedulerObservedGeneration": generation, "lastScheduledTime": now}
+            if result.affinity:
+                status["schedulerObservingAffinityName"] = result.affinity
+        if changes := {key: value for key, value in status.items() if old.get(key) != value}:
+            await self._caches.patch(binding, {"status": changes}, subresource="status")
 
 
 def schedule(binding: Object, clusters: Sequence[Object]) -> ScheduleResult:
@@ -126,17 +132,6 @@ def matches_affinity(affinity: Object, cluster: Object) -> bool:
 def applied_placement(placement: Object) -> str:
     """Return the text of the applied-placement annotation."""
     return orjson.dumps(placement, option=orjson.OPT_SORT_KEYS).decode()
-
-
-def _changes(old: Object, result: ScheduleResult, *, generation: int) -> Object:
-    """Return the fields of a binding's status that become others."""
-    now = wire_now()
-    status = with_conditions(old, now=now, Scheduled=result.condition)
-    if result.succeeded:
-        status |= {"schedulerObservedGeneration": generation, "lastScheduledTime": now}
-        if result.affinity:
-            status["schedulerObservingAffinityName"] = result.affinity
-    return {field: value for field, value in status.items() if old.get(field) != value}
 
 
 def _enters_or_changes(old: Object | None, new: Object | None) -> bool:

@@ -22,7 +22,7 @@ from hyperjob_sandbox.member.gang import (
     request_of,
 )
 from hyperjob_sandbox.member.jobstate import task_of
-from hyperjob_sandbox.objects import is_going, labels_of, phase_of
+from hyperjob_sandbox.objects import is_going, is_open, labels_of, phase_of, with_conditions
 
 _CYCLE: Final = "cycle"
 _GATHER_SECONDS: Final = 0.05
@@ -72,18 +72,14 @@ class GangScheduler:
             if _is_let_in(group):
                 room.subtract(self._holds(group))
         for group in groups:
-            need = _least(group)
+            need, queue = _least(group), group["spec"].get("queue", "default")
             if (
                 not _is_let_in(group)
-                and self._is_open(group)
+                and is_open(self._caches.queues.get(queue))
                 and all(room[name] >= amount for name, amount in need.items())
             ):
                 room.subtract(need)
                 await self._caches.patch(group, {"status": {"phase": "Inqueue"}})
-
-    def _is_open(self, group: Object) -> bool:
-        queue = self._caches.queues.get(group["spec"].get("queue", "default"))
-        return queue is not None and (queue.get("status") or {}).get("state") == "Open"
 
     def _holds(self, group: Object) -> resources.Amounts:
         """Return what a group that is let in takes: its minimum, or more if its pods need it."""
@@ -120,8 +116,9 @@ class GangScheduler:
             return
         await asyncio.gather(*(self._bind(waiting[key], node) for key, node in placed.items()))
         if phase_of(group) != "Running":
-            ready = _condition("Scheduled", "tasks in gang are ready to be scheduled", "")
-            status: Object = {"phase": "Running", "running": len(placed), "conditions": [ready]}
+            ready = ("True", "tasks in gang are ready to be scheduled", "")
+            status: Object = {"phase": "Running", "running": len(placed)}
+            status = with_conditions(status, now=wire_now(), Scheduled=ready)
             await self._caches.patch(group, {"status": status})
 
     async def _bind(self, pod: Object, node: str) -> None:
@@ -138,18 +135,9 @@ class GangScheduler:
         )
         conditions = (group.get("status") or {}).get("conditions") or ()
         if all(each.get("message") != message for each in conditions):
-            condition = _condition("Unschedulable", "NotEnoughResources", message)
-            await self._caches.patch(group, {"status": {"conditions": [condition]}})
-
-
-def _condition(kind: str, reason: str, message: str) -> Object:
-    condition: Object = {
-        "type": kind,
-        "status": "True",
-        "reason": reason,
-        "lastTransitionTime": wire_now(),
-    }
-    return {**condition, "message": message} if message else condition
+            state = ("True", "NotEnoughResources", message)
+            status = with_conditions({}, now=wire_now(), Unschedulable=state)
+            await self._caches.patch(group, {"status": status})
 
 
 def _face(obj: Object) -> object:

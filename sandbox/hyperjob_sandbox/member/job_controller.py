@@ -127,8 +127,6 @@ def _owner_keys(group: Object) -> list[str]:
 
 
 def _exit_code(pod: Object) -> int:
-    for container in (pod.get("status") or {}).get("containerStatuses") or ():
-        terminated = (container.get("state") or {}).get("terminated")
-        if terminated:
-            return int(terminated["exitCode"])
-    return 0
+    statuses: list[Object] = (pod.get("status") or {}).get("containerStatuses") or []
+    ended = ((each.get("state") or {}).get("terminated") for each in statuses)
+    return next((int(each["exitCode"]) for each in ended if each), 0)

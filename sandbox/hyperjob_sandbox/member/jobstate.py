@@ -224,17 +224,12 @@ def _restarting(
     job: Object, pods: Sequence[Object], action: str, *, admitted: bool, now: datetime
 ) -> Step:
     old: Object = job["status"]
-    if int(old.get("retryCount") or 0) >= int(job["spec"].get("maxRetry") or 0):
-        return _moved_to(job, "Failed", now)
+    gives_up = int(old.get("retryCount") or 0) >= int(job["spec"].get("maxRetry") or 0)
     left = sum(map(replicas_of, job["spec"]["tasks"])) - sum(map(is_going, pods))
-    if left >= int(old.get("minAvailable") or 0):
-        return _moved_to(job, "Pending", now)
-    return _sync(job, pods, now=now) if action == SYNC and admitted else Step()
-
-
-def _moved_to(job: Object, phase: str, now: datetime) -> Step:
-    state = {**job["status"]["state"], "phase": phase}
-    return Step(status=_moved({**_counted(job["status"]), "state": state}, now))
+    if not gives_up and left < int(old.get("minAvailable") or 0):
+        return _sync(job, pods, now=now) if action == SYNC and admitted else Step()
+    state = {**old["state"], "phase": "Failed" if gives_up else "Pending"}
+    return Step(status=_moved({**_counted(old), "state": state}, now))
 
 
 def _dependencies_met(job: Object, task: Object, pods: Sequence[Object]) -> bool:

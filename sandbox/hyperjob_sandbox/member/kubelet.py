@@ -26,11 +26,9 @@ _CRASHED: Final[Object] = {
 class Kubelet(Protocol):
     """Every kubelet of one member cluster.
 
-    A pod that is bound to a node is started once and its status written as it changes: phase,
-    conditions and the state of each container. A container that ends is started again as the pod's
-    restartPolicy says, with a back-off. A pod that is being deleted is ended, and removed from the
-    API server when nothing of it runs any more. A pod without a node, or of another node's name, is
-    never touched.
+    A pod that is bound to a node is started once, its status is written as it changes, and its
+    containers are started again as its restartPolicy says. A pod that is being deleted is ended,
+    and removed from the API server when nothing of it runs any more.
     """
 
     async def run(self) -> None:
