@@ -184,9 +184,7 @@ def fit_error(
     left = next((pod for pod in pods if pod.key not in placed), None)
     if left is None:
         return ""
-    reasons: Counter[str] = Counter()
-    for node in free:
-        reasons.update(_reasons(left, node))
+    reasons = Counter(reason for node in free for reason in _reasons(left, node))
     name = left.key.rpartition("/")[2]
     told = ", ".join(sorted(f"{number} {reason}" for reason, number in reasons.items()))
     unavailable = f"0/{len(free)} nodes are unavailable"

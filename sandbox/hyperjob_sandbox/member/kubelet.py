@@ -35,10 +35,8 @@ class Kubelet(Protocol):
         """Do all this until cancelled; the member cluster runs it."""
 
     async def answer(self, call: Call) -> Reply | Stream:
-        """Answer a subresource of a pod that only its kubelet can: log, exec, attach, portforward.
-
-        Raises ApiError where it cannot.
-        """
+        """Answer a subresource of a pod: log, exec, attach, portforward; raises ApiError."""
+        raise errors.method_not_allowed()
 
     async def stop(self) -> None:
         """End what runs, without a grace period: the member cluster ends."""
@@ -60,7 +58,7 @@ class _Run:
     waiting: bool = False
 
 
-class SimulatedKubelet:
+class SimulatedKubelet(Kubelet):
     """One controller over the pods of a cluster; nothing of a pod really runs."""
 
     def __init__(self, cluster: str, config: SandboxConfig, caches: MemberCaches) -> None:
@@ -70,10 +68,6 @@ class SimulatedKubelet:
         self._runs: dict[str, _Run] = {}
         self.controller = Controller(f"kubelet/{cluster}", self._sync, workers=8)
         self.controller.watch(caches.pods, when=_concerns_kubelet)
-
-    async def answer(self, call: Call) -> Reply | Stream:
-        """Refuse: nothing runs that could answer. The API server makes logs of the pods' times."""
-        raise errors.method_not_allowed()
 
     async def run(self) -> None:
         """Run the controller until cancelled."""
