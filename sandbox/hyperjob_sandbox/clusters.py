@@ -1,6 +1,6 @@
 """A strict model of the clusters file, of which `examples/clusters.yaml` shows every field."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, Literal, Self
@@ -9,6 +9,7 @@ import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic.alias_generators import to_camel
 
+from hyperjob.api.field import ROOT
 from hyperjob.api.formats import dns1123_label, dns1123_subdomain, label_value, qualified_name
 from hyperjob.api.meta import Object
 from hyperjob.api.quantity import Quantity
@@ -248,15 +249,11 @@ def _validated(raw: Object, prefix: str = "") -> SandboxConfig:
         return SandboxConfig.model_validate(raw)
     except ValidationError as error:
         problems = "; ".join(
-            f"{_path(each['loc'])}: {each['msg'].removeprefix('Value error, ')}"
+            f"{ROOT.below(each['loc']) if each['loc'] else 'file'}: "
+            f"{each['msg'].removeprefix('Value error, ')}"
             for each in error.errors()
         )
         raise SandboxConfigError(prefix + problems) from None
-
-
-def _path(location: Sequence[int | str]) -> str:
-    parts = [f"[{part}]" if isinstance(part, int) else f".{part}" for part in location]
-    return "".join(parts).removeprefix(".") or "file"
 
 
 def _refuse_duplicates(names: list[str], what: str) -> None:

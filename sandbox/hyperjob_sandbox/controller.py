@@ -6,9 +6,9 @@ and left alone until it changes.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from contextlib import suppress
-from typing import Final
+from typing import Any, Final
 
 from hyperjob.api.meta import Object
 from hyperjob.kube.client import EventType, Kube, PatchType
@@ -26,6 +26,7 @@ Reconcile = Callable[[str], Awaitable[None]]
 Change = Callable[[Object | None, Object | None], bool]
 """Whether an object that an informer reports, before and after, is of interest."""
 _SLOWEST_RETRY: Final = 5.0
+_AT_ONCE: Final = 16
 _CACHE_SECONDS: Final = 5.0
 """How long a write waits for the cache, which is behind while its watch is broken."""
 UNREADABLE: Final = (AttributeError, KeyError, TypeError, ValueError)
@@ -110,6 +111,19 @@ class Controller:
                 self.queue.forget(key)
             finally:
                 self.queue.done(key)
+
+
+async def together(calls: Iterable[Coroutine[Any, Any, None]]) -> None:
+    """Wait for the end of all calls, a few at a time; raises the first failure."""
+    slots = asyncio.Semaphore(_AT_ONCE)
+
+    async def one(call: Coroutine[Any, Any, None]) -> None:
+        async with slots:
+            await call
+
+    for result in await asyncio.gather(*map(one, calls), return_exceptions=True):
+        if isinstance(result, BaseException):
+            raise result
 
 
 class Informers:

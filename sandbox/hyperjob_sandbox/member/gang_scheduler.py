@@ -1,6 +1,5 @@
 """Volcano's scheduler: lets PodGroups in, and binds their pods all together or not at all."""
 
-import asyncio
 from collections import Counter
 from contextlib import suppress
 from typing import Final
@@ -9,7 +8,7 @@ from hyperjob.api.meta import Object
 from hyperjob.kube.errors import Conflict
 from hyperjob.kube.resources import key_of
 from hyperjob_sandbox.apiserver.state.clock import wire_now
-from hyperjob_sandbox.controller import Controller, change_of
+from hyperjob_sandbox.controller import Controller, change_of, together
 from hyperjob_sandbox.member import resources
 from hyperjob_sandbox.member.caches import BY_GROUP, BY_NODE, ENDED, MemberCaches
 from hyperjob_sandbox.member.gang import (
@@ -114,7 +113,7 @@ class GangScheduler:
             why = fit_error(gang, nodes, running=running)
             await self._tell_unschedulable(group, len(waiting), minimum, why)
             return
-        await asyncio.gather(*(self._bind(waiting[key], node) for key, node in placed.items()))
+        await together(self._bind(waiting[key], node) for key, node in placed.items())
         if phase_of(group) != "Running":
             ready = ("True", "tasks in gang are ready to be scheduled", "")
             status: Object = {"phase": "Running", "running": len(placed)}

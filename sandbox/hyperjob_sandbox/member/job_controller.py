@@ -1,16 +1,14 @@
 """Volcano's job controller: carries out what `jobstate.step` decides."""
 
-import asyncio
 from collections import defaultdict
-from collections.abc import Coroutine, Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final
 
 from hyperjob.api.meta import Object
 from hyperjob.kube.client import EventType
 from hyperjob.kube.resources import VCJOBS, key_of
-from hyperjob_sandbox.controller import Controller, change_of
+from hyperjob_sandbox.controller import Controller, change_of, together
 from hyperjob_sandbox.member import jobpods, jobstate
 from hyperjob_sandbox.member.caches import BY_JOB, MemberCaches, job_keys
 from hyperjob_sandbox.member.jobstate import SYNC, Happening, action_for
@@ -88,8 +86,8 @@ class JobController:
                 follow = jobstate.step(ended, pods, SYNC, admitted=admitted, now=now)
                 step = replace(follow, status=follow.status or step.status)
         by_name = {str(pod["metadata"]["name"]): pod for pod in pods}
-        await _together(map(self._caches.create, step.create))
-        await _together(self._delete_pod(by_name[name]) for name in step.delete)
+        await together(map(self._caches.create, step.create))
+        await together(self._delete_pod(by_name[name]) for name in step.delete)
         if step.status is not None:
             await self._caches.set_status(job, step.status)
         if step.ends_group and group is not None:
@@ -102,13 +100,6 @@ class JobController:
     def _pods(self, job: Object) -> list[Object]:
         pods = self._caches.pods.by_index(BY_JOB, key_of(job))
         return [pod for pod in pods if controller_uid(pod) == job["metadata"]["uid"]]
-
-
-async def _together(calls: Iterable[Coroutine[Any, Any, None]]) -> None:
-    """Wait for the end of all calls; raises the first failure."""
-    for result in await asyncio.gather(*calls, return_exceptions=True):
-        if isinstance(result, BaseException):
-            raise result
 
 
 def _sync_group(live: Object, desired: Object) -> Object:
