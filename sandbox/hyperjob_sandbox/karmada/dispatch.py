@@ -21,7 +21,7 @@ from hyperjob_sandbox.controller import (
 from hyperjob_sandbox.karmada import interpreter, names
 from hyperjob_sandbox.karmada.bindings import target_clusters
 from hyperjob_sandbox.karmada.caches import BY_BINDING, Caches, work_binding_keys
-from hyperjob_sandbox.karmada.works import address, build_work, sync_work, work_id
+from hyperjob_sandbox.karmada.works import address, build_work, sync_work
 from hyperjob_sandbox.member.caches import DEPENDENCIES
 from hyperjob_sandbox.objects import find_condition, is_going, labels_of, with_conditions
 
@@ -129,8 +129,8 @@ class StatusController:
 async def _put(
     caches: Caches, template: Object, cluster: str, binding: Object | None = None
 ) -> None:
-    live = caches.works.get(key_of({"metadata": address(template, cluster)}))
-    identity = work_id(live) or str(uuid4())
+    live = caches.works.get(key_of({"metadata": address(template, cluster)})) or {"metadata": {}}
+    identity = labels_of(live).get(names.WORK_ID) or str(uuid4())
     desired = build_work(template, cluster=cluster, work_id=identity, binding=binding)
     await caches.ensure(desired, sync_work)
 

@@ -45,11 +45,6 @@ class ScheduleResult:
     condition: State
     affinity: str
 
-    @property
-    def succeeded(self) -> bool:
-        """Tell whether clusters were found."""
-        return self.condition is _SCHEDULED
-
 
 class Scheduler:
     """One worker over bindings, as Karmada has."""
@@ -90,7 +85,7 @@ class Scheduler:
         old: Object = (self._caches.live(binding) or binding).get("status") or {}
         now = wire_now()
         status = with_conditions(old, now=now, Scheduled=result.condition)
-        if result.succeeded:
+        if result.condition is _SCHEDULED:
             generation = binding["metadata"]["generation"]
             status |= {"schedulerObservedGeneration": generation, "lastScheduledTime": now}
             if result.affinity:
@@ -109,7 +104,7 @@ def schedule(binding: Object, clusters: Sequence[Object]) -> ScheduleResult:
     named = [group.get("affinityName", "") for group in groups]
     first = named.index(observed) if observed in named else 0
     results = [_attempt(binding, clusters, group) for group in groups[first:]]
-    return next((result for result in results if result.succeeded), results[0])
+    return next((result for result in results if result.condition is _SCHEDULED), results[0])
 
 
 def affinities(binding: Object) -> list[Object]:

@@ -72,11 +72,6 @@ def sync_work(live: Object, desired: Object) -> Object:
     return work
 
 
-def work_id(work: Object | None) -> str | None:
-    """Return the permanent id of a Work, None when there is no Work."""
-    return None if work is None else labels_of(work).get(names.WORK_ID)
-
-
 def manifest_status(obj: Object, *, ordinal: int) -> Object:
     """Return the entry of `status.manifestStatuses` for a member object."""
     group, _, version = obj["apiVersion"].rpartition("/")
