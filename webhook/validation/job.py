@@ -5,11 +5,9 @@ An absent number counts with Volcano's default.
 
 from typing import Final
 
-from hyperjob.api import formats
 from hyperjob.api.field import Path
 from hyperjob.api.meta import Object
 from webhook.validation.durations import validate_duration
-from webhook.validation.forms import check
 from webhook.validation.plugins import validate_plugins
 from webhook.validation.policies import validate_policies
 from webhook.validation.priority import validate_priority_class
@@ -103,12 +101,9 @@ def _validate_names(spec: Object, path: Path, report: Report) -> None:
     queue = spec.get("queue")
     if queue == ROOT_QUEUE:
         report.add(ROOT, path.child("queue"), queue)
-    elif queue:
-        check(formats.dns1123_subdomain, queue, path, report, "queue")
     priority = spec.get("priorityClassName")
     if priority:
         validate_priority_class(priority, path.child("priorityClassName"), report)
-        check(formats.dns1123_subdomain, priority, path, report, "priorityClassName")
     scheduler = spec.get("schedulerName")
     if scheduler and scheduler != "volcano":
         report.warn(OTHER_SCHEDULER, path.child("schedulerName"))

@@ -301,6 +301,41 @@ def test_a_long_note_is_cut_at_a_whole_character(virtual):
     assert len(named["metadata"]["name"]) == 253
 
 
+@pytest.mark.parametrize(("over", "cut"), [(0, False), (1, True)])
+def test_a_note_has_1024_bytes(virtual, over, cut):
+    server = Server()
+
+    async def main():
+        async with recording(server) as recorder:
+            happened(recorder, note="é" + "n" * (1022 + over))
+            await asyncio.sleep(1)
+
+    virtual(main())
+    (event,) = server.events.values()
+    assert len(event["note"].encode()) == 1024
+    assert event["note"].endswith("…") is cut
+
+
+def test_a_series_that_goes_on_is_remembered_longer_than_those_begun_after_it(virtual):
+    server = Server()
+
+    async def main():
+        async with recording(server) as recorder:
+
+            async def again(name):
+                happened(recorder, {"kind": "Job", "metadata": {"name": name}})
+                await asyncio.sleep(0.01)
+
+            for number in range(4096):
+                await again(f"j{number}")
+            for name in ("j0", "new", "j0", "j1"):
+                await again(name)
+
+    virtual(main())
+    counts = Counter(event["regarding"]["name"] for event in server.events.values())
+    assert (counts["j0"], counts["j1"]) == (1, 2)
+
+
 def test_a_reference_leaves_out_what_the_object_lacks():
     assert reference({"metadata": {"name": "a"}}) == {"name": "a"}
 
