@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from controller.caches.informers import Caches, slim_deployment, slim_job
+from controller.caches.mutationcache import _version
 from controller.expansion.adopt import adoptions
 from controller.expansion.expand import expand, sub_jobs
 from controller.gang.gate import openings
@@ -19,6 +20,7 @@ from controller.lifecycle.loss import next_loss
 from controller.lifecycle.silence import SilentCounts, count_silent
 from controller.memory import candidates as memory
 from controller.memory.candidates import Candidates
+from controller.memory.capacity import Capacity
 from controller.memory.releases import _queue
 from controller.memory.reservations import Reservations
 from controller.model.child import child_of
@@ -33,6 +35,11 @@ from controller.plan import plan
 from controller.queueing.entries import Entry
 from controller.queueing.queues import Tree
 from controller.queueing.reclaim import loss_of
+from controller.status.derive import _joined
+from controller.training.schedule import Lane, Schedule
+from controller.training.sources import LoggedTask, _tasks
+from controller.wake.handlers import _is_settled
+from hyperjob.kube.client import EventType
 from tests.unit.controller.builders import (
     GPU,
     NOW,
@@ -415,3 +422,121 @@ def test_the_queue_admission_that_follows_is_shown_as_auto() -> None:
         "builtin",
         "none",
     ]
+
+
+# Logs.
+
+
+def test_every_fourth_read_is_a_search_and_hyperjobs_of_a_lane_take_turns() -> None:
+    schedule = Schedule()
+    for number in range(2):
+        for key in ("ns/a", "ns/b", "ns/c"):
+            schedule.put((key, f"{key[3:]}{number}"), due=0, lane=Lane.REPORT)
+    for number in range(3):
+        schedule.put((f"ns/s{number}", f"s{number}"), due=0, lane=Lane.SEARCH)
+    taken = [schedule.take(1) for _ in range(10)]
+    order = [item[1] if item else None for item in taken]
+    assert order == ["a0", "b0", "c0", "s0", "a1", "b1", "c1", "s1", "s2", None]
+
+
+def test_an_item_that_is_put_off_is_waited_for_until_its_new_time() -> None:
+    schedule = Schedule()
+    schedule.put(("ns/a", "a"), due=1, lane=Lane.REPORT)
+    schedule.put(("ns/a", "a"), due=9, lane=Lane.REPORT)
+    assert schedule.wait(5) == 4
+    schedule.put(("ns/b", "b"), due=5, lane=Lane.SEARCH)
+    assert schedule.wait(5) == 0, "one lane alone has an item"
+    assert schedule.take(5) == ("ns/b", "b")
+    assert schedule.wait(9) == 0
+
+
+def test_the_log_of_a_task_is_that_of_its_default_container_else_of_its_first() -> None:
+    def made(name: str, *containers: str, default: str = "", **fields: int) -> Object:
+        spec = {"containers": [{"name": each} for each in containers]}
+        marks = {"annotations": {"kubectl.kubernetes.io/default-container": default}}
+        return {"name": name, "template": {"metadata": marks, "spec": spec}, **fields}
+
+    spec = {
+        "tasks": [
+            made("first", "main", "side", replicas=3),
+            made("default", "main", "side", default="side", replicas=2),
+            made("unknown", "main", default="gone"),
+            made("", "main"),
+            made("empty"),
+        ]
+    }
+    assert list(_tasks(spec)) == [
+        LoggedTask("first", "main", 3),
+        LoggedTask("default", "side", 2),
+        LoggedTask("unknown", "main", 1),
+    ]
+
+
+# Several sides.
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [(0, ""), (1, "c0"), (8, "c0,c1,c2,c3,c4,c5,c6,c7"), (9, "c0,c1,c2,c3,c4,c5,c6,c7,+1")],
+)
+def test_a_column_names_eight_and_counts_the_others(number: int, text: str) -> None:
+    assert _joined([f"c{index}" for index in range(number)]) == text
+
+
+@pytest.mark.parametrize(
+    ("status", "settled"),
+    [
+        ({}, False),
+        ({"observedGeneration": 1}, True),
+        ({"observedGeneration": 0}, False),
+        ({"observedGeneration": 2}, False),
+    ],
+)
+def test_a_status_of_the_present_spec_is_settled(status: Object, settled: bool) -> None:
+    assert _is_settled(hyperjob(status=status)) is settled
+    assert not _is_settled({"metadata": {}, "status": {}})
+
+
+def test_clusters_that_are_no_candidates_have_no_room_in_the_end() -> None:
+    reservations = Reservations(
+        hyperjob=lambda _: None,
+        job=lambda _: None,
+        policy=lambda _: None,
+        binding=lambda _: None,
+        lag=timedelta(seconds=60),
+    )
+
+    class Clusters:
+        def add_handler(self, handler: Any) -> None:
+            for name, ready in (("a", "True"), ("b", "False")):
+                handler(
+                    EventType.ADDED,
+                    None,
+                    {
+                        "metadata": {"name": name},
+                        "status": {
+                            "conditions": [{"type": "Ready", "status": ready}],
+                            "resourceSummary": {"allocatable": {GPU: "8"}},
+                        },
+                    },
+                )
+
+    capacity = Capacity(
+        Clusters(),  # type: ignore[arg-type]  # all that it calls
+        reservations,
+        candidacy=Candidacy(require_vcjob_api=False),
+        now=lambda: NOW,
+    )
+    found, later = capacity.eventual()
+    assert [each.name for each in found] == ["a", "b"]
+    assert {name: free[GPU] for name, free in later.items()} == {"a": 8 * 10**9}
+    assert capacity.room("a") == {GPU: 8 * 10**9}
+    assert capacity.room("b") is None
+    assert capacity.room("c") is None
+
+
+@pytest.mark.parametrize(
+    ("version", "overtakes"), [("7", True), ("8", True), ("6", False), ("", False), ("odd", False)]
+)
+def test_a_version_that_is_no_number_is_older_than_any(version: str, overtakes: bool) -> None:
+    assert (_version({"metadata": {"resourceVersion": version}}) >= 7) is overtakes

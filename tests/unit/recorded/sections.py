@@ -8,6 +8,7 @@ from tests.unit.recorded.admissions import bare_cases, mixed_cases, near_cases, 
 from tests.unit.recorded.clients import call_cases, watch_cases
 from tests.unit.recorded.contests import contest_cases
 from tests.unit.recorded.histories import history_cases
+from tests.unit.recorded.judgements import judgement_cases
 from tests.unit.recorded.limits import limit_cases
 from tests.unit.recorded.loops import event_cases, leader_cases, work_cases
 from tests.unit.recorded.memories import refusal_cases, reservation_cases
@@ -56,6 +57,7 @@ SECTIONS: Final[dict[str, Section]] = {
     "refusals": partial(refusal_cases, range(2)),
     "sizes": partial(size_cases, range(40)),
     "worlds": partial(world_cases, range(40)),
+    "judgements": partial(judgement_cases, range(160)),
     "texts": text_cases,
     **{f"snapshots-{n}": partial(snapshot_cases, range(n * 30, n * 30 + 30)) for n in range(3)},
     **{f"states-{n}": partial(state_cases, range(n * 15, n * 15 + 15)) for n in range(2)},

@@ -140,7 +140,7 @@ def _outlook(each: Outlook) -> str:
 
 def _outlooks(rng: random.Random, seen: Observed) -> Outlooks:
     items = []
-    wanted = _wanted(seen.hyperjob)
+    wanted = wanted_of(seen.hyperjob)
     alike = some(rng, 0.5)
     blocked = rng.choice((None, *Reason))
     for each in wanted:
@@ -177,7 +177,7 @@ def observed_of(rng: random.Random, raw: Object, *, fresh: bool = True) -> Obser
     """Make everything around a HyperJob; None where its spec cannot be carried out."""
     try:
         bare = parse_hyperjob(raw)
-        wanted = _wanted(bare)
+        wanted = wanted_of(bare)
     except SpecError:
         return None
     base = rng.choice(BASES)
@@ -237,7 +237,7 @@ def _causes(rng: random.Random, names: list[str]) -> dict[str, ContainerFailure 
     }
 
 
-def _wanted(hyperjob: HyperJob) -> list[SubJob]:
+def wanted_of(hyperjob: HyperJob) -> list[SubJob]:
     groups = expand(hyperjob)
     indices = {each.replicated_job.name: range(len(each.sizes)) for each in groups}
     return [*sub_jobs(hyperjob, groups, indices)]
