@@ -28,7 +28,7 @@ def explain_shortfall(
     known = {cluster.name: cluster for cluster in clusters}
     capacity = capacities(wish, room)
     together = most_together(capacity, room, max_domains=max_domains)
-    others = () if wish.required else (name for name in known if name not in wish.preferred)
+    others = () if wish.required else known
     names = sorted(
         dict.fromkeys([*wish.preferred, *others]), key=lambda name: (-capacity.get(name, 0), name)
     )

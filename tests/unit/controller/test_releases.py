@@ -192,3 +192,45 @@ def test_only_what_changes_the_account_asks_for_a_look() -> None:
     assert told == [], "the same again"
     followed.bound("a", waits=False)
     assert told
+
+
+def test_what_has_no_quota_is_passed_over_after_five_seconds_and_counts_anew_with_quota() -> None:
+    followed = Followed()
+    followed.bound("a", waits=True, gpus=32)
+    followed.bound("on", waits=False, gpus=8)
+
+    def states(name: str, seconds: float) -> tuple[bool, bool]:
+        key, now = f"default/{name}", NOW + timedelta(seconds=seconds)
+        found = followed.releases
+        return found.passed_over(key, now=now), found.unanswered(key, now=now)
+
+    assert followed.look(0) == set()
+    assert states("a", 4.9) == (False, False)
+    assert states("a", 5) == (True, False)
+    assert followed.look(5) == {"default/hj"}
+    followed.bound("on", waits=True, gpus=8)
+    followed.tell(followed.caches.bindings, binding("on"), deleted=True)
+    assert followed.look(6) == set()
+    assert states("a", 6) == (False, False)
+    assert followed.look(35.9) == set()
+    assert states("a", 35.9) == (False, False), "its quota is there for less than 30 seconds"
+    assert followed.look(36) == {"default/hj"}
+    assert states("a", 36) == (False, True)
+    assert states("gone", 36) == (False, False)
+
+
+def test_a_vcjob_is_released_from_its_own_queue() -> None:
+    followed = Followed()
+    full, free = queue("full", gpus=4), queue("free", gpus=32)
+    for name in ("full", "free"):
+        made = job(f"hj-{name}-0")
+        made["spec"]["queue"] = name
+        followed.tell(followed.caches.jobs, made)
+        followed.bound(f"hj-{name}-0", waits=True)
+    followed.releases.look((*QUEUES, full, free), now=NOW)
+    late = NOW + timedelta(seconds=31)
+    found = followed.releases
+    assert [
+        [check(f"default/hj-{name}-0", now=late) for check in (found.passed_over, found.unanswered)]
+        for name in ("full", "free")
+    ] == [[True, False], [False, True]]
