@@ -1,0 +1,41 @@
+"""Reasons against clusters that no generated placement gives."""
+
+from dataclasses import replace
+
+import pytest
+
+from controller.model.resources import parse_resources
+from controller.model.shortage import Obstacle
+from controller.placement.alternatives import alternatives
+from controller.placement.assign import FreeRoom
+from controller.placement.shortage import explain
+from tests.unit.controller.builders import GPU, cluster, request
+
+
+def test_a_sub_job_on_a_cluster_that_is_gone_stays_settled() -> None:
+    clusters = [cluster("a"), cluster("b", unusable="yes")]
+    found = alternatives(
+        request("j"), "gone", clusters, FreeRoom.of(clusters, ()), max_domains=None
+    )
+    assert {name: each.code for name, each in found.items()} == {
+        "a": Obstacle.SETTLED,
+        "b": Obstacle.UNUSABLE,
+    }
+
+
+@pytest.mark.parametrize(
+    ("wanted", "has", "absent"),
+    [
+        ({GPU: "1"}, {"cpu": "8"}, GPU),
+        ({GPU: "1"}, {GPU: "0", "cpu": "8"}, GPU),
+        ({GPU: "9"}, {GPU: "8"}, None),
+        ({"memory": "1Gi"}, {"cpu": "8"}, None),
+        ({GPU: "1"}, {}, None),
+    ],
+)
+def test_a_device_that_no_cluster_has_is_named(wanted, has, absent) -> None:
+    amounts = parse_resources(has)
+    one = replace(cluster("a"), free=amounts, allocatable=amounts)
+    asked = replace(request("j"), demand=parse_resources(wanted))
+    found = explain(asked, [one], FreeRoom.of([one], ()), max_domains=None).no_device
+    assert (found and found.resource) == absent
