@@ -218,8 +218,18 @@ def test_a_cluster_is_left_out_until_its_time(
     assert found.wait == (None if wait is None else timedelta(seconds=wait))
 
 
-def test_silent_ones_and_those_without_progress_are_counted_apart() -> None:
-    since = f"{NOW - timedelta(seconds=60):%Y-%m-%dT%H:%M:%SZ}"
+@pytest.mark.parametrize(
+    ("seconds", "counts"),
+    [
+        (60, SilentCounts(silent=2, unmoved=3)),
+        (30, SilentCounts(silent=2, unmoved=3)),
+        (29, SilentCounts()),
+    ],
+)
+def test_silent_ones_and_those_without_progress_are_counted_apart(
+    seconds: int, counts: SilentCounts
+) -> None:
+    since = f"{NOW - timedelta(seconds=seconds):%Y-%m-%dT%H:%M:%SZ}"
     applied = [{"type": "FullyApplied", "status": "True", "lastTransitionTime": since}]
     objects: list[Object] = []
     for index in range(5):
@@ -235,7 +245,11 @@ def test_silent_ones_and_those_without_progress_are_counted_apart() -> None:
     seen = observed(
         hyperjob(group(replicas=5)), *objects, clusters=(cluster("a"),), followers=names
     )
-    assert count_silent(seen, members_of(seen)) == SilentCounts(silent=2, unmoved=3)
+    assert count_silent(seen, members_of(seen)) == counts
+    lost = replace(cluster("a"), not_ready_since=NOW)
+    assert count_silent(replace(seen, clusters=(lost,)), members_of(seen)) == SilentCounts()
+    other = replace(seen, clusters=(lost, cluster("b")))
+    assert count_silent(other, members_of(seen)) == SilentCounts(), "b is not its cluster"
 
 
 # Dependencies.
