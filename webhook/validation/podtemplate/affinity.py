@@ -6,6 +6,7 @@ from hyperjob.api import formats
 from hyperjob.api.field import Path
 from hyperjob.api.meta import Object
 from webhook.validation.forms import check
+from webhook.validation.podtemplate.objects import each, items, struct
 from webhook.validation.podtemplate.pod import Pod
 from webhook.validation.podtemplate.rows import row
 from webhook.validation.podtemplate.selectors import (
@@ -22,16 +23,11 @@ from webhook.validation.podtemplate.table import (
     Maker,
     Type,
     always,
-    between,
-    code,
-    each,
-    form,
-    items,
     optional,
     pointer,
     required,
-    struct,
 )
+from webhook.validation.podtemplate.values import between, code, form
 from webhook.validation.report import Report
 
 REQUIRED_TERMS: Final = "requiredDuringSchedulingIgnoredDuringExecution"

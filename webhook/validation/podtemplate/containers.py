@@ -12,25 +12,15 @@ from webhook.validation.podtemplate.mounts import (
     clashes,
     mount_rules,
 )
+from webhook.validation.podtemplate.objects import Unique, items, struct
 from webhook.validation.podtemplate.paths import is_padded
 from webhook.validation.podtemplate.pod import Pod
 from webhook.validation.podtemplate.probes import RUNNING
 from webhook.validation.podtemplate.resources import REQUIREMENTS
 from webhook.validation.podtemplate.rows import row
 from webhook.validation.podtemplate.security import CONTAINER_SECURITY
-from webhook.validation.podtemplate.table import (
-    Type,
-    Unique,
-    between,
-    code,
-    enum,
-    form,
-    held,
-    items,
-    optional,
-    required,
-    struct,
-)
+from webhook.validation.podtemplate.table import Type, optional, required
+from webhook.validation.podtemplate.values import between, code, enum, form, held
 from webhook.validation.report import Report
 from webhook.validation.rules import INVALID
 

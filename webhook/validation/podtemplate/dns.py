@@ -7,21 +7,11 @@ from hyperjob.api import formats
 from hyperjob.api.field import Path
 from hyperjob.api.meta import Object
 from webhook.validation.forms import check
+from webhook.validation.podtemplate.objects import each, items
 from webhook.validation.podtemplate.pod import Pod
 from webhook.validation.podtemplate.rows import row
-from webhook.validation.podtemplate.table import (
-    Cell,
-    Check,
-    Maker,
-    Type,
-    always,
-    code,
-    each,
-    form,
-    held,
-    items,
-    optional,
-)
+from webhook.validation.podtemplate.table import Cell, Check, Maker, Type, always, optional
+from webhook.validation.podtemplate.values import code, form, held
 from webhook.validation.report import Report
 from webhook.validation.rules import INVALID
 

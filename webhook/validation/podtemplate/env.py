@@ -9,19 +9,11 @@ from hyperjob.api.field import Path
 from hyperjob.api.meta import Object
 from webhook.validation.amounts import parse
 from webhook.validation.forms import check
+from webhook.validation.podtemplate.objects import struct
 from webhook.validation.podtemplate.pod import Pod
 from webhook.validation.podtemplate.rows import row
-from webhook.validation.podtemplate.table import (
-    Check,
-    Type,
-    always,
-    form,
-    one_known,
-    optional,
-    pointer,
-    required,
-    struct,
-)
+from webhook.validation.podtemplate.table import Check, Type, always, optional, pointer, required
+from webhook.validation.podtemplate.values import form, one_known
 from webhook.validation.report import Report
 
 POD_FIELDS: Final = (

@@ -7,16 +7,8 @@ from hyperjob.api.meta import Object
 from webhook.validation.podtemplate.paths import descending, has_backsteps
 from webhook.validation.podtemplate.pod import Pod
 from webhook.validation.podtemplate.rows import row
-from webhook.validation.podtemplate.table import (
-    Type,
-    code,
-    enum,
-    held,
-    one_known,
-    optional,
-    pointer,
-    required,
-)
+from webhook.validation.podtemplate.table import Type, optional, pointer, required
+from webhook.validation.podtemplate.values import code, enum, held, one_known
 from webhook.validation.report import Report
 from webhook.validation.rules import Rule
 

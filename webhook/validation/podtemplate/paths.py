@@ -4,7 +4,7 @@ from typing import Final
 
 from hyperjob.api.field import Path
 from webhook.validation.podtemplate.rows import row
-from webhook.validation.podtemplate.table import held
+from webhook.validation.podtemplate.values import held
 from webhook.validation.report import Report
 
 RELATIVE: Final = row("V8.path.relative")

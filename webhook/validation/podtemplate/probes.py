@@ -7,21 +7,11 @@ from hyperjob.api import formats
 from hyperjob.api.field import Path
 from hyperjob.api.meta import Object
 from webhook.validation.forms import check
+from webhook.validation.podtemplate.objects import one_of, struct
 from webhook.validation.podtemplate.pod import Pod
 from webhook.validation.podtemplate.rows import row
-from webhook.validation.podtemplate.table import (
-    Type,
-    always,
-    at_least,
-    code,
-    enum,
-    held,
-    one_of,
-    optional,
-    pointer,
-    required,
-    struct,
-)
+from webhook.validation.podtemplate.table import Type, always, optional, pointer, required
+from webhook.validation.podtemplate.values import at_least, code, enum, held
 from webhook.validation.report import Report
 
 PORT: Final = row("V8.Handler.port.range")

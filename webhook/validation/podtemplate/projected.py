@@ -6,21 +6,12 @@ from typing import Final
 from hyperjob.api.field import Path
 from hyperjob.api.meta import Object
 from webhook.validation.podtemplate.env import FIELD, FILE_FIELDS, RESOURCE_OF_FILE, field_ref
+from webhook.validation.podtemplate.objects import exactly_one, items, struct
 from webhook.validation.podtemplate.paths import file
 from webhook.validation.podtemplate.pod import Pod
 from webhook.validation.podtemplate.rows import row
-from webhook.validation.podtemplate.table import (
-    Type,
-    between,
-    code,
-    exactly_one,
-    held,
-    items,
-    optional,
-    pointer,
-    required,
-    struct,
-)
+from webhook.validation.podtemplate.table import Type, optional, pointer, required
+from webhook.validation.podtemplate.values import between, code, held
 from webhook.validation.report import Report
 
 PROJECTIONS: Final = (

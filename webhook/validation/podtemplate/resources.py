@@ -21,7 +21,8 @@ from webhook.validation.amounts import parse, try_parse
 from webhook.validation.forms import check
 from webhook.validation.podtemplate.pod import Pod
 from webhook.validation.podtemplate.rows import row
-from webhook.validation.podtemplate.table import Type, code, optional
+from webhook.validation.podtemplate.table import Type, optional
+from webhook.validation.podtemplate.values import code
 from webhook.validation.report import Report
 from webhook.validation.rules import (
     Rule,

@@ -7,23 +7,12 @@ from hyperjob.api.field import Path
 from hyperjob.api.meta import Object
 from webhook.validation.forms import check
 from webhook.validation.podtemplate.affinity import clashing_keys, has_selector
+from webhook.validation.podtemplate.objects import each, struct
 from webhook.validation.podtemplate.pod import Pod
 from webhook.validation.podtemplate.rows import row
 from webhook.validation.podtemplate.selectors import SELECTOR
-from webhook.validation.podtemplate.table import (
-    Type,
-    always,
-    at_holder,
-    at_least,
-    code,
-    each,
-    enum,
-    form,
-    optional,
-    pointer,
-    required,
-    struct,
-)
+from webhook.validation.podtemplate.table import Type, always, optional, pointer, required
+from webhook.validation.podtemplate.values import at_holder, at_least, code, enum, form
 from webhook.validation.report import Report
 
 OPERATORS: Final = ("Equal", "Exists")

@@ -5,22 +5,12 @@ from typing import Final
 
 from hyperjob.api.field import Path
 from hyperjob.api.meta import Object
+from webhook.validation.podtemplate.objects import Unique, each, items
 from webhook.validation.podtemplate.paths import descend, is_padded
 from webhook.validation.podtemplate.pod import Pod
 from webhook.validation.podtemplate.rows import row
-from webhook.validation.podtemplate.table import (
-    Type,
-    Unique,
-    between,
-    code,
-    each,
-    enum,
-    held,
-    items,
-    optional,
-    pointer,
-    required,
-)
+from webhook.validation.podtemplate.table import Type, optional, pointer, required
+from webhook.validation.podtemplate.values import between, code, enum, held
 from webhook.validation.report import Report
 
 PROFILES: Final = ("Localhost", "RuntimeDefault", "Unconfined")

@@ -5,18 +5,11 @@ from typing import Final
 from hyperjob.api import formats
 from hyperjob.api.field import Path
 from hyperjob.api.meta import Object
+from webhook.validation.podtemplate.objects import each, items
 from webhook.validation.podtemplate.pod import Pod
 from webhook.validation.podtemplate.rows import row
-from webhook.validation.podtemplate.table import (
-    Type,
-    always,
-    code,
-    each,
-    form,
-    items,
-    labels,
-    optional,
-)
+from webhook.validation.podtemplate.table import Type, always, optional
+from webhook.validation.podtemplate.values import code, form, labels
 from webhook.validation.report import Report
 
 OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist")

@@ -7,6 +7,7 @@ from hyperjob.api.field import Path
 from hyperjob.api.meta import Object
 from webhook.validation.amounts import parse
 from webhook.validation.claims import validate_claim_spec
+from webhook.validation.podtemplate.objects import exactly_one, items, struct
 from webhook.validation.podtemplate.paths import absolute, descending, without_backsteps
 from webhook.validation.podtemplate.pod import Pod
 from webhook.validation.podtemplate.projected import DOWNWARD, KEY_TO_PATH, MODE, PROJECTED
@@ -16,16 +17,11 @@ from webhook.validation.podtemplate.table import (
     Check,
     Maker,
     Type,
-    between,
-    enum,
-    exactly_one,
-    held,
-    items,
     optional,
     pointer,
     required,
-    struct,
 )
+from webhook.validation.podtemplate.values import between, enum, held
 from webhook.validation.report import Report
 
 SIZE_LIMIT: Final = row("V8.EmptyDirVolumeSource.sizeLimit.quantity")

@@ -13,6 +13,7 @@ from webhook.validation.podtemplate.containers import (
     main_container,
 )
 from webhook.validation.podtemplate.dns import DNS_CONFIG, HOST_ALIAS, dns_policy
+from webhook.validation.podtemplate.objects import Unique, exactly_one, items, struct
 from webhook.validation.podtemplate.pod import Pod
 from webhook.validation.podtemplate.resources import overhead, pod_resources
 from webhook.validation.podtemplate.rows import row
@@ -23,22 +24,15 @@ from webhook.validation.podtemplate.scheduling import (
     spreads,
 )
 from webhook.validation.podtemplate.security import POD_SECURITY, shared_processes
-from webhook.validation.podtemplate.table import (
-    Type,
-    Unique,
+from webhook.validation.podtemplate.table import Type, optional, pointer, required
+from webhook.validation.podtemplate.values import (
     at_holder,
     between,
     code,
     enum,
-    exactly_one,
     form,
-    items,
     labels,
     never,
-    optional,
-    pointer,
-    required,
-    struct,
 )
 from webhook.validation.podtemplate.volumes import VOLUME
 from webhook.validation.report import Report

@@ -3,8 +3,10 @@
 from typing import Final
 
 from hyperjob.api import formats
+from webhook.validation.podtemplate.objects import one_of
 from webhook.validation.podtemplate.sources import SOURCES
-from webhook.validation.podtemplate.table import Type, form, one_of, required
+from webhook.validation.podtemplate.table import Type, required
+from webhook.validation.podtemplate.values import form
 
 VOLUME: Final = Type(
     "Volume",
