@@ -1,4 +1,4 @@
-"""HyperJob from Python: write a training function, run it here or on many clusters, follow it.
+"""HyperJob from Python: write a training function, run it locally or on many clusters, follow it.
 
     from hyperjob.sdk import Client
 
@@ -8,8 +8,8 @@
             print(line.cluster, line.pod, line.text)
         job.wait("Completed")
 
-`AsyncClient` and `AsyncJob` are the same for asyncio. `trainer` builds the HyperJob alone, which
-`submit` and `kubectl apply` take.
+`AsyncClient` and `AsyncJob` are the same for asyncio. `trainer` only returns the HyperJob, for
+`submit` or `kubectl apply`.
 """
 
 from hyperjob.client.expected import ExpectedStart

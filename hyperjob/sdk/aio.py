@@ -56,8 +56,9 @@ class LogLine:
 class AsyncClient:
     """A connection to a Karmada API server; an async context manager.
 
-    It finds the API server as kubectl does: `kubeconfig`, else KUBECONFIG, else ~/.kube/config,
-    else the service account of the pod it runs in. `namespace` is that of the context by default.
+    The client finds the API server as kubectl does: `kubeconfig`, else KUBECONFIG, else
+    ~/.kube/config, else the service account of its pod. The default of `namespace` is the
+    namespace of the kubeconfig's context.
     """
 
     def __init__(
@@ -84,12 +85,13 @@ class AsyncClient:
         directory: str | Path | None = None,
         namespace: str | None = None,
     ) -> AsyncIterator[Self]:
-        """Run a whole installation on this machine, whose pods are processes, and connect to it.
+        """Run a whole installation on this machine, with pods as processes, and connect to it.
 
         `clusters` is a number, names, or the path of a clusters file; each cluster has one node of
         `gpus` accelerators. `images` maps images to virtual environments or commands; all others
-        run in the environment of this Python. `directory` keeps logs and volumes; without it they
-        go with the installation. Needs hyperjob[sandbox]; raises UnreachableError without it.
+        run in the environment of this Python. `directory` stores logs and volumes; without it they
+        are removed with the installation. Raises UnreachableError without the distribution
+        hyperjob[sandbox].
         """
         with contextlib.ExitStack() as folders:
             if directory is None:
@@ -129,26 +131,26 @@ class AsyncClient:
 
     @property
     def kube(self) -> Kube:
-        """Return the client below; it speaks to any kind of object."""
+        """Return the Kubernetes client, for requests about any resource."""
         if self._kube is None:
             raise HyperJobError("the client is not open: use it as `async with AsyncClient()`")
         return self._kube
 
     @property
     def namespace(self) -> str:
-        """Return the namespace of names without one."""
+        """Return the namespace for names without a namespace."""
         return self._namespace or self.kube.namespace
 
     async def train(
         self, train: Callable[..., Any] | str | Path, **options: Unpack[TrainerOptions]
     ) -> "AsyncJob":
-        """Submit a training; takes what `trainer` takes."""
+        """Submit a training; the parameters are those of `trainer`."""
         return await self.submit(trainer(train, **options))
 
     async def submit(self, hyperjob: Object | HyperJob | str | Path) -> "AsyncJob":
         """Create a HyperJob from a document, a model or the path of a YAML file with one document.
 
-        Raise InvalidError with all wrong fields where the API server refuses it.
+        Raise InvalidError with all invalid fields where the API server refuses the HyperJob.
         """
         document = _document(hyperjob)
         namespace = document["metadata"].get("namespace") or self.namespace
@@ -157,12 +159,12 @@ class AsyncClient:
         return AsyncJob(self, made)
 
     async def plan(self, hyperjob: Object | HyperJob | str | Path) -> "Judgement":
-        """Say where a HyperJob would go now, or why it would wait or be refused; submit nothing.
+        """Return the clusters of a HyperJob that starts now, or why it would wait or be refused.
 
-        It counts clusters, queues and what waits already. `hyperjob` is what `submit` takes, or
-        what `trainer` returns.
+        The plan includes clusters, queues and waiting HyperJobs, and submits nothing. `hyperjob`
+        is a parameter of `submit`, or a result of `trainer`.
         """
-        # The rules of admission and placement are a third of a second to import.
+        # Importing the rules of admission and placement takes a third of a second.
         from hyperjob.client.plan.judge import judge
         from hyperjob.client.plan.reading import read_world
 
@@ -187,7 +189,7 @@ class AsyncClient:
         queue: str | None = None,
         labels: str | None = None,
     ) -> "list[AsyncJob]":
-        """List HyperJobs, of one queue and with such labels (a label selector) where given."""
+        """List HyperJobs; `queue` and `labels` (a label selector) restrict the list."""
         where = None if all_namespaces else namespace or self.namespace
         with translated():
             found = await self.kube.list(HYPERJOBS, namespace=where, label_selector=labels)
@@ -208,7 +210,7 @@ class AsyncJob:
 
     @property
     def status(self) -> Summary:
-        """Return what was last read of it: phase, reason, message, clusters, sub-jobs."""
+        """Return the status that was last read: phase, reason, message, clusters, sub-jobs."""
         return read(self.raw)
 
     @property
@@ -218,21 +220,21 @@ class AsyncJob:
 
     @property
     def training(self) -> Training | None:
-        """Return how far the training was when last read; None where it reports nothing."""
+        """Return the progress of the training when last read; None where it reports none."""
         return training_of(self.status.training)
 
     @property
     def goodput(self) -> Goodput | None:
-        """Return what its time went to, as of the status that was last read."""
+        """Return the HyperJob's time by use, and its goodput, as of the status last read."""
         return goodput_of(self.status.goodput, datetime.now(UTC))
 
     @property
     def expected_start(self) -> ExpectedStart | None:
-        """Return when it is expected to start, as last read; None where no estimates say so."""
+        """Return the expected start when last read; None without an estimate."""
         return self.status.expected_start
 
     async def refresh(self) -> Summary:
-        """Read it again; raise NotFoundError where it was deleted."""
+        """Read the HyperJob again; raise NotFoundError after its deletion."""
         with translated():
             self.raw = await self._kube.get(HYPERJOBS, self.name, namespace=self.namespace)
         return self.status
@@ -240,10 +242,10 @@ class AsyncJob:
     async def wait(
         self, state: str = "Completed", *, timeout: float = 0, progress: Progress = silent
     ) -> Summary:
-        """Wait until it is in a phase such as Running, or is gone with `delete`.
+        """Wait until the HyperJob is in a phase such as Running; `delete` waits for its deletion.
 
-        `timeout` in seconds, 0 for ever. `progress` gets a line after each change. Raise
-        NotReachedError when time is up, NeverReachedError when the state cannot be reached.
+        `timeout` is in seconds, 0 is no limit. `progress` gets a line after each change. Raise
+        NotReachedError when time is up, NeverReachedError when the HyperJob cannot reach the state.
         """
         try:
             goal: Goal = parse_goal(
@@ -274,9 +276,9 @@ class AsyncJob:
         tail: int | None = None,
         previous: bool = False,
     ) -> AsyncIterator[LogLine]:
-        """Yield the lines of its pods' logs, in whatever clusters they run.
+        """Yield the lines of the pods' logs from all clusters.
 
-        With `follow`, lines as they come, also of pods that start later, until it has ended.
+        With `follow`, yield new lines, also of pods that start later, until the HyperJob has ended.
         """
         wanted = Wanted(jobs=tuple(job), cluster=cluster, task=task)
         query = {"follow": "true"} if follow else {"previous": "true"} if previous else {}
@@ -307,7 +309,7 @@ class AsyncJob:
                     )
 
     async def why(self) -> Explanation:
-        """Explain why it is not running: a headline, causes, and the next step of each."""
+        """Explain why the HyperJob is not running: a headline, and causes with a next step."""
         with translated():
             evidence = await gather(
                 self._kube, self.namespace, self.name, lease_namespace=_LEASE_NAMESPACE
@@ -315,7 +317,7 @@ class AsyncJob:
         return explain(evidence)
 
     async def events(self) -> list[Object]:
-        """Return the Events about it, as the API server has them."""
+        """Return the Events of the HyperJob from the API server."""
         with translated():
             found = await events_of(self._kube, self.raw)
             if isinstance(found, KubeError):
@@ -323,25 +325,25 @@ class AsyncJob:
         return found
 
     async def suspend(self, *, wait: bool = True, timeout: float = 0) -> Summary:
-        """Remove its pods from all clusters and keep it; with `wait` until that is done."""
+        """Remove its pods from all clusters; the HyperJob stays. `wait` waits for the removal."""
         return await self._switch(on=True, wait=wait, timeout=timeout)
 
     async def resume(self, *, wait: bool = True, timeout: float = 0) -> Summary:
-        """Start it again; with `wait` until it runs."""
+        """Resume the HyperJob; `wait` waits until it runs."""
         return await self._switch(on=False, wait=wait, timeout=timeout)
 
     async def restart(self, *job: str, wait: bool = True, timeout: float = 0) -> Summary:
-        """Start these sub-jobs again, or all of them; with `wait` until they run."""
+        """Restart these sub-jobs, or all of them; `wait` waits until they run."""
         return await self._ask(requests.restart(job), wait=wait, timeout=timeout)
 
     async def migrate(
         self, *job: str, cluster: str | None = None, wait: bool = True, timeout: float = 0
     ) -> Summary:
-        """Move these sub-jobs, or those on `cluster`, elsewhere; with `wait` until they run."""
+        """Move these sub-jobs, or those on `cluster`, to others; `wait` waits until they run."""
         return await self._ask(requests.migrate(job, cluster=cluster), wait=wait, timeout=timeout)
 
     async def delete(self, *, wait: bool = True, timeout: float = 0) -> None:
-        """Delete it with everything in all clusters; with `wait` until it is gone."""
+        """Delete the HyperJob and its objects in all clusters; `wait` waits for the deletion."""
         with translated():
             await self._kube.delete(HYPERJOBS, self.name, namespace=self.namespace)
             if wait:

@@ -9,7 +9,7 @@ from hyperjob.kube.errors import ConfigError, KubeError, NotFound, Unavailable
 
 
 class HyperJobError(Exception):
-    """Something about a HyperJob failed; the base of all exceptions of the SDK."""
+    """A request about a HyperJob failed; the base class of all exceptions of the SDK."""
 
 
 class NotFoundError(HyperJobError):
@@ -17,11 +17,11 @@ class NotFoundError(HyperJobError):
 
 
 class UnreachableError(HyperJobError):
-    """There is no API server to talk to, or no kubeconfig that names one."""
+    """The API server does not answer, or there is no kubeconfig."""
 
 
 class SourceError(HyperJobError):
-    """A function or a folder cannot be sent to a container."""
+    """A function or a folder cannot be put into a HyperJob."""
 
 
 class NotReachedError(HyperJobError):
@@ -29,12 +29,12 @@ class NotReachedError(HyperJobError):
 
 
 class NeverReachedError(HyperJobError):
-    """The HyperJob can never reach a state any more: it has ended or was deleted."""
+    """The HyperJob can no longer reach a state: it has ended or was deleted."""
 
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
-    """One field of a HyperJob that the API server refuses."""
+    """A field of a HyperJob that the API server refuses."""
 
     field: str
     reason: str
@@ -42,7 +42,7 @@ class FieldError:
 
 
 class InvalidError(HyperJobError):
-    """The API server refuses a HyperJob; `fields` holds every field that is wrong."""
+    """The API server refuses a HyperJob; `fields` has all invalid fields."""
 
     def __init__(self, message: str, fields: Sequence[FieldError] = ()) -> None:
         super().__init__(message)
@@ -51,7 +51,7 @@ class InvalidError(HyperJobError):
 
 @contextmanager
 def translated() -> Iterator[None]:
-    """Raise the exceptions of the SDK in place of those of the layers below."""
+    """Translate the exceptions of the client library to those of the SDK."""
     try:
         yield
     except NeverError as error:

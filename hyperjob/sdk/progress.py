@@ -1,6 +1,6 @@
 """Report the progress of a training: one JSON line on standard output, at most one a second.
 
-This file needs nothing but Python: import it, or copy it into a training program.
+This file needs only Python's standard library: import it, or copy it into a training program.
 
     from hyperjob.sdk import progress
 
@@ -22,10 +22,11 @@ def progress(
 ) -> bool:
     """Print one progress line; return whether it was printed.
 
-    `step` of `steps` is done, and `saved` is the last step of a complete checkpoint. Further
-    keywords are metrics. A call within a second of the last line prints nothing, unless it reports
-    the last step or a new checkpoint. Call it in one process of the training, the first time before
-    the first step, with the step that the training resumes from.
+    The training has finished `step` of `steps`, and `saved` is the step of the last complete
+    checkpoint. Other keywords are metrics. A call within a second after the last line prints
+    nothing, unless it reports the last step or a new checkpoint. Call this function in one process
+    of the training, for the first time before the first step, with the step from which the
+    training resumes.
     """
     now = time.monotonic()
     new = saved is not None and saved != _last["saved"]
@@ -41,6 +42,6 @@ def progress(
         report["metrics"] = metrics
     line = json.dumps({"hyperjob": report}) + "\n"
     sys.stdout.flush()
-    # One write, so that lines of processes that share a pipe are never mixed.
+    # A single write keeps the lines of processes that share a pipe separate.
     os.write(sys.stdout.fileno(), line.encode())
     return True

@@ -1,4 +1,4 @@
-"""A HyperJob in a notebook and in a terminal."""
+"""Tables of a HyperJob for notebooks and terminals."""
 
 from html import escape
 
@@ -23,7 +23,7 @@ def rows_of(summary: Summary) -> list[tuple[str, ...]]:
 
 
 def html_of(summary: Summary) -> str:
-    """Return a table for a notebook; every text is escaped."""
+    """Return an HTML table for a notebook; all texts are escaped."""
     head = "".join(f"<th>{name}</th>" for name in _COLUMNS)
     body = "".join(
         "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>"

@@ -1,7 +1,7 @@
-"""The source of a function or a folder, in a form that a container can run.
+"""Convert a function or a folder to a program for a container.
 
-A function travels as its source: it must not use anything from outside of itself but builtins,
-because nothing else is in the container.
+The program of a function is its source: the function may use only its own names and builtins,
+because the container has no other module of the caller.
 """
 
 import base64
@@ -19,8 +19,9 @@ from typing import Any, Final
 from hyperjob.sdk.errors import SourceError
 
 LONGEST_BYTES: Final = 96 * 1024
-"""Linux bounds one variable of a process by 128 KiB."""
-_HEADER: Final = "from __future__ import annotations\n"  # annotations are not evaluated there
+"""Linux limits an environment variable to 128 KiB."""
+# The container may lack the types of annotations, which must not be evaluated there.
+_HEADER: Final = "from __future__ import annotations\n"
 _IGNORED: Final = frozenset({"__pycache__", ".git", ".venv", "venv", "node_modules"})
 
 
@@ -28,23 +29,24 @@ def program_of(function: Callable[..., Any], args: Mapping[str, Any]) -> str:
     """Return a program that calls the function with `args`; raise SourceError."""
     name = getattr(function, "__name__", "")
     if not inspect.isfunction(function) or name == "<lambda>":
-        raise SourceError(f"{function!r}: train a function that is defined with def")
+        raise SourceError(f"{function!r}: the function must be defined with def")
     try:
         source = textwrap.dedent(inspect.getsource(function))
     except (OSError, TypeError):
         raise SourceError(
-            f"{name}: its source is not to be had, as for functions typed into a prompt: write it"
-            " into a file or a notebook cell"
+            f"{name}: Python cannot read its source, as for functions typed at a prompt: write"
+            " the function into a file or a notebook cell"
         ) from None
     source = source[source.index(f"def {name}") :] if source.startswith("@") else source
     if inspect.iscoroutinefunction(function):
-        raise SourceError(f"{name}: it is a coroutine function: call asyncio.run inside of it")
+        raise SourceError(
+            f"{name}: coroutine functions are not supported: call asyncio.run inside a function"
+        )
     outside = sorted(set(_outside(source, name)))
     if outside:
         raise SourceError(
-            f"{name} uses {', '.join(outside)} from outside of the function, and only its own"
-            " source reaches the containers: import modules inside the function, and pass values"
-            " as args"
+            f"{name} uses {', '.join(outside)} from outside the function, and the containers get"
+            " only its source: import modules inside the function, and pass values as args"
         )
     try:
         values = json.dumps(dict(args))
@@ -53,7 +55,7 @@ def program_of(function: Callable[..., Any], args: Mapping[str, Any]) -> str:
     try:
         inspect.signature(function).bind(**args)
     except TypeError as error:
-        raise SourceError(f"{name}: args do not fit its parameters: {error}") from None
+        raise SourceError(f"{name}: args do not match its parameters: {error}") from None
     return (
         f"{_HEADER}\nimport json\n\n\n"
         f"{source.rstrip()}\n\n\n"
@@ -63,13 +65,13 @@ def program_of(function: Callable[..., Any], args: Mapping[str, Any]) -> str:
 
 
 def folder_of(script: Path) -> tuple[str, str]:
-    """Return the folder of a script as a zip file in base64, and the script's name in it."""
+    """Return the folder of a script as a zip file in base64, and the script's path in it."""
     if not script.is_file():
-        raise SourceError(f"{script}: there is no such file")
+        raise SourceError(f"{script}: no such file")
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for path in sorted(_files(script.parent)):
-            # A fixed time: equal folders make equal HyperJobs.
+            # With a fixed timestamp, equal folders make equal HyperJobs.
             entry = zipfile.ZipInfo(str(path.relative_to(script.parent)), (1980, 1, 1, 0, 0, 0))
             entry.compress_type = zipfile.ZIP_DEFLATED
             entry.external_attr = (path.stat().st_mode & 0o777) << 16
@@ -77,10 +79,9 @@ def folder_of(script: Path) -> tuple[str, str]:
     text = base64.b64encode(buffer.getvalue()).decode()
     if len(text) > LONGEST_BYTES:
         raise SourceError(
-            f"{script.parent}: the folder takes {len(text) // 1024} KiB, and at most"
-            f" {LONGEST_BYTES // 1024} KiB can travel in a HyperJob: put the program into the image"
-            " and submit a HyperJob that"
-            " runs it there"
+            f"{script.parent}: the folder takes {len(text) // 1024} KiB, and a HyperJob can"
+            f" contain at most {LONGEST_BYTES // 1024} KiB: put the program into the image and"
+            " submit a HyperJob that runs it"
         )
     return text, script.name
 

@@ -1,4 +1,4 @@
-"""The SDK without asyncio: every call runs on an event loop in a thread of its own."""
+"""The SDK without asyncio: an event loop in a separate thread runs every call."""
 
 import asyncio
 import atexit
@@ -46,7 +46,7 @@ class _Loop:
         self._thread.start()
 
     def run(self, work: Coroutine[Any, Any, _T]) -> _T:
-        """Run a coroutine to its end; an interrupt cancels it first."""
+        """Run a coroutine and return its result; KeyboardInterrupt cancels the coroutine."""
         future = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
             return future.result()
@@ -80,7 +80,7 @@ async def _next(source: AsyncIterator[_T]) -> _T:
 
 
 async def _closed(source: AsyncIterator[object]) -> None:
-    """Close an asynchronous generator, once a step of it that was cancelled has ended."""
+    """Close an asynchronous generator after its cancelled step has ended."""
     if isinstance(source, AsyncGeneratorType):
         while source.ag_running:  # noqa: ASYNC110, a generator has no event for it
             await asyncio.sleep(_LOOK_SECONDS)
@@ -90,7 +90,7 @@ async def _closed(source: AsyncIterator[object]) -> None:
 class Client:
     """A connection to a Karmada API server, as AsyncClient without asyncio.
 
-    It is a context manager; without `with` it is closed by `close`, or when Python ends.
+    The client is a context manager; without `with`, `close` or the end of Python closes it.
     """
 
     def __init__(
@@ -112,9 +112,9 @@ class Client:
         directory: str | Path | None = None,
         namespace: str | None = None,
     ) -> Self:
-        """Run a whole installation on this machine, whose pods are processes.
+        """Run a whole installation on this machine, with pods as processes.
 
-        As `AsyncClient.local`; it ends with the client.
+        The parameters are those of `AsyncClient.local`; the installation ends with the client.
         """
         opening = AsyncClient.local(
             clusters=clusters, gpus=gpus, images=images, directory=directory, namespace=namespace
@@ -135,7 +135,7 @@ class Client:
         atexit.register(self.close)
 
     async def _start(self) -> AsyncClient:
-        """Open the client in a task of its own, which also closes it: tasks own cancel scopes."""
+        """Open the client in a task that also closes it, since a cancel scope belongs to a task."""
         self._ends = asyncio.Event()
         started: asyncio.Future[AsyncClient] = asyncio.get_running_loop().create_future()
         self._task = asyncio.create_task(self._hold(started, self._ends))
@@ -175,18 +175,18 @@ class Client:
 
     @property
     def kubeconfig(self) -> str | Path | None:
-        """Return the kubeconfig in use, None for kubectl's default."""
+        """Return the kubeconfig, None for kubectl's default."""
         return self._client.kubeconfig
 
     @property
     def namespace(self) -> str:
-        """Return the namespace of names without one."""
+        """Return the namespace for names without a namespace."""
         return self._client.namespace
 
     def train(
         self, train: Callable[..., Any] | str | Path, **options: Unpack[TrainerOptions]
     ) -> "Job":
-        """Submit a training; takes what `trainer` takes."""
+        """Submit a training; the parameters are those of `trainer`."""
         return self.submit(trainer(train, **options))
 
     def submit(self, hyperjob: Object | HyperJob | str | Path) -> "Job":
@@ -194,10 +194,10 @@ class Client:
         return Job(self._loop, self._loop.run(self._client.submit(hyperjob)))
 
     def plan(self, hyperjob: Object | HyperJob | str | Path) -> "Judgement":
-        """Say where a HyperJob would go now, or why it would wait or be refused; submit nothing.
+        """Return the clusters of a HyperJob that starts now, or why it would wait or be refused.
 
-        It counts clusters, queues and what waits already. `hyperjob` is what `submit` takes, or
-        what `trainer` returns.
+        The plan includes clusters, queues and waiting HyperJobs, and submits nothing. `hyperjob`
+        is a parameter of `submit`, or a result of `trainer`.
         """
         return self._loop.run(self._client.plan(hyperjob))
 
@@ -213,7 +213,7 @@ class Client:
         queue: str | None = None,
         labels: str | None = None,
     ) -> "list[Job]":
-        """List HyperJobs, of one queue and with such labels (a label selector) where given."""
+        """List HyperJobs; `queue` and `labels` (a label selector) restrict the list."""
         found = self._client.list(
             namespace=namespace, all_namespaces=all_namespaces, queue=queue, labels=labels
         )
@@ -229,22 +229,22 @@ class Job:
 
     @property
     def name(self) -> str:
-        """Return its name."""
+        """Return the name of the HyperJob."""
         return self._job.name
 
     @property
     def namespace(self) -> str:
-        """Return its namespace."""
+        """Return the namespace of the HyperJob."""
         return self._job.namespace
 
     @property
     def raw(self) -> Object:
-        """Return the document that was last read."""
+        """Return the object that was last read."""
         return self._job.raw
 
     @property
     def status(self) -> Summary:
-        """Return what was last read of it: phase, reason, message, clusters, sub-jobs."""
+        """Return the status that was last read: phase, reason, message, clusters, sub-jobs."""
         return self._job.status
 
     @property
@@ -254,30 +254,31 @@ class Job:
 
     @property
     def training(self) -> Training | None:
-        """Return how far the training was when last read; None where it reports nothing."""
+        """Return the progress of the training when last read; None where it reports none."""
         return self._job.training
 
     @property
     def goodput(self) -> Goodput | None:
-        """Return what its time went to, as of the status that was last read."""
+        """Return the HyperJob's time by use, and its goodput, as of the status last read."""
         return self._job.goodput
 
     @property
     def expected_start(self) -> ExpectedStart | None:
-        """Return when it is expected to start, as last read; None where no estimates say so."""
+        """Return the expected start when last read; None without an estimate."""
         return self._job.expected_start
 
     def refresh(self) -> Summary:
-        """Read it again; raise NotFoundError where it was deleted."""
+        """Read the HyperJob again; raise NotFoundError after its deletion."""
         return self._loop.run(self._job.refresh())
 
     def wait(
         self, state: str = "Completed", *, timeout: float = 0, progress: Progress = silent
     ) -> Summary:
-        """Wait until it is in a phase such as Running, or is gone with `delete`.
+        """Wait until the HyperJob is in a phase such as Running; `delete` waits for its deletion.
 
-        `timeout` in seconds, 0 for ever. Raise NotReachedError when time is up, NeverReachedError
-        when the state cannot be reached. Ctrl-C ends the waiting and leaves the HyperJob running.
+        `timeout` is in seconds, 0 is no limit. Raise NotReachedError when time is up,
+        NeverReachedError when the HyperJob cannot reach the state. Ctrl-C ends the wait; the
+        HyperJob keeps running.
         """
         with self._going_on():
             return self._loop.run(self._job.wait(state, timeout=timeout, progress=progress))
@@ -292,7 +293,7 @@ class Job:
         tail: int | None = None,
         previous: bool = False,
     ) -> Iterator[LogLine]:
-        """Yield the lines of its pods' logs; with `follow` until it has ended."""
+        """Yield the lines of the pods' logs; with `follow` until the HyperJob has ended."""
         lines = self._job.logs(
             follow=follow, job=job, cluster=cluster, task=task, tail=tail, previous=previous
         )
@@ -300,23 +301,23 @@ class Job:
             yield from self._loop.iterate(lines)
 
     def why(self) -> Explanation:
-        """Explain why it is not running."""
+        """Explain why the HyperJob is not running."""
         return self._loop.run(self._job.why())
 
     def events(self) -> list[Object]:
-        """Return the Events about it."""
+        """Return the Events of the HyperJob."""
         return self._loop.run(self._job.events())
 
     def suspend(self, *, wait: bool = True, timeout: float = 0) -> Summary:
-        """Remove its pods from all clusters and keep it."""
+        """Remove its pods from all clusters; the HyperJob stays."""
         return self._loop.run(self._job.suspend(wait=wait, timeout=timeout))
 
     def resume(self, *, wait: bool = True, timeout: float = 0) -> Summary:
-        """Start it again."""
+        """Resume the HyperJob."""
         return self._loop.run(self._job.resume(wait=wait, timeout=timeout))
 
     def restart(self, *job: str, wait: bool = True, timeout: float = 0) -> Summary:
-        """Start these sub-jobs again, or all of them."""
+        """Restart these sub-jobs, or all of them."""
         return self._loop.run(self._job.restart(*job, wait=wait, timeout=timeout))
 
     def migrate(
@@ -327,7 +328,7 @@ class Job:
         return self._loop.run(moving)
 
     def delete(self, *, wait: bool = True, timeout: float = 0) -> None:
-        """Delete it with everything in all clusters."""
+        """Delete the HyperJob and its objects in all clusters."""
         self._loop.run(self._job.delete(wait=wait, timeout=timeout))
 
     def __repr__(self) -> str:
@@ -341,12 +342,13 @@ class Job:
 
     @contextlib.contextmanager
     def _going_on(self) -> Iterator[None]:
-        """Say after Ctrl-C that the HyperJob goes on, and how to stop it."""
+        """Print after Ctrl-C that the HyperJob keeps running, and how to stop it."""
         try:
             yield
         except KeyboardInterrupt:
             print(
-                f"\nHyperJob {self.namespace}/{self.name} goes on. To stop it: job.suspend() or"
+                f"\nHyperJob {self.namespace}/{self.name} keeps running. To stop it:"
+                " job.suspend() or"
                 f" job.delete(), or: kubectl delete hj {self.name} -n {self.namespace}",
                 file=sys.stderr,
             )

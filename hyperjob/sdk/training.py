@@ -38,7 +38,7 @@ _START_FOLDER: Final = (
 
 
 class TrainerOptions(TypedDict, total=False):
-    """What `trainer` takes besides the training itself."""
+    """The parameters of `trainer` beside the training itself."""
 
     name: str | None
     namespace: str | None
@@ -80,23 +80,23 @@ def trainer(
     labels: Mapping[str, str] | None = None,
     grace_seconds: int | None = None,
 ) -> Object:
-    """Return a HyperJob that trains; nothing is sent anywhere.
+    """Return a HyperJob for a training, without a request to an API server.
 
-    `train` is a function, of which only the source reaches the containers, or the path of a script,
-    which reaches them with its folder. `args` are the function's keyword arguments, or the script's
-    command line. `replicas` pods in all, each with `gpus` accelerators, are spread evenly over
-    `clusters`: a number, or the names of the clusters that may be used. `framework` decides how
-    processes find each other: `python` (variables HYPERJOB_*), `torchrun` or `jax`. `max_restarts`
-    is how often all sub-jobs are started again after a failure.
+    `train` is a function, whose source is in the HyperJob, or the path of a script, whose folder
+    is in the HyperJob. `args` are the function's keyword arguments, or the script's command line.
+    The `replicas` pods, each with `gpus` accelerators, are spread evenly over `clusters`: a
+    number, or the names of the allowed clusters. `framework` decides how processes find each
+    other: `python` (variables HYPERJOB_*), `torchrun` or `jax`. `max_restarts` is the number of
+    restarts of all sub-jobs after failures.
 
-    Raise SourceError where the function or the folder cannot be sent, and ValueError where the
-    numbers do not fit together.
+    Raise SourceError where the function or the folder cannot be put into a HyperJob, and
+    ValueError for inconsistent numbers.
     """
     number = clusters if isinstance(clusters, int) else len(clusters)
     if number < 1 or replicas < 1 or replicas % number:
         raise ValueError(
-            f"replicas ({replicas}) must be a positive multiple of the clusters ({number}): each"
-            " cluster gets as many pods as the others"
+            f"replicas ({replicas}) must be a positive multiple of the clusters ({number}): all"
+            " clusters get the same number of pods"
         )
     if framework not in _PLUGINS:
         raise ValueError(f"framework must be one of {', '.join(_PLUGINS)}; got {framework!r}")
@@ -157,14 +157,14 @@ def _command(
     """Return the container's command, its variables, and a name for the HyperJob."""
     if isinstance(train, str | Path):
         if isinstance(args, Mapping):
-            raise SourceError(f"{train}: args of a script are a list, its command line")
+            raise SourceError(f"{train}: args of a script must be a list, its command line")
         folder, script = folder_of(Path(train))
         words = [*_runner(framework), script, *map(str, args or ())]
         start, variables = _START_FOLDER, {_FOLDER: folder}
         title = Path(train).stem
     else:
         if args is not None and not isinstance(args, Mapping):
-            raise SourceError("args of a function are a mapping, its keyword arguments")
+            raise SourceError("args of a function must be a mapping, its keyword arguments")
         program = program_of(train, args or {})
         if len(program) > LONGEST_BYTES:
             raise SourceError(f"{train.__name__}: its source is longer than {LONGEST_BYTES} bytes")
@@ -180,5 +180,5 @@ def _runner(framework: Framework) -> list[str]:
 
 
 def _literal(text: str) -> str:
-    """Escape what Kubernetes would expand in the value of a variable."""
+    """Return the text with escaped `$`: Kubernetes expands $(NAME) in values of variables."""
     return text.replace("$", "$$")

@@ -78,7 +78,7 @@ REFUSED = {
     "a lambda": (lambda: None, {}, "defined with def"),
     "a coroutine function": (waits, {}, "call asyncio.run inside"),
     "a builtin": (print, {}, "defined with def"),
-    "an argument that is missing": (trains, {}, "args do not fit its parameters.*steps"),
+    "an argument that is missing": (trains, {}, "args do not match its parameters.*steps"),
     "an argument that is no JSON": (trains, {"steps": {1, 2}}, "args must be JSON values"),
 }
 
@@ -108,7 +108,7 @@ def test_a_folder_that_is_too_large_says_what_to_do(tmp_path: Path) -> None:
     )
     with pytest.raises(SourceError, match="put the program into the image"):
         folder_of(tmp_path / "train.py")
-    with pytest.raises(SourceError, match="there is no such file"):
+    with pytest.raises(SourceError, match="no such file"):
         folder_of(tmp_path / "no.py")
 
 
