@@ -1,5 +1,6 @@
-"""A whole HyperJob installation on this machine, for the demo and for the SDK.
+"""A whole installation of HyperJob on this machine, for the demo and the SDK.
 
-Each part is a process of its own, as in production: the embedded control plane with its members,
-the webhook and the controller. The embedded control plane is the distribution `hyperjob[sandbox]`.
+The embedded control plane with its members, the webhook and the controller run as separate
+processes, as in production. The embedded control plane comes from the distribution
+`hyperjob[sandbox]`.
 """

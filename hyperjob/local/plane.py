@@ -21,7 +21,7 @@ from hyperjob.local.ready import READY_FILE
 
 _START_SECONDS: Final = 300.0
 _LEASE_SECONDS: Final = 120
-"""How long the controller may be kept from renewing its Lease by other work on this machine."""
+"""Lease duration of the controller, which other work on this machine may delay."""
 
 _LOOK_SECONDS: Final = 0.5
 _PROGRESS_SECONDS: Final = 5.0
@@ -31,7 +31,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlaneOptions:
-    """What the plane shall be like; None leaves a setting as the clusters file has it."""
+    """The options of the plane; None is the value of the clusters file."""
 
     clusters: Path
     directory: Path
@@ -57,7 +57,7 @@ class PlaneOptions:
 
 @dataclass(frozen=True, slots=True)
 class Plane:
-    """A running plane; `installed` is what `hyperjob install` changed."""
+    """A running plane; `installed` are the changes of `hyperjob install`."""
 
     kubeconfig: Path
     parts: Sequence[StackProcess]
@@ -65,7 +65,7 @@ class Plane:
     installed: Sequence[Change]
 
     def check(self) -> None:
-        """Raise StackError where a part has ended."""
+        """Raise StackError if a process has ended."""
         for running in self.parts:
             if running.process.returncode is not None:
                 raise StackError(
@@ -74,7 +74,7 @@ class Plane:
                 )
 
     async def failure(self) -> None:
-        """Wait for a part to end, and raise StackError."""
+        """Wait until a process ends, and raise StackError."""
         while True:
             self.check()
             await asyncio.sleep(_LOOK_SECONDS)
@@ -82,7 +82,7 @@ class Plane:
 
 @contextlib.asynccontextmanager
 async def local_plane(options: PlaneOptions) -> AsyncIterator[Plane]:
-    """Run a plane; raise StackError where a part does not come up."""
+    """Run a plane for the length of the block; raise StackError if a process does not start."""
     if importlib.util.find_spec("hyperjob_sandbox") is None:
         raise StackError(
             "the embedded control plane is not installed; install it with:"

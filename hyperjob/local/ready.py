@@ -1,6 +1,6 @@
-"""How `hyperjob sandbox up` lets the process that started it know that everything is up."""
+"""The file by which `hyperjob sandbox up` signals that all its servers are ready."""
 
 from typing import Final
 
 READY_FILE: Final = "ready"
-"""Written beside the kubeconfigs, last."""
+"""`hyperjob sandbox up` writes this file last, beside the kubeconfigs."""

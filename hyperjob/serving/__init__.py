@@ -1,1 +1,1 @@
-"""Listening sockets of the processes: connections by peer, and which is closed first."""
+"""Listening sockets of the processes, with limits of connections, also for each peer."""

@@ -1,7 +1,7 @@
-"""Accepts connections within the bounds of a `ConnectionTable`, with or without TLS.
+"""Accept connections within the limits of a `ConnectionTable`, with or without TLS.
 
-A connection counts from the moment it is accepted, its TLS handshake included. Knows nothing of
-what is spoken on a connection.
+A connection counts from its acceptance, including its TLS handshake. The protocol of a connection
+comes from a factory of the caller.
 """
 
 import asyncio
@@ -20,13 +20,13 @@ BACKLOG: Final = 512
 HANDSHAKE_SECONDS: Final = 5.0
 SHUTDOWN_SECONDS: Final = 2.0
 ACCEPT_AT_A_TIME: Final = 64
-"""Connections taken from the backlog before other events of the loop have their turn."""
+"""Number of connections to accept before the event loop runs other callbacks."""
 PAUSE_SECONDS: Final = 1.0
-"""How long no connection is accepted when the process has no file descriptor left."""
+"""Pause in accepting connections when the process has no file descriptor left, in seconds."""
 QUIET_SECONDS: Final = 60.0
-"""Between two log lines of refused client certificates."""
+"""Seconds between two log lines about refused client certificates."""
 OTHER_FILES: Final = 128
-"""File descriptors of the process beside its connections."""
+"""Number of file descriptors of the process beside its connections."""
 
 _OUT_OF_FILES: Final = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 
@@ -36,7 +36,7 @@ Factory = Callable[[Connection], asyncio.Protocol]
 
 
 class Listener:
-    """Listens on one address, and hands each connection to the protocol of a factory."""
+    """Listens on an address, and gives each connection to a protocol of the factory."""
 
     def __init__(
         self, factory: Factory, *, table: ConnectionTable, tls: ssl.SSLContext | None = None
@@ -51,7 +51,7 @@ class Listener:
         self._quiet_until = 0.0
 
     def open(self, host: str, port: int) -> tuple[str, int]:
-        """Listen, and return address and port; raise OSError when the address cannot be had."""
+        """Listen, and return address and port; raise OSError when listening fails."""
         self._socket = _bind(host, port)
         self._socket.setblocking(False)
         self._loop.add_reader(self._socket, self._accept)
@@ -59,7 +59,7 @@ class Listener:
         return address, found
 
     def close(self) -> None:
-        """Take up what has connected already, and listen no longer."""
+        """Accept the connections of the backlog, then stop listening."""
         if self._socket is None:
             return
         self._accept(BACKLOG)
@@ -70,7 +70,7 @@ class Listener:
         self._socket = None
 
     def abort_handshakes(self) -> None:
-        """Close the connections on which no protocol has begun."""
+        """Close the connections whose TLS handshake has not ended."""
         for task in self._opening:
             task.cancel()
 
@@ -85,13 +85,13 @@ class Listener:
             except OSError as error:
                 if error.errno not in _OUT_OF_FILES:
                     raise
-                _log.error("no connection can be accepted", extra={"reason": error.strerror})
+                _log.error("accepting a connection failed", extra={"reason": error.strerror})
                 self._pause()
                 return
             self._enter(accepted, address)
 
     def _pause(self) -> None:
-        """Accept nothing for a while: the socket stays readable, and would be tried without end."""
+        """Stop accepting for a while: the readable socket would otherwise cause a busy loop."""
         if self._socket is not None and self._paused is None:
             self._loop.remove_reader(self._socket)
             self._paused = self._loop.call_later(PAUSE_SECONDS, self._resume)
@@ -122,7 +122,7 @@ class Listener:
         task.add_done_callback(done)
 
     async def _begin(self, connection: Connection, accepted: socket.socket) -> bool:
-        """Shake hands, and return whether the protocol has begun."""
+        """Do the TLS handshake; return whether the connection has its protocol."""
 
         def begin() -> asyncio.Protocol:
             return _Tracked(self._factory(connection), connection, self._table)
@@ -135,14 +135,14 @@ class Listener:
                 ssl_handshake_timeout=HANDSHAKE_SECONDS if self._tls else None,
                 ssl_shutdown_timeout=SHUTDOWN_SECONDS if self._tls else None,
             )
-        except OSError as error:  # TLS errors and the time limit among them
+        except OSError as error:  # TLS errors and timeouts are OSErrors too
             self._failed(connection.peer, error)
             return False
         connection.close = transport.abort
         return True
 
     def _failed(self, peer: str, error: OSError) -> None:
-        """Log a failed handshake; refused certificates once a minute: any client may send one."""
+        """Log a failed handshake; any client can send a bad certificate: log it once a minute."""
         refused = isinstance(error, ssl.SSLError) and "CERTIFICATE" in (error.reason or "")
         now = self._loop.time()
         loud = refused and now >= self._quiet_until
@@ -154,7 +154,7 @@ class Listener:
 
 
 class _Tracked(asyncio.Protocol):
-    """Passes everything on to a protocol, and takes its connection out of the table in the end."""
+    """Forwards all calls to a protocol, and removes a lost connection from the table."""
 
     __slots__ = ("_connection", "_inner", "_table", "data_received")
 
@@ -184,7 +184,7 @@ class _Tracked(asyncio.Protocol):
 
 
 def allow_files(wanted: int) -> None:
-    """Raise the soft limit of open files, as Go's runtime does, as far as the hard one lets."""
+    """Raise the soft limit of open files up to the hard limit, as Go's runtime does."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     target = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
     if soft != resource.RLIM_INFINITY and soft < target:
@@ -193,7 +193,7 @@ def allow_files(wanted: int) -> None:
 
 
 def _bind(host: str, port: int) -> socket.socket:
-    """Bind to a host, or to every address of the machine when it is empty."""
+    """Return a socket bound to a host; an empty host is every address of the machine."""
     if not host and socket.has_dualstack_ipv6():
         return socket.create_server(
             ("", port), family=socket.AF_INET6, backlog=BACKLOG, dualstack_ipv6=True

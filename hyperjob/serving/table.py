@@ -1,8 +1,8 @@
-"""Which connection is closed when a server has too many of them.
+"""Choose the connection to close when a server has too many connections.
 
-Pure: knows connections as values, closes nothing and reads no clock. The order follows net/http's
-idle connections (the oldest goes first), and a client that was answered before goes last, so that
-connections which only occupy a place never displace an API server.
+Pure. As with idle connections of Go's net/http, the oldest connection goes first. Connections of
+clients that the server has answered go last: connections without a request must not displace an
+API server.
 """
 
 import ipaddress
@@ -13,18 +13,18 @@ from enum import IntEnum
 
 
 class Rank(IntEnum):
-    """How much a connection is worth, least first."""
+    """The rank of a connection; the table closes the lowest rank first."""
 
     NEW = 0
-    """No request on it was ever answered with success, and none is complete now."""
+    """The server has answered no request on it with success, and has no complete request."""
     NEW_SENDING = 1
-    """As NEW, and the body of its request is on its way."""
+    """As NEW, and the server is receiving the body of a request."""
     KNOWN = 2
-    """A request was answered with success; it is idle."""
+    """The server has answered a request with success, and the connection is idle."""
     KNOWN_SENDING = 3
-    """As KNOWN, and the body of its request is on its way."""
+    """As KNOWN, and the server is receiving the body of a request."""
     BUSY = 4
-    """Its request is being answered: it is never closed for another connection."""
+    """The server is answering a request; the table never closes it for another connection."""
 
 
 def _nothing() -> None:
@@ -33,7 +33,7 @@ def _nothing() -> None:
 
 @dataclass(slots=True, eq=False)
 class Connection:
-    """One connection of a server; `close` ends it at once."""
+    """A connection of a server; `close` closes it at once."""
 
     peer: str
     rank: Rank = Rank.NEW
@@ -41,7 +41,7 @@ class Connection:
 
 
 class ConnectionTable:
-    """The connections of one server, at most `limit` and at most `per_peer` of one peer."""
+    """The connections of a server: at most `limit`, and at most `per_peer` of a peer."""
 
     def __init__(self, *, limit: int, per_peer: int) -> None:
         self._limit = limit
@@ -53,9 +53,9 @@ class ConnectionTable:
         return self._peers.total()
 
     def enter(self, connection: Connection) -> Connection | None:
-        """Add a connection, and return the one to close for it: None, an older one, or itself.
+        """Add a connection; return the connection to close: None, an older one, or itself.
 
-        A connection that is to be closed is no longer in the table.
+        The table no longer contains the returned connection.
         """
         victim = None
         if self._peers[connection.peer] >= self._per_peer:
@@ -70,7 +70,7 @@ class ConnectionTable:
         return victim
 
     def move(self, connection: Connection, rank: Rank) -> None:
-        """Give a connection a rank, as the youngest of that rank; without effect once it left."""
+        """Set the rank of a connection, as the youngest of its rank; ignore absent connections."""
         line = self._lines[connection.rank]
         if connection in line:
             del line[connection]
@@ -78,7 +78,7 @@ class ConnectionTable:
             connection.rank = rank
 
     def leave(self, connection: Connection) -> None:
-        """Take a connection out; without effect when it is out already."""
+        """Remove a connection; ignored for absent connections."""
         line = self._lines[connection.rank]
         if connection in line:
             del line[connection]
@@ -95,10 +95,10 @@ class ConnectionTable:
 
 
 def peer_of(address: object) -> str:
-    """Return the name under which a socket's peer is counted.
+    """Return the key under which the table counts a peer.
 
-    An IPv4 address counts by itself, an IPv6 address by its /64, which one machine usually has
-    for itself; an address of another family counts as "local".
+    The key of an IPv4 peer is its address, of an IPv6 peer its /64, which usually belongs to one
+    machine; peers of other address families have the key "local".
     """
     if not isinstance(address, tuple):
         return "local"

@@ -1,6 +1,6 @@
-"""`hyperjob simulate`: the controller as it runs, on virtual time, clusters and queues in memory.
+"""`hyperjob simulate`: the controller's own code on virtual time, with clusters in memory.
 
-`engine` runs a `workload.Scenario` and gives a `history.History`; `measure` says what it means;
-`policies` changes a scenario so that policies can be compared. `plane`, `karmada`, `member` and
-`world` stand for everything around the controller: they copy none of its rules.
+`engine` runs a `workload.Scenario` and returns a `history.History`; `measure` makes a report of
+it; `policies` changes a scenario for the comparison of policies. `plane`, `karmada`, `member` and
+`world` simulate everything around the controller, and have none of its rules.
 """

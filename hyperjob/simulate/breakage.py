@@ -1,4 +1,4 @@
-"""What breaks in a simulation: pods, nodes and whole clusters, at random times out of the seed."""
+"""Failures of pods, nodes and whole clusters, at random times from the seed."""
 
 import asyncio
 import random
@@ -11,7 +11,7 @@ _HOUR = 3600.0
 
 
 class Breakage:
-    """Breaks parts of a world and has them repaired; each part breaks independently."""
+    """Fails and repairs pods, nodes and clusters of a scene, independently of each other."""
 
     def __init__(self, world: Scene, failures: Failures, *, seed: int) -> None:
         self._world = world
@@ -22,7 +22,7 @@ class Breakage:
         ]
 
     def begin(self, outages: Iterable[Outage]) -> None:
-        """Set the first failures, and the outages at their times."""
+        """Schedule the first failures, and the outages."""
         loop, failures = asyncio.get_running_loop(), self._failures
         for mean, strike in (
             (failures.pod / len(self._nodes), self._pod),
@@ -44,7 +44,7 @@ class Breakage:
         asyncio.get_running_loop().call_later(self._draw.expovariate(1 / mean), struck)
 
     def _pod(self) -> None:
-        """Let a pod fail on some node, if one runs there."""
+        """Fail a pod on a random node, if a pod runs there."""
         _, node = self._draw.choice(self._nodes)
         if node.held:
             self._world.fail(self._draw.choice(list(node.held)), cause="pod")

@@ -1,7 +1,7 @@
-"""An event loop in virtual time: whenever nothing is ready, its clock jumps to the next timer.
+"""An event loop in virtual time: when no callback is ready, its clock jumps to the next timer.
 
-What runs in it waits, times out and retries as ever, and none of it takes longer than its own
-computing. It must never be used for real input or output, which would arrive at no defined time.
+Tasks wait, time out and retry as on a real loop, without real waiting. The loop must not do real
+input or output, which has no virtual time.
 """
 
 import asyncio
@@ -13,17 +13,17 @@ from typing import Any, Final, TypeVar
 T = TypeVar("T")
 
 START: Final = datetime(2026, 1, 5, tzinfo=UTC)
-"""The wall clock's time at the start of a simulation: a Monday."""
+"""The date and time at which a simulation starts: a Monday."""
 
 _RESOLUTION: Final = 1e-6
 
 
 class StandstillError(RuntimeError):
-    """Nothing is ready and no timer is set: the simulation would wait for ever."""
+    """No callback is ready and no timer is set: the simulation would wait without end."""
 
 
 class _Selector(selectors.DefaultSelector):
-    """Never waits: the time to wait is handed to `leap`."""
+    """A selector that does not wait, and passes the timeout to `leap`."""
 
     leap: Callable[[float | None], None]
 
@@ -33,7 +33,7 @@ class _Selector(selectors.DefaultSelector):
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """An event loop whose time starts at 0 and passes only while all tasks wait."""
+    """An event loop whose time starts at 0 and advances only while all tasks wait."""
 
     def __init__(self) -> None:
         self._virtual = 0.0
@@ -43,26 +43,26 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self._clock_resolution = _RESOLUTION
 
     def time(self) -> float:
-        """Return the seconds since the start."""
+        """Return the virtual seconds since the start."""
         return self._virtual
 
     def _advance(self, timeout: float | None) -> None:
         if timeout is None:
-            raise StandstillError("nothing is ready and no timer is set")
+            raise StandstillError("no callback is ready and no timer is set")
         self._virtual += max(0.0, timeout)
 
 
 def now() -> datetime:
-    """Return the wall clock's time in the running loop."""
+    """Return the virtual date and time of the running loop."""
     return moment(asyncio.get_running_loop().time())
 
 
 def moment(seconds: float) -> datetime:
-    """Return the wall clock's time so many seconds after the start."""
+    """Return the virtual date and time `seconds` after the start."""
     return START + timedelta(seconds=seconds)
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine in virtual time to its end."""
+    """Run a coroutine in virtual time; return its result."""
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         return runner.run(main)

@@ -1,4 +1,4 @@
-"""Runs a scenario: the controller as its process runs it, on virtual time and in memory."""
+"""Run a scenario: the controller's own manager, on virtual time and in memory."""
 
 import asyncio
 import gc
@@ -24,19 +24,19 @@ from hyperjob.simulate.world import Simulation
 from hyperjob.tasks import cancel
 
 Progress = Callable[[int, int, float], None]
-"""Takes how many jobs have ended, of how many, and the seconds of virtual time so far."""
+"""Gets the number of ended jobs, the number of all jobs, and the virtual time in seconds."""
 
 _TOLD_EVERY: Final = 3600.0
 _MESSAGES_PER_SECOND: Final = 1 / 300
-"""No code reads them here, and nothing is decided by them."""
+"""The rate of status messages in a simulation: low, since no code reads or needs them."""
 _STANDSTILL: Final = 48
-"""Hours without any progress, after the last arrival, that end a simulation."""
+"""Hours without progress after the last arrival after which a simulation ends."""
 
 
 def simulate(
     scenario: Scenario, *, policy: str = OURS, progress: Progress = lambda *_: None
 ) -> History:
-    """Run a scenario by a policy until every job has ended, or nothing happens any more."""
+    """Run a scenario with a policy until every job has ended, or no job can make progress."""
     _, change = POLICIES[policy]
     play = _static if policy == STATIC else _played
     with _rare_collections(), _quiet():
@@ -45,7 +45,7 @@ def simulate(
 
 @contextmanager
 def _rare_collections() -> Iterator[None]:
-    """Look for reference cycles still more rarely than the controller does, for a while."""
+    """Collect reference cycles less often than the controller does, within the block."""
     before = gc.get_threshold()
     collect_rarely(100_000)
     try:
@@ -56,7 +56,7 @@ def _rare_collections() -> Iterator[None]:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep warnings about simulated HyperJobs out of the logs; errors of the controller stay."""
+    """Suppress warnings in the logs, not errors of the controller, within the block."""
     log = logging.getLogger("controller")
     before = log.level
     log.setLevel(logging.ERROR)
@@ -108,7 +108,7 @@ async def _run_to_end(scene: Scene, progress: Progress, manager: Manager | None)
 
 
 async def _watch(scene: Scene, progress: Progress) -> None:
-    """Report the progress, and end a simulation in which no event is due any more."""
+    """Report the progress; end a simulation without progress."""
     loop, idle = asyncio.get_running_loop(), 0
     while not scene.ended.is_set():
         await asyncio.sleep(_TOLD_EVERY)

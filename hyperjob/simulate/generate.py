@@ -1,7 +1,7 @@
-"""A workload out of a seed: arrivals, sizes and durations shaped like those of public traces.
+"""Generate a workload from a seed, with arrivals, sizes and durations like public traces.
 
-Sizes are a table of shares, durations a log-normal law whose long tail makes a few jobs most of the
-work, arrivals follow the hours of the day. The same seed gives the same jobs.
+Sizes follow a table of shares, durations a log-normal distribution in which a few jobs are most of
+the work, and arrivals the hours of the day. Equal seeds give equal jobs.
 """
 
 import math
@@ -15,8 +15,10 @@ from hyperjob.simulate.workload import WorkloadError
 
 _DAY: Final = 86400.0
 _LONGEST: Final = 7 * _DAY
-_LONGEST_PART: Final = 0.25  # of the time of arrivals: else most work came after it
-_NIGHT: Final = 0.4  # arrivals at night, of those at noon
+_LONGEST_PART: Final = (
+    0.25  # share of the time of arrivals: longer jobs would run mostly after the arrivals
+)
+_NIGHT: Final = 0.4  # arrivals at midnight relative to noon
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +46,7 @@ SHAPES: Final[Mapping[str, Shape]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimates:
-    """Which jobs say how long they run: `share` of them, wrong by up to `error` times."""
+    """The share of jobs with an estimate, and the largest factor of its error."""
 
     share: float = 0.0
     error: float = 1.0
@@ -52,9 +54,10 @@ class Estimates:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demand:
-    """How much is asked of so many accelerators.
+    """The demand of a workload on a number of accelerators.
 
-    Durations are scaled so that the work of all jobs is `load` of what they can do in `days`.
+    The generator scales durations until the work of all jobs is `load` times the capacity in
+    `days`.
     """
 
     jobs: int
@@ -68,10 +71,10 @@ class Demand:
 
 
 def generate(demand: Demand, *, accelerators: int, largest: int, seed: int) -> list[JobNumbers]:
-    """Return the jobs; none is larger than `largest`.
+    """Return jobs of at most `largest` accelerators.
 
-    Raises WorkloadError where the jobs cannot be as much work as `demand.load` asks for: no job
-    runs longer than a week or a quarter of `demand.days`, and none shorter than a second.
+    Raises WorkloadError where the jobs cannot reach `demand.load`: a job runs for at least a
+    second, and at most for a week and a quarter of `demand.days`.
     """
     draw = random.Random(f"hyperjob {seed}")
     shape = SHAPES[demand.shape]
@@ -102,7 +105,7 @@ def generate(demand: Demand, *, accelerators: int, largest: int, seed: int) -> l
 
 
 def _check(demand: Demand, *, whole: float, asked: int, longest: float) -> None:
-    """Raise WorkloadError unless the jobs' accelerators can be busy for `load` of the `whole`."""
+    """Raise WorkloadError unless the jobs can be work of `load` times the `whole`."""
     most, least = asked * longest / whole, asked / whole
     enough = 4 * math.ceil(demand.jobs * demand.load / most)
     jobs = f"{demand.jobs} jobs of the shape {demand.shape} with {asked} accelerators"
@@ -120,13 +123,13 @@ def _check(demand: Demand, *, whole: float, asked: int, longest: float) -> None:
 
 
 def _two(value: float) -> str:
-    """Return the number with two digits, rounded down: the load that can be asked for."""
+    """Return a number with two digits, rounded down, as a possible load."""
     digits = max(0, 1 - math.floor(math.log10(value)))
     return f"{math.floor(value * 10**digits) / 10**digits:g}"
 
 
 def _scaled(raw: Sequence[float], sizes: Sequence[int], work: float, longest: float) -> list[float]:
-    """Stretch durations to a sum of work, each between a second and the longest."""
+    """Return durations scaled to a sum of work, each between a second and `longest`."""
     low, high = 0.0, work
     for _ in range(80):
         factor = (low + high) / 2
@@ -139,7 +142,7 @@ def _scaled(raw: Sequence[float], sizes: Sequence[int], work: float, longest: fl
 
 
 def _arrival(draw: random.Random, days: float) -> float:
-    """Draw a time, more often by day than by night."""
+    """Return a random time, more often by day than by night."""
     while True:
         time = draw.uniform(0.0, days * _DAY)
         day = (1 - math.cos(2 * math.pi * time / _DAY)) / 2  # 0 at midnight, 1 at noon

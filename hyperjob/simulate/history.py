@@ -1,6 +1,6 @@
-"""What a simulation has seen: the life of every job, and how full clusters and queues were.
+"""The record of a simulation: the runs of every job, and the use of clusters and queues.
 
-Only notes; `hyperjob.simulate.measure` works out what it means.
+`hyperjob.simulate.measure` computes a report from the record.
 """
 
 import math
@@ -12,7 +12,7 @@ from hyperjob.simulate.workload import Submission
 
 @dataclass(slots=True)
 class Segment:
-    """A time in which a job ran on some clusters, in seconds; `devices` by cluster."""
+    """A span of time, in seconds, in which a job ran; `devices` by cluster."""
 
     begin: float
     end: float
@@ -21,7 +21,7 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What the first status with a time said: when it was written, and the expected start."""
+    """The first expected start in a status, and the time at which it was written."""
 
     told: float
     start: float
@@ -29,10 +29,10 @@ class Forecast:
 
 @dataclass(slots=True)
 class Life:
-    """What became of one job; times in seconds since the start of the simulation.
+    """The record of a job; times in seconds since the start of the simulation.
 
-    `stops` counts by cause how often it was stopped, `lost` the accelerator-seconds of work that
-    were done again, `message` is what its status said last.
+    `stops` counts its stops by cause, `lost` the accelerator-seconds of repeated work, `message`
+    is the last message of its status.
     """
 
     job: Submission
@@ -48,23 +48,23 @@ class Life:
 
     @property
     def waited(self) -> float | None:
-        """Return the time from its creation to its first start."""
+        """Return the seconds from the job's creation to its first start; None before it."""
         return None if self.started is None else self.started - self.job.arrival
 
 
 @dataclass(slots=True)
 class Steps:
-    """An amount over time that changes in steps."""
+    """A step function of time."""
 
     times: list[float] = field(default_factory=lambda: [0.0])
     values: list[float] = field(default_factory=lambda: [0.0])
 
     def add(self, time: float, change: float) -> None:
-        """Change it at a time not before the last one."""
+        """Add `change` to the amount at a time not before the last step."""
         self.set(time, self.values[-1] + change)
 
     def set(self, time: float, value: float) -> None:
-        """Set it at a time not before the last one."""
+        """Set the amount at a time not before the last step."""
         if value == self.values[-1]:
             return
         if time == self.times[-1]:
@@ -74,7 +74,7 @@ class Steps:
         self.values.append(value)
 
     def integral_while(self, other: "Steps", end: float) -> float:
-        """Return amount times seconds of the time from 0 to `end` in which `other` is positive."""
+        """Return the integral from 0 to `end` over the times in which `other` is positive."""
         found, place, there = 0.0, 0, 0
         time = 0.0
         while time < end:
@@ -87,11 +87,11 @@ class Steps:
         return found
 
     def until_of(self, position: int) -> float:
-        """Return when the next step comes after one."""
+        """Return the time of the step after the step at `position`."""
         return self.times[position + 1] if position + 1 < len(self.times) else math.inf
 
     def integral(self, begin: float, end: float) -> float:
-        """Return amount times seconds between two times."""
+        """Return the integral between two times."""
         found = 0.0
         for position, start in enumerate(self.times):
             after = self.times[position + 1] if position + 1 < len(self.times) else end
@@ -101,7 +101,7 @@ class Steps:
         return found
 
     def averages(self, end: float, parts: int) -> list[float]:
-        """Return the mean in each of so many equal parts of the time from 0 to `end`."""
+        """Return the means of equal parts of the time from 0 to `end`."""
         sums = [0.0] * parts
         width = end / parts
         for position, start in enumerate(self.times):
@@ -120,13 +120,13 @@ class Steps:
 
 @dataclass(slots=True)
 class History:
-    """Everything that one simulation has noted."""
+    """All records of a simulation."""
 
     sizes: Mapping[str, int]
     lives: dict[str, Life] = field(default_factory=dict)
     used: dict[str, Steps] = field(default_factory=dict)  # accelerators by cluster
     queues: dict[str, Steps] = field(default_factory=dict)  # accelerators by queue
-    asked: dict[str, Steps] = field(default_factory=dict)  # accelerators that wait, by queue
-    splinters: Steps = field(default_factory=Steps)  # free on nodes that are used in part
-    free: Steps = field(default_factory=Steps)  # accelerators of nodes that work, not in use
+    asked: dict[str, Steps] = field(default_factory=dict)  # accelerators of waiting jobs, by queue
+    splinters: Steps = field(default_factory=Steps)  # free accelerators on nodes in partial use
+    free: Steps = field(default_factory=Steps)  # free accelerators of all working nodes
     end: float = 0.0

@@ -1,4 +1,4 @@
-"""The HyperJob of a job of which only size and times are known: from a trace or the generator."""
+"""Build the HyperJob of a job with known size and times, from a trace or the generator."""
 
 import re
 from dataclasses import dataclass
@@ -13,10 +13,10 @@ _NAME_LIMIT = 40
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Style:
-    """How jobs are written as HyperJobs.
+    """The form of jobs as HyperJobs.
 
-    One of more than `per_pod` accelerators is an automatic split over at most `max_domains`
-    clusters; `restarts`: what fails, or loses its cluster, is started again.
+    A job of more than `per_pod` accelerators is an automatic split over at most `max_domains`
+    clusters; `restarts`: sub-jobs that fail or lose their cluster are restarted.
     """
 
     accelerator: str = "nvidia.com/gpu"
@@ -27,7 +27,7 @@ class Style:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobNumbers:
-    """A job in plain numbers; `arrival`, `duration` and `estimate` in seconds."""
+    """A job as numbers; `arrival`, `duration` and `estimate` are in seconds."""
 
     name: str
     arrival: float
@@ -40,7 +40,7 @@ class JobNumbers:
 
 
 def submission(job: JobNumbers, style: Style) -> Submission:
-    """Write a job as a HyperJob."""
+    """Return a job as a HyperJob with its times."""
     pods, each = divide(job.gpus, style.per_pod)
     request = {style.accelerator: str(each)} if each else {"cpu": "1"}
     container: Object = {
@@ -91,7 +91,7 @@ def submission(job: JobNumbers, style: Style) -> Submission:
 
 
 def divide(gpus: int, per_pod: int) -> tuple[int, int]:
-    """Return the number of pods and the accelerators of each: as few as are alike and fill nodes.
+    """Return the number of pods and the accelerators of each: the fewest pods that fill nodes.
 
     Pods of 6 or 5 of a node's 8 would leave accelerators that no pod of the job can use.
     """
@@ -103,5 +103,5 @@ def divide(gpus: int, per_pod: int) -> tuple[int, int]:
 
 
 def name_of(text: str) -> str:
-    """Return a text as a name that Kubernetes takes."""
+    """Return a text as a valid name of a Kubernetes object."""
     return _UNUSUAL.sub("-", text.lower()).strip("-")[:_NAME_LIMIT].strip("-") or "job"

@@ -1,7 +1,7 @@
-"""Karmada between the control plane and the members: bindings, dispatch, status, and Clusters.
+"""Simulate Karmada: ResourceBindings, dispatch, status collection, and Clusters.
 
-Each step takes its time and none decides anything: a binding goes to the cluster that its policy
-pins it to, as soon as nothing suspends it.
+Each step has a delay. Karmada decides nothing: a binding goes to the cluster that its policy
+names, as soon as its suspension ends.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ _REPORT = 1.0
 
 @dataclass(slots=True)
 class _Sent:
-    """A vcjob that was dispatched to a member, and the last status that the member has of it."""
+    """A vcjob dispatched to a member, and the member's last status of it."""
 
     uid: str
     cluster: str
@@ -43,7 +43,7 @@ class _Sent:
 
 
 class Karmada:
-    """The controllers of Karmada that a HyperJob meets."""
+    """Karmada's controllers for the objects of HyperJobs."""
 
     def __init__(
         self,
@@ -55,9 +55,9 @@ class Karmada:
         sent: Callable[[str, str, str], None],
         gone: Callable[[str, str], None],
     ) -> None:
-        """`sent` gets key, UID and cluster of a dispatched vcjob; `gone` key and UID of one less.
+        """Call `sent` with key, UID and cluster of a dispatched vcjob, `gone` after its deletion.
 
-        A vcjob is gone once it was deleted from the control plane.
+        `gone` gets key and cluster, once the vcjob was deleted from the control plane.
         """
         self._plane = plane
         self._members = members
@@ -70,16 +70,16 @@ class Karmada:
         plane.listen(self._changed)
 
     def where(self, key: str) -> str:
-        """Return the cluster that a vcjob was dispatched to, or an empty text."""
+        """Return the cluster of a dispatched vcjob, or an empty text."""
         sent = self._sent.get(key)
         return sent.cluster if sent is not None else ""
 
     def sent_to(self, cluster: str) -> list[str]:
-        """Name the vcjobs that were dispatched to a cluster."""
+        """Return the keys of the vcjobs dispatched to a cluster."""
         return [key for key, sent in self._sent.items() if sent.cluster == cluster]
 
     def report(self, key: str, phase: str, *, pods: int, state: str) -> None:
-        """Bring a vcjob's status back a little later: all of its pods are in one state."""
+        """Collect a vcjob's status after a delay; all its pods are in `state`."""
         since = rfc3339(self._now())
         status: Object = {"state": {"phase": phase, "lastTransitionTime": since}}
         if pods:
@@ -90,7 +90,7 @@ class Karmada:
             self._later(_REPORT, self._bring, key, sent.uid, status)
 
     def touch(self, cluster: str) -> None:
-        """Have a Cluster's status collected at the next turn."""
+        """Mark a Cluster for the next collection of its status."""
         if cluster in self._due:
             return
         self._due.add(cluster)
@@ -157,7 +157,7 @@ class Karmada:
         return {"clusters": [{"name": names[0]}]} if names else {}
 
     def _sync(self, key: str) -> None:
-        """Bring what a policy says into its binding."""
+        """Update the binding of a changed policy."""
         policy = self._plane.get(PROPAGATION_POLICIES, key)
         known = _binding_key(key)
         if policy is None or self._plane.get(RESOURCE_BINDINGS, known) is None:
@@ -178,7 +178,7 @@ class Karmada:
             return
         name = string(clusters[0].get("name"))
         member = self._members[name]
-        if member.down:  # Karmada tries on until the cluster answers
+        if member.down:  # Karmada retries until the cluster answers
             self._later(self._period, self._dispatch, known)
             return
         uid = job["metadata"]["uid"]
@@ -193,7 +193,7 @@ class Karmada:
         sent, job = self._sent.get(key), self._plane.get(VCJOBS, key)
         if sent is None or job is None or sent.uid != uid or job["metadata"]["uid"] != uid:
             return
-        if sent.status is not status:  # timers of one moment come in any order
+        if sent.status is not status:  # timers of the same time fire in any order
             return
         if self._members[sent.cluster].down:
             self._later(self._period, self._bring, key, uid, status)

@@ -1,7 +1,7 @@
-"""What a simulation means: use, waiting, completion, slowdown, fairness, fragmentation, loss. Pure.
+"""Report a simulation: use, waits, completion, slowdown, fairness, fragmentation, loss. Pure.
 
-Times are in seconds and use is a part of 1. A job that never started counts as if it waited
-until the end of the simulation, so that a policy cannot look better by starving jobs.
+Times are in seconds, use is between 0 and 1. The wait of a job that never started is the time
+until the end of the simulation: starving jobs does not improve the result of a policy.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,17 +12,17 @@ from hyperjob.api.phases import Phase
 from hyperjob.simulate.history import History, Life, Steps
 
 PARTS: Final = 120
-"""How many parts of the time a series has."""
+"""Number of points of a series."""
 SHORTEST: Final = 60.0
-"""Seconds that a shorter job counts as in the slowdown, so that tiny jobs do not decide it."""
+"""Minimum duration of a job in the slowdown, in seconds: tiny jobs would dominate it."""
 _TOLD: Final = 5
-"""How many of the jobs that never started or ended are named."""
+"""Maximum number of named jobs that never started or ended."""
 _SIZES: Final = ((1, 1), (2, 8), (9, 64), (65, 256), (257, 10**9))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spread:
-    """How values lie: their number, mean, percentiles and the largest."""
+    """The distribution of values: number, mean, percentiles and maximum."""
 
     count: int
     mean: float
@@ -34,7 +34,7 @@ class Spread:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueReport:
-    """One queue: `share` and `used` as parts of all accelerators, in the time of arrivals."""
+    """A queue: `share` and `used` as parts of all accelerators, in the time of arrivals."""
 
     share: float
     used: float
@@ -43,10 +43,10 @@ class QueueReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forecasts:
-    """How good expected starts were, by the first that each HyperJob was given.
+    """The accuracy of expected starts, by the first expected start of each HyperJob.
 
-    `ahead` is how long before the expected start it was given, `late` how much later than expected
-    jobs started (negative: earlier), `error` the size of that.
+    `ahead` is the time from the forecast to the expected start, `late` the delay of the start
+    against it (negative: earlier), `error` the absolute value of `late`.
     """
 
     ahead: Spread
@@ -58,10 +58,10 @@ class Forecasts:
 class SimulationReport:
     """The results of one simulation.
 
-    `unfair` is the part of all accelerators that queues had beyond what they were due while
-    another one went short, on average. `splinters` is the part that was free on nodes in use.
-    `idle` is the part that was free while jobs waited. `stuck` says what the status of the first
-    jobs that never started or ended said last. `series` are means over equal parts of time.
+    `unfair` is the average part of all accelerators that queues used beyond their due while
+    another queue had less than its due. `splinters` is the part that was free on nodes in use.
+    `idle` is the part that was free while jobs waited. `stuck` has the last status messages of the
+    first jobs that never started or ended. `series` are means over equal parts of time.
     """
 
     policy: str
@@ -91,7 +91,7 @@ class SimulationReport:
 
 
 def spread(values: Iterable[float]) -> Spread:
-    """Return how values lie, by the nearest rank; zeros without any."""
+    """Return the distribution of values, by nearest rank; zeros without values."""
     ranked = sorted(values)
     if not ranked:
         return Spread(count=0, mean=0.0, p50=0.0, p95=0.0, p99=0.0, max=0.0)
@@ -111,10 +111,10 @@ def spread(values: Iterable[float]) -> Spread:
 
 
 def measure(history: History, *, policy: str, shares: Mapping[str, float]) -> SimulationReport:
-    """Work out a report; `shares` are what queues are entitled to, as parts of all accelerators.
+    """Return the report; `shares` are the shares of queues, as parts of all accelerators.
 
-    Use, fairness and fragmentation are those of the time in which jobs arrive: afterwards
-    clusters run empty whatever the policy.
+    Use, fairness and fragmentation are of the time in which jobs arrive: afterwards clusters
+    become empty under every policy.
     """
     lives = list(history.lives.values())
     window = max((life.job.arrival for life in lives), default=0.0) or history.end or 1.0
@@ -212,7 +212,7 @@ def _waited(life: Life, end: float) -> float:
 
 
 def _goodput(lives: Iterable[Life], window: float) -> float:
-    """Return the accelerator-seconds of running in the window, less what was lost of all."""
+    """Return the accelerator-seconds of runs in the window, minus the lost work."""
     ran = lost = 0.0
     for life in lives:
         for part in life.segments:
@@ -263,7 +263,7 @@ def _unfair(
     window: float,
     total: int,
 ) -> float:
-    """Return how much queues had beyond what they were due while others went short."""
+    """Return the use of queues beyond their due while other queues had less than theirs."""
     have = {name: each.averages(window, PARTS) for name, each in used.items()}
     want = {
         name: asked[name].averages(window, PARTS) if name in asked else [0.0] * PARTS
@@ -280,7 +280,7 @@ def _unfair(
 
 
 def due_of(demand: Mapping[str, float], shares: Mapping[str, float]) -> dict[str, float]:
-    """Divide the sum of shares: none gets more than is asked for, what is left goes by share."""
+    """Return the due of each queue: at most its demand; the rest is divided by share."""
     left, due = sum(shares.values()), dict.fromkeys(demand, 0.0)
     hungry = {name for name, amount in demand.items() if amount > 0 and shares.get(name, 0.0) > 0}
     while hungry and left > 1e-9:

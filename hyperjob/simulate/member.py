@@ -1,6 +1,6 @@
-"""A member cluster: vcjobs wait for room, run, fail and end there.
+"""A member cluster: vcjobs wait for nodes, run, fail and end.
 
-It decides only what Volcano decides in a member: when a gang of pods gets its nodes.
+The member makes only Volcano's decision: when a gang of pods gets its nodes.
 """
 
 from collections.abc import Callable, Iterable
@@ -13,7 +13,7 @@ from hyperjob.simulate.nodes import BoundPods, Node, Nodes, devices
 
 @dataclass(slots=True)
 class Pods:
-    """The pods of one vcjob in a member; without `spots` they wait."""
+    """The pods of a vcjob in a member; pods without `spots` wait."""
 
     key: str
     uid: str
@@ -22,17 +22,17 @@ class Pods:
 
     @property
     def number(self) -> int:
-        """Count them."""
+        """Return the number of pods."""
         return sum(group.number for group in self.groups)
 
     @property
     def devices(self) -> int:
-        """Count their accelerators."""
+        """Return the number of their accelerators."""
         return sum(devices(group.request) * group.number for group in self.groups)
 
 
 class Member:
-    """One member cluster; `placed` is called with the vcjobs whose pods get nodes."""
+    """A member cluster; it calls `placed` with the vcjobs whose pods get nodes."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class Member:
         placed: Callable[[Pods], None],
         reorder: Callable[[list[Pods]], None] = lambda _: None,
     ) -> None:
-        """`reorder` changes the order of arrival in which those that wait are tried."""
+        """Create a member; `reorder` changes the order in which it tries waiting vcjobs."""
         self._reorder = reorder
         self.name = name
         self.nodes = nodes
@@ -58,7 +58,7 @@ class Member:
         self.schedule()
 
     def drop(self, key: str) -> Pods | None:
-        """Remove a vcjob, or the pods of an ended vcjob; return it if it was there."""
+        """Remove a vcjob, or the pods of an ended vcjob; return the pods, or None without any."""
         pods = self.jobs.pop(key, None)
         if pods is None:
             return None
@@ -71,7 +71,7 @@ class Member:
         return pods
 
     def schedule(self) -> None:
-        """Give nodes to the vcjobs that wait, each whole or not at all."""
+        """Place the waiting vcjobs on nodes, each with all its pods or none."""
         if self.down:
             return
         failed: set[tuple[tuple[tuple[tuple[str, int], ...], int], ...]] = set()
@@ -92,11 +92,11 @@ class Member:
             self._placed(pods)
 
     def on(self, node: Node) -> Iterable[str]:
-        """Name the vcjobs with pods on a node."""
+        """Return the keys of the vcjobs with pods on a node."""
         return list(node.held)
 
     def summary(self) -> tuple[dict[str, int], dict[str, int], dict[str, int]]:
-        """Sum allocatable, allocated and allocating as Karmada does."""
+        """Return the sums of allocatable, allocated and allocating, as in Karmada's Cluster."""
         allocated: dict[str, int] = {}
         allocating: dict[str, int] = {}
         for pods in self.jobs.values():

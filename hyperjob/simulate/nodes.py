@@ -1,7 +1,7 @@
-"""The nodes of one member cluster: which pods fit, packed as tightly as possible. Pure.
+"""The nodes of a member cluster, and the placement of pods on them. Pure.
 
-A gang is placed whole or not at all, as Volcano's gang plugin does; among the nodes that hold a
-pod, the one with the least left is taken first, as its binpack plugin does.
+The module places all pods of a gang or none, as Volcano's gang plugin does. Among the nodes that
+fit a pod it prefers the node with the least free resources, as Volcano's binpack plugin does.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,7 +19,7 @@ from controller.model.resources import (
 
 @dataclass(slots=True)
 class Node:
-    """One node; amounts in nano-units. `out` nodes take no pods."""
+    """A node; amounts in nano-units. `out` nodes accept no pods."""
 
     group: str
     size: Mapping[str, int]
@@ -28,7 +28,7 @@ class Node:
     held: dict[str, None] = field(default_factory=dict)  # keys of the vcjobs with pods here
 
     def room(self, request: Mapping[str, int]) -> int:
-        """Count the pods of a size that fit."""
+        """Return the number of pods of this size that fit."""
         if self.out:
             return 0
         return max(
@@ -50,7 +50,7 @@ class Nodes:
     """All nodes of a cluster."""
 
     def __init__(self, groups: Iterable[tuple[str, Mapping[str, object], int]]) -> None:
-        """Take groups of nodes that are alike: name, allocatable and number."""
+        """Create the nodes of groups: name, allocatable and number of equal nodes."""
         self.all: list[Node] = []
         for name, allocatable, number in groups:
             size = parse_resources(allocatable)
@@ -60,7 +60,7 @@ class Nodes:
         self.accelerators = sum(devices(size) for size in sizes)
 
     def place(self, key: str, groups: Sequence[PodGroup]) -> list[BoundPods] | None:
-        """Take room for all pods of a vcjob, or for none of them."""
+        """Place all pods of a vcjob; None if not all of them fit."""
         taken: list[BoundPods] = []
         for group in sorted(groups, key=lambda each: -devices(each.request)):
             left = group.number
@@ -81,13 +81,13 @@ class Nodes:
         return taken
 
     def give_back(self, key: str, spots: Iterable[BoundPods]) -> None:
-        """Free what a vcjob took."""
+        """Release the resources of a vcjob."""
         for spot in spots:
             accumulate(spot.node.free, spot.request, spot.number)
             spot.node.held.pop(key, None)
 
     def allocatable(self) -> dict[str, int]:
-        """Sum what nodes offer that are not out."""
+        """Return the sum of the allocatable resources of nodes that are not out."""
         found: dict[str, int] = {}
         for node in self.all:
             if not node.out:
@@ -95,11 +95,11 @@ class Nodes:
         return found
 
     def free(self) -> int:
-        """Count the free accelerators."""
+        """Return the number of free accelerators."""
         return sum(devices(node.free) for node in self.all if not node.out)
 
     def splinters(self) -> int:
-        """Count the free accelerators on nodes that are in use in part."""
+        """Return the number of free accelerators on nodes in partial use."""
         return sum(
             free
             for node in self.all
@@ -108,6 +108,6 @@ class Nodes:
 
 
 def devices(amounts: Mapping[str, int]) -> int:
-    """Count the accelerators in a resource vector."""
+    """Return the number of accelerators in a resource vector."""
     name = accelerator_of(amounts)
     return amounts[name] // whole(1) if name is not None else 0

@@ -1,4 +1,4 @@
-"""One self-contained HTML page of several simulations: tables and plots as SVG, no script. Pure."""
+"""A self-contained HTML page of several simulations: tables and SVG plots, no script. Pure."""
 
 import math
 from bisect import bisect_right
@@ -15,7 +15,7 @@ _WIDTH: Final = 860
 _HEIGHT: Final = 150
 _LEFT: Final = 120
 _ROWS: Final = 60
-"""Jobs in the Gantt: the largest ones."""
+"""Number of jobs in the Gantt chart, the largest first."""
 _COLOURS: Final = (
     *("#2563eb", "#d97706", "#059669", "#dc2626", "#7c3aed", "#0891b2", "#be185d", "#65a30d"),
     *("#475569", "#ca8a04"),
@@ -38,16 +38,16 @@ th,td{border-color:#334155}}
 
 @dataclass(frozen=True, slots=True)
 class PlotLine:
-    """One line of a plot: values at equal distances in time."""
+    """A line of a plot: values at equal intervals of time."""
 
     name: str
     values: Sequence[float]
     level: float | None = None
-    """What the values are compared with: a dashed line in the same colour."""
+    """A value for comparison, drawn as a dashed line in the same colour."""
 
 
 def page(reports: Sequence[SimulationReport], histories: Sequence[History]) -> str:
-    """Return the page; `histories` are those that the reports were made of."""
+    """Return the page; `histories` are the histories of the reports."""
     parts = [
         "<!doctype html><html lang=en><meta charset=utf-8>",
         "<meta name=viewport content='width=device-width'><title>hyperjob simulate</title>",
@@ -76,7 +76,7 @@ def _policy(report: SimulationReport, history: History) -> Iterable[str]:
     for title, key, levels in (
         ("Use of each cluster", "clusters", none),
         ("Use by queue; dashed: its share", "queues", shown),
-        ("Free accelerators, and those of them on nodes in use", "free", none),
+        ("Free accelerators, and free accelerators on nodes in use", "free", none),
     ):
         lines = [
             PlotLine(name, values, levels.get(name)) for name, values in report.series[key].items()
@@ -91,7 +91,7 @@ def _policy(report: SimulationReport, history: History) -> Iterable[str]:
     lines = [PlotLine(name, values) for name, values in report.series["waiting"].items()]
     most = max((max(line.values, default=0.0) for line in lines), default=0.0)
     plot = _plot(lines, report.end, most=most or 1.0, unit="")
-    yield f"<h3>Accelerators asked for by jobs that wait</h3>{_key(lines)}{plot}"
+    yield f"<h3>Accelerators of waiting jobs</h3>{_key(lines)}{plot}"
     yield f"<h3>The {_ROWS} largest jobs</h3><p>Thin: waits. Thick: runs.</p>{_gantt(history)}"
 
 
@@ -105,12 +105,12 @@ def _stops(report: SimulationReport) -> str:
     if not report.stops:
         return "<p>No job was stopped.</p>"
     rows = [(cause, str(number)) for cause, number in report.stops.items()]
-    lost = f"{report.lost / 3600:.0f} accelerator-hours of work were done again."
+    lost = f"{report.lost / 3600:.0f} accelerator-hours of work were repeated."
     return f"{_table(('cause', 'stops'), rows)}<p>{lost}</p>"
 
 
 def _ranges(spreads: Mapping[str, Spread]) -> str:
-    """Draw p50, p95 and p99 of each wait on a logarithmic axis from 10 seconds to 12 days."""
+    """Return a plot of p50, p95 and p99 of waits, on a logarithmic axis from 10 s to 12 days."""
 
     def at(seconds: float) -> float:
         return _LEFT + _WIDTH * min(1.0, (math.log10(max(seconds, 10.0)) - 1) / 5)
@@ -133,7 +133,7 @@ def _ranges(spreads: Mapping[str, Spread]) -> str:
 
 
 def _times(height: int) -> str:
-    """Label the logarithmic axis of waits."""
+    """Return the labels of the logarithmic axis of waits."""
     return "".join(
         f"<text x='{_LEFT + _WIDTH * power / 5:.0f}' y='{height + 14}'>{label}</text>"
         for power, label in enumerate(("10 s", "2 min", "17 min", "2.8 h", "28 h", "12 d"))
@@ -213,7 +213,7 @@ def _plot(lines: Sequence[PlotLine], seconds: float, *, most: float, unit: str) 
 
 
 def _waits(reports: Sequence[SimulationReport], histories: Sequence[History]) -> str:
-    """Draw which part of the jobs has started after how long; times on a logarithmic axis."""
+    """Return a plot of the share of started jobs by waiting time, on a logarithmic axis."""
     lines = []
     for report, history in zip(reports, histories, strict=True):
         waits = sorted(life.waited for life in history.lives.values() if life.waited is not None)

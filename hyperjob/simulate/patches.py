@@ -1,4 +1,4 @@
-"""Merge patches (RFC 7396) and the JSON patches (RFC 6902) that our own components write. Pure."""
+"""Merge patches (RFC 7396) and the JSON patches (RFC 6902) of HyperJob's components. Pure."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -7,7 +7,7 @@ from hyperjob.api.meta import Object
 
 
 def merged(target: object, patch: object) -> Any:  # noqa: ANN401 - any JSON value
-    """Return what a merge patch makes of a value; neither is changed."""
+    """Return a value after a merge patch; the arguments stay unchanged."""
     if not isinstance(patch, dict):
         return patch
     found: Object = dict(target) if isinstance(target, dict) else {}
@@ -20,9 +20,9 @@ def merged(target: object, patch: object) -> Any:  # noqa: ANN401 - any JSON val
 
 
 def patched(target: Object, operations: Iterable[Mapping[str, Any]]) -> Object:
-    """Return what a JSON patch of `add` and `test` makes of an object.
+    """Return an object after a JSON patch of `add` and `test`.
 
-    Raises ValueError where a test fails or an operation is another one.
+    Raises ValueError for a failed test and for other operations.
     """
     found: Any = target
     for operation in operations:

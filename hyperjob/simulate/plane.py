@@ -1,7 +1,7 @@
-"""The Karmada API server of a simulation: objects in memory, behind the client's transport.
+"""The Karmada API server of a simulation: objects in memory, behind a client transport.
 
-It keeps what is created, patched and deleted, gives out versions and watch events, and collects
-garbage by ownerReferences. It validates and admits nothing: what a simulation writes is known.
+The module stores objects, sets resourceVersions, sends watch events, and collects garbage by
+ownerReferences. It does not validate objects: a simulation writes valid objects only.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from hyperjob.kube.transport import Params, Response
 from hyperjob.simulate.patches import merged, patched
 
 Listener = Callable[[str, Object | None, Object | None], None]
-"""Takes the kind, the object before and the object after: None before it was, and after it is."""
+"""Gets the resource, the old and the new object: None before creation and after deletion."""
 
 _BY_PLURAL: Final = {
     each.plural: each
@@ -34,7 +34,7 @@ _BY_PLURAL: Final = {
 
 
 class Plane:
-    """All objects; a `Transport` for clients, plain methods for what simulates the rest."""
+    """All objects; a `Transport` for clients, and methods for the other simulated components."""
 
     host = "simulation"
 
@@ -49,19 +49,19 @@ class Plane:
         self.requests = 0
 
     def listen(self, listener: Listener) -> None:
-        """Call the handler for every change, at once."""
+        """Call `listener` synchronously at every change."""
         self._listeners.append(listener)
 
     def get(self, resource: Resource, key: str) -> Object | None:
-        """Return an object, which must not be changed."""
+        """Return an object, None if absent; the caller must not change it."""
         return self._objects.get(resource.plural, {}).get(key)
 
     def items(self, resource: Resource) -> list[Object]:
-        """Return all objects of a kind, which must not be changed."""
+        """Return all objects of a resource; the caller must not change them."""
         return list(self._objects.get(resource.plural, {}).values())
 
     def create(self, resource: Resource, obj: Object) -> Object:
-        """Store a new object and return it as stored; raises AlreadyExists."""
+        """Store a new object; return the stored object; raises AlreadyExists."""
         key = key_of(obj)
         store = self._objects.setdefault(resource.plural, {})
         if key in store:
@@ -84,19 +84,19 @@ class Plane:
         return made
 
     def change(self, resource: Resource, key: str, patch: Object, *, status: bool = False) -> None:
-        """Merge a patch into an object that is there; a deleted object stays gone."""
+        """Apply a merge patch to an existing object; ignored for deleted objects."""
         old = self.get(resource, key)
         if old is not None:
             self._write(resource, key, old, merged(old, patch), status=status)
 
     def replace(self, resource: Resource, key: str, new: Object) -> None:
-        """Store the status of an object that is there anew; a deleted object stays gone."""
+        """Store an existing object with a new status; ignored for deleted objects."""
         old = self.get(resource, key)
         if old is not None:
             self._write(resource, key, old, new, status=True)
 
     def remove(self, resource: Resource, key: str) -> None:
-        """Delete an object and what it owns; nothing where it is gone."""
+        """Delete an object and its dependents; ignored for deleted objects."""
         old = self._objects.get(resource.plural, {}).pop(key, None)
         if old is None:
             return
@@ -122,7 +122,7 @@ class Plane:
         accept: str = "application/json",
         time_limit: float = 30.0,
     ) -> Response:
-        """Answer one call of a client."""
+        """Answer a request of a client."""
         self.requests += 1
         answer = self._answer(method, path, body, content_type, params or {})
         return Response(200, {}, orjson.dumps(answer))
@@ -137,7 +137,7 @@ class Plane:
         opened: Callable[[], None] | None = None,
         empty: bool = False,
     ) -> AsyncGenerator[bytes, None]:
-        """Yield the events of a watch; it never ends by itself."""
+        """Yield the events of a watch, without end."""
         plural, _, _, _ = _parts(path)
         watch = _Watch(params.get("labelSelector", ""))
         self._watches.setdefault(plural, []).append(watch)
@@ -222,7 +222,7 @@ class Plane:
 
 
 class _Watch:
-    """What one watch has not taken yet."""
+    """The pending events of a watch."""
 
     def __init__(self, label_selector: str) -> None:
         self.selects = _selects(label_selector)
@@ -231,7 +231,7 @@ class _Watch:
 
 
 def _selects(label_selector: str) -> Callable[[Object], bool]:
-    """Read the selectors that the controller uses: a label exists, or does not."""
+    """Parse a label selector of the controller: a label exists, or does not exist."""
     if not label_selector:
         return lambda _: True
     label, wanted = label_selector.removeprefix("!"), not label_selector.startswith("!")
@@ -239,7 +239,7 @@ def _selects(label_selector: str) -> Callable[[Object], bool]:
 
 
 def _check(found: Object, patch: Mapping[str, Any]) -> None:
-    """Refuse a patch that was written for another version or another object of this name."""
+    """Raise Conflict for a patch with another resourceVersion or UID."""
     wanted = patch.get("metadata") or {}
     for field in ("uid", "resourceVersion"):
         if wanted.get(field, found["metadata"][field]) != found["metadata"][field]:
@@ -252,7 +252,7 @@ def _error(code: int, message: str, reason: str) -> KubeError:
 
 @lru_cache(maxsize=4096)
 def _parts(path: str) -> tuple[str, str, str, str]:
-    """Split a URL path into plural, namespace, name and subresource, empty where there is none."""
+    """Return plural, namespace, name and subresource of a URL path, empty where absent."""
     steps = path.split("/")[1:]
     rest = steps[3:] if steps[0] == "apis" else steps[2:]
     namespace = ""

@@ -1,7 +1,7 @@
-"""The policies that can be compared: ours, ours without one feature, and what others do. Pure.
+"""The policies to compare: HyperJob's, HyperJob's without a feature, and others. Pure.
 
-A policy is a scenario with other objects in it. Only `static-weights` is not played by our
-controller: it represents Karmada alone.
+A policy changes the objects of a scenario, on which the controller runs. Only `static-weights`
+runs without the controller: it represents Karmada alone.
 """
 
 from collections.abc import Callable, Mapping
@@ -39,12 +39,12 @@ def _without_backfill(scenario: Scenario) -> Scenario:
 
 
 def _one_cluster(scenario: Scenario) -> Scenario:
-    """Keep each job on one cluster, as MultiKueue does."""
+    """Return the scenario with each job on one cluster, as in MultiKueue."""
     return _with_jobs(scenario, lambda spec: {**spec, "maxDomains": 1})
 
 
 def _fifo(scenario: Scenario) -> Scenario:
-    """Put all jobs in one line in order of arrival, without priorities: no job passes another."""
+    """Return the scenario with one first-in-first-out queue without priorities."""
     queue: Object = {
         "apiVersion": "scheduling.volcano.sh/v1beta1",
         "kind": "Queue",
@@ -57,12 +57,12 @@ def _fifo(scenario: Scenario) -> Scenario:
 
 
 POLICIES: Final[Mapping[str, tuple[str, Callable[[Scenario], Scenario]]]] = {
-    OURS: ("the controller as it is", _ours),
+    OURS: ("HyperJob's controller", _ours),
     "no-backfill": ("without the estimates of running times", _without_backfill),
     "no-preemption": ("without preemption within a queue", _without_preemption),
-    "no-reclaim": ("without taking back what was lent to other queues", _without_reclaim),
+    "no-reclaim": ("without reclaiming accelerators lent to other queues", _without_reclaim),
     "one-cluster": ("each job on one cluster only, as MultiKueue places", _one_cluster),
-    "fifo": ("one line in order of arrival, without priorities and shares", _fifo),
+    "fifo": ("one queue in order of arrival, without priorities and shares", _fifo),
     STATIC: ("Karmada's static weights, no queue and no gang", _ours),
 }
 

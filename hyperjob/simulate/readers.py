@@ -1,8 +1,8 @@
-"""Reads workloads: our CSV, and the public formats of GPU traces. Pure but for reading a file.
+"""Read workloads: HyperJob's CSV, and the public formats of GPU traces.
 
-The traces themselves stay where they are published; each reader takes one of their files:
-Philly's `cluster_job_log` (JSON), Helios' `cluster_log.csv`, Alibaba's `pai_task_table.csv` of 2020
-(which has no header) and `openb_pod_list_*.csv` of 2023.
+The project contains no traces; each reader parses a published file: Philly's `cluster_job_log`
+(JSON), Helios' `cluster_log.csv`, Alibaba's `pai_task_table.csv` of 2020 (which has no header) and
+`openb_pod_list_*.csv` of 2023.
 """
 
 import csv
@@ -29,7 +29,7 @@ Row = Mapping[str, str]
 
 
 def read(path: Path, *, form: str = "auto") -> list[JobNumbers]:
-    """Read a file of jobs, sorted by arrival, the first at 0; raises WorkloadError.
+    """Return the jobs of a file, sorted by arrival, the first at 0; raises WorkloadError.
 
     `form` is `auto`, or one of FORMS.
     """
@@ -43,7 +43,7 @@ def read(path: Path, *, form: str = "auto") -> list[JobNumbers]:
     except (KeyError, ValueError, TypeError) as error:
         raise WorkloadError(f"{path}: {_words(error)}") from None
     if not jobs:
-        raise WorkloadError(f"{path}: there is no job with an accelerator in it")
+        raise WorkloadError(f"{path}: contains no job with an accelerator")
     return _from_zero(jobs) if chosen != "csv" else sorted(jobs, key=_order)
 
 
@@ -70,7 +70,7 @@ def _recognised(text: str) -> str:
 
 
 def _from_zero(jobs: Iterable[JobNumbers]) -> list[JobNumbers]:
-    """Sort by arrival, begin at 0, and give jobs names of their own."""
+    """Return the jobs sorted by arrival, with the first at 0, and with unique names."""
     found = sorted(jobs, key=_order)
     first, digits = found[0].arrival, len(str(len(found)))
     return [
@@ -86,12 +86,12 @@ def _from_zero(jobs: Iterable[JobNumbers]) -> list[JobNumbers]:
 
 
 def _ours(text: str) -> Iterator[JobNumbers]:
-    """Read our columns: submit and duration in seconds or as 1h30m, gpus, and optional ones."""
+    """Parse HyperJob's CSV: submit and duration in seconds or as 1h30m, gpus, optional columns."""
     seen: set[str] = set()
     for line, row in _rows(text, _NEEDED, allowed=_OURS):
         name = row.get("name") or f"job-{line - 1}"
         if name in seen:
-            raise ValueError(f"line {line}: name {name!r} is there twice")
+            raise ValueError(f"line {line}: duplicate name {name!r}")
         seen.add(name)
         try:
             yield JobNumbers(
@@ -122,7 +122,7 @@ def _helios(text: str) -> Iterator[JobNumbers]:
 
 
 def _philly(text: str) -> Iterator[JobNumbers]:
-    """Take each job with the accelerators of its last attempt and the time of all of them."""
+    """Yield each job with the accelerators of its last attempt and the duration of all attempts."""
     for entry in json.loads(text):
         seconds, gpus = 0.0, 0
         for attempt in entry.get("attempts") or ():
@@ -142,7 +142,7 @@ def _philly(text: str) -> Iterator[JobNumbers]:
 
 
 def _alibaba2020(text: str) -> Iterator[JobNumbers]:
-    """Take all tasks of a job together; parts of accelerators count as whole ones."""
+    """Yield each job with all its tasks; a fraction of an accelerator counts as a whole."""
     begins: dict[str, float] = {}
     ends: dict[str, float] = {}
     gpus: dict[str, int] = {}
@@ -166,7 +166,7 @@ def _alibaba2020(text: str) -> Iterator[JobNumbers]:
 
 
 def _alibaba2023(text: str) -> Iterator[JobNumbers]:
-    """Take the pods of an `openb` list; a part of an accelerator counts as a whole one."""
+    """Yield the pods of an `openb` list; a fraction of an accelerator counts as a whole."""
     needed = ("name", "num_gpu", "creation_time", "deletion_time", "scheduled_time")
     for _, row in _rows(text, needed):
         gpus = int(row["num_gpu"] or 0)
@@ -208,20 +208,20 @@ def _rows(
 
 
 def _seconds(text: str) -> float:
-    """Read seconds, or a duration such as 1h30m."""
+    """Return seconds from a number or a duration such as 1h30m."""
     try:
         found = float(text)
     except ValueError:
         found = nanoseconds(text) / 1e9
     if not math.isfinite(found) or found < 0:
-        raise ValueError(f"{text!r} is no time from 0 on")
+        raise ValueError(f"{text!r} is not a time of 0 or more")
     return found
 
 
 def _count(text: str) -> int:
     number = int(text)
     if number < 0:
-        raise ValueError(f"{text!r} is no number of accelerators")
+        raise ValueError(f"{text!r} is not a number of accelerators")
     return number
 
 

@@ -1,4 +1,4 @@
-"""The work of each job: it goes on while enough of its sub-jobs run, and loses some at a stop."""
+"""The work of each job: it progresses while enough sub-jobs run, and a stop loses some work."""
 
 import asyncio
 from collections.abc import Callable
@@ -11,17 +11,17 @@ _EPSILON = 1e-6
 
 @dataclass(slots=True)
 class SubJob:
-    """A vcjob of a job; `running` since its pods train."""
+    """A vcjob of a job; `running` while its pods train."""
 
     cluster: str = ""
     devices: int = 0
     running: bool = False
-    own: bool = False  # it runs for a time of its own
+    own: bool = False  # the sub-job has its own duration
 
 
 @dataclass(slots=True)
 class Run:
-    """How far one job is."""
+    """The progress of a job."""
 
     life: Life
     minimum: int | None
@@ -35,12 +35,12 @@ class Run:
 
     @property
     def counted(self) -> list[SubJob]:
-        """Return the sub-jobs that do the job's work together."""
+        """Return the sub-jobs that count for the job's work."""
         return [job for job in self.jobs.values() if not job.own]
 
 
 class Runs:
-    """All jobs that have not ended; `finished` is called with each that has done its work."""
+    """All jobs that have not ended; calls `finished` with each job that has done its work."""
 
     def __init__(
         self,
@@ -60,21 +60,21 @@ class Runs:
         return any(run.rate for run in self._runs.values())
 
     def begin(self, life: Life, *, minimum: int | None) -> None:
-        """Take a job on."""
+        """Add a job."""
         self._runs[life.job.key] = Run(life, minimum)
 
     def get(self, key: str) -> Run | None:
-        """Return a job that has not ended."""
+        """Return the run of a job; None after its end."""
         return self._runs.get(key)
 
     def end(self, key: str) -> None:
-        """Forget a job."""
+        """Remove a job."""
         run = self._runs.pop(key, None)
         if run is not None:
             self._set_rate(run, 0.0)
 
     def update(self, key: str, *, cause: str = "") -> None:
-        """Work out how fast a job progresses now; `cause` says why something of it has stopped."""
+        """Update the speed of a job; `cause` is the reason why a sub-job has stopped."""
         run = self._runs.get(key)
         if run is None or run.finished:
             return
@@ -114,7 +114,7 @@ class Runs:
                 run.timer = loop.call_later(left, self._done, life.job.key)
 
     def _stop(self, run: Run, cause: str) -> None:
-        """Count what was done since the last checkpoint as lost."""
+        """Count the work since the last checkpoint as lost."""
         kept = run.done // self._checkpoint * self._checkpoint if self._checkpoint else run.done
         lost = max(0.0, run.done - kept)
         run.done = min(kept, run.done)

@@ -1,4 +1,4 @@
-"""What every simulation has, whatever decides: members, arrivals, and notes of what is in use."""
+"""The parts of every simulation, under every policy: members, arrivals, and the record of use."""
 
 import abc
 import asyncio
@@ -36,22 +36,22 @@ class Scene(abc.ABC):
 
     @property
     def progress(self) -> tuple[int, int]:
-        """Return how many jobs have ended, of how many."""
+        """Return the number of ended jobs and of all jobs."""
         total = len(self.scenario.jobs)
         return total - self._left, total
 
     @property
     def is_idle(self) -> bool:
-        """Return whether no job is still to come and none that has come makes progress."""
+        """Return whether all jobs have arrived and no job makes progress."""
         return self._coming == 0 and not self.runs.any_progress
 
     @staticmethod
     def time() -> float:
-        """Return the seconds since the start."""
+        """Return the virtual seconds since the start."""
         return asyncio.get_running_loop().time()
 
     def begin(self) -> None:
-        """Let the jobs come at their times."""
+        """Schedule the arrivals of the jobs."""
         for name in self.members:
             self._level(name)
         self._next(iter(sorted(self.scenario.jobs, key=lambda job: (job.arrival, job.key))))
@@ -59,7 +59,7 @@ class Scene(abc.ABC):
             self.ended.set()
 
     def set_node(self, cluster: str, node: Node, *, out: bool) -> None:
-        """Take a node out, with all that runs there, or bring it back."""
+        """Fail a node with its pods, or bring it back."""
         node.out = out
         if out:
             for key in list(node.held):
@@ -70,34 +70,34 @@ class Scene(abc.ABC):
 
     @abc.abstractmethod
     def _reorder(self, waiting: list[Pods]) -> None:
-        """Change the order of arrival in which pods that wait in a member are tried."""
+        """Change the order in which a member tries waiting pods."""
 
     @abc.abstractmethod
     def fail(self, key: str, *, cause: str) -> None:
-        """Let a pod of what `key` names fail for good."""
+        """Fail a pod of the vcjob `key` permanently."""
 
     @abc.abstractmethod
     def set_cluster(self, cluster: str, *, down: bool) -> None:
-        """Cut a cluster off, and end all that runs there, or bring it back, empty."""
+        """Disconnect a cluster and end its pods, or bring it back, empty."""
 
     @abc.abstractmethod
     def _arrived(self, job: Submission) -> None:
-        """Take a job that has come."""
+        """Create an arrived job."""
 
     @abc.abstractmethod
     def _running(self, key: str, uid: str, cluster: str) -> None:
-        """Let pods train that have had their nodes for long enough."""
+        """Start the training of pods after their start-up time."""
 
     @abc.abstractmethod
     def _finished(self, owner: str) -> None:
-        """End a job that has done its work."""
+        """Complete a job that has done its work."""
 
     @abc.abstractmethod
     def _touch(self, cluster: str) -> None:
-        """Learn that what runs in a cluster has changed."""
+        """React to a change of the pods in a cluster."""
 
     def _next(self, jobs: Iterator[Submission]) -> None:
-        """Take the jobs that are due, and come back for the next one."""
+        """Create the due jobs, and schedule the next arrival."""
         for job in jobs:
             if job.arrival > self.time():
                 asyncio.get_running_loop().call_at(job.arrival, self._submit_and_next, job, jobs)
@@ -118,7 +118,7 @@ class Scene(abc.ABC):
         self.history.asked.setdefault(job.queue, Steps()).add(self.time(), change)
 
     def _settle(self, owner: str, *, cause: str = "") -> None:
-        """Work out how a job goes on; note when it starts for the first time."""
+        """Update the progress of a job; record its first start."""
         run = self.runs.get(owner)
         if run is None:
             return
@@ -128,7 +128,7 @@ class Scene(abc.ABC):
             self._asked(run.life.job, -run.life.job.gpus)
 
     def _over(self, life: Life, outcome: str) -> None:
-        """Note the end of a job."""
+        """Record the end of a job."""
         self.runs.end(life.job.key)
         life.ended, life.outcome = self.time(), outcome
         if life.started is None:
@@ -145,7 +145,7 @@ class Scene(abc.ABC):
         )
 
     def _release(self, key: str, cluster: str) -> Pods | None:
-        """Take pods off their nodes; return them if they were in the cluster."""
+        """Remove pods from their nodes; return them, or None if absent."""
         member = self.members[cluster]
         known = member.jobs.get(key)
         if known is None:
@@ -158,7 +158,7 @@ class Scene(abc.ABC):
         return known
 
     def _level(self, cluster: str) -> None:
-        """Note what is free in a cluster, and what of it is on nodes that are used in part."""
+        """Record the free accelerators of a cluster, and those on nodes in partial use."""
         nodes, before = self.members[cluster].nodes, self._levels.get(cluster, (0, 0))
         down = self.members[cluster].down
         after = (0, 0) if down else (nodes.free(), nodes.splinters())

@@ -20,15 +20,15 @@ _USUAL: Final = {"east": 8, "north": 16, "south": 16, "west": 32}
 
 
 def usual_sites() -> list[Site]:
-    """Return four clusters of 8 to 32 nodes with eight GPUs each, for who names no clusters."""
+    """Return four clusters of 8 to 32 nodes with eight GPUs each, the default clusters."""
     return [site(name, [("gpu", _NODE, number)]) for name, number in _USUAL.items()]
 
 
 def site(name: str, nodes: Groups, *, spec: Object | None = None) -> Site:
-    """Make a member cluster with groups of nodes: name, allocatable and number of each.
+    """Return a member cluster with groups of nodes: name, allocatable and number of each.
 
-    `spec` is of its Cluster object. As Karmada's default resource models say nothing of
-    accelerators, none are reported.
+    `spec` is the spec of its Cluster. The Cluster reports no resource models: Karmada's default
+    models have no accelerators.
     """
     allocatable = total(scale(parse_resources(each), number) for _, each, number in nodes)
     number = sum(number for _, _, number in nodes)
@@ -55,7 +55,7 @@ def site(name: str, nodes: Groups, *, spec: Object | None = None) -> Site:
 
 
 def queue(name: str, spec: Object | None = None) -> Object:
-    """Make an open Queue; one without a spec lends what it does not use."""
+    """Return an Open Queue; without a spec the Queue lends its unused share."""
     return {
         "apiVersion": QUEUES.api_version,
         "kind": QUEUES.kind,
@@ -66,7 +66,7 @@ def queue(name: str, spec: Object | None = None) -> Object:
 
 
 def urgent_class() -> Object:
-    """Make the PriorityClass of the urgent jobs that the generator makes."""
+    """Return the PriorityClass of the generator's urgent jobs."""
     return {
         "apiVersion": PRIORITY_CLASSES.api_version,
         "kind": PRIORITY_CLASSES.kind,
@@ -76,7 +76,7 @@ def urgent_class() -> Object:
 
 
 def shares_of(scenario: Scenario) -> dict[str, float]:
-    """Return what each queue is entitled to, as a part of all accelerators."""
+    """Return the share of each queue, as a part of all accelerators."""
     have = total(
         scale(parse_resources(each), number)
         for member in scenario.sites
@@ -92,6 +92,6 @@ def shares_of(scenario: Scenario) -> dict[str, float]:
 
 
 def missing_queues(queues: Iterable[Object], wanted: Iterable[str]) -> list[str]:
-    """Name the queues that jobs ask for and that no Queue object describes."""
+    """Return the queues of jobs without a Queue object."""
     known = {each["metadata"]["name"] for each in queues}
     return sorted(set(wanted) - known)

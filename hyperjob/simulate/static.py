@@ -1,7 +1,7 @@
-"""Karmada alone: pods divided over clusters by static weights, without a queue and without gangs.
+"""Simulate Karmada alone: pods divided over clusters by static weights, without queues and gangs.
 
-Each pod takes its node as soon as one is free and holds it. A job trains once all of its pods run,
-so jobs that have got a part of theirs wait for each other, and may do so for ever.
+Each pod takes a node as soon as one is free. A job trains once all its pods run: jobs with a part
+of their pods wait for each other, possibly without end.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from hyperjob.simulate.workload import Scenario, Submission
 
 
 class StaticWeights(Scene):
-    """A simulation in which weights alone decide; a cluster weighs as much as it has."""
+    """A simulation in which static weights decide; the weight of a cluster is its size."""
 
     def __init__(self, scenario: Scenario) -> None:
         self._draw = random.Random(f"weights {scenario.seed}")
@@ -27,18 +27,18 @@ class StaticWeights(Scene):
         self._attempts: dict[str, int] = {}
 
     def _reorder(self, waiting: list[Pods]) -> None:
-        """Try them in any order, as kube-scheduler comes back to pods that did not fit."""
+        """Shuffle the waiting pods: kube-scheduler retries pods that did not fit in any order."""
         self._draw.shuffle(waiting)
 
     def fail(self, key: str, *, cause: str) -> None:
-        """Start a job again of which a pod has failed."""
+        """Restart the job of a failed pod."""
         owner = self.owners.get(key, "")
         if self.runs.get(owner) is not None:
             self._clear(owner, cause)
             self._send(self.history.lives[owner].job)
 
     def set_cluster(self, cluster: str, *, down: bool) -> None:
-        """Cut a cluster off: its pods end, and wait there until it is back."""
+        """Disconnect a cluster: its pods end, and wait until the cluster is back."""
         member = self.members[cluster]
         if member.down == down:
             return
@@ -56,10 +56,10 @@ class StaticWeights(Scene):
         self._send(job)
 
     def _touch(self, cluster: str) -> None:
-        """Do nothing: weights look at no cluster."""
+        """Do nothing: static weights do not depend on the state of clusters."""
 
     def _send(self, job: Submission) -> None:
-        """Give each pod of a job to a cluster, where it waits for a node of its own."""
+        """Send each pod of a job to a cluster, where the pod waits for a node."""
         attempt = self._attempts[job.key] = self._attempts.get(job.key, -1) + 1
         run = self.runs.get(job.key)
         groups = [
@@ -84,7 +84,7 @@ class StaticWeights(Scene):
             self.members[cluster].take(pods)
 
     def _divide(self, number: int) -> list[str]:
-        """Divide pods by weight: whole parts for sure, the rest drawn by weight."""
+        """Return the clusters of pods: integer parts by weight, the rest at random by weight."""
         total = sum(self._weights.values())
         names = [
             name for name, size in self._weights.items() for _ in range(number * size // total)

@@ -1,6 +1,6 @@
-"""The input of a simulation: clusters, queues and jobs, with the times at which jobs arrive.
+"""The input of a simulation: clusters, queues and jobs with their times of arrival.
 
-Plain values; the readers and the generator make them.
+The readers and the generator make these values.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,20 +11,20 @@ from hyperjob.api.meta import Object
 from hyperjob.api.names import GROUP
 
 ARRIVAL: Final = f"simulation.{GROUP}/arrival"
-"""Annotation of a HyperJob: how long after the start it is created, such as `90m`."""
+"""Annotation of a HyperJob: the time of its creation after the start, such as `90m`."""
 DURATION: Final = f"simulation.{GROUP}/duration"
-"""Annotation of a HyperJob, or of `templateMetadata`: how long its sub-jobs run, such as `2h`."""
+"""Annotation of a HyperJob, or of `templateMetadata`: the duration of its sub-jobs (`2h`)."""
 
 
 class WorkloadError(ValueError):
-    """A workload, or a clusters file, cannot be simulated; the text says where and why."""
+    """A workload or a clusters file cannot be simulated; the text has the place and the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submission:
-    """One HyperJob that is created `arrival` seconds after the start.
+    """A HyperJob that is created `arrival` seconds after the start.
 
-    `duration` is in seconds of undisturbed running, `gpus` its accelerators in all.
+    `duration` is its running time in seconds without stops, `gpus` the sum of its accelerators.
     """
 
     arrival: float
@@ -35,7 +35,7 @@ class Submission:
 
     @property
     def key(self) -> str:
-        """Return namespace and name."""
+        """Return namespace/name."""
         metadata = self.hyperjob["metadata"]
         return f"{metadata['namespace']}/{metadata['name']}"
 
@@ -51,10 +51,10 @@ class Site:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failures:
-    """What breaks, by mean times in hours; 0 never.
+    """The mean times between failures, in hours; 0 is no failures.
 
-    `pod` is the time between failures of one busy node's pods, `node` that of a node, `cluster`
-    that of a cluster; a node or a cluster is away for the time of its repair.
+    `pod` is the time between failures of the pods of a busy node, `node` of a node, `cluster` of a
+    cluster; a failed node or cluster is back after the time of its repair.
     """
 
     pod: float = 0.0
@@ -66,7 +66,7 @@ class Failures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outage:
-    """A cluster that cannot be reached from `at` to `until`, in seconds."""
+    """The outage of a cluster from `at` to `until`, in seconds."""
 
     cluster: str
     at: float
@@ -75,7 +75,7 @@ class Outage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
-    """All of a simulation but the policy."""
+    """The input of a simulation, without the policy."""
 
     sites: Sequence[Site]
     queues: Sequence[Object]
@@ -85,8 +85,8 @@ class Scenario:
     outages: Sequence[Outage] = ()
     seed: int = 0
     startup: float = 30.0
-    """Seconds from the placement of a sub-job's pods until they train."""
+    """Seconds from the placement of a sub-job's pods to the start of their training."""
     checkpoint: float = 1800.0
-    """Seconds of work between two checkpoints: what follows the last is lost at a stop."""
+    """Seconds of work between two checkpoints: a stop loses the work since the last one."""
     status_period: float = 10.0
     """Seconds between two collections of a Cluster's status: Karmada's default."""

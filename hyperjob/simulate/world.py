@@ -1,4 +1,4 @@
-"""The world around the controller, which is the real one and sees only the control plane."""
+"""The simulated world around HyperJob's real controller, which sees only the control plane."""
 
 import asyncio
 from typing import Final
@@ -29,7 +29,7 @@ CLEAN_UP: Final = 60.0
 
 
 class Simulation(Scene):
-    """A simulation with a control plane, where a controller decides."""
+    """A simulation with a control plane, in which the controller decides."""
 
     def __init__(self, scenario: Scenario, plane: Plane) -> None:
         super().__init__(scenario)
@@ -45,7 +45,7 @@ class Simulation(Scene):
         plane.listen(self._changed)
 
     def begin(self) -> None:
-        """Put clusters and queues into the control plane and let the jobs come."""
+        """Create Clusters and Queues in the control plane, and schedule the arrivals."""
         for site in self.scenario.sites:
             self.plane.create(CLUSTERS, site.cluster)
         for queue in self.scenario.queues:
@@ -61,7 +61,7 @@ class Simulation(Scene):
             self._stop(key, cluster, JobPhase.FAILED, cause)
 
     def set_cluster(self, cluster: str, *, down: bool) -> None:
-        """Cut a cluster off, and end all that runs there, or bring it back, empty."""
+        """Disconnect a cluster and end its pods, or bring it back, empty."""
         member = self.members[cluster]
         if member.down == down:
             return
@@ -78,7 +78,7 @@ class Simulation(Scene):
         self.karmada.touch(cluster)
 
     def _reorder(self, waiting: list[Pods]) -> None:
-        """Leave the order as it is."""
+        """Keep the order."""
 
     def _arrived(self, job: Submission) -> None:
         life = self.history.lives[job.key]
@@ -162,7 +162,7 @@ class Simulation(Scene):
         self._lost(key, cause)
 
     def _gone(self, key: str, cluster: str) -> None:
-        """Remove a vcjob that was deleted from the control plane."""
+        """Remove a vcjob from its member after its deletion from the control plane."""
         self._release(key, cluster)
         self._lost(key, "preempted")
         run = self.runs.get(self.owners.pop(key, ""))

@@ -1,5 +1,5 @@
-"""Logs, metrics and health: what an operator of the processes sees.
+"""Logs, metrics and health checks of the processes.
 
-It must import neither the Kubernetes client nor `hyperjob.kube`: the webhook uses it and makes no
-API call.
+The package must not import the Kubernetes client or `hyperjob.kube`: the webhook uses it to decide
+without an API call.
 """

@@ -1,6 +1,6 @@
-"""The plain-HTTP side door of a process: /healthz, /livez, /readyz and /metrics.
+"""The plain-HTTP endpoints of a process: /healthz, /livez, /readyz and /metrics.
 
-It answers GET only and shows nothing of any object, except at an address of its own for debugging.
+They answer GET only and show no object, except at a separate address for debugging.
 """
 
 import asyncio
@@ -23,14 +23,14 @@ _STOP_SECONDS = 2.0
 _KEEPALIVE_SECONDS = 75.0
 _CONNECTIONS = 128
 _CONNECTIONS_PER_PEER = 64
-"""A kubelet and a Prometheus need one each; beyond it the oldest one is closed."""
+"""Maximum number of connections, of which the kubelet and Prometheus need one each."""
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 @dataclass(frozen=True, slots=True)
 class Addresses:
-    """Where it listens in the end, `host:port`; None where it is switched off."""
+    """The bound addresses, `host:port`; None for a disabled endpoint."""
 
     health: str | None
     metrics: str | None
@@ -38,25 +38,25 @@ class Addresses:
 
 
 class ListenError(OSError):
-    """An address cannot be listened on; the text names it and the flag that chooses another."""
+    """Listening on an address failed; the text names the address and its flag."""
 
     def __init__(self, where: str, error: OSError, *, flag: str) -> None:
-        # asyncio repeats the address in its own text
+        # asyncio's own text repeats the address
         reason = os.strerror(error.errno).lower() if error.errno else str(error)
         super().__init__(f"cannot listen on {where}: {reason}; choose another address with {flag}")
 
 
 def parse_address(address: str) -> tuple[str | None, int] | None:
-    """Read `host:port`, `:port` or `[v6]:port`; None for "0" and "", which switch off."""
+    """Parse `host:port`, `:port` or `[v6]:port`; None for "0" and "", a disabled endpoint."""
     if address in ("", "0"):
         return None
     host, colon, port = address.rpartition(":")
     if not colon or not (port.isascii() and port.isdigit()) or int(port) > 65535:
-        raise ValueError(f"{address!r} is no address: give host:port, :port, or 0 for none")
+        raise ValueError(f"{address!r} is not an address: give host:port, :port, or 0 for none")
     if host.startswith("[") and host.endswith("]"):
         host = str(ipaddress.IPv6Address(host[1:-1]))
     elif ":" in host:
-        raise ValueError(f"{address!r}: an IPv6 address goes into brackets, [::1]:8080")
+        raise ValueError(f"{address!r}: write an IPv6 address in brackets, [::1]:8080")
     return (host or None), int(port)
 
 
@@ -71,9 +71,9 @@ async def serve(
     debug: Mapping[str, Handler] = MappingProxyType({}),
     debug_address: str = "0",
 ) -> AsyncIterator[Addresses]:
-    """Listen while inside; equal addresses are one listener. ListenError when one is taken.
+    """Serve for the length of the block; equal addresses share a listener. Raises ListenError.
 
-    `debug` has the handlers of further paths, which show objects.
+    `debug` has the handlers of the debug paths, which show objects.
     """
     routes: dict[str, dict[str, Handler]] = {}
     routes.setdefault(health_address, {}).update(health_routes(healthz, readyz))
@@ -95,7 +95,7 @@ async def serve(
 
 
 def health_routes(healthz: Checks, readyz: Checks) -> dict[str, Handler]:
-    """Return the handlers of the health paths, for a server that has an application already."""
+    """Return the handlers of the health paths, for the application of another server."""
     routes: dict[str, Handler] = {}
     for path, checks in (("/healthz", healthz), ("/livez", healthz), ("/readyz", readyz)):
         routes[path] = routes[f"{path}/{{check}}"] = _health(checks)

@@ -1,6 +1,6 @@
-"""Families of time series: made in one registry, and remembered for the reference page.
+"""Families of time series: registered in a registry, and listed for the reference page.
 
-Knows nothing of what is measured.
+Other modules define the metrics.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -35,7 +35,7 @@ class Family:
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
-    """How often a value was within each bound, the last count without one; `total` is the sum."""
+    """The counts of values within each bound, the last for +Inf; `total` is the sum of values."""
 
     bounds: Sequence[float]
     within: Sequence[int]
@@ -47,39 +47,39 @@ Maker: TypeAlias = Callable[[Family, Iterable[T]], Metric]
 
 
 class Families:
-    """Makes metrics in a registry."""
+    """Registers metrics in a registry."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.registry = registry
         self.known: list[Family] = []
 
     def counter(self, name: str, text: str, *labels: str) -> Counter:
-        """Make a metric that only grows."""
+        """Register a counter."""
         self.known.append(Family(name, "counter", text, labels))
         return Counter(name, text, labels, registry=self.registry)
 
     def gauge(self, name: str, text: str, *labels: str) -> Gauge:
-        """Make a metric that is set."""
+        """Register a gauge."""
         self.known.append(Family(name, "gauge", text, labels))
         return Gauge(name, text, labels, registry=self.registry)
 
     def histogram(
         self, name: str, text: str, *labels: str, buckets: tuple[float, ...]
     ) -> Histogram:
-        """Make a metric of how long, or how large, things are."""
+        """Register a histogram with these buckets."""
         self.known.append(Family(name, "histogram", text, labels))
         return Histogram(name, text, labels, buckets=buckets, registry=self.registry)
 
     def computed(self, name: str, text: str, *labels: str, samples: Samples) -> None:
-        """Make a gauge whose series are found when they are asked for, and no sooner."""
+        """Register a gauge whose series are computed at each scrape."""
         self._collect(Family(name, "gauge", text, labels), samples, _gauge)
 
     def counted(self, name: str, text: str, *labels: str, samples: Samples) -> None:
-        """Make a counter whose series are found when they are asked for."""
+        """Register a counter whose series are computed at each scrape."""
         self._collect(Family(name, "counter", text, labels), samples, _counter)
 
     def distributed(self, name: str, text: str, *labels: str, samples: Distributions) -> None:
-        """Make a histogram whose series are found when they are asked for."""
+        """Register a histogram whose series are computed at each scrape."""
         self._collect(Family(name, "histogram", text, labels), samples, _histogram)
 
     def _collect(self, family: Family, samples: Callable[[], Iterable[T]], made: Maker[T]) -> None:

@@ -1,39 +1,40 @@
-"""Named checks behind /healthz and /readyz, answered in Kubernetes' own form.
+"""Named checks of /healthz and /readyz, answered in the format of Kubernetes.
 
-A check is quick, does no I/O and says why it fails; a check that raises has failed.
+A check must be quick and do no I/O. It returns the reason of a failure; a check that raises has
+failed.
 """
 
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
 Check = Callable[[], str | None]
-"""Gives None when all is well, a Remark when it nearly is, or the reason why not."""
+"""Returns None or a Remark if the check passes, else the reason."""
 
 
 class Remark(str):
-    """What a check has to say although all is well: the check passes all the same."""
+    """A remark of a check that passes."""
 
     __slots__ = ()
 
 
 def ping() -> None:
-    """Be well: the process answers."""
+    """Pass: the process answers."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckResults:
-    """What the checks said: name and reason (None or a Remark when well), in order."""
+    """The results of the checks: name and reason (None or a Remark if passed), in order."""
 
     name: str
     results: tuple[tuple[str, str | None], ...]
 
     @property
     def passed(self) -> bool:
-        """Return whether every check is well."""
+        """Return whether every check passes."""
         return all(_is_well(reason) for _, reason in self.results)
 
     def text(self, *, verbose: bool) -> str:
-        """Print `ok`, or a line for each check."""
+        """Return `ok`, or a line for each check."""
         if self.passed and not verbose:
             return "ok"
         lines = [_line(name, reason) for name, reason in self.results]
@@ -52,13 +53,13 @@ class Checks:
         return iter(self._checks)
 
     def add(self, name: str, check: Check) -> None:
-        """Add a check; a name that is taken is a ValueError."""
+        """Add a check; raises ValueError for a duplicate name."""
         if name in self._checks:
-            raise ValueError(f"there is a check {name!r} already")
+            raise ValueError(f"duplicate check {name!r}")
         self._checks[name] = check
 
     def report(self, *, only: str | None = None, exclude: Collection[str] = ()) -> CheckResults:
-        """Run all checks but the excluded, or one; KeyError for an unknown one."""
+        """Run all checks except excluded checks, or the check `only`; KeyError if it is unknown."""
         chosen = (
             {only: self._checks[only]}
             if only is not None

@@ -1,8 +1,7 @@
-"""How a process logs: one line a record, as JSON for machines or as text for people.
+"""The logs of a process: one line for each record, as JSON or as text.
 
-The message is constant, what varies goes into `extra`; objects are `{"namespace", "name"}` under
-their kind. Credentials never reach a line, not even when an exception carries them, and control
-characters are escaped.
+Messages are constant; variable values are in `extra`, objects as `{"namespace", "name"}` under
+their kind. The formatters redact credentials, also in exceptions, and escape control characters.
 """
 
 import logging
@@ -42,9 +41,9 @@ _QUIET = ("aiohttp.access", "asyncio", "kubernetes")
 
 
 def setup(*, format: Format = "text", level: str = "info", stream: TextIO | None = None) -> None:  # noqa: A002
-    """Send every logger of the process to one stream (stderr), replacing what was set up before.
+    """Send every logger of the process to one stream (stderr), and remove earlier handlers.
 
-    `level` is a name such as `debug` or `INFO`; ValueError for another.
+    `level` is a name such as `debug` or `INFO`; raises ValueError for an unknown level.
     """
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonFormatter() if format == "json" else TextFormatter())
@@ -60,7 +59,7 @@ def setup(*, format: Format = "text", level: str = "info", stream: TextIO | None
 
 @contextmanager
 def bound(**fields: object) -> Iterator[None]:
-    """Add fields to every record of this task, and of the tasks that it starts, while inside."""
+    """Add fields to all records of this task and of tasks it starts, within the block."""
     token = _context.set({**_context.get(), **fields})
     try:
         yield
@@ -69,17 +68,17 @@ def bound(**fields: object) -> Iterator[None]:
 
 
 def ref(obj: Object) -> dict[str, str]:
-    """Return the reference to an object as a log line has it."""
+    """Return the reference to an object for a log record."""
     metadata = obj.get("metadata") or {}
     fields = {"namespace": metadata.get("namespace"), "name": metadata.get("name")}
     return {name: str(value) for name, value in fields.items() if value}
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object a line: level, ts, logger, msg, then the fields."""
+    """Formats a record as a JSON object: level, ts, logger, msg, then the fields."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Print a record."""
+        """Return the line of a record."""
         line: dict[str, object] = {
             "level": record.levelname.lower(),
             "ts": _moment(record),
@@ -93,10 +92,10 @@ class JsonFormatter(logging.Formatter):
 
 
 class TextFormatter(logging.Formatter):
-    """`2026-01-02T03:04:05.678Z INFO logger message key=value`, a trace on lines of its own."""
+    """Formats `2026-01-02T03:04:05.678Z INFO logger message key=value`, then a traceback."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Print a record."""
+        """Return the line of a record."""
         message = _one_line(_hide(record.getMessage()))
         parts = [_moment(record), f"{record.levelname:<7}", record.name, message]
         parts += [f"{name}={_text(value)}" for name, value in _fields(record).items()]
@@ -117,7 +116,7 @@ def _fields(record: logging.LogRecord) -> dict[str, object]:
 
 
 def _clean(name: str, value: object) -> object:
-    """Make a value JSON, with everything hidden in it that is named or looks like a secret."""
+    """Return a JSON value with redacted secrets, found by field name or by form."""
     if value is None or isinstance(value, bool | float):
         return value
     if isinstance(value, int):
@@ -153,7 +152,7 @@ def _trace(record: logging.LogRecord) -> str:
 
 
 def _hide(line: str) -> str:
-    # Each pattern begins with one of these words; looking for them is twenty times faster.
+    # Each pattern begins with one of these words; searching for the words is twenty times faster.
     lowered = line.lower()
     if not any(word in lowered for word in _SECRET_WORDS):
         return line

@@ -1,8 +1,8 @@
-"""All metrics of a process, under controller-runtime's and client-go's own names.
+"""All metrics of a process, with the names of controller-runtime and client-go.
 
-Dashboards and alerts made for Go controllers work unchanged; what is ours begins with `hyperjob_`.
-No label ever holds the name of an object. `Metrics` fits the protocols of
-`hyperjob.kube.instruments` by its shape and is handed in at the start of the process.
+Dashboards and alerts for Go controllers work unchanged; HyperJob's own metrics begin with
+`hyperjob_`. No label has the name of an object. `Metrics` implements the protocols of
+`hyperjob.kube.instruments`; the process passes it to them at its start.
 """
 
 import platform
@@ -32,7 +32,7 @@ _QUEUE_BUCKETS = tuple(1e-8 * 10**power for power in range(12))
 
 
 class ReconcileResult(StrEnum):
-    """How a reconciliation ended."""
+    """The result of a reconciliation."""
 
     SUCCESS = "success"
     ERROR = "error"
@@ -41,26 +41,26 @@ class ReconcileResult(StrEnum):
 
 
 class Queue(Protocol):
-    """A work queue as the gauges see it."""
+    """The statistics of a workqueue for its gauges."""
 
     def depth(self) -> int:
-        """Count the items that wait."""
+        """Return the number of waiting items."""
         ...
 
     def unfinished_seconds(self) -> float:
-        """Sum the time of all items in work."""
+        """Return the total processing time so far of items in process, in seconds."""
         ...
 
     def longest_running_seconds(self) -> float:
-        """Return the time of the item that is longest in work."""
+        """Return the processing time so far of the oldest item in process, in seconds."""
         ...
 
 
 class Metrics:
-    """One registry and everything in it; a process has one of these."""
+    """The registry of a process and its metrics."""
 
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
-        # Go exposes no creation times, and they would double the number of series.
+        # Go clients expose no creation times, which would double the number of series.
         disable_created_metrics()  # type: ignore[no-untyped-call]  # theirs has no types
         self.registry = registry or CollectorRegistry()
         self.families = Families(self.registry)
@@ -85,20 +85,22 @@ class Metrics:
         )
         self._terminal_errors = self.families.counter(
             f"{one}terminal_reconcile_errors_total",
-            "Reconciliations that failed and are not tried again",
+            "Reconciliations that failed and are not retried",
             "controller",
         )
         self._reconcile_time = self.families.histogram(
             f"{one}reconcile_time_seconds",
-            "Length of a reconciliation",
+            "Duration of a reconciliation",
             "controller",
             buckets=_RECONCILE_BUCKETS,
         )
         self._active_workers = self.families.gauge(
-            f"{one}active_workers", "Workers in a reconciliation", "controller"
+            f"{one}active_workers", "Active workers", "controller"
         )
         self._max_workers = self.families.gauge(
-            f"{one}max_concurrent_reconciles", "Most reconciliations at once", "controller"
+            f"{one}max_concurrent_reconciles",
+            "Maximum number of concurrent reconciliations",
+            "controller",
         )
 
     def _webhook_metrics(self) -> None:
@@ -112,56 +114,68 @@ class Metrics:
 
     def _queue_metrics(self) -> None:
         labels = ("name", "controller")
-        self._queue_depth = self.families.gauge("workqueue_depth", "Items that wait", *labels)
-        self._queue_adds = self.families.counter("workqueue_adds_total", "Items added", *labels)
+        self._queue_depth = self.families.gauge(
+            "workqueue_depth", "Items that wait in the workqueue", *labels
+        )
+        self._queue_adds = self.families.counter(
+            "workqueue_adds_total", "Items added to the workqueue", *labels
+        )
         self._queue_retries = self.families.counter(
-            "workqueue_retries_total", "Items put off", *labels
+            "workqueue_retries_total", "Items requeued with a delay", *labels
         )
         self._queue_wait = self.families.histogram(
             "workqueue_queue_duration_seconds",
-            "How long items wait",
+            "Time that items wait in the workqueue",
             *labels,
             buckets=_QUEUE_BUCKETS,
         )
         self._queue_work = self.families.histogram(
             "workqueue_work_duration_seconds",
-            "How long items are in work",
+            "Processing time of items",
             *labels,
             buckets=_QUEUE_BUCKETS,
         )
         self._queue_unfinished = self.families.gauge(
-            "workqueue_unfinished_work_seconds", "Time of all items now in work", *labels
+            "workqueue_unfinished_work_seconds",
+            "Total processing time so far of items in process",
+            *labels,
         )
         self._queue_longest = self.families.gauge(
             "workqueue_longest_running_processor_seconds",
-            "Time of the item that is longest in work",
+            "Processing time so far of the oldest item in process",
             *labels,
         )
 
     def _client_metrics(self) -> None:
         self._requests = self.families.counter(
-            "rest_client_requests_total", "API calls by status", "code", "method", "host"
+            "rest_client_requests_total",
+            "Requests to the API server by status code",
+            "code",
+            "method",
+            "host",
         )
         self._leader = self.families.gauge(
-            "leader_election_master_status", "1 while leading", "name"
+            "leader_election_master_status", "1 while this process leads, else 0", "name"
         )
         self._lists = self.families.counter(
-            "hyperjob_informer_lists_total", "Full lists by informers", "resource"
+            "hyperjob_informer_lists_total", "Lists by informers", "resource"
         )
         self._watches = self.families.counter(
             "hyperjob_informer_watches_total", "Watches that ended", "resource"
         )
         self._short_watches = self.families.counter(
             "hyperjob_informer_short_watches_total",
-            "Watches that ended at once and brought nothing",
+            "Watches that ended at once without an event",
             "resource",
         )
         self._events_dropped = self.families.counter(
-            "hyperjob_events_dropped_total", "Kubernetes Events that were not recorded", "reason"
+            "hyperjob_events_dropped_total",
+            "Kubernetes Events that could not be recorded",
+            "reason",
         )
 
     def controller_started(self, controller: str, *, workers: int) -> None:
-        """Show a controller and its number of workers, with zeros for all that may come."""
+        """Set the number of workers of a controller, and its other series to zero."""
         self._max_workers.labels(controller).set(workers)
         self._active_workers.labels(controller)
         self._reconcile_errors.labels(controller)
@@ -171,7 +185,7 @@ class Metrics:
 
     @contextmanager
     def reconciling(self, controller: str) -> Iterator[None]:
-        """Count a worker as active and observe how long it was."""
+        """Count an active worker, and observe the duration of the block."""
         started = perf_counter()
         with self._active_workers.labels(controller).track_inprogress():
             try:
@@ -182,7 +196,7 @@ class Metrics:
     def reconciled(
         self, controller: str, result: ReconcileResult, *, terminal: bool = False
     ) -> None:
-        """Count a reconciliation; `terminal` for an error that is not tried again."""
+        """Count a reconciliation; `terminal` for an error that is not retried."""
         self._reconciles.labels(controller, result.value).inc()
         if result is ReconcileResult.ERROR:
             self._reconcile_errors.labels(controller).inc()
@@ -198,35 +212,35 @@ class Metrics:
         self._reviews.done(webhook, code=code, seconds=seconds)
 
     def certificate_read(self, *, failed: bool = False) -> None:
-        """Count one read of the serving certificate."""
+        """Count a read of the serving certificate."""
         self._certificate_reads.inc()
         if failed:
             self._certificate_errors.inc()
 
     def show_certificate(self, expiry: Callable[[], float]) -> None:
-        """Show when the served certificate ends, in seconds since 1970, as `expiry` says."""
+        """Show the expiry of the serving certificate, in seconds since 1970, from `expiry`."""
         self.families.computed(
             "hyperjob_certificate_expiry_timestamp_seconds",
-            "When the served certificate ends, in seconds since 1970",
+            "Expiry of the serving certificate, in seconds since 1970",
             samples=lambda: [((), expiry())],
         )
 
     def request_done(self, *, code: str, method: str, host: str) -> None:
-        """Count one API call."""
+        """Count a request to the API server."""
         self._requests.labels(code, method, host).inc()
 
     def informer_list(self, resource: str) -> None:
-        """Count one full list."""
+        """Count a list by an informer."""
         self._lists.labels(resource).inc()
 
     def informer_watch(self, resource: str, *, short: bool) -> None:
-        """Count one watch that ended."""
+        """Count a watch that has ended."""
         self._watches.labels(resource).inc()
         if short:
             self._short_watches.labels(resource).inc()
 
     def queue_started(self, name: str, stats: Queue) -> None:
-        """Ask this queue for its gauges whenever they are read."""
+        """Show the gauges of a workqueue, read from `stats` at each scrape."""
         self._queue_depth.labels(name, name).set_function(stats.depth)
         self._queue_unfinished.labels(name, name).set_function(stats.unfinished_seconds)
         self._queue_longest.labels(name, name).set_function(stats.longest_running_seconds)
@@ -234,19 +248,19 @@ class Metrics:
         self._queue_retries.labels(name, name)
 
     def queue_added(self, name: str) -> None:
-        """Count one item that was taken in."""
+        """Count an added item."""
         self._queue_adds.labels(name, name).inc()
 
     def queue_retried(self, name: str) -> None:
-        """Count one item that was put off."""
+        """Count an item requeued with a delay."""
         self._queue_retries.labels(name, name).inc()
 
     def queue_waited(self, name: str, seconds: float) -> None:
-        """Observe how long an item waited."""
+        """Observe the waiting time of an item."""
         self._queue_wait.labels(name, name).observe(seconds)
 
     def queue_worked(self, name: str, seconds: float) -> None:
-        """Observe how long an item was in work."""
+        """Observe the processing time of an item."""
         self._queue_work.labels(name, name).observe(seconds)
 
     def leader_changed(self, name: str, *, leading: bool) -> None:
@@ -254,5 +268,5 @@ class Metrics:
         self._leader.labels(name).set(1 if leading else 0)
 
     def event_dropped(self, reason: str) -> None:
-        """Count one Kubernetes Event that was not recorded."""
+        """Count a Kubernetes Event that could not be recorded."""
         self._events_dropped.labels(reason).inc()

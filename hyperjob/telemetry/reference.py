@@ -1,7 +1,7 @@
-"""The reference of the metrics in the docs, made from the code that makes them.
+"""Generate the reference page of the metrics from the code that registers them.
 
-`python -m hyperjob.telemetry.reference docs/reference/metrics.md` writes it; a test keeps it
-current.
+`python -m hyperjob.telemetry.reference docs/reference/metrics.md` writes the page; a test compares
+it.
 """
 
 import sys
@@ -17,17 +17,19 @@ from hyperjob.telemetry.training import TIME_USE, TrainingMetrics, show_accelera
 INTRO: Final = """\
 # Metrics
 
-Both processes serve them as Prometheus reads them, at `/metrics` of `--metrics-bind-address`. This
-page is made from the code (`python -m hyperjob.telemetry.reference docs/reference/metrics.md`); do
-not edit it.
+Both processes serve metrics in Prometheus' format at `/metrics` of `--metrics-bind-address`. The
+command
+`python -m hyperjob.telemetry.reference docs/reference/metrics.md` generates this page; do not edit
+it.
 
-What Go controllers have too bears the names of controller-runtime and client-go, so dashboards and
-alerts made for those work. No label holds the name of an object, but for those of clusters and
-queues. A histogram has `_bucket`, `_sum` and `_count`. Each controller replica counts HyperJobs and
-accelerators, the leader alone acts: take the `max` of gauges and the `sum` of counters.
+Metrics that Go controllers also have use the names of controller-runtime and client-go: their
+dashboards and alerts work unchanged. Labels have no names of objects, except those of clusters and
+queues. A histogram has `_bucket`, `_sum` and `_count`. Every replica of the controller counts
+HyperJobs and accelerators, and only the leader acts: use the `max` of gauges and the `sum` of
+counters.
 
 The chart has [alerts](../runbooks.md) and a dashboard (`metrics.prometheusRule`,
-`metrics.dashboard`). Beside these there are `process_*` and `python_gc_*` of the Prometheus client.
+`metrics.dashboard`). The Prometheus client adds `process_*` and `python_gc_*`.
 """
 
 _SECTIONS: Final = (
@@ -45,7 +47,7 @@ _EVERYWHERE: Final = (
 
 
 def families() -> list[Family]:
-    """Return everything that either process can show."""
+    """Return the families of both processes."""
     metrics = Metrics()
     metrics.show_certificate(lambda: 0.0)
     TrainingMetrics(metrics.families)
@@ -56,7 +58,7 @@ def families() -> list[Family]:
 
 
 def render() -> str:
-    """Return the page."""
+    """Return the page as Markdown."""
     return "\n".join(_lines())
 
 

@@ -1,7 +1,7 @@
-"""Counts of admission requests, under controller-runtime's names.
+"""Counts of admission requests, with the names of controller-runtime.
 
-Plain numbers that a scrape makes series of: prometheus_client's own counters would take a tenth of
-the time of a small review. All calls come from one thread.
+The counts are plain numbers, and each scrape makes series of them: prometheus_client's counters
+would take a tenth of the time of a small review. All calls must come from one thread.
 """
 
 from bisect import bisect_left
@@ -17,7 +17,7 @@ _BOUNDS: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.
 
 @dataclass(slots=True)
 class _Counts:
-    """The numbers of one webhook; `within` counts by bucket, the last is without a bound."""
+    """The counts of a webhook; `within` counts by bucket, the last for +Inf."""
 
     in_flight: int = 0
     by_status: dict[int, int] = field(default_factory=dict)
@@ -26,7 +26,7 @@ class _Counts:
 
 
 class Reviews:
-    """The admission requests of one process, by webhook."""
+    """The admission requests of a process, by webhook."""
 
     def __init__(self, families: Families) -> None:
         self._webhooks: dict[str, _Counts] = {}

@@ -1,7 +1,6 @@
-"""What the controller measures of HyperJobs: waits, restarts, phases, accelerators.
+"""The controller's metrics of HyperJobs: waits, restarts, phases, accelerators.
 
-Its callers count. No label holds the name of an object but that of a cluster or a queue,
-of which there are few.
+Labels have no names of objects, except those of clusters and queues, of which there are few.
 """
 
 from collections import Counter
@@ -27,9 +26,9 @@ _WAITS = (
 )
 
 _ACCELERATORS = {
-    "allocatable": "Devices that a cluster has in all",
-    "free": "Devices that are free for placement; below zero where too many are taken",
-    "reserved": "Devices of placed sub-jobs that the cluster's own summary cannot show yet",
+    "allocatable": "Allocatable devices of a cluster",
+    "free": "Devices that are free for placement; negative if more than the allocatable are taken",
+    "reserved": "Devices of placed sub-jobs that the Cluster's status does not include yet",
 }
 
 
@@ -41,40 +40,41 @@ class TrainingMetrics:
         self._job_phases: Counter[str] = Counter()
         self._queue_wait = families.histogram(
             "hyperjob_queue_wait_seconds",
-            "From the creation of a HyperJob until enough of its sub-jobs were admitted to start",
+            "Time from the creation of a HyperJob until enough of its sub-jobs are admitted to"
+            " start",
             buckets=_WAITS,
         )
         self._gang_wait = families.histogram(
             "hyperjob_gang_wait_seconds",
-            "From the first admitted sub-job until the gang went together (opened), or gave back"
-            " what it held (gave_back)",
+            "Time from the first admitted sub-job until the gang starts (opened) or releases its"
+            " quota (gave_back)",
             "outcome",
             buckets=_WAITS,
         )
         self._placements = families.counter(
             "hyperjob_placement_attempts_total",
-            "Passes that looked for places for sub-jobs: all found (placed), or some not (no_room)",
+            "Reconciliations that placed all waiting sub-jobs (placed), or not all (no_room)",
             "result",
         )
         self._restarts = families.counter(
             "hyperjob_restarts_total", "Restarts that count against maxRestarts"
         )
         self._attempts = families.counter(
-            "hyperjob_job_attempts_total", "Sub-jobs that were made again, for whatever reason"
+            "hyperjob_job_attempts_total", "Sub-jobs created again, for any reason"
         )
         self._finished = families.counter(
-            "hyperjob_finished_total", "HyperJobs that ended, by the phase they ended in", "phase"
+            "hyperjob_finished_total", "HyperJobs that ended, by phase", "phase"
         )
         self._refusals = families.counter(
             "hyperjob_refusals_total",
-            "Objects of sub-jobs that the API server refused, by its reason",
+            "Objects of sub-jobs that the API server refused, by reason",
             "reason",
         )
         self._reads = families.counter(
             "hyperjob_progress_reads_total",
-            "Logs that were read for progress lines: there were some (progress) or none (silent),"
-            " there was no such pod or it had not started (missing), the right to read it is"
-            " missing (refused), its cluster did not answer (unreachable)",
+            "Reads of logs for progress lines: the log has some (progress) or none (silent), the"
+            " pod does not exist or has not started (missing), the controller lacks the right"
+            " (refused), the cluster does not answer (unreachable)",
             "result",
         )
         families.computed(
@@ -97,19 +97,19 @@ class TrainingMetrics:
             self._finished.labels(phase)
 
     def queue_waited(self, seconds: float) -> None:
-        """Observe how long a HyperJob waited for its queue."""
+        """Observe the time that a HyperJob waited for its queue."""
         self._queue_wait.observe(seconds)
 
     def gang_waited(self, seconds: float, *, opened: bool) -> None:
-        """Observe how long admitted sub-jobs waited for the others of their gang."""
+        """Observe the time that admitted sub-jobs waited for the others of their gang."""
         self._gang_wait.labels("opened" if opened else "gave_back").observe(seconds)
 
     def placement_tried(self, *, placed: bool) -> None:
-        """Count a pass that looked for places."""
+        """Count a reconciliation that placed sub-jobs."""
         self._placements.labels("placed" if placed else "no_room").inc()
 
     def restarted(self, *, counted: int, attempts: int) -> None:
-        """Count restarts, and the sub-jobs made again."""
+        """Count restarts, and the sub-jobs created again."""
         self._restarts.inc(counted)
         self._attempts.inc(attempts)
 
@@ -118,26 +118,26 @@ class TrainingMetrics:
         self._finished.labels(phase).inc()
 
     def refused(self, reason: str) -> None:
-        """Count an object that the API server did not take."""
+        """Count an object that the API server refused."""
         self._refusals.labels(reason).inc()
 
     def read(self, result: str) -> None:
-        """Count a log that was read for progress lines."""
+        """Count a read of a log for progress lines."""
         self._reads.labels(result).inc()
 
     def phases_changed(self, before: Iterable[str], after: Iterable[str]) -> None:
-        """Count HyperJobs that went from one phase to another, or came, or are gone."""
+        """Count the change of a HyperJob's phase, its creation or its deletion."""
         self._phases.subtract(before)
         self._phases.update(after)
 
     def job_phases_changed(self, before: Iterable[str], after: Iterable[str]) -> None:
-        """Count sub-jobs that went from one phase to another, or came, or are gone."""
+        """Count the change of a sub-job's phase, its creation or its deletion."""
         self._job_phases.subtract(before)
         self._job_phases.update(after)
 
 
 def show_accelerators(families: Families, samples: Mapping[str, Samples]) -> None:
-    """Show what `samples` gives, by cluster and type, for `allocatable`, `free` and `reserved`."""
+    """Show the samples for `allocatable`, `free` and `reserved`, by cluster and type."""
     for state, text in _ACCELERATORS.items():
         families.computed(
             f"hyperjob_accelerators_{state}", text, "cluster", "type", samples=samples[state]
@@ -146,11 +146,11 @@ def show_accelerators(families: Families, samples: Mapping[str, Samples]) -> Non
 
 _TIME_USE = {
     "hyperjob_time_seconds": (
-        "Time of the HyperJobs that there are, since their creation, by what it went to",
+        "Time of the existing HyperJobs since their creation, by use",
         ("queue", "use"),
     ),
     "hyperjob_goodput_ratio": (
-        "Productive part of the time that HyperJobs were not suspended, from 0 to 1",
+        "Productive share of the time in which HyperJobs were not suspended, from 0 to 1",
         ("queue",),
     ),
     "hyperjob_training_reporting": ("HyperJobs whose programs have reported progress", ()),
@@ -158,7 +158,7 @@ _TIME_USE = {
 
 
 def show_time_use(families: Families, samples: Mapping[str, Samples]) -> None:
-    """Show what `samples` gives for each metric of `TIME_USE`."""
+    """Show the samples for each metric of `TIME_USE`."""
     for name, (text, labels) in _TIME_USE.items():
         families.computed(name, text, *labels, samples=samples[name])
 

@@ -87,9 +87,9 @@ def test_a_format_is_recognised_and_read(
         ("submit,gpus\n1,1\n", "column duration is missing"),
         ("submit,duration,gpus,gpu\n1,1,1,1\n", "column gpu is unknown"),
         ("submit,duration,gpus\n1,soon,1\n", "line 2: 'soon' is not a duration"),
-        ("submit,duration,gpus\n1,-5,1\n", "line 2: '-5' is no time from 0 on"),
-        ("submit,duration,gpus,name\n1,1,1,a\n2,2,2,a\n", "line 3: name 'a' is there twice"),
-        ("submit,duration,gpus\n", "there is no job with an accelerator in it"),
+        ("submit,duration,gpus\n1,-5,1\n", "line 2: '-5' is not a time of 0 or more"),
+        ("submit,duration,gpus,name\n1,1,1,a\n2,2,2,a\n", "line 3: duplicate name 'a'"),
+        ("submit,duration,gpus\n", "contains no job with an accelerator"),
     ],
 )
 def test_what_is_wrong_is_said_with_its_line(text: str, message: str, tmp_path: Path) -> None:
