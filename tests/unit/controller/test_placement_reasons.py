@@ -38,4 +38,4 @@ def test_a_device_that_no_cluster_has_is_named(wanted, has, absent) -> None:
     one = replace(cluster("a"), free=amounts, allocatable=amounts)
     asked = replace(request("j"), demand=parse_resources(wanted))
     found = explain(asked, [one], FreeRoom.of([one], ()), max_domains=None).no_device
-    assert (found and found.resource) == absent
+    assert (found and found.name) == absent
