@@ -15,8 +15,10 @@ from controller.expansion.expand import expand, sub_jobs
 from controller.gang.gate import openings
 from controller.gang.places import pinned_place_of, review_places
 from controller.gang.rejections import check_rejection
+from controller.lifecycle.decisions import Recreation, Restart
 from controller.lifecycle.dependencies import waiting
 from controller.lifecycle.loss import next_loss
+from controller.lifecycle.records import with_restart
 from controller.lifecycle.silence import SilentCounts, count_silent
 from controller.memory import candidates as memory
 from controller.memory.candidates import Candidates
@@ -24,8 +26,15 @@ from controller.memory.capacity import Capacity
 from controller.memory.releases import _queue
 from controller.memory.reservations import Reservations
 from controller.model.child import child_of
-from controller.model.observed import Observed, QueueAdmission, Rejection
-from controller.model.outcomes import Loss
+from controller.model.observed import (
+    GangRecord,
+    Observed,
+    QueueAdmission,
+    QueueVerdict,
+    Rejection,
+)
+from controller.model.outcomes import Loss, Requested
+from controller.model.reasons import Reason
 from controller.model.shortage import Hindrance, Lack, NoDevice, Obstacle
 from controller.model.subjobs import SubJob
 from controller.options import SETTINGS
@@ -39,6 +48,7 @@ from controller.status.derive import _joined
 from controller.training.schedule import Lane, Schedule
 from controller.training.sources import LoggedTask, _tasks
 from controller.wake.handlers import _is_settled
+from hyperjob.api.choices import TimeUse
 from hyperjob.kube.client import EventType
 from tests.unit.controller.builders import (
     GPU,
@@ -554,3 +564,31 @@ def test_clusters_that_are_no_candidates_have_no_room_in_the_end() -> None:
 )
 def test_a_version_that_is_no_number_is_older_than_any(version: str, overtakes: bool) -> None:
     assert (_version({"metadata": {"resourceVersion": version}}) >= 7) is overtakes
+
+
+@pytest.mark.parametrize(
+    ("gives_back", "gang", "admitted", "attempts"),
+    [
+        (False, None, True, 1),
+        (True, None, False, 1),
+        (True, GangRecord(attempts=2), False, 2),
+        (False, GangRecord(attempts=2), True, 2),
+    ],
+)
+def test_a_restart_that_gives_back_is_admitted_no_more_and_keeps_or_gets_the_record_of_its_gang(
+    gives_back: bool, gang: GangRecord | None, admitted: bool, attempts: int
+) -> None:
+    entry = {"name": "hj-trainer-0", "replicatedJob": "trainer", "index": 0, "admitted": True}
+    status = {"jobs": [entry], "gang": {"attempts": 1}, "restarts": 3}
+    seen = observed(hyperjob(group(replicas=1), status=status), job(phase="Running"), policy())
+    again = Recreation(name="hj-trainer-0", reason=Reason.JOB_FAILED, cause=Requested("k", "t"))
+    decided = Restart(again=(again,), spent=1, gives_back=gives_back, gang=gang)
+    found = with_restart(seen, members_of(seen), decided, words=lambda _: "why")
+    record = found.hyperjob.records["hj-trainer-0"]
+    assert (record.admitted, record.attempt, record.message) == (admitted, 1, "why")
+    assert found.hyperjob.gang is not None
+    assert found.hyperjob.gang.attempts == attempts
+    assert found.hyperjob.status["restarts"] == 4
+    assert (found.verdict == QueueVerdict()) is gives_back
+    planned = TimeUse.LOST_TO_PLANNED_STOPS if gives_back else TimeUse.LOST_TO_FAILURES
+    assert found.stopped_by is planned
