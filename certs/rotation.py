@@ -165,7 +165,7 @@ def _retirement_is_due(bundle: Bundle, ca: Pair, *, policy: Policy, now: datetim
     if all(facts(one).not_after <= now for one in old):
         return "the old authority has expired"
     if _age(bundle.serving.certificate, now) >= policy.overlap:
-        return "nothing that the old authority signed is served any more"
+        return "no served certificate is signed by the old authority"
     return None
 
 

@@ -127,7 +127,7 @@ class FileSource:
         """Return the context to listen with; each handshake uses the current one."""
         context = _new_context(self._minimum_version)
         if self._client_ca_file is not None:
-            # A connection keeps the mode of this context, and trusts what the chosen one trusts.
+            # A connection has this context's verify mode, and the authorities of the chosen one.
             context.verify_mode = ssl.CERT_REQUIRED
 
         def choose(

@@ -177,8 +177,8 @@ SETTINGS: Final[Mapping[str, Setting]] = {
         metavar="FILE",
     ),
     "progress_interval": Setting(
-        "how often the log of a program that reports progress is read, and a status written in"
-        " which nothing else has changed",
+        "interval between two reads of a program's log, and between two status writes for the"
+        " progress alone",
         float,
         metavar="SECONDS",
     ),

@@ -7,8 +7,8 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-# C0 but tab and newline, DEL and C1, line and paragraph separators, and what turns the direction
-# of text around (Unicode's bidi controls): a terminal obeys them, or shows another text for them.
+# C0 except tab and newline, DEL and C1, line and paragraph separators, and Unicode's bidi controls,
+# which reverse text: a terminal obeys them, or shows another text.
 _CONTROL: Final = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]"
 )

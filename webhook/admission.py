@@ -37,7 +37,7 @@ def admit(path: str, body: bytes, context: Context = NOTHING_KNOWN) -> Reply:
         return Reply(200, encode(request, decision), request, decision)
     except BadReview as bad:
         return refuse(bad.status, str(bad), request=request)
-    except Exception as bug:  # noqa: BLE001 - whatever it is, it is ours, and is reported as such
+    except Exception as bug:  # noqa: BLE001 - reported as the webhook's own
         return fail(bug, request=request)
 
 

@@ -11,8 +11,9 @@ from hyperjob.api.meta import Object
 from hyperjob.api.names import AFFINITY_GATED, AFFINITY_HELD, VCJOB_API_VERSION, VCJOB_KIND
 from webhook.paths import MUTATE_HYPERJOB, MUTATE_RESOURCEBINDING, VALIDATE_HYPERJOB
 
-# Mutating webhooks run in the order of configuration names: ours must see a binding before
-# Volcano Global's (`volcano-…`), and is called again after it has overwritten the suspension.
+# The API server calls mutating webhooks in the order of configuration names: HyperJob's must see a
+# ResourceBinding before Volcano Global's (`volcano-…`), and is called again after that has
+# overwritten the suspension.
 MUTATING_NAME: Final = "hyperjob-mutating"
 VALIDATING_NAME: Final = "hyperjob-validating"
 
@@ -85,16 +86,16 @@ def configurations(
         "MutatingWebhookConfiguration",
         MUTATING_NAME,
         [
-            # Fail: a HyperJob that is stored without its defaults is wrong, not merely bare. Its
-            # children would be refused for ever (no limits) or start piecemeal (minAvailable 0),
-            # and defaults that arrive at a later update would be a forbidden change. Ignore would
-            # also gain nothing: the validating webhook is the same process, and fails too.
+            # Fail: members would refuse the sub-jobs of a HyperJob without defaults (no limits), or
+            # start its pods one by one (minAvailable 0), and defaults in a later update would be a
+            # forbidden change. With Ignore the request would fail as well: the validating webhook
+            # is the same process.
             _webhook("mhyperjob.training.volcano.sh", client(MUTATE_HYPERJOB))
             | {"rules": [_HYPERJOBS], "matchConditions": [_NOT_DELETED]}
             | {"reinvocationPolicy": "IfNeeded"},
-            # Fail: a binding that got past us would be dispatched before its gang. The conditions
-            # select only our own bindings, so an outage of ours stops no other work; a binding that
-            # is being deleted loses its finalizer without us, and its job leaves the member.
+            # Fail: Karmada would dispatch a ResourceBinding without a gate before its gang. The
+            # conditions select only ResourceBindings of HyperJobs: an outage of the webhook affects
+            # no others. The deletion of a ResourceBinding does not call the webhook.
             _webhook("mresourcebinding.training.volcano.sh", client(MUTATE_RESOURCEBINDING))
             | {"rules": [_RESOURCEBINDINGS], "matchConditions": [_GATED, _NOT_DELETED]}
             | {"reinvocationPolicy": "IfNeeded"},

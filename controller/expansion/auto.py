@@ -1,6 +1,6 @@
 """Automatic splits: number, size and cluster of the sub-jobs, from the clusters' free resources.
 
-Each pass decides a split anew until one of its sub-jobs exists, then it stays. `controller.gang`
+Each pass decides a split again until one of its sub-jobs exists, then it stays. `controller.gang`
 decides whether enough sub-jobs of the gang have a place.
 """
 

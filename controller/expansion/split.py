@@ -73,7 +73,7 @@ def static_sizes(split: SplitPolicy, template: Object, replicas: int) -> Sequenc
     if replicas > 1:
         return _share(wanted, scale, replicas)
     if scale.accelerators <= 0:
-        raise SplitError("the template requests no accelerators, so its size says nothing")
+        raise SplitError("the template requests no accelerators, and gives the sub-jobs no size")
     full, rest = divmod(wanted, scale.accelerators)
     sizes = [scale.pods] * full
     return [*sizes, *_share(rest, scale, 1)] if rest else sizes
@@ -87,7 +87,7 @@ def static_number(split: SplitPolicy, template: Object, replicas: int) -> int:
         raise SplitError("splitPolicy needs accelerators and acceleratorType")
     size = scale_of(template, split.accelerator_type).accelerators
     if size <= 0:
-        raise SplitError("the template requests no accelerators, so its size says nothing")
+        raise SplitError("the template requests no accelerators, and gives the sub-jobs no size")
     return -(-split.accelerators // size)
 
 

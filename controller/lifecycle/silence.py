@@ -89,7 +89,7 @@ def check_silence(
     times = record.times if record is not None else 0
     if (
         counts.silent > FEW and child.report is None
-    ):  # each report of a cluster triggers a pass, which decides anew
+    ):  # each report of a cluster triggers a pass, which decides again
         return SilenceCheck(record=record, silent=_silent(observed, child, since, SilenceStep.WAIT))
     if times >= TIMES:
         silent = _silent(observed, child, since, _step(child, times))

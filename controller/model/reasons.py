@@ -47,7 +47,7 @@ class Reason(enum.StrEnum):
     MAX_RESTARTS = "MaxRestartsExceeded"
     DEPENDENCY_FAILED = "DependencyFailed"
     ENDED = "EndedWithHyperJob"
-    # what ended a run of a sub-job
+    # why a run of a sub-job ended
     JOB_FAILED = "JobFailed"
     RESTARTED_WITH_ALL = "RestartedWithAll"
     RESTART_REQUESTED = "RestartRequested"

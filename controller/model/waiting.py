@@ -114,7 +114,7 @@ class WaitCode(enum.StrEnum):
     NOT_LOOKED_AT = "NotLookedAt"
     NOT_OPEN = "NotOpen"
     LIMIT = "Limit"
-    LIMIT_OF_GANG = "LimitOfGang"  # however little the queue uses
+    LIMIT_OF_GANG = "LimitOfGang"  # also with an unused queue
     GUARANTEE = "Guarantee"
     CAPACITY = "Capacity"
     BEHIND = "Behind"

@@ -1,6 +1,6 @@
 """The whole status of a HyperJob, from the observed objects and the outlook of each sub-job.
 
-Every pass computes it anew; only times and last known states come from the old status.
+Every pass computes the whole status; only times and last known states come from the old status.
 """
 
 from collections.abc import Iterable, Sequence

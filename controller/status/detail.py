@@ -156,7 +156,7 @@ def silent_text(silent: Silent) -> str:
 def _advice(silent: Silent) -> str:
     tried = f"this did not help {silent.times} times"
     if silent.code is not SilenceCode.NOTHING:
-        return f"{tried}: its PodGroup in the cluster says what it waits for"
+        return f"{tried}: its PodGroup in the cluster has the reason"
     return (
         f"{tried}: see in the cluster whether Job {silent.name} is there and Volcano's controller"
         f" runs, then: kubectl hyperjob restart {silent.hyperjob} --job {silent.name}"

@@ -226,9 +226,9 @@ def _ended(end: End) -> str:
 
 def _unanswered(queue: str) -> str:
     return (
-        f"queue {queue} has the quota for it, and Volcano Global has not released it for 30 s: see"
-        " whether its dispatcher runs and what it logs (kubectl get pods -n volcano-global, in the"
-        " host cluster)"
+        f"queue {queue} has the quota for it, and Volcano Global has not released it for 30 s:"
+        " check that its dispatcher runs, and read the dispatcher's log (kubectl get pods -n"
+        " volcano-global, in the host cluster)"
     )
 
 

@@ -185,7 +185,8 @@ def _event_of(actions: Sequence[Action]) -> Event | None:
             together = " together" if len(actions) > 1 else ""
             return _event("GateOpened", "Dispatch", f"Let {names} be dispatched{together}")
         case ReleaseScheduling():
-            note = f"Released {names}, which Volcano Global's dispatcher left out: start it anew"
+            left_out = "which Volcano Global's dispatcher left out: restart the dispatcher"
+            note = f"Released {names}, {left_out}"
             return Event(type="Warning", reason="Released", action="Dispatch", note=note)
         case Repin():
             return _event("Moved", "Move", f"Moved {names} to another cluster")

@@ -249,7 +249,7 @@ class Reader:
         self._troubles[cluster] = _clock() + seconds, seconds
         log.log(
             logging.WARNING if refused and not before else logging.INFO,
-            "The logs of a cluster cannot be read: no progress is known of what runs there",
+            "The logs of a cluster cannot be read: the progress of its sub-jobs is unknown",
             extra={"cluster": cluster, "error": str(error) or "no answer", "seconds": seconds},
         )
 

@@ -29,8 +29,8 @@ WEBHOOK_VERSION: Final = f"{GROUP}/webhook-version"
 CONTROLLER_VERSION: Final = f"{GROUP}/controller-version"
 QUEUE_ADMISSION: Final = f"{GROUP}/queue-admission"
 
-# The affinity name is the only thing that travels unchanged from a policy to its binding, so it
-# says whether a binding is a HyperJob's and whether a gang must hold it.
+# The affinity name is the only field that Karmada copies unchanged from a PropagationPolicy to its
+# ResourceBinding: it marks the ResourceBindings of HyperJobs, and those that a gang must hold.
 AFFINITY_GATED: Final = "hyperjob-gang"
 AFFINITY_HELD: Final = "hyperjob-held"
 AFFINITY_UNGATED: Final = "hyperjob"

@@ -1,7 +1,7 @@
 """The objects of the informers, with counts and orders that each change updates.
 
 The cost of a change does not depend on the number of HyperJobs. Readers compare versions: a part
-with the same version need not be made again.
+with the same version need not be rendered again.
 """
 
 import asyncio

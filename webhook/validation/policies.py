@@ -71,7 +71,7 @@ ACTION = rule(
     "use one of the values listed",
 )
 ACTION_MISSING = rule(
-    "F4.action-missing", REQUIRED, "", "a policy does nothing", "add an action, such as RestartJob"
+    "F4.action-missing", REQUIRED, "", "a policy has no action", "add an action, such as RestartJob"
 )
 CODE_ACTION = rule(
     "X11.code-action",
@@ -84,7 +84,7 @@ CODE_ACTION_MISSING = rule(
     "X11.code-action-missing",
     REQUIRED,
     "",
-    "a policy for an exit code does nothing",
+    "a policy for an exit code has no action",
     "add an action, such as RestartJob",
 )
 EVENT_TWICE = rule(

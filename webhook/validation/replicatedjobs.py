@@ -53,7 +53,7 @@ CLAIM = rule(
     "X3.claim",
     FORBIDDEN,
     "is set by Karmada, and binds a sub-job to another policy than that of its cluster and gate",
-    "templateMetadata was copied from a vcjob, with what Karmada had written there",
+    "templateMetadata was copied from a vcjob, with labels or annotations of Karmada",
     "remove it",
 )
 FOREIGN = rule(

@@ -47,8 +47,8 @@ def _nullable(schema: CoreSchema) -> core_schema.TypedDictField:
 _STRING: Final = core_schema.str_schema(strict=True)
 _STRING_MAP: Final = core_schema.dict_schema(_STRING, _STRING)
 
-# The parts of metadata that are looked at. The API server checks all of them, and would not let
-# a webhook see a malformed object, so the rest is none of our concern.
+# The fields of metadata that the rules use. The API server checks all of metadata before it calls a
+# webhook.
 _OBJECT_META: Final = core_schema.typed_dict_schema(
     {
         "name": _nullable(_STRING),

@@ -49,14 +49,14 @@ TOO_SMALL = rule(
     "T5",
     INVALID,
     words.TOO_SMALL,
-    "the number is below what the field allows",
+    "the number is below the minimum of the field",
     "use a larger number",
 )
 TOO_LARGE = rule(
     "T6",
     INVALID,
     words.TOO_LARGE,
-    "the number is above what the field allows",
+    "the number is above the maximum of the field",
     "use a smaller number",
 )
 PATTERN = rule(
@@ -99,7 +99,7 @@ HOPELESS = rule(
     INVALID,
     "{count} fields have a wrong shape; the list of errors is cut",
     "the document is not a HyperJob, or was damaged in transit",
-    "check what was sent",
+    "check the request",
 )
 
 _BROKEN: Final[dict[str, Rule]] = {

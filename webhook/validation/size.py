@@ -19,7 +19,7 @@ BYTES = rule(
     "X6.too-large",
     TOO_LONG,
     f"may not be more than {MAX_SPEC_BYTES} bytes",
-    "the spec, or the metadata, is larger than what etcd takes of a whole object by default",
+    "the spec, or the metadata, is larger than etcd's default limit for a whole object",
     "make several HyperJobs, or move long texts to ConfigMaps",
 )
 
@@ -29,7 +29,7 @@ KEYS = rule(
     TOO_MANY,
     f"must have at most {MAX_METADATA_KEYS} items",
     "an object has more labels or annotations than one review can judge in its time",
-    "move what is not needed to find the HyperJob to a ConfigMap",
+    "move labels and annotations that no selector needs to a ConfigMap",
 )
 
 

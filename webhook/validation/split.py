@@ -21,7 +21,7 @@ INCOMPLETE = rule(
     "X7.incomplete",
     REQUIRED,
     "must be set {when}",
-    "a split policy does not say how many accelerators of which type are shared out",
+    "a split policy lacks the number or the type of the accelerators",
     "set both accelerators and acceleratorType",
 )
 NOT_REQUESTED = rule(

@@ -1,4 +1,4 @@
-"""Decides from the stored Roles and bindings, looked at anew for each question; writes nothing."""
+"""RBAC decisions from the stored Roles and bindings, which each decision reads again."""
 
 from collections.abc import Iterator, Sequence
 

@@ -22,7 +22,7 @@ class Detector:
         self.templates.watch(
             *caches.templates, when=changed_besides_status, keys=lambda each: (names.item_of(each),)
         )
-        self.templates.watch(  # a deleted binding is made again, unless its template is gone
+        self.templates.watch(  # a deleted binding is recreated, unless its template is gone
             *caches.bindings,
             when=vanished,
             keys=lambda binding: (names.item_of(binding["spec"]["resource"]),),

@@ -42,7 +42,7 @@ class BindingController:
         self._caches = caches
         self.controller = Controller("binding-controller", self._sync, workers=8)
         self.controller.watch(*caches.bindings, when=generation_changed)
-        # a deleted Work is made again where the binding still wants it
+        # a deleted Work is recreated if the binding still wants it
         self.controller.watch(caches.works, when=vanished, keys=work_binding_keys)
 
     async def _sync(self, key: str) -> None:

@@ -1,6 +1,6 @@
 """Addresses and names of pods that are processes: each has an address of its own on loopback.
 
-An address belongs to a pod's cluster, namespace and name, so a pod that is made again keeps it.
+An address belongs to a pod's cluster, namespace and name, so a recreated pod keeps it.
 Within its cluster a pod has the names that Services and Volcano's plugin svc give it, and in all
 clusters the names that the Multi-Cluster Services API gives a pod behind an exported Service.
 """

@@ -247,4 +247,4 @@ def test_a_binding_that_volcano_global_should_have_released_says_where_to_look()
     silent = replace(seen, verdict=verdict, unanswered=frozenset({"hj-trainer-0"}))
     told = status(plan(silent))["state"]
     assert (told["phase"], told["reason"]) == ("Queued", "DispatcherSilent")
-    assert "see whether its dispatcher runs" in told["message"]
+    assert "check that its dispatcher runs" in told["message"]

@@ -284,7 +284,7 @@ def test_a_namesake_is_left_alone_in_the_end() -> None:
     assert entry(decided)["message"] == (
         f"0 of 8 pods run: cluster a has reported no pods since Karmada applied the Job there at"
         f" {rfc3339(NOW)}; the controller recreates it; this did not help 4 times: its PodGroup in"
-        " the cluster says what it waits for"
+        " the cluster has the reason"
     )
 
 

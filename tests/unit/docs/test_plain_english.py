@@ -1,5 +1,6 @@
 """The words of the project: sentences name a Kubernetes object, and need no second reading."""
 
+import ast
 import io
 import re
 import subprocess
@@ -26,8 +27,19 @@ PLACES += ("docs", "examples", "hyperjob", "sandbox", "webhook")
 # An abstract subject hides which component acts; the others have a plainer word.
 FORBIDDEN = re.compile(
     r"\b(nobody|somebody|anybody|whoever|so-manieth|mend|mends|mended|tells|one that|one who)\b"
-    r"|\bstands\b|, so\.(?=\s|$)",
+    r"|\bstands\b|, so\.(?=\s|$)"
+    # The words of Kubernetes are "recreated", "deleted" or "released", "HyperJob's", "forever".
+    r"|\bmade again\b|\b(gave|gives?|given) back\b|\b(of|are|is) (ours|theirs)\b"
+    r"|\bfor ever\b|\banew\b"
+    r"|\bnone but\b|\bnot unless\b|\bcomes? to (something|nothing)\b|\bsays? so\b",
     re.IGNORECASE,
+)
+
+# A sentence of a docstring after its first line: the verb without its subject hides who acts.
+NO_SUBJECT = re.compile(
+    r"(?:^|(?<=[.!?:]\s))"
+    r"(Never|Is|Are|Was|Asks|Decides|Does|Follows|Gives|Has|Holds|Judges|Keeps|Knows|Looks|Makes"
+    r"|Needs|Remembers|Repeats|Says|Serves|Takes|Wires|Writes)\s+[a-z]"
 )
 
 
@@ -61,6 +73,41 @@ def test_no_sentence_has_a_subject_that_names_no_object() -> None:
     assert not found, "\n".join(found)
 
 
+def later_sentences(source: str) -> Iterator[str]:
+    """Give each docstring of a module without its first sentence, as one line."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            summary, _, rest = (ast.get_docstring(node) or "").partition("\n\n")
+            _, _, more = summary.partition(". ")
+            yield " ".join(f"{more} {rest}".split())
+
+
+def test_no_sentence_of_a_docstring_lacks_its_subject() -> None:
+    found = [
+        f"{name}: {text[match.start() : match.end() + 60]}"
+        for name in tracked()
+        if name.endswith(".py")
+        for text in later_sentences((ROOT / name).read_text(encoding="utf-8"))
+        for match in NO_SUBJECT.finditer(text)
+    ]
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize(
+    ("docstring", "refused"),
+    [
+        ("The cache.\n\nNever does I/O.", True),
+        ("The cache.\n\nIt holds objects. Knows nothing of events.", True),
+        ("The cache. Keeps objects.", True),
+        ("The cache.\n\nThe caller keeps the objects. Raises ValueError without any.", False),
+        ("Keeps the objects of one kind.", False),
+    ],
+)
+def test_the_missing_subject_is_found(docstring: str, *, refused: bool) -> None:
+    (text,) = later_sentences(f'"""{docstring}"""')
+    assert bool(NO_SUBJECT.search(text)) is refused
+
+
 @pytest.mark.parametrize(
     ("line", "refused"),
     [
@@ -68,6 +115,11 @@ def test_no_sentence_has_a_subject_that_names_no_object() -> None:
         ("A pod, one that is bound, starts.", True),
         ("It is written first, so.", True),
         ("The sub-job stands on a cluster.", True),
+        ("The sub-job is made again.", True),
+        ("The gang gave back what it held.", True),
+        ("A binding of ours is deleted.", True),
+        ("The pod waits for ever.", True),
+        ("The controller recreates the sub-job, and the pods run again.", False),
         ("The kubelet starts the pod, so it runs.", False),
         ("The HyperJob that waits is not mentioned.", False),
     ],

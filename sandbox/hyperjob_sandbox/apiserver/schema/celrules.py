@@ -1,6 +1,6 @@
 """The rules of a schema (`x-kubernetes-validations`): compiled once, run on every write.
 
-Never stops at the first rule that fails. A transition rule, which names `oldSelf`, runs only
+All rules run, also after one has failed. A transition rule, which names `oldSelf`, runs only
 where there is an old value to compare with.
 """
 

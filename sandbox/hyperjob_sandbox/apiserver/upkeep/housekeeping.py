@@ -29,7 +29,7 @@ class Housekeeper:
         core.store.subscribe(self._follow)
 
     async def run(self) -> None:
-        """Do what is due, for ever."""
+        """Do what is due, forever."""
         done = 0
         while True:
             await self._wake.wait()
