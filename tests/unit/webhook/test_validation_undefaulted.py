@@ -4,13 +4,14 @@ from typing import Any
 
 import pytest
 
-from hyperjob.api.limits import MAX_PODS
+from hyperjob.api.limits import MAX_PODS, MAX_SPEC_BYTES
 from hyperjob.api.names import MAX_TOKEN, RESTART_REQUEST
 from webhook.validation import validate_create
 from webhook.validation.needs import needs
 from webhook.validation.repair import Repair
 from webhook.validation.report import Report
 from webhook.validation.requests import validate_requests
+from webhook.validation.size import validate_size
 from webhook.validation.split import sub_jobs
 
 GPU = "nvidia.com/gpu"
@@ -227,3 +228,36 @@ def test_search_domains_have_2048_characters_with_the_spaces_between_them() -> N
         searches = [*("abcdefghij"[number] * 200 for number in range(10)), "k" * length]
         found = validate_create(hyperjob({**pod(), "dnsConfig": {"searches": searches}})).errors
         assert bool([each for each in found if each.field.endswith("searches")]) is is_told
+
+
+@pytest.mark.parametrize(
+    ("bytes_", "at_most", "is_told"),
+    [(0, None, False), (1, None, True), (1, MAX_SPEC_BYTES, False), (1, MAX_SPEC_BYTES + 1, True)],
+)
+def test_a_spec_is_measured_unless_its_review_is_no_larger(
+    bytes_: int, at_most: int | None, is_told: bool
+) -> None:
+    frame = len('{"x":""}')
+    raw = {"metadata": {}, "spec": {"x": "y" * (MAX_SPEC_BYTES - frame + bytes_)}}
+    report = Report()
+    assert validate_size(raw, report, at_most=at_most) is not is_told
+    assert [each.error.field for each in report.refusals] == ["spec"] * is_told
+
+
+def test_a_task_without_pods_has_no_host_name_of_its_own() -> None:
+    made = hyperjob({**pod(), "hostname": "h", "subdomain": "s"}, plugins={"pytorch": []})
+    tasks = made["spec"]["replicatedJobs"][0]["templateSpec"]["tasks"]
+    tasks += [{"name": "u"}, {"name": "v", "template": {}}]
+    found = [str(error).partition(": ")[0] for error in validate_create(made).errors]
+    named = [field for field in found if field.endswith(("hostname", "subdomain"))]
+    at = "spec.replicatedJobs[0].templateSpec.tasks[0].template.spec"
+    assert named == [f"{at}.hostname", f"{at}.subdomain"]
+
+
+def test_a_container_without_a_name_is_told_by_an_empty_one() -> None:
+    made = hyperjob(
+        {"containers": [{"image": "i", "volumeMounts": [{"name": "x", "mountPath": "/data"}]}]},
+        checkpoint={"persistentVolumeClaim": "c", "path": "/data"},
+    )
+    found = [str(error) for error in validate_create(made).errors]
+    assert any('container "" of task "t" mounts another volume there' in text for text in found)
