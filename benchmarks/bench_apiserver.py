@@ -1,8 +1,8 @@
-"""How fast the embedded API server is, as a ratio to a bare aiohttp handler in the same run.
+"""Measure the embedded API server, as a ratio to a bare aiohttp handler in the same run.
 
 usage: python benchmarks/bench_apiserver.py [--creates 4000] [--watchers 50]
 
-Server and clients are separate processes, so that the server's own CPU is what is measured.
+Server and clients are separate processes: the measured CPU time is the server's own.
 """
 
 import argparse
@@ -129,7 +129,7 @@ def client_context(kubeconfig: str) -> ssl.SSLContext:
 async def measured(
     pipe: Connection, count: int, call: Callable[[int], Awaitable[None]]
 ) -> tuple[float, float]:
-    """Make `count` calls over several connections; return calls/s and server CPU ms per call."""
+    """Send `count` requests over several connections; return requests/s and server CPU ms each."""
     pending = iter(range(count))
 
     async def worker() -> None:
@@ -164,7 +164,7 @@ async def run(options: argparse.Namespace, pipe: Connection) -> None:
 
         async def patch(number: int) -> None:
             headers = {"Content-Type": "application/merge-patch+json"}
-            # A new value each time: writing what is there already changes nothing.
+            # A new value each time: the API server does not store a patch without a change.
             body = b'{"status":{"ready":%d}}' % time.perf_counter_ns()
             target = f"{url}{PATH}/g{number:06d}/status"
             async with session.patch(target, data=body, headers=headers) as response:
@@ -192,7 +192,7 @@ async def watch_fan_out(
     base: float,
     patch: Callable[[int], Awaitable[None]],
 ) -> None:
-    """Measure what each of many watchers adds to a write."""
+    """Measure the cost of writes with many watchers."""
     writes = min(options.creates, 500)
     async with session.get(f"{url}{PATH}?limit=1") as response:
         version = (await response.json())["metadata"]["resourceVersion"]

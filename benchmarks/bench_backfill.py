@@ -1,7 +1,8 @@
-"""What backfill by estimates gains: use, waiting and the error of expected starts, at many loads.
+"""Measure backfill by estimates: use, waits and the error of expected starts, at many loads.
 
-LLM-like jobs on four clusters with 576 GPUs. Without estimates nothing is filled in; with them they
-are exact, or wrong by up to three times either way. Prints a table as Markdown, line by line.
+The workload is LLM-like jobs on four clusters with 576 GPUs. Without estimates the controller does
+no backfill; estimates are exact, or wrong by a factor of up to three. The output is a Markdown
+table.
 
     python benchmarks/bench_backfill.py --loads 0.70,0.80,0.90,0.95,0.98
 """
@@ -23,7 +24,7 @@ SIZE, LARGEST = 576, 576
 
 
 def report(number: int, load: float, error: float | None, seed: int) -> SimulationReport:
-    """Simulate one case; without an error nothing is estimated."""
+    """Simulate a case; `error` None is a workload without estimates."""
     demand = Demand(
         jobs=number,
         days=number / 62.5,
@@ -42,7 +43,7 @@ def report(number: int, load: float, error: float | None, seed: int) -> Simulati
 
 
 def hours(seconds: float) -> str:
-    """Say seconds in hours."""
+    """Return seconds as hours."""
     return f"{seconds / 3600:.1f} h"
 
 

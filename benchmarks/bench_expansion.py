@@ -1,8 +1,8 @@
-"""From `kubectl apply` to all children, and to Running, beside a plain client that makes the same.
+"""Measure the time from `kubectl apply` to all sub-jobs, and to Running, against a plain client.
 
-Everything runs as processes: simulated Karmada and members (on a real API server where
-KUBEBUILDER_ASSETS says so), webhook, controller. The ratio is the controller's time, kubectl's
-included, to that of a loop over the same objects on 8 connections; near 1 there is nothing to gain.
+Simulated Karmada and members (on a real API server if KUBEBUILDER_ASSETS is set), the webhook and
+the controller run as processes. The ratio is the controller's time, including kubectl's, to the
+time of a loop that creates the same objects on 8 connections; the optimum is 1.
 """
 
 import argparse
@@ -40,7 +40,7 @@ CHILDREN = (PROPAGATION_POLICIES, VCJOBS)
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """Seconds since kubectl was started; `calls` are the controller's, by method."""
+    """Seconds since the start of kubectl; `calls` are the controller's requests, by method."""
 
     case: str
     applied: float
@@ -50,7 +50,7 @@ class Result:
     calls: Counter[str]
 
     def line(self) -> str:
-        """Print it."""
+        """Return the result as a line of text."""
         calls = ", ".join(f"{count} {method}" for method, count in sorted(self.calls.items()))
         return (
             f"{self.case:>6}  apply {self.applied:6.2f} s  children {self.children:6.2f} s  "
@@ -60,7 +60,7 @@ class Result:
 
 
 def hyperjobs(namespace: str, count: int, replicas: int) -> list[Object]:
-    """Make HyperJobs of one-pod sub-jobs."""
+    """Return HyperJobs of one-pod sub-jobs."""
     container = {"name": "c", "image": "i", "resources": {"requests": {"nvidia.com/gpu": 1}}}
     task = {"name": "worker", "replicas": 1, "template": {"spec": {"containers": [container]}}}
     group = {"name": "t", "replicas": replicas, "templateSpec": {"tasks": [task]}}
@@ -76,7 +76,7 @@ def hyperjobs(namespace: str, count: int, replicas: int) -> list[Object]:
 
 
 class Clock:
-    """Notes when so many objects of each kind were there, or in a state, for the first time."""
+    """Records the times at which objects of each kind first exist, or first have a phase."""
 
     def __init__(self, kube: Kube, namespace: str, *resources: Resource) -> None:
         self._informers = {each: Informer(kube, each, namespace=namespace) for each in resources}
@@ -86,12 +86,12 @@ class Clock:
         self._tasks = [asyncio.create_task(each.run()) for each in self._informers.values()]
 
     async def synced(self) -> None:
-        """Wait until it sees everything."""
+        """Wait until the informers have synced."""
         for informer in self._informers.values():
             await informer.synced.wait()
 
     async def until(self, count: int, resources: Sequence[Resource], phase: str = "") -> float:
-        """Wait for `count` objects of each kind (in a phase); give the time."""
+        """Wait for `count` objects of each kind (in a phase); return the time."""
         async with asyncio.timeout(TIME_LIMIT):
             while not all(self._count(each, phase) >= count for each in resources):
                 self._changed.clear()
@@ -110,7 +110,7 @@ class Clock:
 
 
 async def measure(system: System, kube: Kube, case: str) -> Result:
-    """Run one case in namespaces of its own."""
+    """Measure a case in separate namespaces."""
     count, replicas = CASES[case]
     ours, plain = f"bench-{case}", f"plain-{case}"
     for name in (ours, plain):
@@ -142,10 +142,10 @@ async def measure(system: System, kube: Kube, case: str) -> Result:
 
 
 async def delete_all(kube: Kube, namespace: str) -> None:
-    """Delete what a case made and wait until it is gone, so that the next one is alone.
+    """Delete the objects of a case and wait for their deletion, before the next case.
 
-    More than once: a child may be made again before its HyperJob's end is seen, and a bare API
-    server collects no garbage.
+    The function repeats the deletion: the controller may recreate a sub-job before it sees the
+    deletion of the HyperJob, and a bare API server has no garbage collector.
     """
     async with asyncio.timeout(TIME_LIMIT):
         left = True
@@ -157,7 +157,7 @@ async def delete_all(kube: Kube, namespace: str) -> None:
 
 
 def controller_calls(system: System) -> Counter[str]:
-    """Read the controller's own count of API calls, by method."""
+    """Read the controller's own count of its requests, by method."""
     calls: Counter[str] = Counter()
     for family in text_string_to_metric_families(system.controller.metrics()):
         for sample in family.samples:

@@ -1,11 +1,10 @@
-"""How fast sub-jobs find their clusters, next to a bare first fit over the same numbers.
+"""Measure the placement of sub-jobs, against a bare first fit over the same numbers.
 
 usage: python benchmarks/bench_placement.py [--jobs 1000] [--clusters 100]
 
-`with models` puts Karmada's default resource models on every cluster and pods on its nodes.
-`automatic split` shares accelerators out over the clusters; first fit fills one after the other.
-`pass` is one whole decision about a HyperJob of so many sub-jobs that all run: what every change of
-one of them costs.
+`with models` adds Karmada's default resource models and pods on nodes to every cluster. `automatic
+split` divides accelerators over the clusters; first fit fills one cluster after the other. `pass`
+is a whole plan of a HyperJob whose sub-jobs all run, the cost of every change of a sub-job.
 """
 
 import argparse
@@ -33,7 +32,7 @@ T = TypeVar("T")
 
 
 def clusters(number: int) -> tuple[Cluster, ...]:
-    """Make clusters of different sizes in a few regions."""
+    """Return clusters of different sizes in a few regions."""
     return tuple(
         Cluster(
             name=f"cluster-{index:03}",
@@ -50,7 +49,7 @@ def clusters(number: int) -> tuple[Cluster, ...]:
 
 
 def requests(number: int, kinds: int) -> list[PlacementRequest]:
-    """Make sub-jobs of some sizes, each kind with preferences of its own."""
+    """Return sub-jobs of several sizes, each kind with its own preferences."""
     return [
         PlacementRequest(
             name=f"job-{index}",
@@ -63,7 +62,7 @@ def requests(number: int, kinds: int) -> list[PlacementRequest]:
 
 
 def first_fit(wanted: Sequence[PlacementRequest], where: Sequence[Cluster]) -> dict[str, str]:
-    """Place without any wish."""
+    """Return the first cluster that fits each sub-job, without preferences."""
     free: dict[str, Resources] = {cluster.name: cluster.free for cluster in where}
     found = {}
     for request in wanted:
@@ -76,7 +75,7 @@ def first_fit(wanted: Sequence[PlacementRequest], where: Sequence[Cluster]) -> d
 
 
 def with_models(where: Sequence[Cluster]) -> tuple[Cluster, ...]:
-    """Give every cluster ten nodes in the grades of Karmada's default models."""
+    """Return the clusters with ten nodes each, in the grades of Karmada's default models."""
     models = default_resource_models()
     found = []
     for cluster in where:
@@ -92,7 +91,7 @@ def with_models(where: Sequence[Cluster]) -> tuple[Cluster, ...]:
 
 
 def fill(wish: Wish, where: Sequence[Cluster]) -> dict[str, int]:
-    """Share accelerators out without any wish."""
+    """Return accelerators by cluster, without preferences."""
     left, found = wish.accelerators, {}
     for cluster in where:
         taken = min(left, cluster.free[GPU] // whole(1))
@@ -102,7 +101,7 @@ def fill(wish: Wish, where: Sequence[Cluster]) -> dict[str, int]:
 
 
 def running(number: int) -> Observed:
-    """Build what is seen of a HyperJob whose sub-jobs all run."""
+    """Return the observation of a HyperJob whose sub-jobs all run."""
     pod = {"spec": {"containers": [{"resources": {"requests": {GPU: "1"}}}]}}
     template = {"tasks": [{"name": "worker", "replicas": 4, "template": pod}]}
     group = {"name": "trainer", "replicas": number, "templateSpec": template}
@@ -135,7 +134,7 @@ def running(number: int) -> Observed:
 
 
 def timed(work: Callable[[], T]) -> tuple[float, T]:
-    """Return the shortest time of a few rounds, and the result."""
+    """Return the shortest time of several rounds, and the result."""
     times = []
     for _ in range(ROUNDS):
         started = time.process_time()

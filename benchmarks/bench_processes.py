@@ -1,9 +1,9 @@
-"""200 pods that are processes: how long they take to start and end, and what is left of them.
+"""Measure the start and the end of 200 pods that are processes, and check for leftovers.
 
-Latency is from the creation of a pod to its phase Running in the API server, for pods that are
-created at once. The baseline is the same number of the same processes from a loop of subprocesses,
-in the same run. Nothing is asserted about times; processes, pod folders, addresses and open files
-that are left over are an error.
+The latency is the time from the creation of a pod to its phase Running in the API server, for pods
+that are created at once. The baseline is a loop that starts the same number of processes in the
+same run. The benchmark asserts no times; leftover processes, pod folders, addresses and open files
+are errors.
 """
 
 import asyncio
@@ -58,7 +58,7 @@ def bare() -> tuple[float, float]:
 
 
 def sleepers() -> int:
-    """Count the containers of sandboxes that this process can see."""
+    """Return the number of visible container processes of sandboxes."""
     found = 0
     for entry in Path("/proc").iterdir():
         try:
@@ -72,7 +72,7 @@ def sleepers() -> int:
 
 
 def open_files() -> tuple[int, int]:
-    """Count the open files of the sandbox, and of the parent of all its containers."""
+    """Return the number of open files of the sandbox, and of the parent of all containers."""
     (host,) = [
         entry
         for entry in Path("/proc").iterdir()
@@ -84,7 +84,7 @@ def open_files() -> tuple[int, int]:
 
 
 async def measure(folder: Path) -> tuple[list[float], float, float]:
-    """Return the latencies, and the seconds until all run and until all are gone."""
+    """Return the latencies, and the seconds until all pods run and until all are deleted."""
     created: dict[str, float] = {}
     running: dict[str, float] = {}
     changed = asyncio.Event()
@@ -134,7 +134,8 @@ async def measure(folder: Path) -> tuple[list[float], float, float]:
         assert "127.64." not in hosts, "addresses are left"
         assert sleepers() == 0, f"{sleepers()} processes are left"
         now = open_files()
-        # The sandbox keeps some connections between its parts open; they do not count pods.
+        # The sandbox keeps some connections between its parts open, independent of the number of
+        # pods.
         assert now[0] <= files[0] + PODS_COUNT // 4, f"sandbox: {files[0]} files, then {now[0]}"
         assert now[1] == files[1], f"parent of the containers: {files[1]} files, then {now[1]}"
         watching.cancel()

@@ -1,9 +1,9 @@
-"""What one change costs while thousands of HyperJobs wait in many queues.
+"""Measure the cost of a change while thousands of HyperJobs wait in many queues.
 
 usage: python benchmarks/bench_queueing.py [--waiting 10000] [--queues 50] [--clusters 100]
 
-Next to it, in the same run: a plain scheduler that sorts everybody anew and tries each in turn
-against one free sum, without gangs, limits, heads or clusters.
+The baseline in the same run is a plain scheduler, which sorts all HyperJobs at each change and
+tries each against a single sum of free accelerators, without gangs, limits, heads or clusters.
 """
 
 import argparse
@@ -28,12 +28,12 @@ PODS_PER_JOB = (1, 1, 2, 4)
 
 
 class Scene:
-    """Clusters that are full, and lines that never end."""
+    """Full clusters, and queues that always have waiting HyperJobs."""
 
     def __init__(
         self, *, waiting: int, queues: int, clusters: int, sizes: int, estimates: bool
     ) -> None:
-        """With `estimates` each HyperJob says how long it runs, in hours."""
+        """Create the scene; with `estimates` each HyperJob has an estimate, in hours."""
         self.chance = random.Random(3)
         self.estimates = estimates
         self.sizes = [8 * (1 + number) for number in range(sizes)]
@@ -55,7 +55,7 @@ class Scene:
         self.round()
 
     def submit(self) -> QueuedHyperJob:
-        """Submit one more HyperJob to some queue."""
+        """Return one more HyperJob, submitted to a queue."""
         self.number += 1
         name, queue = f"job-{self.number}", self.chance.choice(self.names)
         size = self.chance.choice(self.sizes)
@@ -79,14 +79,14 @@ class Scene:
         return unit
 
     def clusters(self) -> list[Cluster]:
-        """Return the clusters as they are."""
+        """Return the clusters with their present use."""
         return [
             Cluster(name=name, usable=True, trouble=None, free=free, allocatable=self.whole[name])
             for name, free in self.free.items()
         ]
 
     def round(self) -> int:
-        """Play a round, and make what it granted."""
+        """Play a round, and create the admitted sub-jobs."""
         self.cache.begin(self.clusters(), now=self.now)
         granted = play(self.cache, now=self.now)
         for key in granted:
@@ -103,11 +103,11 @@ class Scene:
         return len(granted)
 
     def told(self) -> int:
-        """Count the HyperJobs whose message is stale."""
+        """Return the number of HyperJobs with a stale message."""
         return len(list(self.cache.stale_messages(now=self.now)))
 
     def end_one(self) -> None:
-        """Let one that runs end."""
+        """End a running HyperJob."""
         running = [unit for unit in self.units.values() if unit.made]
         unit = self.chance.choice(running)
         for part in unit.parts:
@@ -118,7 +118,7 @@ class Scene:
         self.cache.put(unit.key, None, now=self.now)
 
     def plain(self) -> int:
-        """Sort everybody and try each in turn, as a plain scheduler does at each change."""
+        """Sort all HyperJobs and try each, as a plain scheduler does at each change."""
         free = total(self.free.values())
         used: dict[str, int] = dict.fromkeys(self.names, 0)
         waiting: list[QueuedHyperJob] = []

@@ -1,12 +1,11 @@
-"""How long the largest reviews of HyperJobs take, and how often that is the time to read the body.
+"""Measure the largest reviews of HyperJobs, as a multiple of parsing their body.
 
     python benchmarks/bench_review.py [--quick] [--check] [--fuzz COUNT] [--seed N]
 
-Each body has as much of one thing as admission takes: a spec of 5,000 tasks, and one of 1,000
-replicatedJobs. The ratio to reading the same body as JSON hardly depends on the machine.
-
-With --fuzz, COUNT reviews of up to 7 MiB are answered instead, in each of which another field, or
-what is no field, is large; the ten longest are printed, with their CPU seconds in one try.
+The bodies have the maximum that admission accepts: a spec of 5,000 tasks, and a spec of 1,000
+replicatedJobs. The ratio to parsing the same body as JSON hardly depends on the machine. With
+--fuzz, the benchmark answers COUNT reviews of up to 7 MiB instead, each with another large field
+or unknown field, and prints the ten longest with their CPU seconds.
 """
 
 import argparse
@@ -26,11 +25,11 @@ from webhook.paths import MUTATE_HYPERJOB, VALIDATE_HYPERJOB
 
 _ROUNDS = 5
 _AIM = 20.0
-"""The most that a review larger than a megabyte may take, as a multiple of reading it."""
+"""Maximum time of a review larger than a megabyte, as a multiple of parsing it."""
 
 
 def hyperjob(groups: int, tasks: int) -> Object:
-    """Make a HyperJob with so many replicatedJobs of so many tasks each."""
+    """Return a HyperJob with `groups` replicatedJobs of `tasks` tasks each."""
     container = {
         "name": "main",
         "image": "registry.example/training:v1",
@@ -60,7 +59,7 @@ def hyperjob(groups: int, tasks: int) -> Object:
 
 
 def review(operation: str, new: Object, old: Object | None) -> bytes:
-    """Write the review that the API server would send."""
+    """Return the body of the API server's review."""
     kind = {"group": "training.volcano.sh", "version": "v1alpha1", "kind": "HyperJob"}
     request = {
         "uid": "1",
@@ -91,7 +90,7 @@ def reviews() -> Iterator[tuple[str, str, bytes]]:
 
 
 def fastest(work: Callable[[], object], rounds: int) -> float:
-    """Return the CPU seconds of the fastest of some rounds."""
+    """Return the CPU seconds of the fastest round."""
     times = []
     for _ in range(rounds):
         start = time.process_time()
@@ -117,7 +116,7 @@ def fuzz(seed: int, count: int) -> None:
 
 
 def main() -> None:
-    """Print one line for each review; with --check, fail where one misses the aim."""
+    """Print a line for each review; with --check, fail if a review misses the aim."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--check", action="store_true")
@@ -129,7 +128,7 @@ def main() -> None:
     admit(VALIDATE_HYPERJOB, review("CREATE", hyperjob(1, 1), None))
     gc.collect()
     gc.freeze()
-    gc.set_threshold(20_000, 20, 20)  # as the webhook runs
+    gc.set_threshold(20_000, 20, 20)  # the webhook's own setting
     if given.fuzz:
         fuzz(given.seed, given.fuzz)
         return

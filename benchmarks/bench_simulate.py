@@ -1,7 +1,7 @@
-"""How the cost of a simulation grows with its jobs: CPU time, peak memory, for several numbers.
+"""Measure CPU time and peak memory of a simulation by its number of jobs.
 
-Jobs arrive at the same rate whatever their number, so a larger number simulates a longer time:
-10,000 jobs in 30 days on 20 clusters with 2,880 GPUs. Every size runs in a process of its own.
+Jobs arrive at the same rate: a larger number simulates a longer time, 10,000 jobs in 30 days on 20
+clusters with 2,880 GPUs. Each size runs in a separate process.
 
     python benchmarks/bench_simulate.py --jobs 1000,3000,10000 --load 0.95
 """
@@ -25,7 +25,7 @@ JOBS_A_DAY = 10_000 / 30
 
 
 def scenario(number: int, load: float, shape: str, error: float) -> Scenario:
-    """Generate the jobs; all have estimates that are wrong by up to `error` times."""
+    """Return a scenario whose jobs have estimates that are wrong by a factor of up to `error`."""
     size = CLUSTERS * NODES * 8
     demand = Demand(
         jobs=number,
@@ -43,7 +43,7 @@ def scenario(number: int, load: float, shape: str, error: float) -> Scenario:
 
 
 def one(number: int, load: float, shape: str, error: float) -> None:
-    """Run one size and print its line."""
+    """Run a size and print its line."""
     given = scenario(number, load, shape, error)
     begin, wall = time.process_time(), time.monotonic()
 
@@ -66,7 +66,7 @@ def one(number: int, load: float, shape: str, error: float) -> None:
 
 
 def main() -> None:
-    """Run every size in a process of its own."""
+    """Run each size in a separate process."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--jobs", default="1000,3000,10000")
     parser.add_argument("--load", type=float, default=0.95)

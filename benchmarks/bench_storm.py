@@ -1,11 +1,10 @@
-"""A storm: 1,000 sub-jobs change phase within a second; when is the status of every HyperJob right?
+"""Measure a storm: 1,000 sub-jobs change phase within a second, until all statuses are right.
 
-A bare API server (a real one where KUBEBUILDER_ASSETS says so) and the controller as processes;
-this process plays Karmada and writes the status of the vcjobs. Behind a HyperJob's last event its
-status may lag; printed is by how much (p50, p99, most), how many status writes each HyperJob took,
-and the passes and CPU seconds that the controller spent. The ratio is the storm's length, writes
-and status together, to that of writing the same 1,000 statuses to vcjobs that belong to no
-HyperJob.
+A bare API server (a real one if KUBEBUILDER_ASSETS is set) and the controller run as processes;
+this process simulates Karmada and writes the status of the vcjobs. The output is the lag of a
+HyperJob's status after the last change of its vcjobs (p50, p99, maximum), the status writes of
+each HyperJob, and the reconciliations and CPU seconds of the controller. The ratio is the length
+of the storm to the time of writing the same 1,000 statuses to vcjobs without a HyperJob.
 """
 
 import argparse
@@ -40,7 +39,7 @@ OURS, PLAIN = "storm", "plain"
 
 @dataclass(slots=True)
 class Watcher:
-    """Notes when each HyperJob was as wanted for the first time, and how often it was written."""
+    """Records when each HyperJob first has the wanted status, and its number of writes."""
 
     wanted: Callable[[Object], bool] = field(default=lambda _: False)
     right: dict[str, float] = field(default_factory=dict)
@@ -48,13 +47,13 @@ class Watcher:
     changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     def expect(self, wanted: Callable[[Object], bool]) -> None:
-        """Start anew, with something else to wait for."""
+        """Reset, with another wanted status."""
         self.wanted = wanted
         self.right.clear()
         self.writes.clear()
 
     def __call__(self, kind: EventType, old: Object | None, new: Object | None) -> None:
-        """Look at an event."""
+        """Handle a watch event."""
         if new is None:
             return
         name = new["metadata"]["name"]
@@ -64,7 +63,7 @@ class Watcher:
         self.changed.set()
 
     async def until(self, count: int) -> None:
-        """Wait until so many are as wanted."""
+        """Wait until `count` HyperJobs have the wanted status."""
         async with asyncio.timeout(TIME_LIMIT):
             while len(self.right) < count:
                 self.changed.clear()
@@ -73,7 +72,7 @@ class Watcher:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effort:
-    """What the controller has done so far, by its own metrics."""
+    """The work of the controller so far, by its own metrics."""
 
     passes: float
     cpu: float
@@ -95,14 +94,14 @@ class Effort:
 
 
 def vcjob_status(phase: str) -> Object:
-    """Make the status of a one-pod vcjob."""
+    """Return the status of a one-pod vcjob."""
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     pods = {"running": 1} if phase == "Running" else {"succeeded": 1, "running": None}
     return {"state": {"phase": phase, "lastTransitionTime": now}, "minAvailable": 1, **pods}
 
 
 async def storm(kube: Kube, namespace: str, jobs: Sequence[Object], phase: str) -> dict[str, float]:
-    """Write all statuses, spread over a second; give each HyperJob's last event."""
+    """Write all statuses within a second; return the time of each HyperJob's last change."""
     start = time.monotonic()
     waiting = list(enumerate(jobs))
     last: dict[str, float] = {}
@@ -129,7 +128,7 @@ async def storm(kube: Kube, namespace: str, jobs: Sequence[Object], phase: str) 
 
 
 async def measure(kube: Kube, controller: Service, count: int, replicas: int) -> None:
-    """Make everything, then two storms: all run, all complete."""
+    """Create the objects, then run two storms: all sub-jobs run, all complete."""
     for name in (OURS, PLAIN):
         await kube.create(NAMESPACES, {"metadata": {"name": name}})
     await set_cluster(kube, "east", 10 * count * replicas)
@@ -147,7 +146,7 @@ async def measure(kube: Kube, controller: Service, count: int, replicas: int) ->
         while len(jobs) < count * replicas:
             await asyncio.sleep(0.5)
             jobs = (await kube.list(VCJOBS, namespace=OURS)).items
-    # Event by event round the HyperJobs: the worst order for whoever gathers changes.
+    # One write for each HyperJob in turn: the worst order for a controller that batches changes.
     jobs.sort(key=lambda job: job["metadata"]["name"].rsplit("-", 1)[::-1])
     plain = await copies(kube, jobs)
     for phase in ("Running", "Completed"):
@@ -166,7 +165,7 @@ async def measure(kube: Kube, controller: Service, count: int, replicas: int) ->
 
 
 def is_right(item: Object, phase: str, replicas: int) -> bool:
-    """Return whether a HyperJob's status says what all its vcjobs say."""
+    """Return whether a HyperJob's status agrees with all its vcjobs."""
     status = item.get("status") or {}
     if phase_of(item) != phase or status.get("jobsReady") != f"{replicas}/{replicas}":
         return False
@@ -174,7 +173,7 @@ def is_right(item: Object, phase: str, replicas: int) -> bool:
 
 
 async def copies(kube: Kube, jobs: Sequence[Object]) -> list[Object]:
-    """Copy vcjobs without their owner, so that no controller looks at them."""
+    """Create copies of vcjobs without owner, which no controller reconciles."""
     made = []
     for job in jobs:
         copy: Object = {
@@ -195,7 +194,7 @@ def report(
     ratio: float,
     effort: Effort,
 ) -> None:
-    """Print one storm."""
+    """Print the results of a storm."""
     lags = sorted(max(0.0, watcher.right[name] - moment) for name, moment in last.items())
     p99 = statistics.quantiles(lags, n=100, method="inclusive")[98] if len(lags) > 1 else lags[0]
     writes = sorted(watcher.writes.values())

@@ -1,8 +1,8 @@
-"""The web page with 10,000 HyperJobs, 100 clusters and 50 viewers, while HyperJobs change.
+"""Measure the web page with 10,000 HyperJobs, 100 clusters and 50 viewers during changes.
 
-The server is a process of its own; 50 viewers hold a live page each, a reader opens pages one after
-another. Printed are the time to the first byte and to the last, the time from a change to its
-arrival at a viewer, and the memory of the server. Loopback only.
+The server is a separate process; 50 viewers each watch a live page, and a reader opens pages one
+after another. The output is the time to the first and to the last byte, the time from a change to
+its arrival at a viewer, and the memory of the server. All traffic is on loopback.
 
     python benchmarks/bench_ui.py [HYPERJOBS] [CLUSTERS] [VIEWERS]
 """
@@ -41,7 +41,7 @@ TARGET = 42
 
 
 async def serve(hyperjobs: int, clusters: int) -> None:
-    """Serve a fleet, and change HyperJobs as standard input says."""
+    """Serve a fleet, and change HyperJobs on commands from standard input."""
     from tests.support.uiworld import open_ui
 
     kube = FleetKube()
@@ -119,7 +119,7 @@ async def main(hyperjobs: int, clusters: int, viewers: int) -> None:
 async def _watch(
     session: aiohttp.ClientSession, base: str, path: str, seen: dict[str, asyncio.Future[float]]
 ) -> None:
-    """Read a live page, and note when a word arrives that is waited for."""
+    """Read a live page, and record the time at which an awaited text arrives."""
     async with session.get(f"{base}/live", params={"page": path}) as answer:
         async for chunk in answer.content.iter_any():
             text = chunk.decode(errors="replace")

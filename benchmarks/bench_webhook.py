@@ -1,14 +1,14 @@
-"""How fast the webhook is, in ratios to a bare aiohttp handler measured in the same run.
+"""Measure the webhook, as ratios to a bare aiohttp handler in the same run.
 
     python benchmarks/bench_webhook.py            # all, about two minutes
     python benchmarks/bench_webhook.py --quick    # fewer requests
     python benchmarks/bench_webhook.py --check    # exit 1 when an aim is missed
 
-Each server has one core to itself where there are two, the client the other. Rounds of all servers
-alternate, so that a noisy machine slows all alike. What counts is requests per second of the
-server's own processor time: what one core can do, however much of it the neighbours left. The rate
-by the clock stands beside it. The objects in the requests all have other names, images and
-settings, so that nothing is gained by remembering the last one.
+With two cores, each server has a core for itself, and the client the other core. Rounds of all
+servers alternate: a noisy machine slows all servers equally. The measure is requests per second of
+the server's own CPU time, the rate of a whole core; the output has the rate by the clock, too. All
+requests have objects with different names, images and settings: a cache of the last object has no
+effect.
 """
 
 import argparse
@@ -36,9 +36,9 @@ VALIDATE = "/validate-training-volcano-sh-v1alpha1-hyperjob"
 BINDING = "/mutate-work-karmada-io-v1alpha2-resourcebinding"
 OBJECTS = 500
 BINDING_AIM = 0.7
-"""Of the rate of a bare application."""
+"""Minimum rate, relative to a bare application."""
 HYPERJOB_AIM = 450.0
-"""Microseconds of processor time a review: an API server cannot ask for more than 950 a second."""
+"""Maximum CPU time of a review in microseconds; an API server sends at most 950 a second."""
 NAMES = {
     BINDING: "ResourceBinding mutate",
     MUTATE: "HyperJob mutate",
@@ -47,7 +47,7 @@ NAMES = {
 
 
 def binding_review(number: int = 0) -> bytes:
-    """A gated child's binding at CREATE, as Karmada makes it."""
+    """Return the review of a gated sub-job's ResourceBinding at CREATE, as Karmada creates it."""
     name = f"llm-training-{number}-trainer-0"
     policy = {
         "clusterAffinities": [{"affinityName": "hyperjob-gang", "clusterNames": ["member1"]}],
@@ -93,7 +93,7 @@ def binding_review(number: int = 0) -> bytes:
 
 
 def hyperjob_review(number: int = 0) -> bytes:
-    """Two groups with two tasks each, as in the design's second use case."""
+    """Return the review of a HyperJob with two replicated jobs of two tasks each."""
 
     def task(name: str, replicas: int) -> dict[str, Any]:
         resources = {"cpu": "8", "memory": f"{64 + number}Gi", "nvidia.com/gpu": 8}
@@ -136,7 +136,7 @@ def hyperjob_review(number: int = 0) -> bytes:
 
 
 def review(kind: dict[str, str], resource: str, obj: dict[str, Any]) -> bytes:
-    """Wrap an object as kube-apiserver does, compact."""
+    """Return the body of a review as kube-apiserver sends it."""
     plural = {"group": kind["group"], "version": kind["version"], "resource": resource}
     request = {
         "uid": "705ab4f5-6393-11e8-b7cc-42010a800002",
@@ -160,7 +160,7 @@ def review(kind: dict[str, str], resource: str, obj: dict[str, Any]) -> bytes:
 
 @dataclass
 class Server:
-    """A server process, its port, and its resources as the kernel counts them."""
+    """A server process, its port, and the kernel's counts of its resources."""
 
     name: str
     process: subprocess.Popen[bytes]
@@ -179,7 +179,7 @@ class Server:
 
 
 def cores() -> tuple[set[int], set[int]]:
-    """Give the server one core and the client another, or share the only one."""
+    """Return the cores of server and client, or the only core for both."""
     available = sorted(os.sched_getaffinity(0))
     return {available[0]}, {available[-1]}
 
@@ -216,7 +216,7 @@ def bare(kind: str, tls: Path) -> Iterator[Server]:
 
 @contextmanager
 def ours(tls: Path, log: Path) -> Iterator[Server]:
-    """Start the webhook as a user does, decisions logged to a file, and wait until it is ready."""
+    """Run the webhook with logs in a file, and yield it when it is ready."""
     command: list[str | Path] = [sys.executable, "-m", "webhook"]
     command += ["--bind-address", "127.0.0.1", "--secure-port", "0"]
     command += ["--tls-cert-file", tls / "tls.crt", "--tls-private-key-file", tls / "tls.key"]
@@ -238,7 +238,7 @@ def ours(tls: Path, log: Path) -> Iterator[Server]:
 
 
 class Client:
-    """The load generator's process."""
+    """The process of the load generator."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -295,7 +295,7 @@ def ratio(server: Server, base: Server, path: str) -> float:
 
 
 def tail(client: Client, base: Server, server: Server, *, seconds: float) -> tuple[float, float]:
-    """Return p99 in milliseconds at 50 requests a second, ours and the baseline's."""
+    """Return p99 in milliseconds at 50 requests a second, of the webhook and of the baseline."""
     count = int(50 * seconds)
     turns = [base, server] * 3
     pair = [client.run(one, VALIDATE, count, rate=50)["p99"] * 1000 for one in turns]
@@ -303,7 +303,7 @@ def tail(client: Client, base: Server, server: Server, *, seconds: float) -> tup
 
 
 def memory(client: Client, server: Server, *, count: int) -> list[tuple[int, float]]:
-    """Send a mix of all three reviews and note the resident memory on the way."""
+    """Send a mix of all three reviews; return the resident memory by number of requests."""
     seen = []
     done = 0
     step = max(count // 10, 30)

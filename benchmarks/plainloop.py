@@ -1,4 +1,4 @@
-"""A plain client that makes the objects of sub-jobs again: what the API server allows at most."""
+"""A plain client that creates the same objects of sub-jobs, for the API server's maximum rate."""
 
 import asyncio
 import time
@@ -15,7 +15,7 @@ from hyperjob.kube.resources import VCJOBS, Resource
 
 CONNECTIONS: Final = 8
 SAMPLE: Final = 2000
-"""Sub-jobs that a plain loop copies at the most."""
+"""Maximum number of sub-jobs that a plain loop copies."""
 
 Copy: TypeAlias = list[tuple[Resource, Object]]
 T = TypeVar("T")
@@ -37,8 +37,8 @@ async def plain_loop(
 ) -> tuple[float, int]:
     """Copy sub-jobs into another namespace; return the seconds and the number of requests.
 
-    With `life` as the controller, Karmada and the gate do: look whether the vcjob is there, create
-    policy, vcjob and binding, open the gate in policy and binding.
+    With `life`, the loop makes the requests of the controller, of Karmada and of the gate: get the
+    vcjob, create policy, vcjob and binding, open the gate in policy and binding.
     """
     requests = 0
 
@@ -66,7 +66,7 @@ async def plain_loop(
 
 
 def copied(obj: Object, namespace: str) -> Object:
-    """Copy a child without its owner, so that no controller of HyperJobs looks at it."""
+    """Return a copy of an object without its owner, which no controller reconciles."""
     spec = obj["spec"]
     if "resourceSelectors" in spec:
         selectors = [{**each, "namespace": namespace} for each in spec["resourceSelectors"]]
@@ -86,7 +86,7 @@ def copied(obj: Object, namespace: str) -> Object:
 
 
 async def parallel(items: Iterable[T], work: Callable[[T], Awaitable[None]]) -> None:
-    """Do something for each item, over several connections."""
+    """Run `work` for each item, over several connections."""
     waiting: Iterator[T] = iter(items)
 
     async def worker() -> None:

@@ -1,14 +1,14 @@
-"""A thousand trainings report progress: what reading it costs, and how old it is when it is known.
+"""Measure reading the progress of a thousand trainings: its cost, and the age of the result.
 
 usage: python -m benchmarks.progress [--hyperjobs 1000] [--replicas 2] [--every 10] [--seconds 300]
 
-An API server (a real one where KUBEBUILDER_ASSETS says so) and the controller as processes; this
-process plays Karmada: it writes the status of vcjobs, and is the cluster proxy that answers for the
-log of every pod. The first sub-job of each HyperJob prints a progress line every EVERY seconds, at
-a time of its own, among ten other lines; the other sub-jobs print no progress. Once all HyperJobs
-have progress, requests, writes and CPU are counted for SECONDS. Staleness is looked at once a
-second for every HyperJob: how long ago the step in its status was reported. Then all sub-jobs
-complete, and what is still asked and written is counted again.
+An API server (a real one if KUBEBUILDER_ASSETS is set) and the controller run as processes; this
+process simulates Karmada: it writes the status of vcjobs, and is the cluster proxy that serves the
+log of every pod. The first sub-job of each HyperJob prints a progress line every EVERY seconds,
+with its own offset, among ten other lines; the other sub-jobs print no progress. Once all
+HyperJobs have progress, the benchmark counts requests, writes and CPU for SECONDS. Once a second
+it computes the staleness of every HyperJob, the age of the step in its status. Then all sub-jobs
+complete, and the benchmark counts requests and writes at rest.
 """
 
 import argparse
@@ -55,7 +55,7 @@ class Logs:
 
     @asynccontextmanager
     async def served(self, directory: Path) -> AsyncIterator[Path]:
-        """Serve; give a kubeconfig for the account that reads."""
+        """Serve the logs; yield a kubeconfig for the account that reads them."""
         app = web.Application()
         app.router.add_get(f"{_PATH}/pods/{{pod}}/log", self._log)
         runner = web.AppRunner(app, access_log=None)
@@ -109,14 +109,14 @@ class Logs:
 
 @dataclass(slots=True)
 class Known:
-    """What the statuses of all HyperJobs say."""
+    """The statuses of all HyperJobs."""
 
     updated: dict[str, float] = field(default_factory=dict)
     phases: dict[str, str] = field(default_factory=dict)
     changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     def __call__(self, _kind: object, _old: Object | None, new: Object | None) -> None:
-        """Look at an event."""
+        """Handle a watch event."""
         if new is None:
             return
         name, status = new["metadata"]["name"], new.get("status") or {}
@@ -127,7 +127,7 @@ class Known:
         self.changed.set()
 
     async def until_all(self, count: int, phase: str) -> None:
-        """Wait until all have a phase, and progress."""
+        """Wait until all HyperJobs have a phase and progress."""
         async with asyncio.timeout(TIME_LIMIT):
             while sum(now == phase for now in self.phases.values()) < count or (
                 len(self.updated) < count
@@ -138,7 +138,7 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """What was spent so far."""
+    """The requests, writes and CPU time so far."""
 
     time: float
     requests: int
@@ -148,7 +148,7 @@ class Effort:
 
     @classmethod
     def now(cls, plane: ControlPlane, logs: Logs, controller: Service) -> "Effort":
-        """Look at everything that counts."""
+        """Read all counters."""
         writes = plane.writes()
         text = controller.metrics().splitlines()
         cpu = next(line for line in text if line.startswith("process_cpu_seconds_total "))
@@ -161,7 +161,7 @@ class Effort:
         )
 
     def since(self, before: "Effort") -> str:
-        """Say what was spent since then."""
+        """Return the difference to `before` as text."""
         seconds = self.time - before.time
         statuses = (self.statuses - before.statuses) / seconds * 60
         writes = (self.writes - before.writes) / seconds * 60
@@ -176,7 +176,7 @@ _STATUS = (HYPERJOBS.plural, "status")
 
 
 async def stale(known: Known, seconds: float) -> list[float]:
-    """Look once a second how long ago the step of each status was reported."""
+    """Return the age of the step in each status, sampled once a second."""
     found, began = [], time.monotonic()
     for turn in range(int(seconds)):
         await asyncio.sleep(began + turn - time.monotonic())
@@ -186,7 +186,7 @@ async def stale(known: Known, seconds: float) -> list[float]:
 
 
 async def measure(options: argparse.Namespace, directory: Path, plane: ControlPlane) -> None:
-    """Have all of them train, count, and have them end."""
+    """Run all trainings, measure, and complete them."""
     count, logs, known = options.hyperjobs, Logs(options.every), Known()
     async with (
         Kube.connect(kubeconfig=plane.kubeconfig, user_agent="hyperjob-bench") as kube,
@@ -211,7 +211,7 @@ async def measure(options: argparse.Namespace, directory: Path, plane: ControlPl
                     await asyncio.sleep(1)
                     jobs = (await kube.list(VCJOBS, namespace=NAMESPACE)).items
             began = time.time()
-            for number, job in enumerate(jobs):  # each prints at a time of its own
+            for number, job in enumerate(jobs):  # each training prints with its own offset
                 logs.began[job["metadata"]["name"]] = began + options.every * number / len(jobs)
             await report(kube, NAMESPACE, jobs, "Running")
             began = time.monotonic()
@@ -220,7 +220,9 @@ async def measure(options: argparse.Namespace, directory: Path, plane: ControlPl
                 f"progress of all {count} known {time.monotonic() - began:.0f} s after Running",
                 flush=True,
             )
-            await asyncio.sleep(60)  # the search for those that print none has calmed down
+            await asyncio.sleep(
+                60
+            )  # the controller's search for logs without progress has reached its slow rate
             before = await asyncio.to_thread(Effort.now, plane, logs, controller)
             ages = await stale(known, options.seconds)
             after = await asyncio.to_thread(Effort.now, plane, logs, controller)
@@ -228,7 +230,9 @@ async def measure(options: argparse.Namespace, directory: Path, plane: ControlPl
             print(f"staleness: {percentiles(ages)}, lines every {options.every:g} s", flush=True)
             await report(kube, NAMESPACE, jobs, "Completed")
             await known.until_all(count, "Completed")
-            await asyncio.sleep(60)  # the last lines are read, and their events written
+            await asyncio.sleep(
+                60
+            )  # the controller has read the last lines and written their Events
             before = await asyncio.to_thread(Effort.now, plane, logs, controller)
             await asyncio.sleep(REST_SECONDS)
             after = await asyncio.to_thread(Effort.now, plane, logs, controller)

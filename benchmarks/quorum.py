@@ -1,11 +1,10 @@
-"""One of three clusters is lost again and again: a quorum that trains on, beside restarting all.
+"""Compare a quorum with restarts of all sub-jobs while one of three clusters is lost repeatedly.
 
 The same training in plain Python runs twice on clusters whose pods are processes of this machine.
-Every EVERY seconds (30) the next cluster is lost, with its processes, for AWAY seconds (15); that
-goes on for SECONDS (300). Two numbers say what is left: steps, by the journal of the program, as a
-part of those that it makes in the same time while nothing is lost; and goodput, by
-`status.goodput`, which counts one of three sub-jobs that is away as a third lost. The restarts are
-those of sub-jobs whose own cluster was not lost.
+Every EVERY seconds (30) the next cluster and its processes are lost for AWAY seconds (15), during
+SECONDS (300). The results are the steps in the program's journal, relative to the steps in the
+same time without losses, and `status.goodput`, which counts a third of the time as lost while one
+of three sub-jobs is away. The counted restarts are those of sub-jobs on other clusters.
 """
 
 import asyncio
@@ -35,7 +34,7 @@ PAUSE = 0.1
 
 
 def manifests(*, quorum: bool, namespace: str) -> list[Object]:
-    """Return the training; without a quorum all groups must be there, and restart together."""
+    """Return the training; without a quorum it needs all sub-jobs, which restart together."""
     made = documents(
         quorum=2 if quorum else 3, gpus=2, PAUSE=str(PAUSE), SILENT="3", SCENARIO=namespace
     )
@@ -58,7 +57,7 @@ def attempts(seen: Object) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """Parts from 0 to 1, and counts."""
+    """The shares, from 0 to 1, and counts of a run."""
 
     steps: float
     goodput: float
@@ -67,14 +66,14 @@ class Result:
 
 
 def steps_between(folder: Path, first: float, last: float) -> int:
-    """Count the steps of the journal between two times, in seconds since the epoch."""
+    """Return the number of steps in the journal between two times, in seconds since the epoch."""
     (journal,) = folder.rglob("journal")
     times = (float(line.split()[2]) for line in journal.read_text().splitlines())
     return sum(first <= each < last for each in times)
 
 
 def spent(seen: Object) -> tuple[float, float]:
-    """Return the productive milliseconds so far, and all of them."""
+    """Return the productive and all milliseconds so far."""
     account = parse_account(seen["status"]["goodput"])
     assert account is not None
     counted = account.until(datetime.now(UTC)).spent
@@ -82,7 +81,7 @@ def spent(seen: Object) -> tuple[float, float]:
 
 
 async def run(scenario: Scenario, folder: Path, *, quorum: bool) -> Result:
-    """Train and lose clusters."""
+    """Run the training while clusters are lost."""
     await scenario.apply(*manifests(quorum=quorum, namespace=scenario.namespace))
     await scenario.until_phase(NAME, "Running")
     await training.goes_on(scenario)
@@ -122,7 +121,7 @@ async def run(scenario: Scenario, folder: Path, *, quorum: bool) -> Result:
 
 
 async def measure(*, quorum: bool) -> Result:
-    """Run once in a world of its own."""
+    """Run the training once on new clusters."""
     with (
         tempfile.TemporaryDirectory() as name,
         training.open_process_world(

@@ -1,15 +1,16 @@
-"""Thousands of HyperJobs: what one controller does, and what it asks of the API server.
+"""Measure a controller with thousands of HyperJobs, and its requests to the API server.
 
 usage: python -m benchmarks.scale [--hyperjobs 5000] [--replicas 4] [--clusters 100]
        [--one 1000] [--churn-seconds 600]
 
-An API server (a real one where KUBEBUILDER_ASSETS says so) and the controller as processes, with
-`--queue-admission builtin`; this process plays Karmada: it makes the ResourceBinding of every
-vcjob, held and placed, and writes the status of vcjobs. On one control plane, one after the other:
-many HyperJobs, a storm in which every sub-job changes its phase, a killed controller that starts
-again with all of it there, one HyperJob of many sub-jobs, and steady churn. Ratios are to two plain
-loops of this process on 8 connections, over copies of at most 2,000 of the sub-jobs: of the creates
-alone, and of all requests that the life of a sub-job takes until its gate is open.
+An API server (a real one if KUBEBUILDER_ASSETS is set) and the controller run as processes, with
+`--queue-admission builtin`; this process simulates Karmada: it creates the ResourceBinding of
+every vcjob, held and placed, and writes the status of vcjobs. The cases run one after the other on
+one control plane: many HyperJobs, a storm in which every sub-job changes its phase, the restart of
+a killed controller with all these objects, a HyperJob of many sub-jobs, and steady churn. The
+ratios are to two plain loops of this process on 8 connections, over copies of at most 2,000 of the
+sub-jobs: a loop of the creates only, and a loop of all requests for a sub-job until its gate is
+open.
 """
 
 import argparse
@@ -54,7 +55,7 @@ _TICK = os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """CPU seconds so far, and the memory now and at most in MB, of a process."""
+    """The CPU seconds, and the present and maximum memory in MB, of a process."""
 
     name: str
     cpu: float
@@ -64,7 +65,7 @@ class Process:
 
 @dataclass(slots=True)
 class Times:
-    """When each sub-job was asked for, created and released, by `namespace/name`."""
+    """The times at which each sub-job was requested, created and released, by `namespace/name`."""
 
     submitted: dict[str, float] = field(default_factory=dict)
     created: dict[str, float] = field(default_factory=dict)
@@ -74,7 +75,7 @@ class Times:
     changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def until(self, holds: Callable[[], bool]) -> float:
-        """Wait until something holds of what was seen; return the time."""
+        """Wait until `holds` is true of the recorded times; return the time."""
         async with asyncio.timeout(TIME_LIMIT):
             while not holds():
                 self.changed.clear()
@@ -83,7 +84,7 @@ class Times:
 
 
 class Karmada:
-    """Binds every vcjob, as Karmada and the webhook do together, and notes what happens."""
+    """Binds every vcjob, as Karmada and the webhook do, and records the times."""
 
     def __init__(self, kube: Kube, namespace: str) -> None:
         self.times = Times()
@@ -93,7 +94,7 @@ class Karmada:
 
     @asynccontextmanager
     async def working(self) -> AsyncIterator[Times]:
-        """Work for the length of the block."""
+        """Bind vcjobs for the length of the block."""
         handlers = {
             HYPERJOBS: self._hyperjob,
             PROPAGATION_POLICIES: self._policy,
@@ -150,7 +151,7 @@ class Karmada:
             job = await self._unbound.get()
             metadata, name = job["metadata"], job["metadata"]["name"]
             cluster = self._pins.get(name)
-            if cluster is None:  # the policy was written first, and is seen in a moment
+            if cluster is None:  # the policy was written first, and its watch event arrives soon
                 await asyncio.sleep(0.01)
                 self._unbound.put_nowait(job)
                 continue
@@ -158,7 +159,7 @@ class Karmada:
 
 
 def bound(job: Object, cluster: str, namespace: str) -> Object:
-    """Make the ResourceBinding of a vcjob, by its metadata: held and placed."""
+    """Return the ResourceBinding of a vcjob from its metadata, held and placed."""
     owner = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": job["name"]}
     affinity = {"affinityName": AFFINITY_GATED, "clusterNames": [cluster]}
     return {
@@ -190,11 +191,11 @@ class Bench:
     controller: Service
 
     def processes(self) -> dict[str, Process]:
-        """Look at the processes that were started here."""
+        """Return the processes of this benchmark."""
         return {each.name: each for each in _processes()}
 
     async def many(self, namespace: str, count: int, replicas: int) -> None:
-        """Submit HyperJobs all at once, and print what becomes of them, in four parts."""
+        """Submit HyperJobs all at once, and print the results, by quarter."""
         wanted = hyperjobs(namespace, count, replicas)
         total, karmada = count * replicas, Karmada(self.kube, namespace)
         writes, before = self.plane.writes(), self.processes()
@@ -258,7 +259,7 @@ class Bench:
         return found
 
     def latencies(self, times: Times) -> None:
-        """Print how long sub-jobs took from one step to the next."""
+        """Print the time of sub-jobs between steps."""
         owners = {name: name.partition("-t-")[0] for name in times.created}
         steps = {
             "submit to created": [
@@ -276,7 +277,7 @@ class Bench:
             print(f"  {step}: {percentiles(seconds)}")
 
     def requests(self, before: Counter[tuple[str, str, str]], total: int) -> int:
-        """Print the controller's writes per sub-job; return how many there were from anybody."""
+        """Print the controller's writes per sub-job; return the number of all clients' writes."""
         made = self.plane.writes() - before
         ours = {
             " ".join(filter(None, key)): number / total
@@ -289,7 +290,7 @@ class Bench:
         return made.total()
 
     def usage(self, before: dict[str, Process], total: int) -> None:
-        """Print what each process took."""
+        """Print the CPU time and memory of each process."""
         for name, now in sorted(self.processes().items()):
             cpu = now.cpu - (before[name].cpu if name in before else 0.0)
             print(
@@ -298,7 +299,7 @@ class Bench:
             )
 
     async def storm(self, namespace: str, phase: str) -> None:
-        """Have every sub-job of a namespace change its phase as fast as the API server takes it."""
+        """Change the phase of every sub-job in a namespace at the API server's maximum rate."""
         jobs = (await self.kube.list(VCJOBS, namespace=namespace)).items
         karmada, before = Karmada(self.kube, namespace), self.processes()
         async with karmada.working() as times:
@@ -316,7 +317,7 @@ class Bench:
         self.usage(before, len(jobs))
 
     async def restart(self, namespace: str) -> None:
-        """Kill the controller; see how long it takes to decide again, and what it writes."""
+        """Kill the controller; measure the time to its next decision, and its writes."""
         self.controller.kill()
         await self.kube.create(NAMESPACES, {"metadata": {"name": "first"}})
         karmada, writes = Karmada(self.kube, "first"), self.plane.writes()
@@ -365,7 +366,7 @@ class Bench:
             (VCJOBS, job),
             (PROPAGATION_POLICIES, job),
             (RESOURCE_BINDINGS, binding_name(job)),
-        ):  # a bare API server collects no garbage
+        ):  # a bare API server has no garbage collector
             try:
                 await self.kube.delete(resource, each, namespace=namespace)
             except NotFound:
@@ -399,7 +400,7 @@ async def report(kube: Kube, namespace: str, jobs: Sequence[Object], phase: str)
 
 
 def percentiles(seconds: Sequence[float]) -> str:
-    """Say the median and the 99th percentile."""
+    """Return the median and the 99th percentile as text."""
     ordered = sorted(seconds)
     if not ordered:
         return "none seen"
@@ -408,7 +409,7 @@ def percentiles(seconds: Sequence[float]) -> str:
 
 
 def _processes() -> Iterator[Process]:
-    """Read /proc of the children of this process, by what they are."""
+    """Read /proc of the children of this process, by program."""
     names = {"controller": "controller", "kube-apiserver": "kube-apiserver", "etcd": "etcd"}
     names |= {"tests.support.embedded": "embedded API server"}
     for folder in Path("/proc").iterdir():
@@ -431,7 +432,7 @@ def _processes() -> Iterator[Process]:
 
 
 async def run(options: argparse.Namespace, directory: Path, plane: ControlPlane) -> None:
-    """Play all cases."""
+    """Run all cases."""
     controller = controller_service(directory, plane.kubeconfig, queue_admission="builtin")
     async with Kube.connect(kubeconfig=plane.kubeconfig, user_agent="hyperjob-bench") as kube:
         for number in range(options.clusters):

@@ -1,10 +1,10 @@
-"""A controller that starts beside thousands of HyperJobs that run: its CPU, its memory, its writes.
+"""Measure the start of a controller with thousands of running HyperJobs: CPU, memory, writes.
 
 usage: python -m benchmarks.scale_start [--hyperjobs 5000] [--replicas 4] [--clusters 100]
 
-One HyperJob is brought to Running on an API server in memory; its objects, under other names, are
-what the next controller lists. So the numbers are the controller's alone: no HTTP, no API server.
-The memory before the start is that of this process, and is to be taken off.
+A first controller brings a HyperJob to Running on an API server in memory; the measured controller
+lists copies of its objects under other names. The numbers are the controller's alone, without HTTP
+and API server. Subtract the memory of this process before the start.
 """
 
 import argparse
@@ -80,7 +80,7 @@ class Copies(FakeKube):
         return answer
 
     def settled(self, phase: str) -> bool:
-        """Return whether all HyperJobs are in a phase."""
+        """Return whether all HyperJobs are in `phase`."""
         return {phase_of(each) for each in self.objects[HYPERJOBS].values()} == {phase}
 
 
@@ -99,7 +99,7 @@ async def working(kube: FakeKube) -> AsyncIterator[Manager]:
 
 
 async def until(holds: Callable[[], bool]) -> None:
-    """Wait until something holds of memory, which tells no event."""
+    """Wait until `holds` is true of a state in memory, which has no event."""
     while not holds():  # noqa: ASYNC110
         await asyncio.sleep(0.01)
 
@@ -110,7 +110,7 @@ def memory() -> float:
 
 
 async def seeded(count: int, replicas: int, clusters: int) -> Copies:
-    """Bring one HyperJob to Running, and keep its objects to be copied."""
+    """Bring a HyperJob to Running; return its objects for copies."""
     kube = Copies()
     for number in range(clusters):
         cluster = member(f"c{number:03}", 10 * count * replicas)
@@ -133,7 +133,7 @@ async def seeded(count: int, replicas: int, clusters: int) -> Copies:
 
 
 async def run(count: int, replicas: int, clusters: int) -> None:
-    """Start a controller beside all of it, submit one HyperJob more, and print."""
+    """Start a controller with all copies, submit another HyperJob, and print the results."""
     kube = await seeded(count, replicas, clusters)
     before, began = memory(), time.process_time()
     async with working(kube) as manager:

@@ -1,7 +1,7 @@
-"""The client: keep-alive TLS connections of its own process, as cheap as asyncio allows.
+"""The load generator: a separate process with cheap keep-alive TLS connections.
 
-Reads jobs as JSON lines from standard input and writes a result for each to standard output, so
-that connections and interpreter are warm when the clock runs.
+The process reads jobs as JSON lines from standard input and writes a result for each to standard
+output: connections and interpreter are warm before a measurement.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ def request_of(path: str, body: bytes) -> bytes:
 
 
 class Connection(asyncio.Protocol):
-    """Sends one request at a time and notes how long its answer took."""
+    """Sends one request at a time and records its latency."""
 
     def __init__(self, requests: Iterator[bytes]) -> None:
         self._requests = requests
@@ -71,7 +71,7 @@ class Connection(asyncio.Protocol):
 
 
 async def closed_loop(connections: list[Connection], count: int) -> dict[str, Any]:
-    """Ask as fast as answers come, `count` times over all connections."""
+    """Send `count` requests over all connections, each after the answer of the last."""
     left = count
 
     async def drive(connection: Connection) -> None:
@@ -88,7 +88,7 @@ async def closed_loop(connections: list[Connection], count: int) -> dict[str, An
 
 
 async def open_loop(connections: list[Connection], count: int, rate: float) -> dict[str, Any]:
-    """Ask at a steady rate; a late answer delays no other request, and its wait is counted."""
+    """Send requests at a steady rate; a late answer delays no request, and its latency counts."""
     free: asyncio.Queue[Connection] = asyncio.Queue()
     for connection in connections:
         free.put_nowait(connection)

@@ -579,5 +579,5 @@ async def test_the_sandbox_fails_when_the_parent_of_all_processes_dies(tmp_path:
         failing: Awaitable[None] = asyncio.ensure_future(topology.failure())
         os.kill(topology.machine.host._process.pid, signal.SIGKILL)
         async with asyncio.timeout(10):
-            with pytest.raises(Exception, match="every container with it"):
+            with pytest.raises(Exception, match="all containers with it"):
                 await failing

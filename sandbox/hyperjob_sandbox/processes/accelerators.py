@@ -1,4 +1,4 @@
-"""Accelerators as numbered slots of a node: a container gets as many as it asks for."""
+"""Accelerators as numbered slots of a node: a container gets the number that it requests."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -11,7 +11,7 @@ VARIABLES: Final[Mapping[str, str]] = {
     "amd.com/gpu": "ROCR_VISIBLE_DEVICES",
     "huawei.com/Ascend910": "ASCEND_VISIBLE_DEVICES",
 }
-"""The variable by which a program learns its devices, by resource name."""
+"""The environment variable with a program's devices, by resource name."""
 
 
 class Slots:
@@ -21,7 +21,7 @@ class Slots:
         self._used: dict[tuple[str, str], dict[int, str]] = {}
 
     def take(self, pod: Object, container: Object) -> dict[str, str]:
-        """Give a container its slots; return the variables that name them."""
+        """Allocate slots to a container; return the environment variables with their numbers."""
         node = str(pod["spec"].get("nodeName", ""))
         owner = f"{pod['metadata']['uid']}/{container['name']}"
         limits = (container.get("resources") or {}).get("limits") or {}

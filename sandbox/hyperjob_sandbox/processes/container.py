@@ -1,4 +1,4 @@
-"""One container of a pod: started, probed, restarted with back-off, ended; and its status."""
+"""A container of a pod: start, probes, restarts with back-off, end, and its status."""
 
 import asyncio
 import signal
@@ -22,12 +22,12 @@ from hyperjob_sandbox.processes.volumes import Mount, UnsupportedVolumeError, mo
 _FIRST_BACKOFF: Final = 10.0
 _LONGEST_BACKOFF: Final = 300.0
 _STEADY_SECONDS: Final = 600.0
-"""A container that ran so long starts again at once, as a kubelet has it."""
+"""Running time after which the back-off of a container is reset, as in a kubelet."""
 _RETRY_SECONDS: Final = 1.0
 
 
 class ConfigError(Exception):
-    """A container that cannot be created yet; `reason` is the kubelet's."""
+    """A container that cannot be created yet; `reason` is a reason of the kubelet."""
 
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
@@ -36,7 +36,7 @@ class ConfigError(Exception):
 
 @dataclass(slots=True, eq=False)
 class Container:
-    """A container; `changed` is called after each change of its status."""
+    """A container, which calls `changed` after each change of its status."""
 
     spec: Object
     place: PodPlace
@@ -66,12 +66,12 @@ class Container:
 
     @property
     def log(self) -> Path:
-        """Return the log of the present instance."""
+        """Return the path of the log of the present instance."""
         return self._log(self.restarts)
 
     @property
     def previous_log(self) -> Path | None:
-        """Return the log of the instance before, None for the first one."""
+        """Return the path of the log of the previous instance, None for the first one."""
         return self._log(self.restarts - 1) if self.restarts else None
 
     def status(self) -> Object:
@@ -90,7 +90,7 @@ class Container:
         return entry
 
     async def run(self) -> int:
-        """Run until the restart policy lets it end; return its exit code."""
+        """Run the container until its restart policy ends it; return its exit code."""
         backoff = 0.0
         loop = asyncio.get_running_loop()
         while True:
@@ -104,7 +104,7 @@ class Container:
             backoff = min(max(_FIRST_BACKOFF, backoff * 2), _LONGEST_BACKOFF)
 
     async def stop(self, *, grace: float) -> None:
-        """Run preStop, send SIGTERM, and SIGKILL after `grace` seconds in all."""
+        """Run preStop and send SIGTERM; send SIGKILL `grace` seconds after the call began."""
         self.ending = True
         process = self.process
         if process is None or process.exited.done():
@@ -124,7 +124,7 @@ class Container:
             await asyncio.wait((process.exited,))
 
     async def exec(self, command: Sequence[str]) -> int:
-        """Run a command beside the container, with what it has; return the exit code."""
+        """Run a command with the container's environment and mounts; return the exit code."""
         try:
             prepared = self._command(list(command), [], log=self._log_of("probe"))
             process = await self.place.host.start(f"{self._id}.probe", prepared)
@@ -165,7 +165,7 @@ class Container:
         return self._ended(code, started_at, "Completed" if code == 0 else "Error", "")
 
     async def _start(self) -> Process:
-        """Start the process as soon as all it refers to exists."""
+        """Start the process as soon as all objects that the container refers to exist."""
         while True:
             try:
                 command = self._command(
@@ -184,7 +184,7 @@ class Container:
             return await self.place.host.start(self._id, command)
 
     def _command(self, command: list[str], args: list[str], *, log: Path) -> Command:
-        """Put a command together; raise ConfigError where something is missing."""
+        """Return the command of the process; raise ConfigError for a missing object or command."""
         place = self.place
         try:
             variables = environment(place.pod, self.spec, place.sources())
@@ -287,7 +287,7 @@ class Container:
             self._kill("liveness")
 
     def _kill(self, probe: str) -> None:
-        """End the present instance as unhealthy: its restart policy says what follows."""
+        """Kill the present instance as unhealthy; the restart policy decides on a restart."""
         self._unhealthy = True
         self.place.event(
             "Normal",
@@ -318,7 +318,7 @@ class Container:
         return code
 
     def _termination_message(self) -> str:
-        """Return the end of the log where the container asks for FallbackToLogsOnError."""
+        """Return the end of the log if the terminationMessagePolicy is FallbackToLogsOnError."""
         if self.spec.get("terminationMessagePolicy") != "FallbackToLogsOnError":
             return ""
         try:
@@ -345,7 +345,7 @@ class Container:
             )
             await asyncio.sleep(seconds / self.place.speed)
         self.restarts += 1
-        if self.restarts > 1:  # a kubelet keeps the log of the instance before, and no older one
+        if self.restarts > 1:  # a kubelet keeps only the log of the previous instance
             oldest = self._log(self.restarts - 2)
             for path in (oldest, oldest.with_name(f"{oldest.name}.1")):
                 path.unlink(missing_ok=True)

@@ -1,6 +1,6 @@
-"""The environment of a container, from `env` and `envFrom`, as a kubelet makes it.
+"""The environment of a container, from `env` and `envFrom`, as a kubelet computes it.
 
-Pure. It raises MissingSourceError where Kubernetes reports CreateContainerConfigError.
+Pure. The functions raise MissingSourceError where Kubernetes reports CreateContainerConfigError.
 """
 
 import base64

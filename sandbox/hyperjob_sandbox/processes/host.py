@@ -1,16 +1,15 @@
-"""The parent of all container processes, a small program that uses the standard library alone.
+"""The parent of all container processes, a small program with Python's standard library only.
 
-It reads commands as JSON lines from standard input and writes events as JSON lines to standard
-output. When standard input ends, because the sandbox has ended in whatever way, it kills every
-process that descends from it and exits. It starts quickly and is small, for it is forked once for
-every container.
+The program reads commands as JSON lines from standard input and writes events as JSON lines to
+standard output. When standard input ends, since the sandbox has ended or was killed, the program
+kills all its descendants and exits. It forks for every container: a small program forks quickly.
 
 Commands:
   {"op": "start", "id": ID, "argv": [...], "env": {...}, "cwd": PATH, "log": PATH, "path": PATH,
    "log_limit": BYTES, "memory": BYTES or null, "mounts": [[SOURCE, TARGET, READ_ONLY], ...],
-   "scratch": FOLDER, "hostname": NAME}  the last three only where namespaces are permitted
+   "scratch": FOLDER, "hostname": NAME}  the last three only with permitted namespaces
   {"op": "signal", "id": ID, "signal": NUMBER}
-  {"op": "namespaces"}                   asks whether a mount namespace is permitted here
+  {"op": "namespaces"}                   reports whether a mount namespace is permitted
 Events:
   {"event": "started", "id": ID, "pid": PID}
   {"event": "refused", "id": ID, "code": EXIT_CODE, "error": TEXT}
@@ -40,7 +39,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Host:
-    """Starts, observes and ends containers; one thread, one selector."""
+    """Starts, observes and ends containers, in a single thread."""
 
     def __init__(self) -> None:
         self.selector = selectors.DefaultSelector()
@@ -50,7 +49,7 @@ class Host:
         self.inbox = b""
 
     def run(self) -> None:
-        """Serve until standard input ends; then kill what is left."""
+        """Serve until standard input ends; then kill the remaining processes."""
         _libc.prctl(_SET_SUBREAPER, 1, 0, 0, 0)
         read_end, write_end = os.pipe()
         for end in (read_end, write_end):
@@ -68,7 +67,7 @@ class Host:
         kill_descendants()
 
     def commands(self) -> None:
-        """Read what has arrived on standard input."""
+        """Read the available commands from standard input."""
         try:
             data = os.read(0, _CHUNK)
         except BlockingIOError:
@@ -81,7 +80,7 @@ class Host:
             self.command(json.loads(line))
 
     def command(self, asked: Command) -> None:
-        """Carry out one command."""
+        """Carry out a command."""
         if asked["op"] == "start":
             self.start(asked)
         elif asked["op"] == "signal":
@@ -95,7 +94,9 @@ class Host:
     def start(self, asked: Command) -> None:
         """Fork a container; report whether its program could be started."""
         output_read, output_write = os.pipe()
-        error_read, error_write = os.pipe()  # closes at exec; else carries what went wrong
+        error_read, error_write = (
+            os.pipe()
+        )  # the exec closes this pipe; a failed child writes its error to it
         pid = os.fork()
         if not pid:
             become(asked, output_write, error_write)
@@ -122,7 +123,7 @@ class Host:
         say(event="started", id=asked["id"], pid=pid)
 
     def output(self, pipe: int, log: "Log") -> None:
-        """Move what a container has written into its log."""
+        """Copy the output of a container to its log."""
         try:
             data = os.read(pipe, _CHUNK)
         except BlockingIOError:
@@ -154,16 +155,16 @@ class Host:
         for pid in ended:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(pid, signal.SIGKILL)
-        # The process table is long: it is read once for all that have ended.
+        # Reading the process table is slow: one read serves all ended children.
         kill_marked({self.containers[pid][0] for pid in ended})
         for pid, code in ended.items():
             self.exited(pid, code)
 
     def exited(self, pid: int, code: int) -> None:
-        """Report the end of a container of which nothing runs any more."""
+        """Report the end of a container after its last process has ended."""
         name, pipe, log = self.containers.pop(pid)
         self.leaders.pop(name, None)
-        while pipe in self.selector.get_map():  # what it had written before it ended
+        while pipe in self.selector.get_map():  # the rest of its output
             before = log.written
             self.output(pipe, log)
             if log.written == before:
@@ -172,7 +173,7 @@ class Host:
         say(event="exited", id=name, code=code if code >= 0 else 128 - code)
 
     def try_namespaces(self) -> None:
-        """Report whether a child may have mounts of its own."""
+        """Report whether a child may have its own mount namespace."""
         read_end, write_end = os.pipe()
         pid = os.fork()
         if not pid:
@@ -190,7 +191,7 @@ class Host:
 
 
 class Log:
-    """A log in the format of CRI, `TIME STREAM F TEXT`; when full its older half is dropped."""
+    """A log in the format of CRI, `TIME STREAM F TEXT`; a full log drops its older half."""
 
     def __init__(self, path: str, limit: int) -> None:
         self.path, self.limit, self.partial = path, limit, b""
@@ -199,7 +200,7 @@ class Log:
         self.written = 0
 
     def write(self, data: bytes) -> None:
-        """Add output; a line is written when it is complete."""
+        """Add output, and write complete lines."""
         self.written += len(data)
         *lines, self.partial = (self.partial + data).split(b"\n")
         if len(self.partial) > _LONGEST_LINE:
@@ -226,12 +227,12 @@ class Log:
         self.add(data)
 
     def add(self, data: bytes | bytearray) -> None:
-        """Write what fits into the file."""
+        """Write to the file."""
         self.file.write(data)
         self.size += len(data)
 
     def rotate(self) -> None:
-        """Keep the full file as the older half."""
+        """Rename the full file to the older half."""
         self.file.close()
         os.replace(self.path, self.path + ".1")
         self.file = open(self.path, "ab", buffering=0)  # noqa: SIM115, as above
@@ -246,7 +247,7 @@ class Log:
 
 
 def become(asked: Command, output: int, errors: int) -> NoReturn:
-    """Turn the forked child into the container's process; never returns."""
+    """Replace the forked child by the container's program; never returns."""
     try:
         os.setsid()
         _libc.prctl(_SET_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
@@ -297,7 +298,7 @@ def fail(pipe: int, code: int, text: str) -> NoReturn:
 
 
 def enter_namespace() -> None:
-    """Give this process mounts of its own, with a user namespace where that is needed."""
+    """Enter a mount namespace, with a user namespace if the process needs one."""
     if _libc.unshare(_NEW_NAMESPACE):
         user, group = os.getuid(), os.getgid()
         check(_libc.unshare(_NEW_USER | _NEW_NAMESPACE))
@@ -308,7 +309,7 @@ def enter_namespace() -> None:
 
 
 class Mounts:
-    """The mounts of one container; nothing is created outside the sandbox's own folders."""
+    """The mounts of a container; creates mount points only in the sandbox's own folders."""
 
     def __init__(self, scratch: str) -> None:
         self.scratch, self.mirrored = scratch, 0
@@ -316,16 +317,18 @@ class Mounts:
         self.own: set[str] = set()
 
     def bind(self, source: str, target: str, *, read_only: bool) -> None:
-        """Show `source` at `target`."""
+        """Bind-mount `source` at `target`."""
         target = self.ensure(target, is_folder=os.path.isdir(source))
         mount(source, target, _BIND | _RECURSIVE)
         if read_only:
-            with suppress(OSError):  # a user namespace may not change some flags of a mount
+            with suppress(
+                OSError
+            ):  # the kernel forbids a user namespace to change some flags of a mount
                 mount(source, target, _BIND | _REMOUNT | _READ_ONLY)
         self.volumes.append(target + "/")
 
     def ensure(self, target: str, *, is_folder: bool) -> str:
-        """Return where the target is, made where it is missing."""
+        """Return the path of the target; create the mount point if it is missing."""
         if os.path.exists(target):
             return os.path.realpath(target)
         parent = self.ensure(os.path.dirname(target), is_folder=True)
@@ -338,7 +341,7 @@ class Mounts:
         return target
 
     def mirror(self, folder: str) -> None:
-        """Cover a folder of this machine with one in memory that shows the same entries."""
+        """Mount a tmpfs over a folder of this machine, with the same entries."""
         base = os.path.join(self.scratch, f"mirror-{self.mirrored}")
         self.mirrored += 1
         os.makedirs(base, exist_ok=True)
@@ -383,14 +386,14 @@ def mount(
 
 
 def check(result: int, what: str = "unshare") -> None:
-    """Raise OSError where a call of the C library has failed."""
+    """Raise OSError if a call of the C library has failed."""
     if result:
         number = ctypes.get_errno()
         raise OSError(number, f"{what}: {os.strerror(number)}")
 
 
 def set_hostname(name: str) -> None:
-    """Set the host name that this process and its children see."""
+    """Set the host name of this process and its children."""
     data = name.encode()[:64]
     check(_libc.sethostname(data, len(data)), "sethostname")
 
@@ -402,7 +405,7 @@ def write(path: str, text: str) -> None:
 
 
 def kill_marked(names: set[str]) -> None:
-    """Kill the processes of containers that have left their process groups."""
+    """Kill the processes of containers outside their process groups."""
     marks = {f"{MARK}={name}".encode() for name in names}
     for pid in pids() if marks else ():
         with suppress(OSError):
@@ -413,7 +416,7 @@ def kill_marked(names: set[str]) -> None:
 
 
 def kill_descendants() -> None:
-    """Kill every process below this one until there is none; orphans come here as children."""
+    """Kill all descendants of this process until none is left; orphans become its children."""
     deadline = time.monotonic() + 10
     while time.monotonic() < deadline:
         below = descendants()
@@ -429,7 +432,7 @@ def kill_descendants() -> None:
 
 
 def descendants() -> set[int]:
-    """Return the processes below this one."""
+    """Return the descendants of this process."""
     parents: dict[int, int] = {}
     for pid in pids():
         with suppress(OSError, ValueError, IndexError), open(f"/proc/{pid}/stat", "rb") as file:

@@ -1,4 +1,4 @@
-"""The sandbox's side of `host.py`: containers that are started, signalled and awaited."""
+"""The client of `host.py`, which starts, signals and awaits containers."""
 
 import asyncio
 import json
@@ -15,13 +15,13 @@ from typing import Final, Self
 from hyperjob_sandbox.processes.volumes import Mount
 
 LOG_LIMIT: Final = 10 << 20
-"""Bytes of one half of a container's log."""
+"""Size of one half of a container's log, in bytes."""
 _ANSWER_SECONDS: Final = 60.0
 _END_SECONDS: Final = 15.0
 
 
 class RefusedError(Exception):
-    """A process could not be started; `code` is the exit code that a shell would give."""
+    """A process could not be started; `code` is the exit code of a shell for this error."""
 
     def __init__(self, message: str, code: int) -> None:
         super().__init__(message)
@@ -29,12 +29,12 @@ class RefusedError(Exception):
 
 
 class HostGoneError(OSError):
-    """The parent of all containers has ended, and every container with it."""
+    """The parent of all containers has ended, and all containers with it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """What to run: `path` is where its executable is looked for, `memory` a limit in bytes."""
+    """A command to run: `path` is its search path, `memory` its limit in bytes."""
 
     argv: Sequence[str]
     env: Mapping[str, str]
@@ -43,14 +43,14 @@ class Command:
     log: Path
     scratch: Path
     hostname: str = ""
-    """Where given, the process has mounts and a host name of its own."""
+    """The process has its own mounts and host name if this is set."""
     mounts: Sequence[Mount] = ()
     memory: int | None = None
 
 
 @dataclass(slots=True)
 class Process:
-    """A process that runs, or ran; `exited` gives its exit code, 128 + n after signal n."""
+    """A process; `exited` is its exit code, 128 + n after signal n."""
 
     name: str
     host: "ProcessHost"
@@ -67,7 +67,7 @@ class ProcessHost:
     """The parent of all container processes, an async context manager."""
 
     permitted: bool = False
-    """Whether a process can have mounts of its own here."""
+    """Whether this machine permits a process its own mounts."""
     why_not: str = ""
     _process: "asyncio.subprocess.Process | None" = None
     _reader: "asyncio.Task[None] | None" = None
@@ -120,7 +120,7 @@ class ProcessHost:
         loop = asyncio.get_running_loop()
         starting = self._starting[unique] = loop.create_future()
         process = self._running[unique] = Process(unique, self, loop.create_future())
-        # A process whose end is not awaited any more is no error.
+        # The future of a process may be cancelled before the process ends.
         process.exited.add_done_callback(lambda done: done.cancelled() or done.exception())
         self.tell(
             op="start",
@@ -152,10 +152,10 @@ class ProcessHost:
         self._process.stdin.write(json.dumps(command).encode() + b"\n")
 
     async def failure(self) -> None:
-        """Wait for the host to end before it is asked to, and raise HostGoneError."""
+        """Wait until the host ends unexpectedly, and raise HostGoneError."""
         assert self._reader is not None
         await asyncio.wait((self._reader,))
-        raise HostGoneError("the process host has ended, and every container with it")
+        raise HostGoneError("the process host has ended, and all containers with it")
 
     async def _read(self) -> None:
         assert self._process is not None

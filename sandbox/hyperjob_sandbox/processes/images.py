@@ -1,4 +1,4 @@
-"""What replaces an image: an environment of this machine, by default that of this Python.
+"""The replacement of an image: an environment of this machine, by default this Python's.
 
 `--image NAME=VALUE` maps the images whose name matches NAME (`*` is a wildcard) to a virtual
 environment, where VALUE is a folder with `bin/`, or else to a command prefix.
@@ -17,12 +17,12 @@ _SYSTEM_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/
 
 
 class ImageError(ValueError):
-    """An image mapping that cannot be used; the text says what is wrong."""
+    """An invalid image mapping; the text is the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Image:
-    """How the commands of an image run here: `prefix` goes before them, `folders` lead PATH."""
+    """The environment for an image: `prefix` precedes its commands, `folders` precede PATH."""
 
     pattern: str = "*"
     prefix: tuple[str, ...] = ()
@@ -31,7 +31,7 @@ class Image:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read NAME=VALUE; raise ImageError."""
+        """Parse NAME=VALUE; raises ImageError."""
         name, equals, value = text.partition("=")
         if not equals or not name or not value:
             raise ImageError(f"{text!r}: expected NAME=VIRTUALENV or NAME=COMMAND")
@@ -40,7 +40,7 @@ class Image:
             where = os.fspath(folder.resolve())
             return cls(pattern=name, folders=(f"{where}/bin",), virtualenv=where)
         if "/" in value and " " not in value and not folder.exists():
-            raise ImageError(f"{text!r}: there is no folder or program {value}")
+            raise ImageError(f"{text!r}: no folder or program {value}")
         return cls(pattern=name, prefix=tuple(shlex.split(value)))
 
     @property
@@ -50,7 +50,7 @@ class Image:
 
 
 def this_python() -> Image:
-    """Return the environment that the sandbox itself runs in."""
+    """Return the Python environment of the sandbox itself."""
     where = os.fspath(Path(sys.executable).parent)
     inside = sys.prefix != sys.base_prefix
     return Image(folders=(where,), virtualenv=sys.prefix if inside else "")

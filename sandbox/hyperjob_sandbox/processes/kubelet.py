@@ -1,6 +1,6 @@
-"""The kubelets of a member whose pods are processes: one controller over the pods of a cluster.
+"""The kubelets of a member whose pods are processes: a controller of the pods of a cluster.
 
-It must never run a pod that is not bound to a node, nor remove one of which a process still runs.
+The controller must not run a pod without a node, and must not remove a pod with a running process.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ _ENDED: Final = ("Succeeded", "Failed")
 
 
 class ProcessKubelet:
-    """Runs the pods of one cluster; answers for their logs."""
+    """Runs the pods of a cluster, and serves their logs."""
 
     def __init__(self, cluster: str, machine: Machine, caches: Informers) -> None:
         self._cluster = cluster
@@ -49,19 +49,19 @@ class ProcessKubelet:
         self._pods.add_handler(self._on_pod)
 
     async def run(self) -> None:
-        """Run the controller, and write Events, until cancelled."""
+        """Run the controller and write Events until cancelled."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._recorder.run())
             group.create_task(self._controller.run())
 
     async def stop(self) -> None:
-        """Kill what runs."""
+        """Kill all running pods."""
         for pod in [*self._running.values()]:
             await pod.abandon()
         self._running.clear()
 
     async def answer(self, call: Call) -> Reply | Stream:
-        """Answer a subresource of a pod: its log; the others need a stream in both directions."""
+        """Answer a subresource of a pod: serve its log, refuse exec, attach and port-forward."""
         return self._log(call) if call.info.subresource == "log" else _refuse(call)
 
     def _log(self, call: Call) -> Reply | Stream:
@@ -152,10 +152,10 @@ class ProcessKubelet:
 
 
 def _refuse(call: Call) -> Reply:
-    """Refuse `kubectl exec`, which would need a stream in both directions."""
+    """Refuse `kubectl exec`, which needs a stream in both directions."""
     raise errors.bad_request(
-        f"pod {call.info.name} is a process of this machine and takes no exec, attach or"
-        " port-forward: run the command on this machine, its folders are those of the sandbox"
+        f"pod {call.info.name} is a process of this machine and supports no exec, attach or"
+        " port-forward: run the command on this machine, in the folders of the sandbox"
     )
 
 

@@ -1,4 +1,4 @@
-"""The log of a container, read as `kubectl logs` asks for it.
+"""Read the log of a container for a request of `kubectl logs`.
 
 A log is in the format of CRI, one line `TIME STREAM F TEXT` each; its older half is in `PATH.1`.
 """
@@ -47,7 +47,7 @@ class LogOptions:
 
 
 def read(path: Path, options: LogOptions) -> bytes:
-    """Return the lines of a log that are asked for."""
+    """Return the requested lines of a log."""
     chosen = [line for line in _lines(path) if _time(line) >= options.since]
     if options.tail is not None:
         chosen = chosen[len(chosen) - min(options.tail, len(chosen)) :]
@@ -58,7 +58,7 @@ def read(path: Path, options: LogOptions) -> bytes:
 async def follow(
     path: Path, options: LogOptions, *, is_over: Callable[[], bool]
 ) -> AsyncIterator[bytes]:
-    """Yield what is asked for and then each new line, until the container has ended."""
+    """Yield the requested lines and then each new line, until the container has ended."""
     position = path.stat().st_size if path.exists() else 0
     inode = path.stat().st_ino if path.exists() else 0
     first = read(path, options)

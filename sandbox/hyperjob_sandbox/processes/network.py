@@ -1,8 +1,14 @@
-"""Addresses and names of pods that are processes: each has an address of its own on loopback.
+"""Addresses and names of pods that are processes: each pod has its own loopback address.
 
+<<<<<<< HEAD
 An address belongs to a pod's cluster, namespace and name, so a recreated pod keeps it.
 Within its cluster a pod has the names that Services and Volcano's plugin svc give it, and in all
 clusters the names that the Multi-Cluster Services API gives a pod behind an exported Service.
+=======
+An address belongs to cluster, namespace and name of a pod: a recreated pod keeps it. Within its
+cluster a pod has the names of Services and of Volcano's plugin svc, and in all clusters the names
+of the Multi-Cluster Services API for pods behind an exported Service.
+>>>>>>> 5be57f63 (Name the object and the actor in the docstrings of processes and benchmarks)
 """
 
 import re
@@ -18,12 +24,12 @@ _LOCAL: Final = "127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n
 
 
 class AddressesExhaustedError(Exception):
-    """A cluster has had more pods than there are addresses."""
+    """A cluster has had more pods than its range has addresses."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Host:
-    """A pod in the network; `service` is its subdomain, empty where it has none."""
+    """A pod in the network; `service` is its subdomain, empty without one."""
 
     cluster: str
     namespace: str
@@ -31,7 +37,7 @@ class Host:
     service: str = ""
 
     def names(self, *, seen_from: str) -> Iterator[str]:
-        """Yield the names by which a pod of the cluster `seen_from` finds this one."""
+        """Yield the names of this pod for pods of the cluster `seen_from`."""
         zone = f"{self.service}.{self.namespace}.svc"
         if seen_from == self.cluster:
             yield self.name
@@ -50,7 +56,7 @@ class Host:
 
 
 class Network:
-    """The pods of all clusters; it keeps one hosts file for each cluster and namespace."""
+    """The pods of all clusters; writes a hosts file for each cluster and namespace."""
 
     def __init__(self, folder: Path, clusters: tuple[str, ...]) -> None:
         self._folder = folder
@@ -82,7 +88,7 @@ class Network:
             self._write(host.namespace)
 
     def hosts_file(self, cluster: str, namespace: str) -> Path:
-        """Return the file to show as /etc/hosts; its content follows the pods."""
+        """Return the file to mount as /etc/hosts, which changes with the pods."""
         path = self._folder / f"{cluster}.{namespace}.hosts"
         if not path.exists():
             self._folder.mkdir(parents=True, exist_ok=True)
@@ -90,7 +96,7 @@ class Network:
         return path
 
     def addressed(self, text: str, host: Host) -> str:
-        """Replace the names of pods in a text by addresses, for a process without hosts file."""
+        """Return a text with addresses for names of pods, for a process without a hosts file."""
 
         def replaced(match: re.Match[str]) -> str:
             found = self._identified(match[0], host)
@@ -99,7 +105,7 @@ class Network:
         return _NAME.sub(replaced, text)
 
     def _identified(self, name: str, seen_from: Host) -> tuple[str, str, str] | None:
-        """Return cluster, namespace and pod of a name, whether or not the pod runs already."""
+        """Return cluster, namespace and pod of a name, also before the pod runs."""
         parts = name.split(".")
         if name.endswith(".svc.clusterset.local") and len(parts) == 7 and parts[1] in self._numbers:
             return parts[1], parts[3], parts[0]
@@ -127,7 +133,7 @@ class Network:
 
 
 def _overwrite(path: Path, text: str) -> None:
-    """Write in place: a mount shows the file itself, not whatever has its name."""
+    """Write in place: a bind mount shows the inode, not a new file of the same name."""
     with path.open("r+b" if path.exists() else "wb") as file:
         file.write(text.encode())
         file.truncate()

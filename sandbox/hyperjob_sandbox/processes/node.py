@@ -1,4 +1,4 @@
-"""What a pod gets from the machine it runs on."""
+"""The machine and the place of a pod that is a process."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ from hyperjob_sandbox.processes.volumes import Folders
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Machine:
-    """What all clusters of a sandbox share: the process host, the network, folders, images."""
+    """The parts that all clusters of a sandbox share: process host, network, folders, images."""
 
     host: ProcessHost
     network: Network
@@ -26,13 +26,14 @@ class Machine:
 
     @property
     def description(self) -> str:
-        """Say how pods run here, in two sentences."""
+        """Return a text about how pods run on this machine."""
         if self.host.permitted:
-            names = "each has a hosts file, mounts and a host name of its own."
+            names = "each pod has its own hosts file, mounts and host name."
         else:
             names = (
-                "names of pods and mount paths in commands and variables are replaced by addresses"
-                f" and folders, for this machine permits no mount namespace ({self.host.why_not})."
+                f"this machine permits no mount namespace ({self.host.why_not}): addresses and"
+                " folders"
+                " replace names of pods and mount paths in commands and variables."
             )
         mapped = ", ".join(each.pattern for each in self.images)
         images = f"images other than {mapped} are" if mapped else "images are"
@@ -44,7 +45,7 @@ class Machine:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class PodPlace:
-    """What one pod has of its machine and its cluster."""
+    """The parts of machine and cluster that a pod uses."""
 
     pod: Object
     cluster: str
@@ -53,7 +54,7 @@ class PodPlace:
     folders: Folders
     sources: Callable[[], Sources]
     event: Callable[[EventKind, str, str], None]
-    """Records an Event about the pod: type, reason, note."""
+    """Records an Event of the pod: type, reason, note."""
     volumes: Mapping[str, Path] = field(default_factory=dict)
     address: str = ""
 
@@ -64,17 +65,17 @@ class PodPlace:
 
     @property
     def network(self) -> Network:
-        """Return the addresses and names of all pods."""
+        """Return the network of all pods."""
         return self.machine.network
 
     @property
     def images(self) -> Sequence[Image]:
-        """Return what replaces images."""
+        """Return the replacements of images."""
         return self.machine.images
 
     @property
     def speed(self) -> float:
-        """Return the factor by which back-offs pass faster."""
+        """Return the factor by which back-offs are shorter."""
         return self.machine.speed
 
     @property
@@ -89,7 +90,7 @@ class PodPlace:
 
     @property
     def grace_seconds(self) -> float:
-        """Return the time between SIGTERM and SIGKILL."""
+        """Return the seconds between SIGTERM and SIGKILL."""
         grace = self.pod["metadata"].get("deletionGracePeriodSeconds")
         if grace is None:
             grace = self.pod["spec"].get("terminationGracePeriodSeconds")
@@ -97,7 +98,7 @@ class PodPlace:
 
     @property
     def identity(self) -> Host:
-        """Return the pod as the network knows it."""
+        """Return the pod's entry in the network."""
         return Host(
             cluster=self.cluster,
             namespace=self.namespace,
@@ -106,5 +107,5 @@ class PodPlace:
         )
 
     def addressed(self, text: str) -> str:
-        """Replace the names of pods in a text by their addresses."""
+        """Return a text with addresses in place of names of pods."""
         return self.network.addressed(text, self.identity)

@@ -1,4 +1,4 @@
-"""The life of one pod: volumes, init containers, containers, its status, its end."""
+"""Run a pod: volumes, init containers, containers, status, end."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -19,7 +19,7 @@ Publish = Callable[[Object], Awaitable[object]]
 
 
 class Pod:
-    """A pod that is bound to a node; `publish` writes its status."""
+    """A pod bound to a node; `publish` writes its status."""
 
     def __init__(
         self, place: PodPlace, claims: Callable[[], Mapping[str, Object]], publish: Publish
@@ -49,12 +49,12 @@ class Pod:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Start it in the background."""
+        """Start the pod in a background task."""
         self._task = asyncio.create_task(self._run(), name=f"pod/{self.place.hostname}")
 
     @property
     def is_over(self) -> bool:
-        """Return whether it has ended."""
+        """Return whether the pod has ended."""
         return self._phase in ("Succeeded", "Failed") or (
             self._task is not None and self._task.done()
         )
@@ -67,14 +67,14 @@ class Pod:
         return next((each for each in every if each.name == name), None)
 
     async def end(self) -> None:
-        """End all containers within the grace period, then everything that is left of the pod."""
+        """End all containers within the grace period, then abandon the pod."""
         running = [*self._containers, *self._init]
         grace = self.place.grace_seconds
         await asyncio.gather(*(each.stop(grace=grace) for each in running))
         await self.abandon()
 
     async def abandon(self) -> None:
-        """Stop at once; what still runs is killed."""
+        """Stop at once and kill all running containers."""
         if self._task is not None:
             self._task.cancel()
             with suppress(asyncio.CancelledError):
@@ -142,7 +142,7 @@ class Pod:
             await asyncio.sleep(_LOOK_SECONDS)
 
     async def _prepare(self) -> None:
-        """Make the volumes as soon as all that they refer to exists."""
+        """Create the volumes as soon as all objects that they refer to exist."""
         place = self.place
         for folder in ("scratch", "work"):
             (place.folders.pod / folder).mkdir(parents=True, exist_ok=True)
@@ -175,7 +175,7 @@ class Pod:
                 self._changed.set()
 
     async def _published(self) -> bool:
-        """Write the status; return whether the API server has taken it."""
+        """Write the status; return whether the API server has accepted it."""
         try:
             await self._publish(self._status())
         except KubeError:
@@ -208,5 +208,5 @@ class Pod:
 
 
 def _init_policy(policy: str) -> str:
-    """Return when an init container is run again: as the pod says, but never after success."""
+    """Return the restart policy of init containers: the pod's, but OnFailure in place of Always."""
     return "Never" if policy == "Never" else "OnFailure"

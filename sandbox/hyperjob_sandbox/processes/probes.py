@@ -16,7 +16,7 @@ _PERIOD: Final = 10.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Probe:
-    """A probe with its defaults filled in; times in seconds."""
+    """A probe with defaults; times in seconds."""
 
     handler: Object
     delay: float
@@ -27,7 +27,7 @@ class Probe:
 
     @classmethod
     def of(cls, spec: Object) -> "Probe":
-        """Read a probe of a container."""
+        """Parse a probe of a container."""
         return cls(
             handler=spec,
             delay=float(spec.get("initialDelaySeconds") or 0),
@@ -47,7 +47,7 @@ async def watch(
     told: Callable[[bool], None],
     failed: Callable[[str], None],
 ) -> None:
-    """Probe until cancelled; `told` gets each change of the verdict, the first one included.
+    """Probe until cancelled; `told` gets the first result and each change of the result.
 
     `failed` gets the reason of each probe that fails.
     """
@@ -93,7 +93,7 @@ async def _attempt(handler: Object, container: Object, address: str, run: Exec) 
             path = str(http.get("path") or "/").lstrip("/")
             url = f"{scheme}://{http.get('host') or address}:{port}/{path}"
             headers = {each["name"]: each["value"] for each in http.get("httpHeaders") or ()}
-            # Certificates are not verified, as a kubelet does not: any answer counts.
+            # A kubelet does not verify the certificates of probes.
             async with (
                 aiohttp.ClientSession() as session,
                 session.get(url, headers=headers, ssl=False, allow_redirects=False) as reply,

@@ -1,8 +1,8 @@
 """The volumes of a pod as folders of this machine.
 
-Each pod has a folder of its own that goes with it. The folder of a PersistentVolumeClaim lives as
-long as the sandbox; all pods of the cluster share it, and the pods of all clusters where the claim
-has the annotation SHARED: a stand-in for object storage.
+Each pod has its own folder, which is removed with the pod. The folder of a PersistentVolumeClaim
+exists until the sandbox ends; all pods of the cluster share it. With the annotation SHARED of the
+claim the pods of all clusters share it, as a substitute for object storage.
 """
 
 import re
@@ -25,12 +25,12 @@ SHARED: Final = "sandbox.hyperjob.volcano.sh/shared"
 
 
 class UnsupportedVolumeError(Exception):
-    """A volume of a type that a process cannot be given."""
+    """A volume of a type that a process cannot have."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mount:
-    """A folder or file of this machine that a container sees at `target`."""
+    """A folder or file of this machine, mounted at `target` in a container."""
 
     source: Path
     target: str
@@ -39,7 +39,7 @@ class Mount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Folders:
-    """Where volumes are: of this pod, of its cluster, and of all clusters."""
+    """The folders of volumes: of this pod, of its cluster, and of all clusters."""
 
     pod: Path
     cluster: Path
@@ -49,10 +49,10 @@ class Folders:
 def prepare(
     pod: Object, sources: Sources, claims: Mapping[str, Object], folders: Folders
 ) -> dict[str, Path]:
-    """Make the folders of all volumes; return them by name.
+    """Create the folders of all volumes; return them by name.
 
-    Raise MissingSourceError while something they refer to does not exist, and
-    UnsupportedVolumeError for a type that is not supported.
+    Raise MissingSourceError while an object that they refer to does not exist, and
+    UnsupportedVolumeError for an unsupported type.
     """
     found = {}
     for volume in pod["spec"].get("volumes") or ():
@@ -66,12 +66,12 @@ def prepare(
 def mounts(
     container: Object, volumes: Mapping[str, Path], variables: Mapping[str, str]
 ) -> list[Mount]:
-    """Return what a container sees of the volumes, parents before what lies below them."""
+    """Return the mounts of a container, parents before their subfolders."""
     found = []
     for item in container.get("volumeMounts") or ():
         folder = volumes.get(item["name"])
         if folder is None:
-            continue  # the token of the ServiceAccount, which a process does not get
+            continue  # the token of the ServiceAccount: a process gets no credential
         below = item.get("subPath") or _expanded(item.get("subPathExpr"), variables)
         source = folder / below if below else folder
         if below and not source.resolve().is_relative_to(folder.resolve()):
@@ -182,7 +182,7 @@ def _write(folder: Path, files: Mapping[str, bytes]) -> None:
 
 
 def without_mounts(text: str, seen: Sequence[Mount]) -> str:
-    """Replace mount paths in a text by the folders they stand for, where nothing can be mounted."""
+    """Return a text with folders in place of mount paths, for machines without mount namespaces."""
     for mount in sorted(seen, key=lambda each: -len(each.target)):
         pattern = rf"(?<![\w./-]){re.escape(mount.target)}(?![\w.-])"
         text = re.sub(pattern, str(mount.source).replace("\\", "\\\\"), text)
