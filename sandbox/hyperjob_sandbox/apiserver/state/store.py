@@ -7,7 +7,7 @@ changes something awaits, which makes it atomic.
 import asyncio
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 import orjson
@@ -72,7 +72,6 @@ class Change:
     type: ChangeType
     now: Stored
     before: Stored | None
-    encoded: dict[str, bytes] = field(default_factory=dict)
 
     @property
     def revision(self) -> int:

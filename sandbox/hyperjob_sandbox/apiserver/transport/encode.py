@@ -9,7 +9,7 @@ import orjson
 from hyperjob.api.meta import Object
 from hyperjob_sandbox.apiserver.jsonvalue import Json
 from hyperjob_sandbox.apiserver.state.resources import ResourceInfo
-from hyperjob_sandbox.apiserver.state.store import Change, Stored
+from hyperjob_sandbox.apiserver.state.store import Stored
 from hyperjob_sandbox.apiserver.transport import coreevents
 
 META_ORDER = (
@@ -73,16 +73,6 @@ def encode_item(stored: Stored, info: ResourceInfo) -> bytes:
     if info.custom:
         return found
     return b"{" + found[found.index(b'"metadata":') :]
-
-
-def encode_change(change: Change, info: ResourceInfo) -> bytes:
-    """Encode a change as a line of a watch, once for each version."""
-    version = info.api_version
-    found = change.encoded.get(version)
-    if found is None:
-        found = watch_line(change.type, encode_stored(change.now, info))
-        change.encoded[version] = found
-    return found
 
 
 def watch_line(type_: str, body: bytes) -> bytes:

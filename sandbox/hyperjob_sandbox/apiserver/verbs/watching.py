@@ -1,7 +1,7 @@
 """WATCH: the history of a collection as a stream of lines.
 
 A watcher owns no queue: it reads the collection's bounded history from its own position, so one
-that is too slow falls off the end and is closed, and an event is encoded once for all watchers.
+that is too slow falls off the end and is closed, and an object is encoded once for all.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ from hyperjob_sandbox.apiserver import errors
 from hyperjob_sandbox.apiserver.core import Core, Selection, selection
 from hyperjob_sandbox.apiserver.state.store import Change, Collection, Expired, Stored
 from hyperjob_sandbox.apiserver.transport.call import Call, Stream
-from hyperjob_sandbox.apiserver.transport.encode import dump, encode, encode_change, watch_line
+from hyperjob_sandbox.apiserver.transport.encode import dump, encode, watch_line
 from hyperjob_sandbox.apiserver.verbs.reading import encode_as, parse_version
 
 _DEFAULT_SECONDS = 1800.0
@@ -42,8 +42,6 @@ class _Watch:
         if self.call.namespace not in (None, change.now.key[0]):
             return None
         if not self.chosen:
-            if self.call.form == "object":
-                return encode_change(change, self.call.resource)
             return self.line(change.type, change.now)
         was = change.type != "ADDED" and self.selects(change.before)
         now = change.type != "DELETED" and self.selects(change.now)
