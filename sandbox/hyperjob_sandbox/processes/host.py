@@ -94,9 +94,8 @@ class Host:
     def start(self, asked: Command) -> None:
         """Fork a container; report whether its program could be started."""
         output_read, output_write = os.pipe()
-        error_read, error_write = (
-            os.pipe()
-        )  # the exec closes this pipe; a failed child writes its error to it
+        # The exec closes this pipe; a failed child writes its error to it.
+        error_read, error_write = os.pipe()
         pid = os.fork()
         if not pid:
             become(asked, output_write, error_write)

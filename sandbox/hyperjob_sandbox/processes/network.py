@@ -1,14 +1,8 @@
 """Addresses and names of pods that are processes: each pod has its own loopback address.
 
-<<<<<<< HEAD
-An address belongs to a pod's cluster, namespace and name, so a recreated pod keeps it.
-Within its cluster a pod has the names that Services and Volcano's plugin svc give it, and in all
-clusters the names that the Multi-Cluster Services API gives a pod behind an exported Service.
-=======
 An address belongs to cluster, namespace and name of a pod: a recreated pod keeps it. Within its
 cluster a pod has the names of Services and of Volcano's plugin svc, and in all clusters the names
 of the Multi-Cluster Services API for pods behind an exported Service.
->>>>>>> 5be57f63 (Name the object and the actor in the docstrings of processes and benchmarks)
 """
 
 import re
