@@ -45,7 +45,7 @@ def is_cleared(child: Child, admission: QueueAdmission) -> bool:
     if binding is None or not is_held(child):
         return False
     if admission is QueueAdmission.NONE:
-        return True  # no other component will release it
+        return True  # without a queue admission no component releases it
     if admission is QueueAdmission.BUILTIN and binding.scheduling_suspended:
         return True  # suspended while Volcano Global was in use; now the engine admits
     pin = child.policy.clusters if child.policy is not None else ()

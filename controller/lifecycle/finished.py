@@ -54,7 +54,7 @@ def _final(observed: Observed) -> Object:
 def _leftovers(observed: Observed) -> Iterator[Action]:
     """Yield the deletions of sub-jobs that run although their record has ended, or are unknown."""
     if not observed.hyperjob.records:
-        return  # the Go controller ended it, whose status has no records
+        return  # it ended under the Go controller, without records of sub-jobs
     for name in sorted({*observed.jobs, *observed.policies}):
         child = child_of(observed, name)
         if _outlived(child):

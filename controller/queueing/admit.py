@@ -32,7 +32,7 @@ class Grant:
     clusters: dict[str, str] = field(default_factory=dict)
 
 
-# HyperJobs with the same needs get the same answer, whatever their queue.
+# HyperJobs with equal needs in different queues get the same answer.
 CAPACITY: Final = Block(code=WaitCode.CAPACITY)
 
 

@@ -47,10 +47,10 @@ class SubJobTraining(Reported):
 
 
 class TrainingStatus(Reported):
-    """How far the training is, by the lines that its program prints.
+    """The progress of the training, from the progress lines of its program.
 
-    The step is the furthest of any sub-job, the saved step the least of all that save: all can
-    resume from there.
+    The step is the furthest step of any sub-job. The saved step is the least of all sub-jobs that
+    save: all can resume from it.
     """
 
     progress: str = Field(

@@ -89,7 +89,7 @@ async def test_a_splitter_that_is_away_is_waited_for_and_named(
         async def told() -> str:
             status = (await kube.get(HYPERJOBS, "hj", namespace=namespace)).get("status", {})
             message: str = status.get("state", {}).get("message", "")
-            return message if "is asked again at" in message else ""
+            return message if "asks again at" in message else ""
 
         assert "cannot be reached" in await eventually(told, what="the reason")
         assert (await kube.list(VCJOBS, namespace=namespace)).items == []
