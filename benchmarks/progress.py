@@ -220,9 +220,8 @@ async def measure(options: argparse.Namespace, directory: Path, plane: ControlPl
                 f"progress of all {count} known {time.monotonic() - began:.0f} s after Running",
                 flush=True,
             )
-            await asyncio.sleep(
-                60
-            )  # the controller's search for logs without progress has reached its slow rate
+            # Within a minute the controller searches logs without progress at its slow rate.
+            await asyncio.sleep(60)
             before = await asyncio.to_thread(Effort.now, plane, logs, controller)
             ages = await stale(known, options.seconds)
             after = await asyncio.to_thread(Effort.now, plane, logs, controller)
@@ -230,9 +229,8 @@ async def measure(options: argparse.Namespace, directory: Path, plane: ControlPl
             print(f"staleness: {percentiles(ages)}, lines every {options.every:g} s", flush=True)
             await report(kube, NAMESPACE, jobs, "Completed")
             await known.until_all(count, "Completed")
-            await asyncio.sleep(
-                60
-            )  # the controller has read the last lines and written their Events
+            # Within a minute the controller reads the last lines and writes its Events.
+            await asyncio.sleep(60)
             before = await asyncio.to_thread(Effort.now, plane, logs, controller)
             await asyncio.sleep(REST_SECONDS)
             after = await asyncio.to_thread(Effort.now, plane, logs, controller)

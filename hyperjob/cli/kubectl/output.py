@@ -92,9 +92,8 @@ def dump(value: object, form: str) -> None:
     if form == YAML:
         text = yaml.safe_dump(value, allow_unicode=True)
         if text != printable(text):
-            text = yaml.safe_dump(
-                value
-            )  # YAML has its own escapes for control characters, which every YAML parser decodes
+            # YAML has its own escapes for control characters, which every YAML parser decodes.
+            text = yaml.safe_dump(value)
         click.echo(text, nl=False)
     else:
         click.echo(json.dumps(value, indent=2, ensure_ascii=False))

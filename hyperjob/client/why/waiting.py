@@ -197,9 +197,8 @@ def karmada(evidence: Evidence) -> Iterator[Cause]:
             if vcjob is not None and not isinstance(evidence.bindings, KubeError):
                 yield _no_binding(evidence, job, vcjob)
             continue
-        from controller.model.parse import (
-            parse_binding,
-        )  # importing its models takes a fifth of the command's CPU time
+        # Importing the models takes a fifth of the command's CPU time.
+        from controller.model.parse import parse_binding
 
         binding = parse_binding(raw)
         if at(raw, "spec", "suspension", "scheduling") is True and job.reason not in (
