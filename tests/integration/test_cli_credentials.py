@@ -46,19 +46,19 @@ def test_it_keeps_a_kubeconfig_that_names_its_account(
     user = json.loads(asked.stdout)["status"]["userInfo"]["username"]
     assert user == f"system:serviceaccount:{namespace}:robot"
 
-    assert "robot: secret/robot-karmada is good until" in renew(control_plane, namespace)
+    assert "robot: the token in secret/robot-karmada expires at" in renew(control_plane, namespace)
     host = (f"--host-kubeconfig={control_plane.kubeconfig}", f"--namespace={namespace}")
     assert json.loads(run("delete", *host, "-o", "json", "robot-karmada", "other")) == [
         {"secret": "robot-karmada", "deleted": True},
         {"secret": "other", "deleted": False},
     ]
-    assert run("delete", *host, "robot-karmada") == "secret/robot-karmada is not there\n"
+    assert run("delete", *host, "robot-karmada") == "secret/robot-karmada not found\n"
 
 
 def test_an_account_that_is_missing_is_named_with_the_next_step(
     control_plane: ControlPlane, namespace: str
 ) -> None:
     said = renew(control_plane, namespace, code=1)
-    assert f"service account {namespace}/robot is not there" in said
+    assert f"service account {namespace}/robot does not exist" in said
     assert "hyperjob install --service-accounts" in said
     assert "must be ACCOUNT=SECRET" in renew(control_plane, namespace, "--account=x", code=2)
