@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from certs.inject import NothingToInject, inject
-from certs.rotation import Bundle, Policy, advance
+from certs.rotation import Bundle, RotationPolicy, advance
 from certs.store import DirectoryStore, SecretStore, Store, trusted_pem
 from certs.x509 import InvalidPair, facts, issue_ca, issue_client, split_bundle
 from hyperjob.kube.client import Kube
@@ -146,8 +146,8 @@ def _say(line: str) -> None:
     sys.stdout.write(f"{line}\n")
 
 
-def _policy(options: argparse.Namespace) -> Policy:
-    return Policy(
+def _policy(options: argparse.Namespace) -> RotationPolicy:
+    return RotationPolicy(
         names=tuple(options.name),
         ca_lifetime=timedelta(days=options.ca_days),
         leaf_lifetime=timedelta(days=options.days),

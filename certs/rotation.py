@@ -34,7 +34,7 @@ class Action(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class RotationPolicy:
     """The lifetimes of certificates, and when their renewal starts."""
 
     names: tuple[str, ...]
@@ -76,7 +76,7 @@ MAX_STEPS: Final = 3
 """The most steps that a run can need: new authority, serving certificate, retirement."""
 
 
-def decide(bundle: Bundle, *, policy: Policy, now: datetime) -> Step:
+def decide(bundle: Bundle, *, policy: RotationPolicy, now: datetime) -> Step:
     """Return the next step; KEEP if none is due."""
     if (reason := _authority_is_due(bundle, policy=policy, now=now)) is not None:
         return Step(Action.NEW_CA, reason)
@@ -89,7 +89,7 @@ def decide(bundle: Bundle, *, policy: Policy, now: datetime) -> Step:
     return Step(Action.KEEP, "nothing is due")
 
 
-def perform(bundle: Bundle, action: Action, *, policy: Policy, now: datetime) -> Bundle:
+def perform(bundle: Bundle, action: Action, *, policy: RotationPolicy, now: datetime) -> Bundle:
     """Return the bundle after one step; the step may generate random keys."""
     match action:
         case Action.KEEP:
@@ -113,7 +113,7 @@ def perform(bundle: Bundle, action: Action, *, policy: Policy, now: datetime) ->
             assert_never(action)
 
 
-def advance(bundle: Bundle, *, policy: Policy, now: datetime) -> tuple[Bundle, list[Step]]:
+def advance(bundle: Bundle, *, policy: RotationPolicy, now: datetime) -> tuple[Bundle, list[Step]]:
     """Return the bundle after every step that is due now, and these steps."""
     steps: list[Step] = []
     while (step := decide(bundle, policy=policy, now=now)).action is not Action.KEEP:
@@ -124,7 +124,7 @@ def advance(bundle: Bundle, *, policy: Policy, now: datetime) -> tuple[Bundle, l
     return bundle, steps
 
 
-def _authority_is_due(bundle: Bundle, *, policy: Policy, now: datetime) -> str | None:
+def _authority_is_due(bundle: Bundle, *, policy: RotationPolicy, now: datetime) -> str | None:
     if bundle.ca is None:
         return "there is no authority"
     try:
@@ -136,7 +136,7 @@ def _authority_is_due(bundle: Bundle, *, policy: Policy, now: datetime) -> str |
     return None
 
 
-def _leaf_is_due(bundle: Bundle, ca: Pair, *, policy: Policy, now: datetime) -> str | None:
+def _leaf_is_due(bundle: Bundle, ca: Pair, *, policy: RotationPolicy, now: datetime) -> str | None:
     if bundle.serving is None:
         return "there is no serving certificate"
     try:
@@ -156,7 +156,9 @@ def _leaf_is_due(bundle: Bundle, ca: Pair, *, policy: Policy, now: datetime) -> 
     return None
 
 
-def _retirement_is_due(bundle: Bundle, ca: Pair, *, policy: Policy, now: datetime) -> str | None:
+def _retirement_is_due(
+    bundle: Bundle, ca: Pair, *, policy: RotationPolicy, now: datetime
+) -> str | None:
     old = _others(bundle.trusted, ca.certificate)
     if not old or bundle.serving is None:
         return None
@@ -169,7 +171,7 @@ def _retirement_is_due(bundle: Bundle, ca: Pair, *, policy: Policy, now: datetim
     return None
 
 
-def _renewal(certificate: bytes, policy: Policy) -> datetime:
+def _renewal(certificate: bytes, policy: RotationPolicy) -> datetime:
     found = facts(certificate)
     life = found.not_after - (found.not_before + CLOCK_SKEW)
     return found.not_after - life * policy.renew_at

@@ -24,7 +24,7 @@ READ_LIMIT: Final = 1 << 20
 _log = logging.getLogger(__name__)
 
 
-class Observer(Protocol):
+class ReadCounter(Protocol):
     """Counts reads; `hyperjob.telemetry.metrics.Metrics` fits."""
 
     def certificate_read(self, *, failed: bool = False) -> None:
@@ -58,7 +58,7 @@ class FileSource:
         client_ca_file: Path | None = None,
         minimum_version: ssl.TLSVersion = ssl.TLSVersion.TLSv1_2,
         poll_seconds: float = POLL_SECONDS,
-        observer: Observer | None = None,
+        observer: ReadCounter | None = None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._certificate_file = certificate_file
@@ -66,7 +66,7 @@ class FileSource:
         self._client_ca_file = client_ca_file
         self._minimum_version = minimum_version
         self._poll_seconds = poll_seconds
-        self._observer: Observer = observer or _Silent()
+        self._observer: ReadCounter = observer or _Silent()
         self._clock = clock
         self._current: ssl.SSLContext | None = None
         self._facts: Facts | None = None

@@ -24,7 +24,7 @@ _NO_ROOM: Final = (Reason.INSUFFICIENT_CAPACITY, Reason.EXCEEDS_CLUSTERS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class StatusChange:
     """The events of one write of a status; times in seconds, None if there is no such event."""
 
     queue_wait: float | None = None
@@ -34,7 +34,7 @@ class Change:
     finished: str = ""
 
 
-def change_of(hyperjob: HyperJob, new: Object, *, now: datetime) -> Change:
+def change_of(hyperjob: HyperJob, new: Object, *, now: datetime) -> StatusChange:
     """Return the difference between the old status of a HyperJob and the written one."""
     old = hyperjob.status
     phase, before = (string(at(status, "state", "phase")) for status in (new, old))
@@ -46,7 +46,7 @@ def change_of(hyperjob: HyperJob, new: Object, *, now: datetime) -> Change:
         for job in objects(new.get("jobs"))
     )
     ended = phase != before and phase in set(Phase) and Phase(phase).is_terminal
-    return Change(
+    return StatusChange(
         queue_wait=_since(hyperjob.created, now) if started else None,
         given_back_after=_waited(hyperjob, now=now) if gave_back else None,
         restarts=max(0, count(new.get("restarts")) - count(old.get("restarts"))),

@@ -22,23 +22,23 @@ _NIGHT: Final = 0.4  # arrivals at midnight relative to noon
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shape:
+class JobShape:
     """Shares of sizes in accelerators, and the spread of durations: sigma of their logarithms."""
 
     sizes: Mapping[int, float]
     sigma: float
 
 
-SHAPES: Final[Mapping[str, Shape]] = {
+SHAPES: Final[Mapping[str, JobShape]] = {
     # Most jobs have one accelerator and the mean is below 2 (Jeon and others, ATC 2019).
-    "philly": Shape(sizes={1: 0.8, 2: 0.07, 4: 0.06, 8: 0.05, 16: 0.02}, sigma=2.3),
+    "philly": JobShape(sizes={1: 0.8, 2: 0.07, 4: 0.06, 8: 0.05, 16: 0.02}, sigma=2.3),
     # More than half have one accelerator and the mean is near 4 (Hu and others, SC 2021).
-    "helios": Shape(
+    "helios": JobShape(
         sizes={1: 0.55, 2: 0.12, 4: 0.11, 8: 0.16, 16: 0.035, 32: 0.02, 64: 0.004, 128: 0.001},
         sigma=2.3,
     ),
     # Pretraining beside fine-tuning: whole nodes, and jobs larger than a cluster.
-    "llm": Shape(
+    "llm": JobShape(
         sizes={8: 0.46, 16: 0.2, 32: 0.14, 64: 0.1, 128: 0.06, 256: 0.03, 512: 0.01}, sigma=1.4
     ),
 }

@@ -20,7 +20,7 @@ class Segment:
 
 
 @dataclass(frozen=True, slots=True)
-class Forecast:
+class StartForecast:
     """The first expected start in a status, and the time at which it was written."""
 
     told: float
@@ -43,7 +43,7 @@ class Life:
     segments: list[Segment] = field(default_factory=list)
     stops: dict[str, int] = field(default_factory=dict)
     lost: float = 0.0
-    forecast: Forecast | None = None
+    forecast: StartForecast | None = None
     message: str = ""
 
     @property

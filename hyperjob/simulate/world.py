@@ -16,7 +16,7 @@ from hyperjob.kube.resources import (
     key_of,
 )
 from hyperjob.simulate.clock import START, now
-from hyperjob.simulate.history import Forecast, Life
+from hyperjob.simulate.history import Life, StartForecast
 from hyperjob.simulate.karmada import Karmada
 from hyperjob.simulate.member import Pods
 from hyperjob.simulate.plane import Plane
@@ -114,7 +114,7 @@ class Simulation(Scene):
     def _note_forecast(self, life: Life, hyperjob: Object) -> None:
         expected = timestamp(at(hyperjob, "status", "expectedStart", "time"))
         if expected is not None and life.started is None:
-            life.forecast = Forecast(self.time(), (expected - START).total_seconds())
+            life.forecast = StartForecast(self.time(), (expected - START).total_seconds())
 
     def _sent(self, key: str, uid: str, cluster: str) -> None:
         job = self.plane.get(VCJOBS, key)

@@ -49,7 +49,7 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
+class FailedRun:
     """A failed run of a sub-job, and the container that failed, where known."""
 
     job: str
@@ -82,7 +82,7 @@ class Row:
     progress: Progress | None = None
     started: str = ""
     ended: str = ""
-    failures: Sequence[Failure] = ()
+    failures: Sequence[FailedRun] = ()
 
     @property
     def key(self) -> str:
@@ -145,7 +145,7 @@ def _progress(status: Object) -> Progress | None:
     )
 
 
-def _failures(summary: Summary) -> tuple[Failure, ...]:
+def _failures(summary: Summary) -> tuple[FailedRun, ...]:
     """Return the failed runs, including the present run, the latest first."""
     found = [
         _failure(job, run.attempt, run.cluster, run.start, run.end, run.reason, run)
@@ -163,9 +163,9 @@ def _failures(summary: Summary) -> tuple[Failure, ...]:
 
 def _failure(
     job: SubJob, attempt: int, cluster: str, begin: str, end: str, reason: str, run: Run | SubJob
-) -> Failure:
+) -> FailedRun:
     cause = run.failure
-    return Failure(
+    return FailedRun(
         job=job.name,
         attempt=attempt + 1,
         cluster=cluster,

@@ -58,7 +58,7 @@ class Visitor(Protocol):
         ...
 
 
-class Access(Protocol):
+class VisitorAccess(Protocol):
     """Admits visitors."""
 
     async def visitor(self, request: web.Request) -> Visitor:

@@ -11,7 +11,7 @@ import yaml
 
 from certs.__main__ import main
 from certs.inject import NothingToInject, inject
-from certs.rotation import Action, Bundle, Policy, advance, perform
+from certs.rotation import Action, Bundle, RotationPolicy, advance, perform
 from certs.store import SecretStore
 from certs.x509 import facts, is_signed_by
 from hyperjob.kube.client import Kube
@@ -21,7 +21,7 @@ from webhook.configuration import MUTATING_NAME, VALIDATING_NAME, configurations
 
 pytestmark = pytest.mark.scenario
 
-POLICY = Policy(names=("hooks.example", "127.0.0.1"))
+POLICY = RotationPolicy(names=("hooks.example", "127.0.0.1"))
 
 
 @pytest.fixture

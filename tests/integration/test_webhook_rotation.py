@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from certs.rotation import Action, Bundle, Policy, advance, perform
+from certs.rotation import Action, Bundle, RotationPolicy, advance, perform
 from certs.store import DirectoryStore
 from certs.x509 import facts
 from tests.support.stack import Certificates
@@ -20,7 +20,7 @@ DATA = Path(__file__).parents[1] / "unit/webhook/data/admission-reviews.jsonl"
 BINDING = next(x for x in DATA.read_bytes().splitlines() if b'"kind":"ResourceBinding"' in x)
 ROTATIONS = 20
 FLAGS = ["--tls-reload-interval=0.02"]
-POLICY = Policy(
+POLICY = RotationPolicy(
     names=("127.0.0.1",), ca_lifetime=timedelta(days=30), leaf_lifetime=timedelta(days=3)
 )
 

@@ -2,12 +2,12 @@
 
 from aiohttp import web
 
-from hyperjob.ui.visitor import VISITOR, Access
+from hyperjob.ui.visitor import VISITOR, VisitorAccess
 
 DONE = web.AppKey("done", list)
 
 
-def site(access: Access) -> web.Application:
+def site(access: VisitorAccess) -> web.Application:
     """Build it: GET /who, POST /do, and the pages of `access`; `app[DONE]` lists who did it."""
 
     @web.middleware

@@ -46,7 +46,7 @@ class Options:
 
 
 @dataclass(slots=True)
-class Result:
+class DemoResult:
     """The result of a demo; `finished` is False where no HyperJob changed for too long."""
 
     kubeconfig: Path
@@ -114,9 +114,9 @@ class Demo:
         if self._options.output != "json":
             self._console.print(text, highlight=False, soft_wrap=True)
 
-    async def run(self) -> Result:
+    async def run(self) -> DemoResult:
         """Run the demo; raise StackError when a process does not start or ends early."""
-        result = Result(self._kubeconfig, time.monotonic())
+        result = DemoResult(self._kubeconfig, time.monotonic())
         async with contextlib.AsyncExitStack() as stack:
             self._say("Starting an embedded Karmada, its members, the webhook and the controller …")
             self._plane = await stack.enter_async_context(local_plane(self._options.plane))
@@ -146,7 +146,7 @@ class Demo:
         self._say((await kubectl(self._kubeconfig, "apply", *files)).rstrip())
 
     async def _watch(
-        self, kube: Kube, follower: Follower, result: Result, applying: asyncio.Task[None]
+        self, kube: Kube, follower: Follower, result: DemoResult, applying: asyncio.Task[None]
     ) -> None:
         terminal = self._console.is_terminal and not self._console.is_dumb_terminal
         live = terminal and self._options.output != "json"
@@ -206,7 +206,7 @@ class Demo:
         assert self._plane is not None, "the plane is not started"
         self._plane.check()
 
-    async def _report(self, result: Result) -> None:
+    async def _report(self, result: DemoResult) -> None:
         if self._options.output == "json":
             return
         for each in result.hyperjobs:

@@ -7,14 +7,14 @@ from rich.text import Text
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class TreeLine:
     """A line of a tree, and the nodes below it."""
 
     text: Text
-    children: Sequence["Node"] = ()
+    children: Sequence["TreeLine"] = ()
 
 
-def draw(node: Node) -> list[Text]:
+def draw(node: TreeLine) -> list[Text]:
     """Draw a tree, its root without a guide."""
     lines = [node.text]
     for position, child in enumerate(node.children):

@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 
 from hyperjob.cli.lint.check import Checked, check
-from hyperjob.cli.lint.documents import Source, UnreadableError, files_of, read
+from hyperjob.cli.lint.documents import ManifestFile, UnreadableError, files_of, read
 from hyperjob.cli.lint.fix import CannotFixError, fixed
 from hyperjob.cli.lint.output import print_json, print_text
 
@@ -79,7 +79,7 @@ def _fix(result: Checked) -> Checked:
     return replace(result, written=text != source.text)
 
 
-def _write(source: Source, text: str) -> None:
+def _write(source: ManifestFile, text: str) -> None:
     if source.name == "-":
         click.echo(text, nl=False)
     elif text != source.text:

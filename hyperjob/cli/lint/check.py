@@ -7,7 +7,7 @@ from typing import Any, Final
 from hyperjob.api.field import FieldError
 from hyperjob.api.meta import Object
 from hyperjob.api.names import API_VERSION, GROUP, KIND
-from hyperjob.cli.lint.documents import Document, Source
+from hyperjob.cli.lint.documents import Document, ManifestFile
 from webhook.defaulting import default
 from webhook.validation.context import NOTHING_KNOWN
 from webhook.validation.create import inspect
@@ -16,7 +16,7 @@ LIST_KIND: Final = f"{KIND}List"
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class LintFinding:
     """An error or a warning that admission would return."""
 
     rule: str
@@ -34,8 +34,8 @@ class CheckedDocument:
 
     name: str
     line: int
-    errors: tuple[Finding, ...]
-    warnings: tuple[Finding, ...]
+    errors: tuple[LintFinding, ...]
+    warnings: tuple[LintFinding, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +46,11 @@ class Checked:
     documents: tuple[CheckedDocument, ...] = ()
     problem: str = ""
     others: int = 0
-    source: Source | None = None
+    source: ManifestFile | None = None
     written: bool = False
 
 
-def check(source: Source) -> Checked:
+def check(source: ManifestFile) -> Checked:
     """Return the findings for the HyperJobs of a file; other objects are only counted."""
     ours = [document for document in source.documents if is_hyperjob(document.content)]
     return Checked(
@@ -85,7 +85,7 @@ def _check(document: Document) -> CheckedDocument:
     content = document.content
     report = inspect(default(content), context=NOTHING_KNOWN, strict=True)
     errors = [
-        Finding(
+        LintFinding(
             found.rule.id,
             document.line_of(found.error.field),
             str(found.error),
@@ -95,7 +95,7 @@ def _check(document: Document) -> CheckedDocument:
         for found in report.refusals
     ]
     warnings = [
-        Finding(
+        LintFinding(
             found.rule.id,
             document.line_of(found.text.partition(": ")[0]),
             found.text,
@@ -107,12 +107,12 @@ def _check(document: Document) -> CheckedDocument:
     return CheckedDocument(_name(content), document.line, _in_order(errors), _in_order(warnings))
 
 
-def _in_order(findings: list[Finding]) -> tuple[Finding, ...]:
+def _in_order(findings: list[LintFinding]) -> tuple[LintFinding, ...]:
     """Return each finding once, in the order of lines."""
     return tuple(sorted(dict.fromkeys(findings), key=lambda found: found.line))
 
 
-def _head_errors(document: Document) -> list[Finding]:
+def _head_errors(document: Document) -> list[LintFinding]:
     """Check apiVersion and kind, which the API server checks against the path of a request."""
     found = []
     for field, wanted in (("apiVersion", API_VERSION), ("kind", KIND)):
@@ -124,7 +124,7 @@ def _head_errors(document: Document) -> list[Finding]:
             message = "Required value"
         line = document.line_of(field)
         text = f"{field}: {message}"
-        found.append(Finding("T4", line, text, field, "FieldValueNotSupported", message))
+        found.append(LintFinding("T4", line, text, field, "FieldValueNotSupported", message))
     return found
 
 

@@ -47,7 +47,7 @@ class Document:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ManifestFile:
     """A file and its objects."""
 
     name: str
@@ -63,7 +63,7 @@ def files_of(name: str) -> list[str]:
     return [str(path) for path in sorted(folder.iterdir()) if path.suffix in _ENDINGS]
 
 
-def read(name: str) -> Source:
+def read(name: str) -> ManifestFile:
     """Read a file, or standard input for `-`; raises UnreadableError."""
     text = _text_of(name)
     try:
@@ -74,7 +74,7 @@ def read(name: str) -> Source:
         raise UnreadableError(str(error)) from None
     except RecursionError:
         raise UnreadableError("is nested too deep") from None
-    return Source(name, text, documents)
+    return ManifestFile(name, text, documents)
 
 
 def parse(text: str) -> Iterator[Document]:

@@ -13,7 +13,7 @@ import yaml
 
 from hyperjob.api.meta import Object
 from hyperjob.cli.lint.check import is_hyperjob
-from hyperjob.cli.lint.documents import Document, Source, parse
+from hyperjob.cli.lint.documents import Document, ManifestFile, parse
 from webhook.defaulting import default
 from webhook.patch import diff
 
@@ -32,7 +32,7 @@ class Edit:
     indent: int = 0
 
 
-def fixed(source: Source) -> str:
+def fixed(source: ManifestFile) -> str:
     """Return the text of a file with the defaults of its HyperJobs; raises CannotFixError."""
     text = source.text if source.text.endswith("\n") or not source.text else source.text + "\n"
     edits = [edit for document in source.documents for edit in _edits(text, document)]
@@ -45,7 +45,7 @@ def fixed(source: Source) -> str:
     return text if edits else source.text
 
 
-def _is_as_meant(text: str, source: Source) -> bool:
+def _is_as_meant(text: str, source: ManifestFile) -> bool:
     try:
         after = [document.content for document in parse(text)]
     except (yaml.YAMLError, ValueError):

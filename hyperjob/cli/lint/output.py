@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from hyperjob.cli.lint.check import Checked, CheckedDocument, Finding
+from hyperjob.cli.lint.check import Checked, CheckedDocument, LintFinding
 
 
 def print_text(results: Sequence[Checked], *, err: bool = False) -> None:
@@ -76,7 +76,7 @@ def _file(result: Checked) -> dict[str, Any]:
     return made
 
 
-def _error(found: Finding) -> dict[str, Any]:
+def _error(found: LintFinding) -> dict[str, Any]:
     return {
         "rule": found.rule,
         "line": found.line,

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from hyperjob.cli.kubectl import output as out
 from hyperjob.cli.kubectl.escaping import untouched
-from hyperjob.client.logs.choosing import Source
+from hyperjob.client.logs.choosing import ContainerLog
 from hyperjob.text import printable
 
 _COLOUR = re.compile(r"(\x1b\[[0-9;]*m)")
@@ -28,7 +28,7 @@ class Printer:
         self._console: Console = out.console()
         self._raw = raw or not self._console.is_terminal
 
-    def print(self, source: Source, line: bytes) -> None:
+    def print(self, source: ContainerLog, line: bytes) -> None:
         """Print one line; a terminal without `raw` gets control characters escaped, except colours.
 
         Bytes that are not UTF-8 are printed as U+FFFD, except into a pipe and with `raw`.

@@ -19,7 +19,7 @@ from hyperjob.cli.kubectl import output as out
 from hyperjob.cli.kubectl.access import Access, access
 from hyperjob.cli.kubectl.exits import Code, FailureError, run
 from hyperjob.cli.lint.check import is_hyperjob
-from hyperjob.cli.lint.documents import Source, UnreadableError, read
+from hyperjob.cli.lint.documents import ManifestFile, UnreadableError, read
 from hyperjob.cli.plan import view, whatif
 from hyperjob.cli.plan.judge import judge
 from hyperjob.cli.plan.sources import clusters_of, from_control_plane, from_file
@@ -194,7 +194,7 @@ def _queues(objects: Sequence[Object]) -> list[Object]:
     ]
 
 
-def _read(name: str) -> Source:
+def _read(name: str) -> ManifestFile:
     try:
         return read(name)
     except UnreadableError as error:

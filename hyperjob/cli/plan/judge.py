@@ -1,13 +1,13 @@
 """Plan the HyperJobs of a file in their order. Pure."""
 
 from hyperjob.cli.lint.check import check
-from hyperjob.cli.lint.documents import Source
+from hyperjob.cli.lint.documents import ManifestFile
 from hyperjob.client.plan.judge import Judgement
 from hyperjob.client.plan.judge import judge as judge_one
 from hyperjob.client.plan.world import Snapshot
 
 
-def judge(source: Source, world: Snapshot) -> tuple[list[Judgement], Snapshot]:
+def judge(source: ManifestFile, world: Snapshot) -> tuple[list[Judgement], Snapshot]:
     """Plan the HyperJobs of a file in their order; return judgements and the world after them."""
     found = []
     checked = {document.line: document for document in check(source).documents}

@@ -8,7 +8,7 @@ from controller.model.wire import rfc3339
 from controller.status.shortage import amount_only
 from controller.status.waiting import share_text
 from hyperjob.api.meta import Object
-from hyperjob.cli.kubectl.lines import Node, draw
+from hyperjob.cli.kubectl.lines import TreeLine, draw
 from hyperjob.cli.kubectl.styles import dim
 from hyperjob.cli.kubectl.table import indented, table
 from hyperjob.client.plan.judge import Judgement, Piece, Verdict
@@ -49,10 +49,10 @@ def as_tree(judgement: Judgement) -> list[Text]:
     for piece in judgement.pieces:
         groups.setdefault(piece.group, []).append(piece)
     children = [
-        Node(Text(name, style="bold"), [_branch(piece) for piece in pieces])
+        TreeLine(Text(name, style="bold"), [_branch(piece) for piece in pieces])
         for name, pieces in groups.items()
     ]
-    return draw(Node(_head(judgement), [*map(Node, _remarks(judgement)), *children]))
+    return draw(TreeLine(_head(judgement), [*map(TreeLine, _remarks(judgement)), *children]))
 
 
 def value(judgement: Judgement) -> Object:
@@ -132,15 +132,15 @@ def _expected(judgement: Judgement) -> Object:
     return {"expectedStart": {"time": rfc3339(expected.time), "after": expected.after}}
 
 
-def _branch(piece: Piece) -> Node:
+def _branch(piece: Piece) -> TreeLine:
     head = Text.assemble(piece.name, dim(f"  {_size(piece)}  {piece.pods} pods"))
     if piece.message:
         head.append(f"  {piece.message}")
-    children = [Node(Text.assemble("on ", (piece.cluster, "bold")))] if piece.cluster else []
+    children = [TreeLine(Text.assemble("on ", (piece.cluster, "bold")))] if piece.cluster else []
     children += [
-        Node(dim(f"not on {cluster}: {reason}")) for cluster, reason in piece.elsewhere.items()
+        TreeLine(dim(f"not on {cluster}: {reason}")) for cluster, reason in piece.elsewhere.items()
     ]
-    return Node(head, children)
+    return TreeLine(head, children)
 
 
 def _size(piece: Piece) -> str:

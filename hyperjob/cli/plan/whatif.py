@@ -9,23 +9,23 @@ from rich.text import Text
 from controller.model.wire import rfc3339
 from hyperjob.api.meta import Object
 from hyperjob.cli.kubectl.table import Row, table
-from hyperjob.client.plan.whatif import Change, Prospect
+from hyperjob.client.plan.whatif import HyperJobChange, Prospect
 
 _WORDS: Final = {
-    Change.STARTS: "start",
-    Change.NO_LONGER_STARTS: "no longer start",
-    Change.MOVES: "move",
-    Change.STOPS: "lose sub-jobs that fit on no other cluster",
-    Change.GIVES_BACK: "release their accelerators",
-    Change.WAITS: "wait as before",
-    Change.NONE: "do not change",
+    HyperJobChange.STARTS: "start",
+    HyperJobChange.NO_LONGER_STARTS: "no longer start",
+    HyperJobChange.MOVES: "move",
+    HyperJobChange.STOPS: "lose sub-jobs that fit on no other cluster",
+    HyperJobChange.GIVES_BACK: "release their accelerators",
+    HyperJobChange.WAITS: "wait as before",
+    HyperJobChange.NONE: "do not change",
 }
 _STYLES: Final = {
-    Change.STARTS: "bold green",
-    Change.MOVES: "yellow",
-    Change.NO_LONGER_STARTS: "bold red",
-    Change.STOPS: "bold red",
-    Change.GIVES_BACK: "bold red",
+    HyperJobChange.STARTS: "bold green",
+    HyperJobChange.MOVES: "yellow",
+    HyperJobChange.NO_LONGER_STARTS: "bold red",
+    HyperJobChange.STOPS: "bold red",
+    HyperJobChange.GIVES_BACK: "bold red",
 }
 _NONE: Final = "<none>"
 
@@ -33,11 +33,13 @@ _NONE: Final = "<none>"
 def as_table(found: Sequence[Prospect]) -> list[Text]:
     """Count the changes, and list the HyperJobs that change, then those that wait."""
     counts = Counter(each.change for each in found)
-    text = ", ".join(f"{counts[change]} {_WORDS[change]}" for change in Change if counts[change])
+    text = ", ".join(
+        f"{counts[change]} {_WORDS[change]}" for change in HyperJobChange if counts[change]
+    )
     lines = [Text(f"After the changes: {text or 'no HyperJob runs or waits'}")]
-    order = list(Change)
+    order = list(HyperJobChange)
     shown = sorted(
-        (each for each in found if each.change is not Change.NONE),
+        (each for each in found if each.change is not HyperJobChange.NONE),
         key=lambda each: (order.index(each.change), each.namespace, each.name),
     )
     rows: list[Row] = [

@@ -8,7 +8,7 @@ from controller.model.parse import parse_hyperjob
 from hyperjob.api.duration import nanoseconds
 from hyperjob.api.meta import Object
 from hyperjob.cli.kubectl.exits import Code, FailureError
-from hyperjob.cli.lint.documents import Source, UnreadableError, files_of, read
+from hyperjob.cli.lint.documents import ManifestFile, UnreadableError, files_of, read
 from hyperjob.kube.resources import HYPERJOBS, PRIORITY_CLASSES, QUEUES
 from hyperjob.simulate.nodes import devices
 from hyperjob.simulate.sites import queue, site, usual_sites
@@ -77,7 +77,7 @@ class Files:
             raise FailureError(f"{name}, line {line}: {error}", code=Code.USAGE) from None
 
 
-def _read(name: str) -> Source:
+def _read(name: str) -> ManifestFile:
     try:
         return read(name)
     except UnreadableError as error:

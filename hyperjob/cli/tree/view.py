@@ -9,7 +9,7 @@ from rich.text import Text
 
 from controller.model.wire import at, string
 from hyperjob.api.meta import Object
-from hyperjob.cli.kubectl.lines import Node, draw
+from hyperjob.cli.kubectl.lines import TreeLine, draw
 from hyperjob.cli.kubectl.styles import dim, phase
 from hyperjob.client.pods import pod_counts, pod_trouble, task_of, tasks_of
 from hyperjob.client.summary import SubJob, Summary, pods_text
@@ -27,7 +27,9 @@ def lines(summary: Summary, vcjobs: Mapping[str, Object], pods: Pods) -> list[Te
         head.append(f"  {string(summary.training.get('progress'))}", style="green")
     if summary.message and summary.phase not in ("Running", "Completed"):
         head.append(f"  {summary.message}")
-    return draw(Node(head, [_group(summary, name, vcjobs, pods) for name in _group_names(summary)]))
+    return draw(
+        TreeLine(head, [_group(summary, name, vcjobs, pods) for name in _group_names(summary)])
+    )
 
 
 def value(summary: Summary, vcjobs: Mapping[str, Object], pods: Pods) -> Object:
@@ -59,7 +61,7 @@ def _group_names(summary: Summary) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _group(summary: Summary, name: str, vcjobs: Mapping[str, Object], pods: Pods) -> Node:
+def _group(summary: Summary, name: str, vcjobs: Mapping[str, Object], pods: Pods) -> TreeLine:
     jobs = [job for job in summary.jobs if job.group == name]
     noun = "sub-job" if len(jobs) == 1 else "sub-jobs"
     head = Text.assemble((name, "bold"), dim(f"  {len(jobs)} {noun}"))
@@ -68,7 +70,7 @@ def _group(summary: Summary, name: str, vcjobs: Mapping[str, Object], pods: Pods
         _job(summary, job, why, vcjobs.get(job.name), pods.get(job.name))
         for job, why in zip(jobs, reasons, strict=True)
     ]
-    return Node(head, children)
+    return TreeLine(head, children)
 
 
 def _why(job: SubJob) -> str:
@@ -77,7 +79,7 @@ def _why(job: SubJob) -> str:
 
 def _job(
     summary: Summary, job: SubJob, why: str, vcjob: Object | None, pods: Sequence[Object] | None
-) -> Node:
+) -> TreeLine:
     head = Text.assemble(job.name, "  ", phase(job.phase or "Pending"))
     accelerator, number = summary.accelerators(job)
     if number:
@@ -87,20 +89,20 @@ def _job(
     if why:
         head.append(f"  {why}")
     if not job.cluster:
-        return Node(head)
+        return TreeLine(head)
     place = Text.assemble("on ", (job.cluster, "bold"))
     if text := pods_text(pod_counts(job, vcjob)):
         place.append(f"  {text}", style="dim")
-    return Node(head, [Node(place, _task_nodes(vcjob, pods or ()))])
+    return TreeLine(head, [TreeLine(place, _task_nodes(vcjob, pods or ()))])
 
 
-def _task_nodes(vcjob: Object | None, pods: Sequence[Object]) -> list[Node]:
+def _task_nodes(vcjob: Object | None, pods: Sequence[Object]) -> list[TreeLine]:
     """Return a node for each task, with its pods below; pods without a task come last."""
     by_task: dict[str, list[Object]] = {}
     for pod in pods:
         by_task.setdefault(task_of(pod), []).append(pod)
     nodes = [
-        Node(
+        TreeLine(
             Text.assemble(name, dim(f"  {pods_text(counts)}")),
             [_pod(pod) for pod in by_task.pop(name, ())],
         )
@@ -110,7 +112,7 @@ def _task_nodes(vcjob: Object | None, pods: Sequence[Object]) -> list[Node]:
     return [*nodes, *(_pod(pod) for left in by_task.values() for pod in left)]
 
 
-def _pod(pod: Object) -> Node:
+def _pod(pod: Object) -> TreeLine:
     node = string(at(pod, "spec", "nodeName"))
     line = Text.assemble(
         string(at(pod, "metadata", "name")), "  ", phase(string(at(pod, "status", "phase")))
@@ -119,7 +121,7 @@ def _pod(pod: Object) -> Node:
         line.append(f"  on node {node}", style="dim")
     if why := pod_trouble(pod):
         line.append(f"  {why}", style="red")
-    return Node(line)
+    return TreeLine(line)
 
 
 def _job_value(

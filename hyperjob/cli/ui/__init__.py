@@ -113,14 +113,14 @@ def ui(
 
     Example: hyperjob ui --no-open
     """
-    from hyperjob.cli.ui.visitors import Entry, entrance
+    from hyperjob.cli.ui.visitors import VisitorOptions, entrance
     from hyperjob.ui.history.store import default_path
     from hyperjob.ui.pages.context import Context
     from hyperjob.ui.running import running
     from hyperjob.ui.serve import serving
 
     host, port = listen or Address().convert(_ADDRESS, None, None)
-    entry = Entry(
+    entry = VisitorOptions(
         kubeconfig=access.kubeconfig,
         context=access.context,
         require_login=require_login,

@@ -15,7 +15,7 @@ from hyperjob.ui.running import Running
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class VisitorOptions:
     """The flags for access."""
 
     kubeconfig: Path | None
@@ -39,7 +39,7 @@ class Entry:
 
 @asynccontextmanager
 async def entrance(
-    entry: Entry, kube: Kube, known: Running
+    entry: VisitorOptions, kube: Kube, known: Running
 ) -> AsyncIterator[LocalAccess | ClusterAccess]:
     """Yield the access of visitors, which ends with the block."""
     if not entry.require_login:

@@ -25,7 +25,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class ContainerLog:
     """The log of a container; a restart begins another log. `final`: the pod has ended."""
 
     cluster: str
@@ -93,10 +93,10 @@ def require_container(pods: Mapping[str, Sequence[Object]], wanted: Wanted) -> N
 
 def sources(
     jobs: Sequence[SubJob], pods: Mapping[str, Sequence[Object]], wanted: Wanted
-) -> tuple[list[Source], dict[Source, str]]:
+) -> tuple[list[ContainerLog], dict[ContainerLog, str]]:
     """Return the logs to read, in order, and the reason for each log that cannot be read."""
-    found: list[Source] = []
-    left_out: dict[Source, str] = {}
+    found: list[ContainerLog] = []
+    left_out: dict[ContainerLog, str] = {}
     for job in jobs:
         for pod in pods.get(job.name, ()):
             if wanted.task and task_of(pod) != wanted.task:
@@ -105,7 +105,7 @@ def sources(
             waiting = _waiting(pod)
             restarts = _restarts(pod)
             for container in _chosen(pod, names, wanted):
-                source = Source(
+                source = ContainerLog(
                     cluster=job.cluster,
                     pod=string(at(pod, "metadata", "name")),
                     container=container,

@@ -11,7 +11,7 @@ from contextlib import aclosing
 from hyperjob.api.phases import JobPhase
 from hyperjob.client.errors import ClientError, words
 from hyperjob.client.logs.choosing import (
-    Source,
+    ContainerLog,
     Wanted,
     no_log,
     placed_jobs,
@@ -19,7 +19,7 @@ from hyperjob.client.logs.choosing import (
     require_task,
     sources,
 )
-from hyperjob.client.logs.reading import Line, Reader, Say, tail_of
+from hyperjob.client.logs.reading import Line, LogReader, Say, tail_of
 from hyperjob.client.members import pods_of_all
 from hyperjob.client.reading import changes
 from hyperjob.client.selection import choose, meant
@@ -53,15 +53,15 @@ class Following:
         self._tail = tail
         self._limit = limit
         self._say_it = say
-        self._reader = Reader(kube, summary.namespace, say)
+        self._reader = LogReader(kube, summary.namespace, say)
         self._lines: asyncio.Queue[Line] = asyncio.Queue(_LINES_HELD)
         self._changed = asyncio.Event()
         self._gone = False
         self._first = True
         self._seen: dict[str, SubJob] = {}
         self._unsettled: set[str] = set()
-        self._followed: set[Source] = set()
-        self._pumps: dict[Source, asyncio.Task[None]] = {}
+        self._followed: set[ContainerLog] = set()
+        self._pumps: dict[ContainerLog, asyncio.Task[None]] = {}
         self._told: set[str] = set()
         self._unread: set[str] = set()
 
@@ -172,7 +172,7 @@ class Following:
             source.job for source in found if not source.final and source not in self._pumps
         }
 
-    def _follow(self, fresh: Sequence[Source], *, first: bool) -> None:
+    def _follow(self, fresh: Sequence[ContainerLog], *, first: bool) -> None:
         room = max(0, self._limit - len(self._pumps))
         if len(fresh) > room:
             many = (
@@ -188,7 +188,7 @@ class Following:
             self._followed.add(source)
             self._pumps[source] = asyncio.create_task(self._pump(source, params))
 
-    async def _pump(self, source: Source, params: Mapping[str, str]) -> None:
+    async def _pump(self, source: ContainerLog, params: Mapping[str, str]) -> None:
         try:
             async with aclosing(self._reader.read(source, params)) as lines:
                 async for line in lines:

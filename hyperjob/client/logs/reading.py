@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 
 from hyperjob.client.errors import words
-from hyperjob.client.logs.choosing import Source
+from hyperjob.client.logs.choosing import ContainerLog
 from hyperjob.client.members import log_path
 from hyperjob.kube.client import Kube
 from hyperjob.kube.errors import KubeError, Unavailable
@@ -19,18 +19,18 @@ _TRIES = 5
 _PAUSE_SECONDS = 0.5
 _TIME = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z(?= )")
 
-Line = tuple[Source, bytes]
+Line = tuple[ContainerLog, bytes]
 Say = Callable[[str], None]
 """A function that prints a remark about a log or a pod that cannot be read."""
 
 
-def tail_of(chosen: Sequence[Source], tail: int | None) -> dict[str, str]:
+def tail_of(chosen: Sequence[ContainerLog], tail: int | None) -> dict[str, str]:
     """Return the parameter tailLines; without `tail` all lines of one log, few of several."""
     wanted = (-1 if len(chosen) == 1 else _TAIL) if tail is None else tail
     return {} if wanted < 0 else {"tailLines": str(wanted)}
 
 
-class Reader:
+class LogReader:
     """Reads logs of several containers; `say` gets the error of each log that fails."""
 
     def __init__(self, kube: Kube, namespace: str, say: Say) -> None:
@@ -40,13 +40,13 @@ class Reader:
         self.failed = 0
 
     async def in_order(
-        self, chosen: Sequence[Source], params: Mapping[str, str]
+        self, chosen: Sequence[ContainerLog], params: Mapping[str, str]
     ) -> AsyncGenerator[Line, None]:
         """Yield the lines of one log after the other, while reading the next few logs ahead."""
         queues: list[asyncio.Queue[bytes | None]] = []
         tasks: list[asyncio.Task[None]] = []
 
-        def start(source: Source) -> None:
+        def start(source: ContainerLog) -> None:
             queue: asyncio.Queue[bytes | None] = asyncio.Queue(_LINES_HELD)
             queues.append(queue)
             tasks.append(asyncio.create_task(self._fill(source, params, queue)))
@@ -61,7 +61,9 @@ class Reader:
         finally:
             await cancel(tasks)
 
-    async def read(self, source: Source, params: Mapping[str, str]) -> AsyncGenerator[bytes, None]:
+    async def read(
+        self, source: ContainerLog, params: Mapping[str, str]
+    ) -> AsyncGenerator[bytes, None]:
         """Yield the lines of one log until its end."""
         chosen = {**params, "container": source.container}
         try:
@@ -77,7 +79,7 @@ class Reader:
             self._say(f"{source.label}: {words(error)}")
 
     async def _followed(
-        self, source: Source, params: Mapping[str, str]
+        self, source: ContainerLog, params: Mapping[str, str]
     ) -> AsyncGenerator[bytes, None]:
         """Yield the lines of a log as they arrive; after a broken connection, continue.
 
@@ -114,11 +116,11 @@ class Reader:
                 chosen.pop("tailLines", None)
                 chosen.pop("sinceSeconds", None)
 
-    def _path(self, source: Source) -> str:
+    def _path(self, source: ContainerLog) -> str:
         return log_path(source.cluster, self._namespace, source.pod)
 
     async def _fill(
-        self, source: Source, params: Mapping[str, str], queue: "asyncio.Queue[bytes | None]"
+        self, source: ContainerLog, params: Mapping[str, str], queue: "asyncio.Queue[bytes | None]"
     ) -> None:
         async with aclosing(self.read(source, params)) as lines:
             async for line in lines:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from hyperjob.client.errors import words
 from hyperjob.client.logs.choosing import (
-    Source,
+    ContainerLog,
     Wanted,
     no_log,
     require_container,
@@ -14,7 +14,7 @@ from hyperjob.client.logs.choosing import (
     require_task,
     sources,
 )
-from hyperjob.client.logs.reading import Line, Reader, Say, tail_of
+from hyperjob.client.logs.reading import Line, LogReader, Say, tail_of
 from hyperjob.client.members import pods_of_all
 from hyperjob.client.summary import Summary
 from hyperjob.kube.client import Kube
@@ -24,8 +24,8 @@ from hyperjob.kube.client import Kube
 class ChosenLogs:
     """The selected logs; `failed` after an error while reading pods or logs."""
 
-    reader: Reader
-    chosen: Sequence[Source]
+    reader: LogReader
+    chosen: Sequence[ContainerLog]
     params: Mapping[str, str]
     unread: bool
 
@@ -56,7 +56,7 @@ class ChosenLogs:
         if not chosen:
             raise no_log(summary, failed=bool(errors))
         params = {**query, **tail_of(chosen, tail)}
-        return cls(Reader(kube, summary.namespace, say), chosen, params, bool(errors))
+        return cls(LogReader(kube, summary.namespace, say), chosen, params, bool(errors))
 
     @property
     def failed(self) -> bool:

@@ -33,7 +33,7 @@ class LinePosition:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QueueState:
+class QueueStanding:
     """The state of a HyperJob in its queues.
 
     `problems` has for each queue the reason why it takes no jobs, empty if it takes jobs; `line`
@@ -46,7 +46,7 @@ class QueueState:
     gang: Gang | None = None
 
 
-def ask(observed: Observed, world: Snapshot) -> tuple[Observed, QueueState]:
+def ask(observed: Observed, world: Snapshot) -> tuple[Observed, QueueStanding]:
     """Return the controller's observation after its queues have decided, and the queues' state."""
     mine = f"{observed.hyperjob.namespace}/{observed.hyperjob.name}"
     others = {**world.hyperjobs, **world.earlier}
@@ -106,10 +106,10 @@ def _judged(observed: Observed, cache: QueueCache, mine: str) -> Observed:
     return replace(observed, clusters=clusters, verdict=verdict_of(cache, mine))
 
 
-def _standing(cache: QueueCache, mine: str) -> QueueState:
+def _standing(cache: QueueCache, mine: str) -> QueueStanding:
     entry = cache.entries.get(mine)
     if entry is None or not cache.known:
-        return QueueState()
+        return QueueStanding()
     problems, shares = {}, {}
     for part in entry.unit.parts if cache.needs_queues else ():
         if part.queue in problems:
@@ -134,4 +134,4 @@ def _standing(cache: QueueCache, mine: str) -> QueueState:
                 place=cache.lines.place(waiting.queue, waiting.order),
                 length=len(cache.lines.line(waiting.queue)),
             )
-    return QueueState(problems=problems, shares=shares, line=line, gang=gang)
+    return QueueStanding(problems=problems, shares=shares, line=line, gang=gang)

@@ -18,7 +18,7 @@ from hyperjob.client.plan.queueing import played, unit_in
 from hyperjob.client.plan.world import Snapshot
 
 
-class Change(enum.StrEnum):
+class HyperJobChange(enum.StrEnum):
     """The effect of the changes on a HyperJob."""
 
     STARTS = "Starts"
@@ -41,7 +41,7 @@ class Prospect:
     namespace: str
     name: str
     queue: str
-    change: Change
+    change: HyperJobChange
     now: Mapping[str, str]
     then: Mapping[str, str]
     message: str = ""
@@ -94,16 +94,16 @@ def _change(
     then: Mapping[str, str],
     before: QueueCache,
     after: QueueCache,
-) -> Change:
+) -> HyperJobChange:
     anyway = before.admitted(key)
     if any(child not in then for child in now):
-        return Change.STOPS
+        return HyperJobChange.STOPS
     if any(then[child] != where for child, where in now.items() if where):
-        return Change.MOVES
+        return HyperJobChange.MOVES
     if after.gives_back_for(key) and not before.gives_back_for(key):
-        return Change.GIVES_BACK
+        return HyperJobChange.GIVES_BACK
     if then.keys() - anyway:
-        return Change.STARTS
+        return HyperJobChange.STARTS
     if anyway - then.keys():
-        return Change.NO_LONGER_STARTS
-    return Change.WAITS if after.entries[key].waiting is not None else Change.NONE
+        return HyperJobChange.NO_LONGER_STARTS
+    return HyperJobChange.WAITS if after.entries[key].waiting is not None else HyperJobChange.NONE

@@ -8,7 +8,7 @@ from typing import Final
 
 from hyperjob.api.meta import Object
 from hyperjob.api.names import WEBHOOK_VERSION
-from hyperjob.install.preflight.stored import Stored, read_stored
+from hyperjob.install.preflight.stored import StoredHyperJobs, read_stored
 from hyperjob.install.rbac import LEASE
 from hyperjob.kube.client import Kube
 from hyperjob.kube.errors import KubeError, NotFound
@@ -41,7 +41,7 @@ class UnreadError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class DryRun:
     """The API server's answer to the dry run of a HyperJob; no `error`: it is admitted.
 
     `version` is the release of the webhook that admitted it, empty for a webhook before 0.2.
@@ -71,8 +71,8 @@ class ObservedPlane:
     mutating: Read
     validating: Read
     tenancy: Read
-    trial: Trial | None
-    stored: Stored | KubeError
+    trial: DryRun | None
+    stored: StoredHyperJobs | KubeError
 
 
 def need(read: Read) -> list[Object]:
@@ -156,16 +156,16 @@ async def _one(
     return [await kube.get(resource, name, namespace=namespace)]
 
 
-async def _trial(kube: Kube) -> Trial | None:
+async def _trial(kube: Kube) -> DryRun | None:
     """Create a HyperJob as a dry run, for which the API server calls the webhook."""
     try:
         made = await kube.create(HYPERJOBS, _trial_hyperjob(), dry_run=True)
     except NotFound:
         return None
     except KubeError as error:
-        return Trial(error)
+        return DryRun(error)
     annotations = made["metadata"].get("annotations") or {}
-    return Trial(None, version=str(annotations.get(WEBHOOK_VERSION) or ""))
+    return DryRun(None, version=str(annotations.get(WEBHOOK_VERSION) or ""))
 
 
 def _trial_hyperjob() -> Object:

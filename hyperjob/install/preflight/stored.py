@@ -24,14 +24,14 @@ _WORDS: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredHyperJobs:
     """The number of stored HyperJobs, and the errors of those that the schema refuses."""
 
     number: int = 0
     refused: Sequence[tuple[str, str]] = ()
 
 
-async def read_stored(kube: Kube) -> Stored | KubeError:
+async def read_stored(kube: Kube) -> StoredHyperJobs | KubeError:
     """Validate all stored HyperJobs, one page in memory at a time."""
     number, refused, token = 0, [], ""
     while True:
@@ -39,7 +39,7 @@ async def read_stored(kube: Kube) -> Stored | KubeError:
         try:
             page = (await kube.raw("GET", HYPERJOBS.path(), params=params)).json()
         except NotFound:
-            return Stored()
+            return StoredHyperJobs()
         except KubeError as error:
             return error
         items: list[Object] = page.get("items") or []
@@ -47,10 +47,10 @@ async def read_stored(kube: Kube) -> Stored | KubeError:
         refused += await asyncio.to_thread(_refused, items)
         token = (page.get("metadata") or {}).get("continue") or ""
         if not token:
-            return Stored(number, refused)
+            return StoredHyperJobs(number, refused)
 
 
-def stored_hyperjobs(stored: Stored) -> CheckResult:
+def stored_hyperjobs(stored: StoredHyperJobs) -> CheckResult:
     """Check that the schema of this release accepts the stored HyperJobs."""
     if not stored.refused:
         return ok(f"the schema of this release accepts all {stored.number} stored HyperJobs")

@@ -26,7 +26,7 @@ from hyperjob.ui.access.forms import check_form, checked
 from hyperjob.ui.access.local import bearer
 from hyperjob.ui.access.login import SESSION_COOKIE as COOKIE
 from hyperjob.ui.access.login import Login
-from hyperjob.ui.access.reviews import AccessQuestion, Reviews, User
+from hyperjob.ui.access.reviews import AccessQuestion, AccessReviews, User
 from hyperjob.ui.access.sessions import Sessions
 from hyperjob.ui.visitor import Scope
 
@@ -40,7 +40,7 @@ class ClusterVisitor:
     user: User
     csrf: str
     kube: Kube
-    reviews: Reviews
+    reviews: AccessReviews
     scope: Scope
     read_only: bool
     can_log_out: bool
@@ -85,7 +85,7 @@ class ClusterAccess:
         self._hosts = frozenset(host.lower() for host in hosts)
         self._namespaces = namespaces
         self._read_only = read_only
-        self._reviews = Reviews(kube, clock=clock)
+        self._reviews = AccessReviews(kube, clock=clock)
         self._sessions = Sessions(clock=clock)
         self._csrf = Csrf()
         self._login = Login(self._enter, csrf=self._csrf, hosts=self._hosts)

@@ -22,7 +22,7 @@ from hyperjob.ui.access import checks
 from hyperjob.ui.access.answers import refusal, reload
 from hyperjob.ui.access.csrf import Csrf, same
 from hyperjob.ui.access.forms import check_form, checked
-from hyperjob.ui.access.reviews import AccessQuestion, Reviews
+from hyperjob.ui.access.reviews import AccessQuestion, AccessReviews
 from hyperjob.ui.visitor import EVERYTHING, Scope
 
 PARAMETER: Final = "token"
@@ -35,7 +35,7 @@ class LocalVisitor:
 
     csrf: str
     kube: Kube
-    reviews: Reviews
+    reviews: AccessReviews
     read_only: bool
     name: str = ""
     can_log_out: bool = False
@@ -66,7 +66,7 @@ class LocalAccess:
         self._read_only = read_only
         self._session = secrets.token_urlsafe(32)
         self._csrf = Csrf()
-        self._reviews = Reviews(kube, clock=asyncio.get_running_loop().time)
+        self._reviews = AccessReviews(kube, clock=asyncio.get_running_loop().time)
         self._cookie = ""
         self._hosts: frozenset[str] = frozenset()
 

@@ -49,7 +49,7 @@ class AccessQuestion:
     name: str = ""
 
 
-class Reviews:
+class AccessReviews:
     """Creates reviews with an account that has the right to; use with `async with`."""
 
     def __init__(self, kube: Kube, *, clock: Callable[[], float] | None = None) -> None:

@@ -23,7 +23,7 @@ from hyperjob.client.usage import ClusterUse, QueueUse
 from hyperjob.ui.history.backfill import Change, filled, missing, past, resumed
 from hyperjob.ui.history.gone import DeletedHyperJob, gone_of
 from hyperjob.ui.history.spans import Sample, Span, follow, states, tidy
-from hyperjob.ui.history.store import HistoryError, Kind, Known, Limits, Store, Use
+from hyperjob.ui.history.store import HistoryError, HistoryFile, Kind, Known, Retention, Use
 from hyperjob.ui.history.use import UNCHANGED, Series, series, with_lead
 
 BATCH_SECONDS: Final = 0.5
@@ -34,7 +34,7 @@ _LOOKED_THROUGH: Final = 50_000
 _WAITING: Final = 200_000
 _BEAT: Final = timedelta(seconds=30)
 """Interval of writing the time of the last record."""
-_IN_MEMORY: Final = Limits(days=2.0, size=32 * 1024 * 1024)
+_IN_MEMORY: Final = Retention(days=2.0, size=32 * 1024 * 1024)
 
 _T = TypeVar("_T")
 _log = logging.getLogger(__name__)
@@ -76,10 +76,10 @@ _Noted: TypeAlias = _Look | _Removed | _Present | _PhaseChanges | _Use
 class History:
     """The history in a file, or (`path` None) in memory; use with `async with`."""
 
-    def __init__(self, path: Path | None, *, limits: Limits | None = None) -> None:
+    def __init__(self, path: Path | None, *, limits: Retention | None = None) -> None:
         self.problem = ""
         self._path = path
-        self._limits = limits or Limits()
+        self._limits = limits or Retention()
         self._seen: deque[_Noted] = deque(maxlen=_WAITING)
         self._wake = asyncio.Event()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="history")
@@ -196,10 +196,10 @@ class History:
 
     def _open(self) -> "_Recorder":
         try:
-            store = Store(self._path, limits=self._limits if self._path else _IN_MEMORY)
+            store = HistoryFile(self._path, limits=self._limits if self._path else _IN_MEMORY)
         except HistoryError as error:
             self.problem = f"{error}; the history stays in memory until hyperjob ui ends"
-            store = Store(None, limits=_IN_MEMORY)
+            store = HistoryFile(None, limits=_IN_MEMORY)
         if not store.writes:
             self.problem = f"{self._path}: another process writes this file, this one reads it"
         recorder = _Recorder(store)
@@ -240,7 +240,7 @@ class History:
 class _Recorder:
     """The state of the history and its file, used by the recorder's thread only."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: HistoryFile) -> None:
         self._store = store
         self._tracks: dict[str, dict[str, Span]] = {}
         self._rows: dict[str, dict[tuple[str, datetime], Span]] = {}

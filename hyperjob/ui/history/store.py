@@ -69,7 +69,7 @@ class HistoryError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class Retention:
     """The limits of the file."""
 
     days: float = 30.0
@@ -83,10 +83,10 @@ def default_path(host: str) -> Path:
     return Path(base) / "hyperjob" / f"history-{name}.sqlite"
 
 
-class Store:
+class HistoryFile:
     """An open file; `writes` is False while another process writes it."""
 
-    def __init__(self, path: Path | None, *, limits: Limits) -> None:
+    def __init__(self, path: Path | None, *, limits: Retention) -> None:
         """Open or create the file, None is in memory; raise HistoryError on failure."""
         self._limits = limits
         self._lock: int | None = None

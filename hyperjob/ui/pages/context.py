@@ -8,7 +8,7 @@ from hyperjob.ui.attention import Attention
 from hyperjob.ui.history.recorder import History
 from hyperjob.ui.pages.fleet import CardCache
 from hyperjob.ui.pages.page import PageCache
-from hyperjob.ui.visitor import Access
+from hyperjob.ui.visitor import VisitorAccess
 from hyperjob.ui.world import LiveState
 
 
@@ -17,7 +17,7 @@ class Context:
     """The parts of the server; `command` adds the flags for the shown API server to a command."""
 
     world: LiveState
-    access: Access
+    access: VisitorAccess
     history: History
     attention: Attention
     command: Callable[[str], str] = str

@@ -10,7 +10,7 @@ from controller.model.wire import at, string
 from hyperjob.ui.history.recorder import History
 from hyperjob.ui.history.use import Series
 from hyperjob.ui.render import render
-from hyperjob.ui.views.axis import Scale, ticks_of
+from hyperjob.ui.views.axis import TimeScale, ticks_of
 from hyperjob.ui.views.use import Chart, chart, fleet
 from hyperjob.ui.visitor import Scope
 from hyperjob.ui.world import LiveState
@@ -81,7 +81,7 @@ class HistoryPage:
         """Return the charts and the table of deleted HyperJobs as HTML."""
         world, scope = self.world, self.scope
         until = datetime.now(UTC)
-        scale = Scale(until - RANGES[self.asked.back], until)
+        scale = TimeScale(until - RANGES[self.asked.back], until)
         clusters: Sequence[Series] = ()
         queues: Sequence[Series] = ()
         if scope.clusters:
@@ -122,7 +122,7 @@ class HistoryPage:
         }
 
 
-def _small(found: Iterable[Series], scale: Scale) -> list[Chart]:
+def _small(found: Iterable[Series], scale: TimeScale) -> list[Chart]:
     """Return charts of the series with any used or allocatable accelerators."""
     used = [one for one in found if any(point is not None and any(point) for point in one.points)]
     return [chart(one, scale) for one in used[:_CHARTS]]

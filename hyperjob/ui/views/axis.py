@@ -22,7 +22,7 @@ class Tick:
 
 
 @dataclass(frozen=True, slots=True)
-class Scale:
+class TimeScale:
     """The time between `begin` and `end`, which is later."""
 
     begin: datetime
@@ -35,7 +35,7 @@ class Scale:
         return round(100 * min(max(part, 0.0), 1.0), 3)
 
 
-def ticks_of(scale: Scale) -> list[Tick]:
+def ticks_of(scale: TimeScale) -> list[Tick]:
     """Return six to twelve round times."""
     whole = scale.end - scale.begin
     step = next((step for step in _STEPS if whole / step <= 8), _STEPS[-1])

@@ -15,7 +15,7 @@ _DRAWN: Final = 24
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Segment:
+class BarSegment:
     """A segment of a bar; `kind` is used, reserved, other, free or lost.
 
     `key` is the HyperJob, empty for several or none; `start` and `width` are percents.
@@ -41,7 +41,7 @@ class Bar:
     reserved: int
     other: int
     free: int
-    segments: Sequence[Segment]
+    segments: Sequence[BarSegment]
 
     @property
     def busy(self) -> int:
@@ -59,7 +59,7 @@ class ClusterCard:
     trouble: str
     place: str
     bars: Sequence[Bar]
-    hyperjobs: Sequence[Segment]
+    hyperjobs: Sequence[BarSegment]
     count: int
 
 
@@ -94,12 +94,12 @@ def _total(name: str, found: Sequence[tuple[ClusterCard, Bar]]) -> Bar:
         free += bar.free if card.ready else 0
         lost += bar.free if not card.ready else 0
     parts = [
-        Segment(kind="used", label=f"queue {queue}", number=number, queue=queue, colour=colour)
+        BarSegment(kind="used", label=f"queue {queue}", number=number, queue=queue, colour=colour)
         for (queue, colour), number in sorted(queues.items(), key=lambda item: -item[1])
     ]
     parts += _rest(reserved=reserved, other=other, free=free)
     if lost:
-        parts.append(Segment(kind="lost", label="on clusters that are not ready", number=lost))
+        parts.append(BarSegment(kind="lost", label="on clusters that are not ready", number=lost))
     return Bar(
         accelerator=name,
         total=used + reserved + other + free + lost,
@@ -123,11 +123,11 @@ def card_of(
     place = [string(spec.get(word)) for word in ("provider", "region", "zone")]
     bars = [_bar(use, taken(use.accelerator), colour, ready=is_ready) for use in uses]
     parts = [part for use in uses for part in taken(use.accelerator)]
-    keys: dict[str, Segment] = {}
+    keys: dict[str, BarSegment] = {}
     for part in sorted(parts, key=lambda part: (-(part.running + part.reserved), part.key)):
         before = keys.get(part.key)
         number = part.running + part.reserved + (before.number if before else 0)
-        keys[part.key] = Segment(
+        keys[part.key] = BarSegment(
             kind="used" if part.running else "reserved",
             label=part.key,
             number=number,
@@ -155,7 +155,7 @@ def _bar(use: ClusterUse, parts: Sequence[Holding], colour: Colour, *, ready: bo
     segments = [*_drawn(parts, colour), *_rest(reserved=reserved, other=other, free=free)]
     if not ready:
         segments = [each for each in segments if each.kind != "free"]
-        segments.append(Segment(kind="lost", label="not ready", number=free))
+        segments.append(BarSegment(kind="lost", label="not ready", number=free))
     return Bar(
         accelerator=use.accelerator,
         total=total,
@@ -167,13 +167,13 @@ def _bar(use: ClusterUse, parts: Sequence[Holding], colour: Colour, *, ready: bo
     )
 
 
-def _drawn(parts: Sequence[Holding], colour: Colour) -> list[Segment]:
+def _drawn(parts: Sequence[Holding], colour: Colour) -> list[BarSegment]:
     """Return the segments, ordered by queue; the largest HyperJobs have their own segment."""
     found = sorted(
         (part for part in parts if part.running), key=lambda part: (-part.running, part.key)
     )
     segments = [
-        Segment(
+        BarSegment(
             kind="used",
             label=part.key,
             number=part.running,
@@ -187,7 +187,7 @@ def _drawn(parts: Sequence[Holding], colour: Colour) -> list[Segment]:
     for part in found[_DRAWN:]:
         more.setdefault(part.queue, []).append(part)
     segments += [
-        Segment(
+        BarSegment(
             kind="used",
             label=f"{len(members)} more of queue {queue}",
             number=sum(part.running for part in members),
@@ -199,25 +199,25 @@ def _drawn(parts: Sequence[Holding], colour: Colour) -> list[Segment]:
     return sorted(segments, key=lambda segment: segment.queue)
 
 
-def _rest(*, reserved: int, other: int, free: int) -> list[Segment]:
+def _rest(*, reserved: int, other: int, free: int) -> list[BarSegment]:
     found = [
-        Segment(kind="reserved", label="reserved for HyperJobs that start", number=reserved),
-        Segment(kind="other", label="other work", number=other),
-        Segment(kind="free", label="free", number=free),
+        BarSegment(kind="reserved", label="reserved for HyperJobs that start", number=reserved),
+        BarSegment(kind="other", label="other work", number=other),
+        BarSegment(kind="free", label="free", number=free),
     ]
     return [segment for segment in found if segment.number]
 
 
-def _placed(segments: Sequence[Segment]) -> list[Segment]:
+def _placed(segments: Sequence[BarSegment]) -> list[BarSegment]:
     """Return the segments with start and width in the bar."""
     total = sum(segment.number for segment in segments) or 1
-    found: list[Segment] = []
+    found: list[BarSegment] = []
     start = 0.0
     for segment in segments:
         if segment.number:
             width = 100 * segment.number / total
             found.append(
-                Segment(
+                BarSegment(
                     kind=segment.kind,
                     label=segment.label,
                     number=segment.number,

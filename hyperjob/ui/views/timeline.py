@@ -10,7 +10,7 @@ from hyperjob.api.phases import JobPhase, Phase
 from hyperjob.client.summary import Summary
 from hyperjob.text import human_duration, shortened
 from hyperjob.ui.history.spans import Span
-from hyperjob.ui.views.axis import Scale, Tick, ticks_of
+from hyperjob.ui.views.axis import Tick, TimeScale, ticks_of
 
 _LANES: Final = 60
 _ROWS: Final = 300
@@ -21,7 +21,7 @@ _SMALLEST: Final = 0.25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Block:
+class TimelineBar:
     """A block of a lane in percent; `kind` is a CSS class, `label` the text in the block."""
 
     kind: str
@@ -32,19 +32,19 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lane:
+class TimelineLane:
     """A sub-job, or the HyperJob itself when `job` is empty; `marks` are failures."""
 
     job: str
     label: str
     phase: str
     cluster: str
-    blocks: Sequence[Block]
-    marks: Sequence[Block]
+    blocks: Sequence[TimelineBar]
+    marks: Sequence[TimelineBar]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class TimelineSpan:
     """A span as a row of the table; `length` is empty for a moment."""
 
     job: str
@@ -65,9 +65,9 @@ class Timeline:
 
     begin: datetime
     end: datetime
-    lanes: Sequence[Lane]
+    lanes: Sequence[TimelineLane]
     ticks: Sequence[Tick]
-    runs: Sequence[Run]
+    runs: Sequence[TimelineSpan]
     hidden: int
     running: bool
 
@@ -101,7 +101,7 @@ def timeline(subject: Subject, spans: Sequence[Span], now: datetime) -> Timeline
     begin = min(span.begin for span in known)
     end = now if running else max(span.end or span.begin for span in known)
     end = max(end, begin + timedelta(seconds=1))
-    scale = Scale(begin, end)
+    scale = TimeScale(begin, end)
     by_job: dict[str, list[Span]] = {}
     for span in spans:
         by_job.setdefault(span.job, []).append(span)
@@ -119,19 +119,21 @@ def timeline(subject: Subject, spans: Sequence[Span], now: datetime) -> Timeline
     )
 
 
-def _lane(name: str, spans: Iterable[Span], subject: Subject, scale: Scale, now: datetime) -> Lane:
-    blocks: list[Block] = []
-    marks: list[Block] = []
+def _lane(
+    name: str, spans: Iterable[Span], subject: Subject, scale: TimeScale, now: datetime
+) -> TimelineLane:
+    blocks: list[TimelineBar] = []
+    marks: list[TimelineBar] = []
     for span in spans:
         start, end = scale.at(span.begin), scale.at(span.end or now)
         title = _title(span, now)
         if _failed(span):
-            marks.append(Block(kind="failed", start=start, width=0, label="", title=title))
+            marks.append(TimelineBar(kind="failed", start=start, width=0, label="", title=title))
         if not span.phase or end <= start:
             continue
         _draw(
             blocks,
-            Block(
+            TimelineBar(
                 kind=_kind(span),
                 start=start,
                 width=max(end - start, _SMALLEST),
@@ -140,7 +142,7 @@ def _lane(name: str, spans: Iterable[Span], subject: Subject, scale: Scale, now:
             ),
         )
     phase, cluster = subject.jobs.get(name, ("", ""))
-    return Lane(
+    return TimelineLane(
         job=name,
         label=name.removeprefix(f"{subject.name}-") or subject.name,
         phase=phase if name else subject.phase,
@@ -150,7 +152,7 @@ def _lane(name: str, spans: Iterable[Span], subject: Subject, scale: Scale, now:
     )
 
 
-def _draw(blocks: list[Block], new: Block) -> None:
+def _draw(blocks: list[TimelineBar], new: TimelineBar) -> None:
     """Add a block; extend the block before it if both look alike."""
     last = blocks[-1] if blocks else None
     alike = last is not None and (last.kind, last.label) == (new.kind, new.label)
@@ -205,11 +207,11 @@ def _failed(span: Span) -> bool:
     return JobPhase(span.phase).is_failed or span.phase == Phase.FAILED
 
 
-def _runs(spans: Sequence[Span], now: datetime) -> list[Run]:
+def _runs(spans: Sequence[Span], now: datetime) -> list[TimelineSpan]:
     """Return the spans as rows of the table, the latest first."""
     chosen = sorted(spans, key=lambda span: (span.begin, span.job), reverse=True)[:_ROWS]
     return [
-        Run(
+        TimelineSpan(
             job=span.job,
             attempt=span.attempt,
             phase=span.phase,

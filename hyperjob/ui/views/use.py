@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from hyperjob.ui.history.use import SLOTS, Point, Series, summed
-from hyperjob.ui.views.axis import Scale
+from hyperjob.ui.views.axis import TimeScale
 
 _HEIGHT = 100
 _LAYERS = 12
@@ -43,7 +43,7 @@ class Chart:
     mean: int
 
 
-def chart(series: Series, scale: Scale, queues: Sequence[tuple[Series, int]] = ()) -> Chart:
+def chart(series: Series, scale: TimeScale, queues: Sequence[tuple[Series, int]] = ()) -> Chart:
     """Return the chart of a series; with `queues` and their colours, an area for each queue."""
     points = series.points
     stacked = (
@@ -75,7 +75,7 @@ def chart(series: Series, scale: Scale, queues: Sequence[tuple[Series, int]] = (
 def fleet(
     clusters: Iterable[Series],
     queues: Iterable[Series],
-    scale: Scale,
+    scale: TimeScale,
     colour: Callable[[str], int],
 ) -> list[Chart]:
     """Return a chart for each accelerator, summed over clusters; `queues` have no children."""
@@ -176,7 +176,7 @@ def _used(point: Point) -> int | None:
     return None if point is None else point[0]
 
 
-def _moment(scale: Scale, slot: int) -> str:
+def _moment(scale: TimeScale, slot: int) -> str:
     """Return the end of a slot as text, with the date if the axis is longer than a day."""
     length = scale.end - scale.begin
     moment = scale.begin + length * (slot + 1) / SLOTS

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from certs.rotation import Action, Bundle, Policy, advance, decide
+from certs.rotation import Action, Bundle, RotationPolicy, advance, decide
 from certs.x509 import Pair, facts, is_signed_by, issue_ca, issue_serving
 
 NOW = datetime(2027, 1, 1, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 DAY = timedelta(days=1)
-POLICY = Policy(names=("hooks", "127.0.0.1"), ca_lifetime=300 * DAY, leaf_lifetime=30 * DAY)
+POLICY = RotationPolicy(names=("hooks", "127.0.0.1"), ca_lifetime=300 * DAY, leaf_lifetime=30 * DAY)
 
 
 def fresh(now=NOW, policy=POLICY):

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from certs.rotation import Bundle, Policy, advance
+from certs.rotation import Bundle, RotationPolicy, advance
 from certs.source import FileSource
 from certs.store import DirectoryStore, Stored
 from certs.x509 import InvalidPair, facts, issue_ca, issue_client, issue_serving
@@ -230,7 +230,7 @@ async def test_run_follows_the_files_until_it_is_cancelled(files):
 async def test_both_files_come_from_one_version_of_a_secret_volume(tmp_path):
     """Links of a mounted Secret are resolved once, whatever is swapped between the two reads."""
     store = DirectoryStore(tmp_path / "secret")
-    policy = Policy(names=("localhost",))
+    policy = RotationPolicy(names=("localhost",))
     bundle, _ = advance(Bundle(), policy=policy, now=NOW)
     await store.save(bundle, over=Stored(Bundle()))
     source = FileSource(tmp_path / "secret/tls.crt", tmp_path / "secret/tls.key")

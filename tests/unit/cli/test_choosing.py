@@ -5,7 +5,7 @@ import pytest
 from hyperjob.api.phases import Phase
 from hyperjob.cli.wait import parse_goal
 from hyperjob.client.errors import ClientError, NeverError
-from hyperjob.client.logs.choosing import Source, Wanted, placed_jobs, require_placed, sources
+from hyperjob.client.logs.choosing import ContainerLog, Wanted, placed_jobs, require_placed, sources
 from hyperjob.client.requests import movable
 from hyperjob.client.selection import choose
 from hyperjob.client.summary import read
@@ -120,7 +120,7 @@ def test_what_has_not_started_is_named_with_the_reason() -> None:
 
 
 def test_the_log_of_a_container_that_started_again_is_another_one() -> None:
-    def of(restarts: int, uid: str = "1", phase: str = "Running") -> Source:
+    def of(restarts: int, uid: str = "1", phase: str = "Running") -> ContainerLog:
         told = [{"name": "main", "state": {"running": {}}, "restartCount": restarts}]
         pods = {"llm-trainer-0": [pod("w", uid=uid, phase=phase, containerStatuses=told)]}
         return sources(LLM.jobs[:1], pods, Wanted())[0][0]

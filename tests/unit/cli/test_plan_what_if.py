@@ -12,7 +12,7 @@ from controller.model.observed import QueueAdmission
 from controller.placement.capacity import Candidacy
 from hyperjob.cli.plan import plan
 from hyperjob.cli.plan.whatif import as_table
-from hyperjob.client.plan.whatif import Change, Prospect, what_if
+from hyperjob.client.plan.whatif import HyperJobChange, Prospect, what_if
 from hyperjob.client.plan.world import Snapshot, world_of
 from tests.unit.cli.objects import GPU, queue
 from tests.unit.cli.test_plan_queues import Object, existing, live, member
@@ -59,7 +59,7 @@ def having(
     )
 
 
-def changes(world: Snapshot, changed: Snapshot) -> dict[str, Change]:
+def changes(world: Snapshot, changed: Snapshot) -> dict[str, HyperJobChange]:
     return {each.name: each.change for each in what_if(world, changed)}
 
 
@@ -76,9 +76,9 @@ def test_a_larger_capability_lets_one_start_and_another_wait_as_before() -> None
     )
     changed = world.with_queues([queue(capability={GPU: 32})])
     assert changes(world, changed) == {
-        "one": Change.NONE,  # it starts anyway
-        "two": Change.STARTS,
-        "large": Change.WAITS,
+        "one": HyperJobChange.NONE,  # it starts anyway
+        "two": HyperJobChange.STARTS,
+        "large": HyperJobChange.WAITS,
     }
     assert dict(one(world, changed, "two").then) == {"two-trainer-0": "a"}
 
@@ -86,34 +86,34 @@ def test_a_larger_capability_lets_one_start_and_another_wait_as_before() -> None
 def test_a_smaller_capability_keeps_one_waiting() -> None:
     world = live(existing("one", gpus=16), queues=[queue(capability={GPU: 16})])
     found = one(world, world.with_queues([queue(capability={GPU: 8})]), "one")
-    assert found.change is Change.NO_LONGER_STARTS
+    assert found.change is HyperJobChange.NO_LONGER_STARTS
     assert "needs more than queue default may ever use" in found.message
 
 
 def test_an_added_cluster_lets_one_start_on_it() -> None:
     world = live(existing("one", gpus=64), existing("two", gpus=64))
     changed = world.with_clusters([member("b")], Candidacy())
-    assert changes(world, changed) == {"one": Change.NONE, "two": Change.STARTS}
+    assert changes(world, changed) == {"one": HyperJobChange.NONE, "two": HyperJobChange.STARTS}
 
 
 def test_a_cluster_of_the_same_name_keeps_what_runs_there() -> None:
     hyperjobs = existing("run", gpus=64), existing("more", gpus=64)
     world = having(*hyperjobs, clusters=[member()], running={"run": "a"})
     larger = world.with_clusters([member(gpus=128)], Candidacy())
-    assert changes(world, larger) == {"run": Change.NONE, "more": Change.STARTS}
+    assert changes(world, larger) == {"run": HyperJobChange.NONE, "more": HyperJobChange.STARTS}
     same = world.with_clusters([member()], Candidacy())
-    assert changes(world, same) == {"run": Change.NONE, "more": Change.WAITS}
+    assert changes(world, same) == {"run": HyperJobChange.NONE, "more": HyperJobChange.WAITS}
 
 
 def test_what_runs_on_a_drained_cluster_moves_where_there_is_room_and_else_stops() -> None:
     run = existing("run", gpus=64)
     world = having(run, clusters=[member(), member("b")], running={"run": "a"})
     found = one(world, world.without(["a"]), "run")
-    assert found.change is Change.MOVES
+    assert found.change is HyperJobChange.MOVES
     assert (dict(found.now), dict(found.then)) == ({"run-trainer-0": "a"}, {"run-trainer-0": "b"})
     small = having(run, clusters=[member(), member("b", gpus=32)], running={"run": "a"})
     stopped = one(small, small.without(["a"]), "run")
-    assert (stopped.change, dict(stopped.then)) == (Change.STOPS, {})
+    assert (stopped.change, dict(stopped.then)) == (HyperJobChange.STOPS, {})
     assert stopped.message.startswith("first of 1 in queue default")
 
 
@@ -122,8 +122,8 @@ def test_one_that_was_about_to_start_waits_where_another_moves_there() -> None:
     clusters = [member(), member("b")]
     world = having(*hyperjobs, clusters=clusters, running={"early": "a"})
     assert changes(world, world.without(["a"])) == {
-        "early": Change.MOVES,
-        "late": Change.NO_LONGER_STARTS,
+        "early": HyperJobChange.MOVES,
+        "late": HyperJobChange.NO_LONGER_STARTS,
     }
 
 
@@ -133,9 +133,9 @@ def test_a_queue_that_becomes_reclaimable_gives_back_what_another_queue_asks_for
     world = having(*hyperjobs, clusters=[member()], running={"borrows": "a"}, queues=queues)
     changed = world.with_queues([queue("a", weight=1, reclaimable=True), queue("b", weight=1)])
     found = {each.name: each for each in what_if(world, changed)}
-    assert found["borrows"].change is Change.GIVES_BACK
+    assert found["borrows"].change is HyperJobChange.GIVES_BACK
     assert found["borrows"].message == "releases its accelerators for ml/owns"
-    assert found["owns"].change is Change.WAITS
+    assert found["owns"].change is HyperJobChange.WAITS
     assert "borrows" in found["owns"].message
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hyperjob.api.leader import Leader
 from hyperjob.cli.describe import view as describe
 from hyperjob.cli.get import view as hyperjobs
-from hyperjob.cli.kubectl.lines import Node, Text, draw
+from hyperjob.cli.kubectl.lines import Text, TreeLine, draw
 from hyperjob.cli.kubectl.table import Layout, table
 from hyperjob.cli.top import view as top
 from hyperjob.cli.tree import view as tree
@@ -147,8 +147,8 @@ def test_the_tree_as_a_value_has_pods_only_where_they_were_read() -> None:
 
 @given(st.recursive(st.just(()), lambda inner: st.lists(inner, max_size=3), max_leaves=20))
 def test_a_drawing_has_one_line_for_each_node(shape: Any) -> None:
-    def build(part: Any) -> Node:
-        return Node(Text("x"), [build(each) for each in part])
+    def build(part: Any) -> TreeLine:
+        return TreeLine(Text("x"), [build(each) for each in part])
 
     def count(part: Any) -> int:
         return 1 + sum(count(each) for each in part)

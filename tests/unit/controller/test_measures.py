@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from controller.insight.accelerators import accelerator_samples
-from controller.insight.measures import Change, Meter, change_of, opened_after, placed
+from controller.insight.measures import Meter, StatusChange, change_of, opened_after, placed
 from controller.model.planned import CreateChild, OpenGate, Plan
 from controller.plan import plan
 from hyperjob.kube.client import EventType
@@ -38,30 +38,34 @@ def state(phase: str, **fields: Any) -> Object:
     return {"state": {"phase": phase}, **fields}
 
 
-CHANGES: dict[str, tuple[Object, Object, Change]] = {
-    "nothing changed": (state("Running", startTime="x"), state("Running", startTime="x"), Change()),
-    "waits for its queue": (state("Pending"), state("Queued"), Change()),
+CHANGES: dict[str, tuple[Object, Object, StatusChange]] = {
+    "nothing changed": (
+        state("Running", startTime="x"),
+        state("Running", startTime="x"),
+        StatusChange(),
+    ),
+    "waits for its queue": (state("Pending"), state("Queued"), StatusChange()),
     "admitted, 245 s after its creation": (
         state("Queued"),
         state("Starting", startTime="2026-01-02T03:04:05Z"),
-        Change(queue_wait=245.0),
+        StatusChange(queue_wait=245.0),
     ),
     "resumed: it had been admitted before": (
         state("Suspended", startTime="2026-01-02T03:01:00Z"),
         state("Starting", startTime="2026-01-02T03:01:00Z"),
-        Change(),
+        StatusChange(),
     ),
     "failed before it ever started": (
         state("Pending"),
         state("Failed", startTime="2026-01-02T03:04:05Z"),
-        Change(finished="Failed"),
+        StatusChange(finished="Failed"),
     ),
     "completed": (
         state("Running", startTime="x"),
         state("Completed", startTime="x"),
-        Change(finished="Completed"),
+        StatusChange(finished="Completed"),
     ),
-    "completed before": (state("Completed"), state("Completed"), Change()),
+    "completed before": (state("Completed"), state("Completed"), StatusChange()),
     "restarted whole": (
         state("Running", startTime="x", restarts=1, jobs=[entry(0, "Failed"), entry(1, "Running")]),
         state(
@@ -70,12 +74,12 @@ CHANGES: dict[str, tuple[Object, Object, Change]] = {
             restarts=2,
             jobs=[entry(0, "Unplaced", 1), entry(1, "Unplaced", 1)],
         ),
-        Change(restarts=1, attempts=2),
+        StatusChange(restarts=1, attempts=2),
     ),
     "one of it made again on request": (
         state("Running", startTime="x", restarts=1, jobs=[entry(0, "Failed", 3)]),
         state("Restarting", startTime="x", restarts=1, jobs=[entry(0, "Unplaced", 4)]),
-        Change(attempts=1),
+        StatusChange(attempts=1),
     ),
     "gave back, 35 s after its first was admitted": (
         state(
@@ -88,14 +92,14 @@ CHANGES: dict[str, tuple[Object, Object, Change]] = {
             ],
         ),
         state("Pending", gang={"attempts": 2}),
-        Change(given_back_after=35.0),
+        StatusChange(given_back_after=35.0),
     ),
 }
 
 
 @pytest.mark.parametrize(("old", "new", "expected"), CHANGES.values(), ids=CHANGES.keys())
 def test_a_written_status_is_measured_by_what_is_new_in_it(
-    old: Object, new: Object, expected: Change
+    old: Object, new: Object, expected: StatusChange
 ) -> None:
     assert change_of(observed(hyperjob(status=old)).hyperjob, new, now=NOW) == expected
 

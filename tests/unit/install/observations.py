@@ -14,8 +14,8 @@ from hyperjob.api.names import CONTROLLER_VERSION, QUEUE_ADMISSION
 from hyperjob.api.schema import hyperjob_crd
 from hyperjob.install.interpreters import interpreters
 from hyperjob.install.policies import queue_policy
-from hyperjob.install.preflight.observed import ObservedPlane, Trial
-from hyperjob.install.preflight.stored import Stored
+from hyperjob.install.preflight.observed import DryRun, ObservedPlane
+from hyperjob.install.preflight.stored import StoredHyperJobs
 from tests.support.structural import crds
 from webhook.configuration import configurations
 
@@ -162,8 +162,8 @@ def healthy(**changes: Any) -> ObservedPlane:
         mutating=[mutating],
         validating=[validating],
         tenancy=[],
-        trial=Trial(None, hyperjob.__version__),
-        stored=Stored(3),
+        trial=DryRun(None, hyperjob.__version__),
+        stored=StoredHyperJobs(3),
     )
     return replace(observed, **changes)
 

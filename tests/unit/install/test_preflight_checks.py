@@ -7,8 +7,8 @@ import pytest
 
 from hyperjob import __version__
 from hyperjob.install.preflight import CHECKS, Status, examine
-from hyperjob.install.preflight.observed import ObservedPlane, Trial
-from hyperjob.install.preflight.stored import Stored
+from hyperjob.install.preflight.observed import DryRun, ObservedPlane
+from hyperjob.install.preflight.stored import StoredHyperJobs
 from hyperjob.install.tenancy import POLICIES
 from hyperjob.kube.errors import Forbidden, InternalError, Invalid, make_status
 from tests.unit.install.changes import add, changed, drop, not_established, older_karmada, without
@@ -109,7 +109,7 @@ CASES: dict[str, tuple[str, ObservedPlane, Status, str, str]] = {
     "a stored HyperJob beyond the schema": (
         "stored-hyperjobs",
         healthy(
-            stored=Stored(
+            stored=StoredHyperJobs(
                 9,
                 [
                     ("ml/big", "spec.replicatedJobs: Too many: 2000: must have at most"),
@@ -528,7 +528,7 @@ CASES: dict[str, tuple[str, ObservedPlane, Status, str, str]] = {
     "the webhook is away": (
         "webhook-answers",
         healthy(
-            trial=Trial(
+            trial=DryRun(
                 InternalError(make_status(500, 'failed calling webhook "x": connection refused'))
             )
         ),
@@ -539,7 +539,7 @@ CASES: dict[str, tuple[str, ObservedPlane, Status, str, str]] = {
     "the webhook is somebody else": (
         "webhook-answers",
         healthy(
-            trial=Trial(
+            trial=DryRun(
                 InternalError(make_status(500, 'failed calling webhook "x": x509: unknown'))
             )
         ),
@@ -550,14 +550,14 @@ CASES: dict[str, tuple[str, ObservedPlane, Status, str, str]] = {
     "a webhook of this release": ("webhook-answers", healthy(), OK, __version__, ""),
     "a webhook of another release": (
         "webhook-answers",
-        healthy(trial=Trial(None, "9.3.1")),
+        healthy(trial=DryRun(None, "9.3.1")),
         WARNING,
         f"the webhook's release is 9.3.1, and this command line is {__version__} and the",
         "one release",
     ),
     "a webhook that tells no release": (
         "webhook-answers",
-        healthy(trial=Trial(None)),
+        healthy(trial=DryRun(None)),
         WARNING,
         "an older release without a version",
         "one release",
@@ -571,7 +571,7 @@ CASES: dict[str, tuple[str, ObservedPlane, Status, str, str]] = {
     ),
     "a patch release of the webhook": (
         "webhook-answers",
-        healthy(trial=Trial(None, f"{__version__.rpartition('.')[0]}.99")),
+        healthy(trial=DryRun(None, f"{__version__.rpartition('.')[0]}.99")),
         OK,
         ".99",
         "",
@@ -595,7 +595,7 @@ CASES: dict[str, tuple[str, ObservedPlane, Status, str, str]] = {
     ),
     "the webhook refuses": (
         "webhook-answers",
-        healthy(trial=Trial(Invalid(make_status(422, "spec: too good")))),
+        healthy(trial=DryRun(Invalid(make_status(422, "spec: too good")))),
         WARNING,
         "spec: too good",
         "correct the cause",

@@ -6,7 +6,7 @@ import orjson
 import pytest
 
 from hyperjob.api.limits import MAX_REPLICATED_JOBS
-from hyperjob.install.preflight.stored import Stored, read_stored
+from hyperjob.install.preflight.stored import StoredHyperJobs, read_stored
 from hyperjob.kube.errors import Forbidden, KubeError
 from hyperjob.kube.transport import Response
 from tests.support.fakekube import refusal
@@ -49,7 +49,7 @@ async def test_those_beyond_a_bound_are_named_with_the_field() -> None:
         [hyperjob("many", replicas=10**7), hyperjob("newer", fieldOfALaterRelease=1)],
     )
     found = await read_stored(pages)  # type: ignore[arg-type]  # has the one call that is made
-    assert isinstance(found, Stored)
+    assert isinstance(found, StoredHyperJobs)
     assert found.number == 4
     assert [name for name, _ in found.refused] == ["ml/wide", "ml/many"]
     (_, wide), (_, many) = found.refused
@@ -66,4 +66,4 @@ async def test_what_cannot_be_read_is_an_error(code: int, reason: str) -> None:
 
 
 async def test_without_the_definition_nothing_is_stored() -> None:
-    assert await read_stored(Pages(refusal(404, "NotFound"))) == Stored()  # type: ignore[arg-type]
+    assert await read_stored(Pages(refusal(404, "NotFound"))) == StoredHyperJobs()  # type: ignore[arg-type]

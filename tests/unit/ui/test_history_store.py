@@ -14,7 +14,7 @@ from hyperjob.client.summary import read
 from hyperjob.client.usage import ClusterUse, QueueUse
 from hyperjob.ui.history.recorder import History
 from hyperjob.ui.history.spans import Sample, Span
-from hyperjob.ui.history.store import SCHEMA_VERSION, Limits, Store
+from hyperjob.ui.history.store import SCHEMA_VERSION, HistoryFile, Retention
 from hyperjob.ui.history.use import SLOTS
 
 BEGIN = datetime.now(UTC).replace(microsecond=0) - timedelta(hours=2)
@@ -256,7 +256,7 @@ async def test_the_file_is_for_its_owner_alone(path):
 
 
 async def test_a_file_of_a_newer_release_is_left_alone(path):
-    Store(path, limits=Limits()).close()
+    HistoryFile(path, limits=Retention()).close()
     database = sqlite3.connect(path)
     database.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
     database.close()
@@ -302,7 +302,7 @@ async def test_a_second_process_reads_and_does_not_write(path):
 
 async def test_a_full_disk_stops_the_history_and_not_the_page(path):
     """The file may take no more pages, as on a disk that is full."""
-    limits = Limits(size=64 * 4096)
+    limits = Retention(size=64 * 4096)
     async with History(path, limits=limits) as history:
         history._recorder._store.trim = lambda *, now: None
         number = 0
@@ -326,7 +326,7 @@ async def test_a_full_disk_stops_the_history_and_not_the_page(path):
 
 
 def test_what_is_old_goes_and_what_lasts_stays(path):
-    store = Store(path, limits=Limits(days=1))
+    store = HistoryFile(path, limits=Retention(days=1))
     day = 86_400
     rows = [("u", _span(begin, end)) for begin, end in ((0, 10), (20, day - 5), (30, None))]
     store.write(rows, [("cluster", "c1", "gpu", Sample(at(0), 1, 2))], (), now=0.0)
@@ -340,8 +340,8 @@ def test_what_is_old_goes_and_what_lasts_stays(path):
 
 
 def test_the_file_stays_within_its_size(path):
-    limits = Limits(days=10_000, size=1024 * 1024)
-    store = Store(path, limits=limits)
+    limits = Retention(days=10_000, size=1024 * 1024)
+    store = HistoryFile(path, limits=limits)
     for block in range(40):
         begin = block * 1000
         rows = [(f"u{begin + n}", _span(begin + n, begin + n + 1)) for n in range(1000)]

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from hyperjob.ui.history.backfill import changes_of, filled
 from hyperjob.ui.history.spans import Span
 from hyperjob.ui.history.use import SLOTS, UNCHANGED, Series, series, summed, with_lead
-from hyperjob.ui.views.axis import Scale
+from hyperjob.ui.views.axis import TimeScale
 from hyperjob.ui.views.use import chart, fleet
 
 BEGIN = datetime(2026, 5, 1, tzinfo=UTC)
-SCALE = Scale(BEGIN, BEGIN + timedelta(days=1))
+SCALE = TimeScale(BEGIN, BEGIN + timedelta(days=1))
 GPU = "nvidia.com/gpu"
 POINT = st.none() | st.integers(1, 64).flatmap(
     lambda total: st.integers(0, 2 * total).map(lambda used: (used, total))

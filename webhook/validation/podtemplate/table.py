@@ -39,7 +39,7 @@ Maker = Callable[[Cell], Check]
 """The content of a cell: a function that returns the check of the cell's field."""
 
 
-class Row(NamedTuple):
+class FieldRow(NamedTuple):
     """One compiled field of a type: its checks for a set, an absent (or null) and a zero value."""
 
     name: str
@@ -48,7 +48,7 @@ class Row(NamedTuple):
     zero: Check | None = None
 
 
-Field = Callable[["Type"], Row]
+Field = Callable[["Type"], FieldRow]
 """One field in the table: a function that returns its row for a type."""
 
 
@@ -63,7 +63,7 @@ class Type:
         self.walk = _walk(tuple(field(self) for field in fields), tuple(together))
 
 
-def _walk(rows: tuple[Row, ...], together: tuple[Check, ...]) -> Check:
+def _walk(rows: tuple[FieldRow, ...], together: tuple[Check, ...]) -> Check:
     def walk(obj: Object, holder: Object, path: Path, pod: Pod, report: Report) -> None:
         get = obj.get
         for name, check, absent, zero in rows:
@@ -104,15 +104,15 @@ def _made(owner: Type, name: str, makers: Sequence[Maker]) -> Check:
 
 def optional(name: str, *makers: Maker) -> Field:
     """Check the field unless it is absent or zero."""
-    return lambda owner: Row(name, _made(owner, name, makers))
+    return lambda owner: FieldRow(name, _made(owner, name, makers))
 
 
 def pointer(name: str, *makers: Maker) -> Field:
     """Check the field unless it is absent: zero is a value like any other."""
 
-    def field(owner: Type) -> Row:
+    def field(owner: Type) -> FieldRow:
         check = _made(owner, name, makers)
-        return Row(name, check, zero=check)
+        return FieldRow(name, check, zero=check)
 
     return field
 
@@ -120,9 +120,9 @@ def pointer(name: str, *makers: Maker) -> Field:
 def always(name: str, *makers: Maker, default: object = "") -> Field:
     """Check the field even if it is absent, as the zero value that Kubernetes then reads."""
 
-    def field(owner: Type) -> Row:
+    def field(owner: Type) -> FieldRow:
         check = _made(owner, name, makers)
-        return Row(name, check, lambda _, *rest: check(default, *rest), check)
+        return FieldRow(name, check, lambda _, *rest: check(default, *rest), check)
 
     return field
 
@@ -132,7 +132,7 @@ def required(
 ) -> Field:
     """Report an object without the field, and check the value of the field."""
 
-    def field(owner: Type) -> Row:
+    def field(owner: Type) -> FieldRow:
         cell = Cell(owner.name, owner.noun, name)
         cause_ = cause or f"{owner.noun} has no {name}"
         missing = cell.rule("required", REQUIRED, detail, cause_, remedy or f"set {name}")
@@ -140,6 +140,6 @@ def required(
         def refuse(_v: object, _o: object, path: Path, _p: object, report: Report) -> None:
             report.add(missing, Path(name, path))
 
-        return Row(name, _made(owner, name, makers), refuse, refuse)
+        return FieldRow(name, _made(owner, name, makers), refuse, refuse)
 
     return field
