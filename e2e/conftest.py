@@ -1,4 +1,4 @@
-"""One world for all scenarios, and a namespace for each."""
+"""A world shared by all scenarios, and a namespace for each scenario."""
 
 from collections.abc import AsyncIterator, Iterator
 
@@ -10,26 +10,26 @@ from e2e.support.world import World, open_world
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Give each scenario as long as a slow cluster may need."""
+    """Set the time limit of each scenario, for slow clusters."""
     if item.get_closest_marker("timeout") is None:
         item.add_marker(pytest.mark.timeout(600))
 
 
 @pytest.fixture(scope="session")
 def shared_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    """Yield what the environment names, or an embedded control plane."""
+    """Yield the control plane that the environment names, or an embedded control plane."""
     with open_world(from_environment(), tmp_path_factory.mktemp("e2e")) as opened:
         yield opened
 
 
 @pytest.fixture(scope="session")
 def world(shared_world: World) -> World:
-    """Return the world of all scenarios; a module that needs another one says so itself."""
+    """Return the shared world; a module may override this fixture."""
     return shared_world
 
 
 @pytest.fixture
 async def scenario(world: World) -> AsyncIterator[Scenario]:
-    """Yield a namespace of its own; at the end nothing of it is left in any member."""
+    """Yield a scenario in a new namespace; at the end no member has objects of it."""
     async with open_scenario(world) as made:
         yield made

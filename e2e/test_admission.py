@@ -1,4 +1,4 @@
-"""What is refused at apply, and in which words."""
+"""Admission refuses invalid HyperJobs at apply, with these messages."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Our own queue admission beside Volcano Global, which is a mistake: nothing may hang on it."""
+"""Built-in queue admission beside Volcano Global, a misconfiguration: every HyperJob still ends."""
 
 from collections.abc import Iterator
 
@@ -19,7 +19,7 @@ _NEVER = 3600.0
 def world(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[World]:
-    """Yield a world in which both admit; Volcano Global's dispatcher looks so often."""
+    """Yield a world in which both admit, with a period of Volcano Global's dispatcher."""
     settings = from_environment()
     if not settings.embedded:
         pytest.skip("a Karmada at hand is not set up wrongly for a test")

@@ -1,4 +1,4 @@
-"""The kubectl plugin as its users have it: what runs, why not, its logs, and changes to it."""
+"""The kubectl plugin: status, reasons of waits, logs, and changes of HyperJobs."""
 
 import asyncio
 import json

@@ -1,6 +1,6 @@
-"""Many more HyperJobs than there is room for, without any TTL: all of them end, by themselves.
+"""More HyperJobs than fit on the clusters, without a TTL: all of them complete by themselves.
 
-Small unless the environment says more: `HYPERJOB_CROWD` HyperJobs whose pods run for
+Environment variables enlarge the test: `HYPERJOB_CROWD` HyperJobs whose pods run for
 `HYPERJOB_CROWD_SECONDS` (`from-to`), `HYPERJOB_CROWD_KILLS=1` to kill the controller at random
 moments, `HYPERJOB_CROWD_KILL_SECONDS` (`from-to`) apart, and `HYPERJOB_CROWD_KILL_COMMAND`, a
 command that kills Volcano Global's dispatcher and starts it again, half as often. `pytest -rP`
@@ -32,17 +32,17 @@ KILL_SECONDS = tuple(
     float(each) for each in os.environ.get("HYPERJOB_CROWD_KILL_SECONDS", "1-15").split("-")
 )
 KILL_COMMAND = os.environ.get("HYPERJOB_CROWD_KILL_COMMAND", "")
-NODES = 4  # of each embedded cluster, to have the same crowd wait for less room
-STANDSTILL = max(180.0, 3 * SECONDS[1])  # no HyperJob ends for so long: something is frozen
-_AT_ONCE = 50  # that one kubectl applies
-IN_PART = 60.0  # no gang holds a part of its quota for longer
+NODES = 4  # of each embedded cluster: the same crowd waits for fewer accelerators
+STANDSTILL = max(180.0, 3 * SECONDS[1])  # the test fails after this time without an ended HyperJob
+_AT_ONCE = 50  # of one `kubectl apply`
+IN_PART = 60.0  # the maximum time for which a gang may hold a part of its quota
 
 
 @pytest.fixture(scope="module", params=[True, False], ids=["volcano-global", "builtin"])
 def world(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[World]:
-    """Yield a world with or without Volcano Global, and a controller that finds out by itself."""
+    """Yield a world with or without Volcano Global, and a controller with queue admission auto."""
     settings, directory = from_environment(), tmp_path_factory.mktemp("crowd")
     file = directory / "clusters.yaml"
     content = yaml.safe_load(CLUSTERS_FILE.read_text())
@@ -58,7 +58,7 @@ def world(
             pytest.skip(
                 "this Karmada has Volcano Global" if opened.volcano_global else "it has not"
             )
-        if settings.embedded:  # elsewhere `hyperjob install` has brought them
+        if settings.embedded:  # on other control planes `hyperjob install` has created them
             scripts = yaml.safe_dump_all([item.object for item in interpreters()])
             kubectl(opened.kubeconfig, "apply", "--server-side", "-f", "-", stdin=scripts)
         yield opened
@@ -66,7 +66,7 @@ def world(
 
 @contextlib.asynccontextmanager
 async def killed(service: Service, moments: random.Random) -> AsyncIterator[list[str]]:
-    """Kill the controller, and the dispatcher if a command says how, until the block ends."""
+    """Kill the controller, and the dispatcher if it has a command, until the block ends."""
     done: list[str] = []
     low, high = KILL_SECONDS
 
@@ -129,7 +129,7 @@ async def test_a_crowd_of_gangs_ends_completed_with_nobodys_help(scenario):
 
 
 async def until_all_have_ended(scenario: Scenario, seen: Crowd, count: int) -> None:
-    """Wait until every HyperJob has ended; fail when none does for long."""
+    """Wait until every HyperJob has ended; fail after a long time without an ended HyperJob."""
     before, since = 0, time.monotonic()
     while seen.ended < count:
         if seen.ended != before:
@@ -145,7 +145,7 @@ async def until_all_have_ended(scenario: Scenario, seen: Crowd, count: int) -> N
 
 
 async def about(scenario: Scenario, name: str) -> str:
-    """Show a HyperJob that hangs, what it consists of, and what the controller logged of it."""
+    """Return a stuck HyperJob, its objects, and the controller's log lines about it."""
     kinds = "hyperjobs,jobs.batch.volcano.sh,propagationpolicies,resourcebindings"
     wide = await scenario.kubectl("get", "hyperjobs", "-o", "wide", check=False)
     found = yaml.safe_load(await scenario.kubectl("get", kinds, "-o", "yaml", check=False))

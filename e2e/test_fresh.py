@@ -1,4 +1,4 @@
-"""A Karmada without Volcano Global and with defaults only, as on the first day."""
+"""A new Karmada without Volcano Global, with default settings only."""
 
 import subprocess
 import sys
@@ -14,7 +14,7 @@ from e2e.support.world import CLUSTERS_FILE, World, document, open_world
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    """Yield a world without Volcano Global, into which only `hyperjob install` has put anything."""
+    """Yield a world without Volcano Global, with only the objects of `hyperjob install`."""
     settings, directory = from_environment(), tmp_path_factory.mktemp("fresh")
     file = directory / "clusters.yaml"
     content = yaml.safe_load(CLUSTERS_FILE.read_text()) | {"volcanoGlobal": {"enabled": False}}

@@ -1,4 +1,4 @@
-"""All sub-jobs of a HyperJob start together, or none does."""
+"""All sub-jobs of a HyperJob start together, or no sub-job starts."""
 
 import asyncio
 
@@ -21,7 +21,9 @@ async def test_two_that_need_both_clusters_run_one_after_the_other(scenario):
             ended = await scenario.until_phase(name, "Completed", "Failed")
             assert ended["status"]["state"]["phase"] == "Completed"
             assert len(set(clusters_of(ended).values())) == 2
-            if scenario.world.volcano_global:  # which counts what has ended until it is deleted
+            if (
+                scenario.world.volcano_global
+            ):  # Volcano Global counts ended vcjobs until their deletion
                 await scenario.kubectl("delete", HYPERJOBS.group_resource, name)
     assert sightings.jobs == {"a-left-0", "a-right-0", "b-left-0", "b-right-0"}
     for alive in sightings.together():
@@ -36,7 +38,7 @@ async def test_no_member_sees_a_job_before_all_are_admitted(scenario):
     late = group(world, "late", accelerators=1, queue=scenario.namespace)
     async with scenario.sightings() as sightings:
         await scenario.apply(hyperjob("gang", ready, late))
-        with pytest.raises(TimeoutError):  # an absence can only be waited for
+        with pytest.raises(TimeoutError):  # no event shows the absence of a start
             await asyncio.wait_for(sightings.changed.wait(), 4)
         assert await scenario.remains() == []
         assert await scenario.children("gang") == {}, "no half of it holds a quota"
@@ -83,7 +85,7 @@ async def test_as_many_as_min_available_start_without_the_rest(scenario):
 
 
 async def test_two_of_one_second_that_no_cluster_holds_both_stand_on_two(scenario):
-    """Each takes three quarters of a cluster; the Clusters' status shows neither yet."""
+    """Each sub-job takes three quarters of a cluster; the Clusters' status includes neither yet."""
     world = scenario.world
     first, second = world.pair
     pods = -(-world.sizes[second] * 3 // 4)

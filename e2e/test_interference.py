@@ -1,4 +1,4 @@
-"""Somebody else's hands: what is deleted behind our back, and names that are taken."""
+"""Other clients delete objects of HyperJobs, or use their names."""
 
 import contextlib
 

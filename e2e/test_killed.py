@@ -1,4 +1,4 @@
-"""The controller is killed again and again: each story ends as it would have without.
+"""The controller is killed repeatedly: each scenario ends as it does without kills.
 
 The moments are random; `HYPERJOB_CHAOS_SEED` repeats a run, and a failure names its seed.
 """
@@ -56,7 +56,7 @@ async def killing(controller: Service, moments: random.Random) -> AsyncIterator[
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """What must be so at the end, whatever happened on the way."""
+    """The state that a scenario must reach, with any kills."""
 
     phase: str
     jobs: dict[str, str] = field(default_factory=dict)
@@ -72,7 +72,7 @@ async def patched(scenario: Scenario, name: str, patch: Object) -> None:
 
 
 def annotated(annotation: str, value: str) -> Object:
-    """Make the patch that asks for something once."""
+    """Return a patch with a request annotation."""
     return {"metadata": {"annotations": {annotation: value}}}
 
 
@@ -221,7 +221,7 @@ async def test_many_rounds_of_suspending_and_resuming_leave_the_job_healthy(scen
     await scenario.until_phase("hj", "Running")
     for number in range(ROUNDS):
         await patched(scenario, "hj", {"spec": {"suspend": True}})
-        if number % 10 == 0:  # the other rounds do not wait: whatever is under way is turned round
+        if number % 10 == 0:  # other rounds do not wait, and interrupt the change in progress
             await until_seen(scenario, "Suspended")
             assert not await scenario.children("hj")
         await patched(scenario, "hj", {"spec": {"suspend": False}})
@@ -241,7 +241,7 @@ async def test_many_rounds_of_suspending_and_resuming_leave_the_job_healthy(scen
 
 
 async def until_seen(scenario: Scenario, *phases: str) -> Object:
-    """Wait until the status is about the spec of now, and in one of the phases."""
+    """Wait until the status is about the present generation, and in one of the phases."""
 
     def seen(found: Object | None) -> bool:
         if found is None or phase_of(found) not in phases:
@@ -252,7 +252,7 @@ async def until_seen(scenario: Scenario, *phases: str) -> Object:
 
 
 async def nothing_runs(scenario: Scenario) -> None:
-    """Wait until no pod of the HyperJob runs anywhere; vcjobs that ended may stay."""
+    """Wait until no pod of the HyperJob runs in any member; ended vcjobs may stay."""
 
     async def running() -> list[str]:
         found = []

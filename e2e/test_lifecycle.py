@@ -1,4 +1,4 @@
-"""From apply to the end: failing, scaling, deleting, and peace in between."""
+"""The lifecycle of a HyperJob: failure, scaling, deletion, and no writes without a change."""
 
 from e2e.support.manifests import group, hyperjob
 from e2e.support.scenario import condition_of
@@ -122,7 +122,7 @@ async def test_applying_the_same_manifest_again_changes_nothing(scenario):
         await scenario.apply(given)
     await scenario.passed_through()
     after = await scenario.kube.get(HYPERJOBS, "same", namespace=scenario.namespace)
-    # kubectl leaves its mark in managedFields: it does not know what the webhook defaulted.
+    # kubectl's apply does not own the webhook's defaults.
     assert (after["spec"], after["status"]) == (before["spec"], before["status"])
     assert after["metadata"]["generation"] == before["metadata"]["generation"]
     now = await scenario.versions()

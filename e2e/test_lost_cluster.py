@@ -1,4 +1,4 @@
-"""A member is lost in the middle: Karmada looks for it where nobody answers, and finds it again."""
+"""A member becomes unreachable while sub-jobs run, and reachable again."""
 
 import time
 
@@ -6,7 +6,7 @@ from e2e.support.manifests import group, hyperjob
 from e2e.support.unreachable import unreachable, until_ready
 from hyperjob.kube.resources import VCJOBS
 
-SPARE = 20.0  # real kubelets on a busy machine took 6 s; by default a cluster is lost after 300
+SPARE = 20.0  # real kubelets on a busy machine took 6 s; the default of the controller is 300
 JOB = "survivor-trainer-0"
 
 

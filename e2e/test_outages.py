@@ -1,4 +1,4 @@
-"""Our own processes go away in the middle; these scenarios need them started here."""
+"""Webhook and controller stop during scenarios, which need processes of the tests."""
 
 import asyncio
 
@@ -122,12 +122,12 @@ async def test_a_webhook_that_is_away_delays_a_gang_and_lets_none_of_it_through(
 
 
 def is_completed(job):
-    """Return whether a vcjob, if there is one, has completed."""
+    """Return whether a vcjob exists and has completed."""
     return (((job or {}).get("status") or {}).get("state") or {}).get("phase") == "Completed"
 
 
 def others_job(world):
-    """Make a vcjob and a policy that no HyperJob has to do with."""
+    """Return a vcjob and a policy without a HyperJob."""
     template = group(world, "others", seconds=1)["templateSpec"]
     template |= {"schedulerName": "volcano", "queue": "default", "minAvailable": 1, "maxRetry": 3}
     return (

@@ -1,4 +1,4 @@
-"""Which cluster a sub-job goes to."""
+"""The placement of sub-jobs on clusters."""
 
 import asyncio
 import json
@@ -97,7 +97,7 @@ async def test_a_static_split_shares_out_exactly_what_was_asked_for(scenario):
 
 
 def auto(world, name, pods, **fields):
-    """Make a group that is split automatically into pods of a whole node's accelerators."""
+    """Return a replicated job with an automatic split into pods of a whole node's accelerators."""
     split = {
         "mode": "auto",
         "accelerators": pods * world.per_pod,
@@ -107,7 +107,7 @@ def auto(world, name, pods, **fields):
 
 
 def shares(obj):
-    """Accelerators by cluster."""
+    """Return the accelerators by cluster."""
     return {each["cluster"]: each["accelerators"] for each in obj["status"]["jobs"]}
 
 

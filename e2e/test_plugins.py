@@ -1,4 +1,4 @@
-"""Plugins make one world of sub-jobs in several clusters."""
+"""Plugins connect the sub-jobs of several clusters to one world of processes."""
 
 import contextlib
 
@@ -9,7 +9,7 @@ from hyperjob.kube.resources import HYPERJOBS, PODS, SERVICE_EXPORTS
 
 
 def spread(world, **spec):
-    """Make a HyperJob of two pods in each of the two largest members."""
+    """Return a HyperJob of two pods in each of the two largest members."""
     groups = [
         group(world, name, pods=2, accelerators=1, only_on=[member])
         for name, member in zip(("left", "right"), world.pair, strict=True)
@@ -18,13 +18,13 @@ def spread(world, **spec):
 
 
 def constants(pod):
-    """Return the variables of a pod that are written in it, by name."""
+    """Return the environment variables of a pod with constant values, by name."""
     (container,) = pod["spec"]["containers"]
     return {each["name"]: each["value"] for each in container["env"] if "value" in each}
 
 
 async def exports(kube, namespace):
-    """Name the exported Services of a cluster; None where it does not know of any."""
+    """Return the exported Services of a cluster; None where it does not serve ServiceExports."""
     with contextlib.suppress(NotFound):
         found = await kube.list(SERVICE_EXPORTS, namespace=namespace)
         return {each["metadata"]["name"] for each in found.items}

@@ -1,4 +1,4 @@
-"""A more urgent HyperJob stops a less urgent one, and growth of what runs waits for the queue."""
+"""A HyperJob of higher priority preempts another, and added sub-jobs wait for the queue."""
 
 from e2e.support.manifests import both, group, hyperjob
 from hyperjob.kube.resources import EVENTS, HYPERJOBS, VCJOBS

@@ -25,7 +25,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 @pytest.fixture(scope="module")
 def plain() -> list[Object]:
-    """Return the example for torchrun with a program that needs nothing but Python."""
+    """Return the example for torchrun with a program that needs only Python."""
     config_map, claim, hyperjob = documents("torch-training")
     config_map["data"] = {"train.py": (ROOT / "e2e/programs/train.py").read_text()}
     hyperjob["spec"]["plugins"] = {"env": [], "jax": []}

@@ -1,4 +1,4 @@
-"""Progress and goodput of trainings that really run, against what the programs wrote down."""
+"""Progress and goodput of running trainings, compared with the programs' own journals."""
 
 import asyncio
 import json
@@ -19,9 +19,9 @@ from hyperjob.kube.resources import HYPERJOBS
 NAME = "torch-training"
 STEPS = int(os.environ.get("HYPERJOB_E2E_STEPS", "300"))
 PAUSE = 0.05
-# A busy machine reports late; 600 steps on a quiet one are within 0.02.
+# The tolerance covers late reports on a busy machine; an idle machine is within 0.02.
 TOLERANCE = float(os.environ.get("HYPERJOB_E2E_GOODPUT_TOLERANCE", "0.1"))
-AWAY = 5.0  # seconds for which a suspended training is away
+AWAY = 5.0  # seconds for which the training is suspended
 
 
 @pytest.fixture(scope="module")
@@ -53,18 +53,18 @@ def plain() -> list[Object]:
 
 
 async def undisturbed(scenario: Scenario) -> None:
-    """Leave it alone."""
+    """Do nothing."""
 
 
 async def killed(scenario: Scenario) -> None:
-    """Kill it between two checkpoints: its sub-job fails, and all is made again."""
+    """Kill the training between two checkpoints: its sub-job fails and restarts."""
     await reaches(scenario, STEPS // 4)
     os.kill(training.processes_of(scenario)[0], signal.SIGKILL)
     await tells(scenario, lambda status: status.get("restarts") == 1)
 
 
 async def killed_twice(scenario: Scenario) -> None:
-    """Kill it, and again before it has got anywhere."""
+    """Kill the training, and again before its next checkpoint."""
     await killed(scenario)
     while not (running := training.processes_of(scenario)):  # noqa: ASYNC110 - it has no event
         await asyncio.sleep(0.1)
@@ -73,7 +73,7 @@ async def killed_twice(scenario: Scenario) -> None:
 
 
 async def suspended(scenario: Scenario) -> None:
-    """Suspend it for a while: it saves when it is told to stop."""
+    """Suspend the training for a while: it saves a checkpoint at SIGTERM."""
     await reaches(scenario, STEPS // 4)
     await patch(scenario, {"spec": {"suspend": True}})
     await scenario.until_phase(NAME, "Suspended")
@@ -83,7 +83,7 @@ async def suspended(scenario: Scenario) -> None:
 
 
 async def restarted(scenario: Scenario) -> None:
-    """Ask for a restart."""
+    """Request a restart."""
     await reaches(scenario, STEPS // 4)
     request = {"training.volcano.sh/restart": "once"}
     await patch(scenario, {"metadata": {"annotations": request}})
@@ -130,7 +130,7 @@ async def test_progress_arrives_while_it_runs(scenario: Scenario, plain: list[Ob
     assert told["progress"] == f"{told['percent']}%"
     assert STEPS // 2 <= told["step"] <= STEPS
     assert told["savedStep"] <= told["step"]
-    # Twenty steps a second, and less on a machine that is busy.
+    # The program makes twenty steps a second, and fewer on a busy machine.
     assert 2 < float(told["stepsPerSecond"]) <= 1 / PAUSE
     assert told["estimatedCompletionTime"]
     column = await scenario.kubectl("get", "hj", NAME)
@@ -139,7 +139,7 @@ async def test_progress_arrives_while_it_runs(scenario: Scenario, plain: list[Ob
 
 
 async def tells(scenario: Scenario, holds: Callable[[Object], object]) -> Object:
-    """Wait until the status of the training says something."""
+    """Wait until `holds` is true of the status of the training."""
     return await scenario.until(
         HYPERJOBS,
         NAME,

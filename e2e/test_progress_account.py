@@ -1,6 +1,6 @@
-"""On a Karmada at hand: progress arrives through its proxy by an account that may do nothing else.
+"""Read progress through Karmada's proxy with an account without other rights.
 
-The pods print progress with a shell. Where kubelets are simulated, they must serve such a log.
+The pods print progress with a shell; simulated kubelets must serve such a log.
 """
 
 import json
@@ -36,14 +36,14 @@ _PROXY = "/apis/cluster.karmada.io/v1alpha1/clusters/{member}/proxy"
 
 
 def install(kubeconfig: Path, *arguments: str) -> None:
-    """Install the account, or take it away, and nothing else."""
+    """Install or delete only the account."""
     others = [f"--skip={part}" for part in Component if part is not Component.PROGRESS]
     command = [sys.executable, "-m", "hyperjob", "install", f"--kubeconfig={kubeconfig}"]
     subprocess.run([*command, *others, *arguments], check=True, timeout=180)
 
 
 def account(kubeconfig: Path, directory: Path) -> Path:
-    """Make a service account; give a kubeconfig with its token, and no other way to log in."""
+    """Create a service account; return a kubeconfig with its token only."""
     kubectl(kubeconfig, "create", "namespace", NAMESPACE)
     kubectl(kubeconfig, "--namespace", NAMESPACE, "create", "serviceaccount", ACCOUNT)
     token = kubectl(
@@ -85,7 +85,7 @@ def narrow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def world(narrow: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    """Yield the Karmada at hand, and a controller that reads logs by the account alone."""
+    """Yield the Karmada of the settings, and a controller that reads logs with the account only."""
     reading = ["--progress", f"--progress-kubeconfig={narrow}", "--progress-interval=1"]
     directory = tmp_path_factory.mktemp("account-world")
     with open_world(from_environment(), directory, controller=reading) as opened:
@@ -133,12 +133,12 @@ async def test_progress_arrives_by_an_account_that_may_do_nothing_else(
 
 
 def _steps(hyperjob: dict) -> list[int]:
-    """Return the last steps that sub-jobs have reported."""
+    """Return the last reported steps of the sub-jobs."""
     jobs = (hyperjob.get("status") or {}).get("jobs") or ()
     return [job["training"]["step"] for job in jobs if "training" in job]
 
 
 def refusal(kubeconfig: Path, path: str) -> str:
-    """Get a path as the account; return why it is refused, empty where it is not."""
+    """Get a path with the account; return the reason of the refusal, empty if allowed."""
     done = kubectl(kubeconfig, "get", "--raw", path, check=False)
     return done.stderr.lower() if done.returncode else ""

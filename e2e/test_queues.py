@@ -1,4 +1,4 @@
-"""Our own queue admission, where Volcano Global is absent: who starts, in what order, who waits."""
+"""Built-in queue admission without Volcano Global: the order of starts, and the waits."""
 
 import asyncio
 import contextlib
@@ -22,7 +22,7 @@ from tests.support.stack import controller_service
 def world(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[World]:
-    """Yield a world whose controller admits by queues itself."""
+    """Yield a world whose controller has built-in queue admission."""
     settings = from_environment()
     directory = tmp_path_factory.mktemp("queues")
     if settings.embedded:
@@ -48,7 +48,7 @@ def world(
 
 
 def of(world: World, name: str, *, pods: int, seconds: float = 2, **template: object):
-    """Make a HyperJob of so many pods on the largest member."""
+    """Return a HyperJob of `pods` pods on the largest member."""
     only = {"only_on": [world.largest]}
     return hyperjob(
         name,
@@ -65,7 +65,7 @@ def of(world: World, name: str, *, pods: int, seconds: float = 2, **template: ob
 
 
 async def says(scenario, name: str, text: str):
-    """Wait until the message of a HyperJob holds a text."""
+    """Wait until the message of a HyperJob contains a text."""
     return await scenario.until(
         HYPERJOBS,
         name,
@@ -129,9 +129,10 @@ async def test_three_queues_share_by_weight(scenario):
             await stack.enter_async_context(scenario.queue(f"-{weight}", weight=weight))
             for weight in (1, 2, 3)
         ]
-        # Of a queue of its own: while its last pods end, it still counts against its queue.
+        # The HyperJob has its own queue: it counts against its queue until its last pods have
+        # ended.
         other = await stack.enter_async_context(scenario.queue("-other"))
-        if rest:  # of what is left, exactly six fit
+        if rest:  # exactly six fit into the remaining accelerators
             await scenario.apply(of(world, "filler", pods=rest, seconds=3600, queue=other))
             await scenario.until_phase("filler", "Running")
         await scenario.apply(of(world, "blocker", pods=6 * part, seconds=12, queue=other))
@@ -170,9 +171,9 @@ async def test_what_was_lent_comes_back_at_once_where_the_queue_is_reclaimable(s
 
 
 async def admitted(scenario, stem: str) -> Counter[str]:
-    """Count the HyperJobs that are admitted and have not ended, by the first part of their name.
+    """Return the number of admitted, unfinished HyperJobs, by the first part of their name.
 
-    Names of others do not begin with `stem`.
+    Only names that begin with `stem` count.
     """
     found = await scenario.kube.list(HYPERJOBS, namespace=scenario.namespace)
     return Counter(

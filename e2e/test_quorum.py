@@ -27,7 +27,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 
 def documents(*, quorum: int = 2, gpus: int = 1, **variables: str) -> list[Object]:
-    """Three groups, of which two fit into one cluster: one cluster can be lost."""
+    """Return three replicated jobs; two fit into one cluster: the test can lose a cluster."""
     given = {"QUORUM": str(quorum), "STEPS": "1000000", "PAUSE": "0.05", **variables}
     container = {
         "name": "trainer",
@@ -96,7 +96,7 @@ async def test_a_lost_cluster_costs_the_others_neither_restart_nor_stop(
         await training.goes_on(scenario, without=lost)
         found = await scenario.until_phase(NAME, "Running")
         assert attempts(found) == {name: int(name in gone) for name in placed}
-        # Their processes were killed: Volcano may report that before the cluster is out of reach.
+        # Volcano may report the killed processes before the cluster becomes unreachable.
         assert found["status"].get("restarts", 0) <= len(gone)
         assert lost not in clusters_of(found).values()
         await training.goes_on(scenario, without=lost)

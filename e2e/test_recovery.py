@@ -1,4 +1,4 @@
-"""Sub-jobs fail, are moved, suspended, started in order; a HyperJob ends early and is removed."""
+"""Sub-jobs fail, move, are suspended, and start in order; a HyperJob ends early and is deleted."""
 
 import time
 
@@ -15,7 +15,7 @@ def jobs_of(found):
 
 
 async def change(scenario, name, body):
-    """Merge something into a HyperJob."""
+    """Apply a merge patch to a HyperJob."""
     await scenario.kube.patch(
         HYPERJOBS, name, body, kind=PatchType.MERGE, namespace=scenario.namespace
     )

@@ -1,6 +1,6 @@
-"""A training of one process that writes down, beside its progress lines, what it truly did.
+"""A training of one process that records every executed step, beside its progress lines.
 
-Each step is written into a file that outlives the process, and all of them are printed at the end.
+The program appends each step to a file that survives the process, and prints all steps at the end.
 """
 
 import json
@@ -23,7 +23,7 @@ def say(step, *, saved=None):
 
 
 def save(step):
-    """Write a checkpoint, whole or not at all."""
+    """Write a checkpoint atomically."""
     part = last.with_suffix(".part")
     part.write_text(json.dumps(step))
     part.replace(last)

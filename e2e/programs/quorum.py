@@ -1,7 +1,7 @@
-"""A training whose groups go on without each other, in plain Python: a stand-in for torchft.
+"""A training in plain Python whose groups continue without each other, in place of torchft.
 
-Every group makes the steps that it can claim in a common folder, as long as enough groups are alive
-by their heartbeats there. Each step is made once, by the group that claims it first.
+Every group claims steps in a common folder while enough groups have fresh heartbeats there. Each
+step is executed once, by the group that claims it first.
 """
 
 import json
@@ -19,14 +19,14 @@ alive.mkdir(exist_ok=True)
 
 
 def groups():
-    """Count the groups whose heartbeat is fresh, this one included."""
+    """Return the number of groups with a fresh heartbeat, including this group."""
     (alive / name).touch()
     now = time.time()
     return sum(now - each.stat().st_mtime < silent for each in alive.iterdir())
 
 
 def made():
-    """Return the last step that any group made."""
+    """Return the last step of any group."""
     return len(journal.read_text().splitlines()) if journal.exists() else 0
 
 
@@ -45,7 +45,7 @@ while (step := made()) < steps:
     try:
         os.close(os.open(claim, os.O_CREAT | os.O_EXCL))
     except FileExistsError:
-        continue  # another group makes it
+        continue  # another group has claimed the step
     with journal.open("a") as file:
         file.write(f"{step + 1} {name} {time.time()}\n")
     line = {"step": step + 1, "steps": steps, "saved": step + 1}

@@ -22,7 +22,7 @@ last = Path(os.environ["HYPERJOB_CHECKPOINT_DIR"], "last.json")
 
 
 def connect():
-    """Connect to the first process, which may start last."""
+    """Connect to the first process, and retry until it has started."""
     while True:
         try:
             return socket.create_connection((host, int(port)))
@@ -49,7 +49,7 @@ def hear(peer):
 
 
 def average(value):
-    """Return the mean of what all processes give."""
+    """Return the mean of the values of all processes."""
     if rank:
         tell(peers[0], value)
         return hear(peers[0])
@@ -65,7 +65,7 @@ if last.exists():
     state = json.loads(last.read_text())
 done, slope, offset = state["step"], state["slope"], state["offset"]
 cluster = os.environ["HYPERJOB_CLUSTER"]
-journal = last.with_name("journal")  # every step that was made, in their order: the truth
+journal = last.with_name("journal")  # the journal of all executed steps, in order
 if rank == 0:
     print(json.dumps({"hyperjob": {"step": done, "steps": steps}}), flush=True)
     made = journal.read_text().split() if journal.exists() else []
@@ -94,6 +94,6 @@ for step in range(done + 1, steps + 1):
         print(json.dumps({"hyperjob": progress}), flush=True)
     if mean[2]:  # all stop after the same step
         print(f"rank {rank} stops after step {step}", flush=True)
-        while not stopping:  # an end without SIGTERM would count as the end of the training
+        while not stopping:  # a program that ends before SIGTERM would complete the training
             time.sleep(0.02)
         sys.exit(143)

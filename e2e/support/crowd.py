@@ -1,4 +1,4 @@
-"""Hundreds of HyperJobs at once: what they ask for, and what members and queues made of it."""
+"""Hundreds of concurrent HyperJobs: their requests, and the use of members and queues."""
 
 import asyncio
 import contextlib
@@ -25,7 +25,7 @@ _WAITING = frozenset({"", "Pending", "Queued"})
 def crowd(
     world: World, count: int, moments: random.Random, *, queue: str, seconds: tuple[float, float]
 ) -> Iterator[Object]:
-    """Make HyperJobs of mixed sizes whose sub-jobs must all start together."""
+    """Yield HyperJobs of mixed sizes whose sub-jobs must all start together."""
     sizes = (world.per_pod, world.per_pod, max(1, world.per_pod // 2))
     for number in range(count):
         replicas, pods = moments.choice(_FORMS)
@@ -53,10 +53,11 @@ def asks(world: World, hyperjobs: Sequence[Object]) -> int:
 
 @dataclass(slots=True)
 class Crowd:
-    """What was seen of HyperJobs, their bindings and the members' pods, in seconds.
+    """The observed HyperJobs, bindings and pods of members, with times in seconds.
 
     `use` integrates the accelerators of running pods over the time in which HyperJobs waited.
-    `in_part` is the longest time in which a HyperJob had some, but not all bindings released.
+    `in_part` is the longest time in which a HyperJob had some, but not all, of its bindings
+    released.
     """
 
     world: World
@@ -78,7 +79,7 @@ class Crowd:
 
     @property
     def ended(self) -> int:
-        """Count the HyperJobs that have ended."""
+        """Return the number of HyperJobs that have ended."""
         return sum(phase in ENDED for phase in self.phases.values())
 
     @property
@@ -87,7 +88,7 @@ class Crowd:
         return self.use / (self.waited * self.room) if self.waited else 0.0
 
     def saw_hyperjob(self, kind: EventType, old: Object | None, new: Object | None) -> None:
-        """Learn the phase of a HyperJob."""
+        """Record the phase of a HyperJob."""
         obj = new or old or {}
         self._pass()
         name = obj["metadata"]["name"]
@@ -97,7 +98,7 @@ class Crowd:
             self.changed.set()
 
     def saw_binding(self, kind: EventType, old: Object | None, new: Object | None) -> None:
-        """Learn whether Volcano Global has released a binding, or the controller in its place."""
+        """Record whether Volcano Global, or the controller in its place, has released a binding."""
         obj = new or old or {}
         name = obj["metadata"]["name"].partition("-g-")[0]
         suspension = obj["spec"].get("suspension") or {}
@@ -109,7 +110,7 @@ class Crowd:
         self._weigh(name)
 
     def saw_pod(self, member: str, kind: EventType, old: Object | None, new: Object | None) -> None:
-        """Learn which pods run in a member."""
+        """Record the running pods of a member."""
         obj = new or old or {}
         self._pass()
         name = f"{member}/{obj['metadata']['name']}"
@@ -119,7 +120,7 @@ class Crowd:
             self._running.pop(name, None)
 
     def _pass(self) -> None:
-        """Count the time since the last event."""
+        """Add the use since the last event."""
         before, self._at = self._at, time.monotonic()
         waiting = sum(phase in _WAITING for phase in self.phases.values())
         if waiting and self._running:
@@ -127,7 +128,7 @@ class Crowd:
             self.use += (self._at - before) * sum(self._running.values())
 
     def _weigh(self, name: str) -> None:
-        """Learn whether a HyperJob has a part of its gang released, and for how long it had."""
+        """Record whether, and for how long, a HyperJob has only a part of its gang released."""
         released = len(self._released.get(name, ()))
         gang = self.gangs.get(name, 0)
         if 0 < released < gang and self.phases.get(name) not in ENDED:

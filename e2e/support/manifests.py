@@ -1,4 +1,4 @@
-"""HyperJobs of the scenarios, sized for the clusters at hand."""
+"""HyperJobs of the scenarios, sized for the clusters of the world."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ from hyperjob.api.names import API_VERSION, KIND
 
 
 def hyperjob(name: str, *groups: Object, **spec: object) -> Object:
-    """Make a HyperJob of replicated jobs."""
+    """Return a HyperJob of replicated jobs."""
     return {
         "apiVersion": API_VERSION,
         "kind": KIND,
@@ -18,7 +18,7 @@ def hyperjob(name: str, *groups: Object, **spec: object) -> Object:
 
 
 def both(world: World, name: str, **template: object) -> Object:
-    """Make a HyperJob that needs all of the two largest members."""
+    """Return a HyperJob that fills the two largest members."""
     return hyperjob(
         name,
         *(
@@ -49,9 +49,10 @@ def group(
     split: Object | None = None,
     **template: object,
 ) -> Object:
-    """Make a replicated job of one task; `pods` and `accelerators` are of each sub-job and pod.
+    """Return a replicated job of one task; `pods` is per sub-job, `accelerators` per pod.
 
-    The sandbox lets the pods of groups called `failing` fail; everywhere else `exit_code` does.
+    In the sandbox, pods of replicated jobs named `failing` fail; on other clusters pods end with
+    `exit_code`.
     """
     made: Object = {
         "name": name,
@@ -89,7 +90,7 @@ def task(
     exit_code: int = 0,
     **more: object,
 ) -> Object:
-    """Make a task whose pods run for a time and end with a code."""
+    """Return a task whose pods run for a time and end with an exit code."""
     resources = {"limits": {world.accelerator: accelerators}} if accelerators else {}
     return {
         "name": name,
@@ -114,9 +115,9 @@ def task(
 
 
 def adapted(world: World, document: Object) -> Object:
-    """Fit a document's HyperJob to other clusters: amounts, cluster names, images, run times.
+    """Return a document's HyperJob for other clusters: amounts, cluster names, images, run times.
 
-    What the document is about stays: groups, replicas, gang, plugins, policies.
+    Replicated jobs, replicas, gang, plugins and policies stay unchanged.
     """
     names = iter(world.sizes)
     fitted: Object = {**document, "metadata": {"name": document["metadata"]["name"]}}

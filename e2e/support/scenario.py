@@ -1,4 +1,4 @@
-"""What a scenario does and sees: kubectl as a user would, and watches on both sides."""
+"""The actions of a scenario: kubectl as a user runs it, and watches of Karmada and members."""
 
 import asyncio
 import contextlib
@@ -38,7 +38,7 @@ _ENDED = frozenset({"Completed", "Failed", "Aborted", "Terminated"})
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """A vcjob as a member had it; `phase` is empty before Volcano has looked, `Gone` at the end."""
+    """A state of a vcjob in a member; `phase` is empty at first, and `Gone` after deletion."""
 
     at: float
     member: str
@@ -47,19 +47,19 @@ class Sighting:
 
     @property
     def is_alive(self) -> bool:
-        """Return whether it stood in the member and had not ended."""
+        """Return whether the vcjob exists and has not ended."""
         return self.phase not in _ENDED and self.phase != "Gone"
 
 
 @dataclass(slots=True)
 class Sightings:
-    """All vcjobs that members had, in the order of events."""
+    """All states of vcjobs in members, in the order of events."""
 
     seen: list[Sighting] = field(default_factory=list)
     changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     def note(self, member: str, kind: EventType, old: Object | None, new: Object | None) -> None:
-        """Remember an event."""
+        """Record an event."""
         obj = new or old or {}
         state = ((obj.get("status") or {}).get("state") or {}).get("phase") or ""
         phase = "Gone" if kind is EventType.DELETED else state
@@ -68,11 +68,11 @@ class Sightings:
 
     @property
     def jobs(self) -> set[str]:
-        """Name every vcjob that was in a member at some time."""
+        """Return the names of all vcjobs that a member has had."""
         return {each.job for each in self.seen}
 
     def together(self) -> list[frozenset[str]]:
-        """Return, after each event, which vcjobs were alive in the members."""
+        """Return the living vcjobs of all members after each event."""
         alive: dict[tuple[str, str], None] = {}
         states: list[frozenset[str]] = []
         for each in self.seen:
@@ -86,7 +86,7 @@ class Sightings:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """One scenario in a namespace of its own."""
+    """A scenario in its own namespace."""
 
     world: World
     namespace: str
@@ -96,7 +96,7 @@ class Scenario:
     async def kubectl(
         self, *arguments: str, stdin: str | None = None, check: bool = True, timeout: float = 60
     ) -> str:
-        """Run kubectl in the namespace; give its output, of both kinds when it may fail."""
+        """Run kubectl in the namespace; return its output, with standard error if it may fail."""
         done = await asyncio.to_thread(
             kubectl,
             self.world.kubeconfig,
@@ -113,7 +113,7 @@ class Scenario:
         await self.kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all(objects))
 
     async def refused(self, obj: Object) -> str:
-        """Apply what must be refused; give what the user reads."""
+        """Apply an object that must be refused; return kubectl's error."""
         said = await self.kubectl("apply", "-f", "-", stdin=yaml.safe_dump(obj), check=False)
         with contextlib.suppress(NotFound):
             await self.kube.get(HYPERJOBS, obj["metadata"]["name"], namespace=self.namespace)
@@ -130,7 +130,7 @@ class Scenario:
         kube: Kube | None = None,
         seconds: float | None = None,
     ) -> Object:
-        """Wait until a condition holds of an object (None: there is none); give the object."""
+        """Wait until `holds` is true of an object (None: absent); return the object."""
         last: list[Object | None] = [None]
         limit = self.world.settings.timeout if seconds is None else seconds
         try:
@@ -173,7 +173,7 @@ class Scenario:
 
     @contextlib.asynccontextmanager
     async def queue(self, suffix: str = "", **spec: object) -> AsyncIterator[str]:
-        """Have a Volcano queue named after the namespace; at the end all HyperJobs go first."""
+        """Yield a new Queue named after the namespace; delete HyperJobs, then the Queue."""
         name = f"{self.namespace}{suffix}"
         queue: Object = {
             "apiVersion": QUEUES.api_version,
@@ -191,7 +191,7 @@ class Scenario:
 
     @contextlib.asynccontextmanager
     async def priority(self, value: int) -> AsyncIterator[str]:
-        """Have a PriorityClass; real members refuse pods of a class that they lack."""
+        """Yield a new PriorityClass, also in members, which refuse pods of unknown classes."""
         name = f"{self.namespace}-{value}"
         made: Object = {
             "apiVersion": PRIORITY_CLASSES.api_version,
@@ -211,7 +211,7 @@ class Scenario:
 
     @contextlib.asynccontextmanager
     async def _copied(self, made: Object) -> AsyncIterator[None]:
-        """Have Karmada copy a cluster-scoped object to each member, as the page on queues does."""
+        """Let Karmada copy a cluster-scoped object to each member, as docs/tasks/queues.md does."""
         name = made["metadata"]["name"]
         policy: Object = {
             "apiVersion": CLUSTER_PROPAGATION_POLICIES.api_version,
@@ -234,7 +234,8 @@ class Scenario:
 
     async def clear(self) -> None:
         """Delete all HyperJobs, and wait until they are gone."""
-        # kubectl deletes one after the other: hundreds take minutes on a busy machine.
+        # kubectl deletes objects one after the other, which takes minutes for hundreds of
+        # HyperJobs.
         every = ("delete", HYPERJOBS.group_resource, "--all", "--wait=false")
         await self.kubectl(*every, timeout=600)
         deadline = time.monotonic() + self.world.settings.timeout
@@ -250,7 +251,7 @@ class Scenario:
         return {item["metadata"]["name"]: item for item in found.items}
 
     async def versions(self) -> dict[str, str]:
-        """Return the resourceVersion of everything a HyperJob consists of, passing ones apart."""
+        """Return the resourceVersions of the objects of all HyperJobs, except temporary ones."""
         kinds = (HYPERJOBS, VCJOBS, PROPAGATION_POLICIES, RESOURCE_BINDINGS)
         lists = [await self.kube.list(kind, namespace=self.namespace) for kind in kinds]
         return {
@@ -261,7 +262,7 @@ class Scenario:
         }
 
     async def settled(self) -> dict[str, str]:
-        """Wait until a HyperJob runs to its end without a write to any other; give all versions."""
+        """Wait until a HyperJob completes without a write to others; return the versions."""
         before = await self.versions()
         deadline = time.monotonic() + self.world.settings.timeout
         while True:
@@ -275,8 +276,8 @@ class Scenario:
     async def passed_through(self) -> None:
         """Run a small HyperJob from its creation to its end and delete it.
 
-        Webhook, controller, Karmada and a member have then handled changes that are later than all
-        that was there before.
+        Afterwards webhook, controller, Karmada and a member have handled all changes before this
+        call.
         """
         name = f"{_PASSING}{uuid4().hex[:8]}"
         await self.apply(hyperjob(name, group(self.world, "one", seconds=0.1)))
@@ -285,7 +286,7 @@ class Scenario:
         await self.until_gone(RESOURCE_BINDINGS, binding_name(f"{name}-one-0"))
 
     async def remains(self) -> list[str]:
-        """Name the vcjobs and pods that members have in the namespace."""
+        """Return the names of the vcjobs and pods of members in the namespace."""
         return [
             f"{member}: {item['kind']} {item['metadata']['name']}"
             for member, kube in self.members.items()
@@ -294,14 +295,14 @@ class Scenario:
         ]
 
     async def until_members_have(self, count: int) -> None:
-        """Wait until the members have so many vcjobs and pods in the namespace."""
+        """Wait until the members have `count` vcjobs and pods in the namespace."""
         deadline = time.monotonic() + self.world.settings.timeout
         while len(left := await self.remains()) != count:
             assert time.monotonic() < deadline, f"not {count} but {len(left)}: {left}"
             await asyncio.sleep(0.2)
 
     async def until_free(self) -> None:
-        """Wait until the Clusters report all room free again that was free at the beginning."""
+        """Wait until the Clusters report the free resources of the beginning."""
         deadline = time.monotonic() + self.world.settings.timeout
         while not await asyncio.to_thread(self.world.is_free):
             assert time.monotonic() < deadline, "the clusters stay taken"
@@ -327,7 +328,7 @@ class Scenario:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     def logs(self, *, lines: int = 12) -> str:
-        """Return the last lines of what our processes logged, if they are ours."""
+        """Return the last log lines of webhook and controller, if the tests run them."""
         stack = self.world.stack
         services = (stack.controller, stack.webhook) if stack is not None else ()
         return "".join(
@@ -338,7 +339,7 @@ class Scenario:
 
 @contextlib.asynccontextmanager
 async def open_scenario(world: World) -> AsyncIterator[Scenario]:
-    """Yield a namespace of its own; at the end nothing of it is left in any member."""
+    """Yield a scenario in a new namespace; at the end no member has objects of it."""
     namespace = f"e2e-{uuid4().hex[:8]}"
     async with contextlib.AsyncExitStack() as stack:
         kube = await stack.enter_async_context(Kube.connect(kubeconfig=world.kubeconfig))
@@ -352,7 +353,7 @@ async def open_scenario(world: World) -> AsyncIterator[Scenario]:
             yield made
         finally:
             await made.clear()
-            # With the namespace go the vcjobs that no HyperJob owns.
+            # Deleting the namespace also deletes vcjobs without a HyperJob.
             kubectl(world.kubeconfig, "delete", "namespace", namespace, "--wait=false")
             await made.until_members_have(0)
 
@@ -360,7 +361,7 @@ async def open_scenario(world: World) -> AsyncIterator[Scenario]:
 async def _states(
     kube: Kube, resource: Resource, name: str, namespace: str
 ) -> AsyncIterator[Object | None]:
-    """Yield an object as it is and then at every change, for ever; broken watches are resumed."""
+    """Yield an object, then the object after every change; resume broken watches."""
     while True:
         with contextlib.suppress(Gone, Unavailable):
             found = await kube.list(
@@ -386,7 +387,7 @@ def phase_of(hyperjob: Object) -> str:
 
 
 def condition_of(hyperjob: Object, kind: str) -> Object:
-    """Return a condition of a HyperJob, empty when it has none of the kind."""
+    """Return a condition of a HyperJob by type, empty if absent."""
     conditions = (hyperjob.get("status") or {}).get("conditions") or ()
     return next((each for each in conditions if each["type"] == kind), {})
 

@@ -1,4 +1,4 @@
-"""What the environment says about where the scenarios run."""
+"""The settings of the scenarios from environment variables."""
 
 import os
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ _PREFIX = "HYPERJOB_E2E_"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Without a kubeconfig an embedded control plane is started, with everything of ours."""
+    """The settings; without a kubeconfig the tests start an embedded control plane."""
 
     kubeconfig: Path | None = None
     members: Mapping[str, Path] = field(default_factory=dict)
@@ -25,7 +25,7 @@ class Settings:
 
     @property
     def embedded(self) -> bool:
-        """Return whether the control plane is our own."""
+        """Return whether the control plane is embedded."""
         return self.kubeconfig is None
 
 
@@ -36,8 +36,8 @@ def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:
     controller here, ADDRESS under which the API server then reaches this machine, ACCELERATOR
     (resource name), IMAGE (any with `sh` and `sleep`), TIMEOUT in seconds, LOST_TIMEOUT (an
     installed release's --cluster-lost-timeout).
-    Where kubelets are simulated, SECONDS_ANNOTATION and EXIT_ANNOTATION name the pod annotations
-    that say how long a pod runs and with which code it ends.
+    For simulated kubelets, SECONDS_ANNOTATION and EXIT_ANNOTATION are the pod annotations for the
+    run time and the exit code.
     """
 
     def read(name: str) -> str:

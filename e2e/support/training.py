@@ -1,4 +1,4 @@
-"""Trainings that really run: their documents, what their processes say, and their stories.
+"""Trainings that run as processes: their manifests, their logs, and common scenarios.
 
 A training is a list of documents, of which the last is the HyperJob. Its program prints `starts
 after step N` and progress lines, and keeps its checkpoints in a claim that all clusters share.
@@ -41,7 +41,7 @@ _STARTS = re.compile(r"starts after step (\d+)")
 def open_process_world(
     settings: Settings, directory: Path, *, controller: Sequence[str] = ()
 ) -> Iterator[World]:
-    """Start clusters whose pods are processes, with all of ours that copies what pods name.
+    """Start clusters whose pods are processes, with webhook and controller.
 
     `controller` are more arguments of the controller.
     """
@@ -69,7 +69,7 @@ def containers_of(hyperjob: Object) -> Iterator[Object]:
 
 
 async def learns(scenario: Scenario, documents: list[Object]) -> list[str]:
-    """Train to the end over two clusters: the loss falls. Return all lines."""
+    """Run a training over two clusters; check that the loss falls; return all log lines."""
     name = documents[-1]["metadata"]["name"]
     await scenario.apply(*documents)
     ended = await scenario.until_phase(name, "Completed", "Failed")
@@ -84,7 +84,7 @@ async def learns(scenario: Scenario, documents: list[Object]) -> list[str]:
 
 
 async def goes_on_after_a_kill(scenario: Scenario, documents: list[Object]) -> None:
-    """Kill a process in the middle: the failurePolicy restarts all, from the last checkpoint."""
+    """Kill a process: the failurePolicy restarts all sub-jobs, from the last checkpoint."""
     name = documents[-1]["metadata"]["name"]
     await scenario.apply(*training(documents, **ENDLESS, SCENARIO=scenario.namespace))
     saved = await until_saved(scenario)
@@ -96,7 +96,7 @@ async def goes_on_after_a_kill(scenario: Scenario, documents: list[Object]) -> N
 
 
 async def goes_on_after_a_suspension(scenario: Scenario, documents: list[Object]) -> None:
-    """Suspend: no process is left. Resume: training goes on from the last checkpoint."""
+    """Suspend: no process is left. Resume: the training continues from the last checkpoint."""
     name = documents[-1]["metadata"]["name"]
     await scenario.apply(*training(documents, **ENDLESS, SCENARIO=scenario.namespace))
     saved = await until_saved(scenario)
@@ -111,13 +111,14 @@ async def goes_on_after_a_suspension(scenario: Scenario, documents: list[Object]
 
 
 async def stops_without_loss(scenario: Scenario, documents: list[Object], times: int) -> None:
-    """Restart a training over and over: by its own journal, no step is made twice or left out."""
+    """Restart a training repeatedly: its journal has every step exactly once."""
     name = documents[-1]["metadata"]["name"]
     await scenario.apply(*training(documents, **ENDLESS, SCENARIO=scenario.namespace))
     await until_saved(scenario)
     steps = 0
     for turn in range(1, times + 1):
-        # A stop is counted of what the status says to run, which comes after the first steps.
+        # The controller counts a stop only after the status is Running, which follows the first
+        # steps.
         await scenario.until(
             HYPERJOBS, name, partial(_runs_in, turn - 1), what=f"Running in attempt {turn - 1}"
         )
@@ -145,7 +146,7 @@ async def stops_without_loss(scenario: Scenario, documents: list[Object], times:
 async def moves_from_a_lost_cluster(
     scenario: Scenario, documents: list[Object], *, interval: int, times: int = 1
 ) -> None:
-    """Lose the cluster of the first process, over and over: training goes on elsewhere.
+    """Lose the cluster of the first process repeatedly: the training continues elsewhere.
 
     Each time all processes start from one checkpoint, at most `interval` steps before the loss.
     """
@@ -187,7 +188,7 @@ def _runs_without(member: str, found: Object | None) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """What an attempt found: steps made by all before it, how many of them twice, and its start."""
+    """The start of an attempt: the steps of earlier attempts, repeated steps, its first step."""
 
     made: int
     twice: int
@@ -195,12 +196,12 @@ class Begun:
 
     @property
     def lost(self) -> int:
-        """Count the steps that had to be made again in all, or are about to be."""
+        """Return the number of steps that were repeated, or will be."""
         return self.made - self.start
 
 
 async def _begun(scenario: Scenario, attempt: int, *, without: str = "") -> Begun:
-    """Wait until all processes of an attempt have started; all of them after the same step."""
+    """Wait until all processes of an attempt have started after the same step."""
     pattern = rf"attempt {attempt}: (\d+) steps made, (\d+) of them twice"
     line = await heard(scenario, pattern, without=without)
     world = int((await heard(scenario, r"rank \d+ of (\d+) in", without=without))[1])
@@ -217,7 +218,7 @@ async def _begun(scenario: Scenario, attempt: int, *, without: str = "") -> Begu
 
 
 async def _saves_again(scenario: Scenario) -> None:
-    """Wait until only the present attempt has pods, and has saved a checkpoint of its own."""
+    """Wait until only the present attempt has pods, and has saved a checkpoint."""
     deadline = time.monotonic() + scenario.world.settings.timeout
     while True:
         lines = await said(scenario)
@@ -235,18 +236,18 @@ def _runs_in(attempt: int, hyperjob: Object | None) -> bool:
 
 
 def attempts_of(hyperjob: Object) -> set[int]:
-    """Return the attempts that the sub-jobs are in."""
+    """Return the attempts of the sub-jobs."""
     return {job.get("attempt", 0) for job in hyperjob["status"]["jobs"]}
 
 
 def lost_work(hyperjob: Object) -> dict[str, tuple[int, int]]:
-    """Return the stops that are counted and the steps that they lost, by cause."""
+    """Return the counted stops and their lost steps, by cause."""
     found = (hyperjob.get("status") or {}).get("lostWork") or ()
     return {each["cause"]: (each["stops"], each["steps"]) for each in found}
 
 
 async def goes_on(scenario: Scenario, *, without: str = "", steps: int = 5) -> None:
-    """Wait until the processes outside one member have made further steps."""
+    """Wait until the processes outside `without` have made more steps."""
     before = max(steps_of(await said(scenario, without=without)))
     deadline = time.monotonic() + scenario.world.settings.timeout
     while (now := max(steps_of(await said(scenario, without=without)))) < before + steps:
@@ -255,7 +256,7 @@ async def goes_on(scenario: Scenario, *, without: str = "", steps: int = 5) -> N
 
 
 async def until_spent(scenario: Scenario, use: str, seconds: float) -> None:
-    """Wait until the controller counts so many more seconds that HyperJobs spent in this way."""
+    """Wait until the controller counts `seconds` more for this use of time."""
     until = _spent(scenario, use) + seconds
     deadline = time.monotonic() + scenario.world.settings.timeout
     while _spent(scenario, use) < until:
@@ -275,7 +276,7 @@ def _spent(scenario: Scenario, use: str) -> float:
 
 
 def kill(scenario: Scenario, job: str) -> None:
-    """End all processes of a sub-job at once, as the loss of its machine does."""
+    """Kill all processes of a sub-job at once, like the loss of its machine."""
     marks = {f"HYPERJOB_JOB_NAME={job}".encode(), f"SCENARIO={scenario.namespace}".encode()}
     for entry in Path("/proc").iterdir():
         with contextlib.suppress(OSError):
@@ -307,14 +308,16 @@ async def heard(scenario: Scenario, pattern: str, *, without: str = "") -> re.Ma
 
 
 async def said(scenario: Scenario, *, without: str = "") -> list[str]:
-    """Return the log lines of all pods in all members but one, as far as there are any."""
+    """Return the log lines of all pods in all members except `without`."""
     lines: list[str] = []
     for member, kube in scenario.members.items():
         if member == without:
             continue
         for pod in (await kube.list(PODS, namespace=scenario.namespace)).items:
             path = f"{PODS.path(scenario.namespace, pod['metadata']['name'])}/log"
-            with contextlib.suppress(KubeError):  # its container has not started, or it has gone
+            with contextlib.suppress(
+                KubeError
+            ):  # the container has not started, or the pod was deleted
                 reply = await kube.raw("GET", path, accept="*/*")
                 lines += reply.body.decode(errors="replace").splitlines()
     return lines
@@ -333,7 +336,7 @@ def steps_of(lines: list[str]) -> list[int]:
 
 
 def processes_of(scenario: Scenario, job: str = "") -> list[int]:
-    """Return the training processes of a scenario on this machine, as they were started."""
+    """Return the training processes of a scenario on this machine, in the order of their start."""
     marks = {f"SCENARIO={scenario.namespace}".encode()}
     if job:
         marks.add(f"HYPERJOB_JOB_NAME={job}".encode())

@@ -1,4 +1,4 @@
-"""A member that Karmada looks for where nobody answers."""
+"""Make a member unreachable: its Cluster gets an address where no server listens."""
 
 import contextlib
 from collections.abc import AsyncIterator
@@ -15,7 +15,7 @@ _NOWHERE = "https://127.0.0.1:9"
 
 @contextlib.asynccontextmanager
 async def unreachable(scenario: Scenario, member: str) -> AsyncIterator[None]:
-    """Have Karmada look for a member elsewhere; at the end it is found again and Ready."""
+    """Change the address of a member's Cluster; restore it at the end, and wait until Ready."""
     found = await scenario.kube.get(CLUSTERS, member)
     if found["spec"].get("syncMode") == "Pull":
         pytest.skip(f"{member} is not called by Karmada, it calls")
@@ -33,7 +33,7 @@ async def unreachable(scenario: Scenario, member: str) -> AsyncIterator[None]:
 
 
 async def until_ready(scenario: Scenario, member: str, *, ready: bool) -> None:
-    """Wait until a cluster is Ready, or is not."""
+    """Wait until a cluster is Ready, or not Ready."""
     await scenario.until(
         CLUSTERS, member, lambda found: is_ready(found) == ready, what=f"Ready: {ready}"
     )

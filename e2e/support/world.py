@@ -1,6 +1,6 @@
-"""Where the scenarios run: the control plane, its members, their sizes, and what we started there.
+"""The world of the scenarios: the control plane, its members, their sizes, and our processes.
 
-Everything but the way in is found out: sizes from the Clusters, Volcano Global from its webhook.
+The tests read the sizes from the Clusters, and find Volcano Global by its webhook.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ from tests.support.stack import ROOT, Stack, installed, kubectl, our_stack, sand
 from webhook.configuration import MUTATING_NAME
 
 CLUSTERS_FILE = ROOT / "e2e/clusters.yaml"
-LOST_TIMEOUT = 10.0  # of a cluster that is not Ready, for a controller that is started here
+LOST_TIMEOUT = 10.0  # the --cluster-lost-timeout of a controller that the tests run
 GANG_TIMEOUT = 15.0  # longer than a queue needs to admit a gang, short enough to wait for
 _VOLCANO_CRDS = ("batch.volcano.sh_jobs", "scheduling.volcano.sh_queues")
 _SANDBOX_ANNOTATION = "sandbox.hyperjob.volcano.sh/seconds"
@@ -27,7 +27,7 @@ _SANDBOX_ANNOTATION = "sandbox.hyperjob.volcano.sh/seconds"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
-    """`sizes`: by member, how many pods of `per_pod` accelerators fit; the largest comes first."""
+    """The world; `sizes` is the number of pods of `per_pod` accelerators by member."""
 
     settings: Settings
     kubeconfig: Path
@@ -41,23 +41,23 @@ class World:
 
     @property
     def largest(self) -> str:
-        """Name the member that holds most."""
+        """Return the largest member."""
         return next(iter(self.sizes))
 
     @property
     def pair(self) -> tuple[str, str]:
-        """Name the two members that hold most."""
+        """Return the two largest members."""
         names = list(self.sizes)
         assert len(names) >= 2, f"two members with {self.accelerator} are needed, not {names}"
         return names[0], names[1]
 
     def is_free(self) -> bool:
-        """Return whether the Clusters report all the room that `sizes` counts as free."""
+        """Return whether the Clusters report the resources of `sizes` as free."""
         free = _free(self.kubeconfig, list(self.sizes), self.accelerator)
         return all(free.get(name, 0) >= size * self.per_pod for name, size in self.sizes.items())
 
     def pod_metadata(self, *, seconds: float, exit_code: int) -> Object:
-        """Annotate a pod for simulated kubelets."""
+        """Return the metadata of a pod, with the annotations of simulated kubelets."""
         names = (self.settings.seconds_annotation, self.settings.exit_annotation)
         if self.settings.embedded:
             names = (_SANDBOX_ANNOTATION, "")
@@ -76,10 +76,10 @@ def open_world(
     gang_timeout: float = GANG_TIMEOUT,
     controller: Sequence[str] = (),
 ) -> Iterator[World]:
-    """Start what is to be started, and take it away at the end.
+    """Start the processes that the settings ask for; end them at the end of the block.
 
-    Our controller uses Volcano Global if it is there, and otherwise no queues, unless told.
-    `controller` are more arguments of it.
+    By default the controller uses Volcano Global if it is installed, else no queue admission.
+    `controller` are more arguments of the controller.
     """
     with contextlib.ExitStack() as stack:
         if settings.kubeconfig is None:
@@ -119,7 +119,7 @@ def open_world(
 
 
 def _has_volcano_global(kubeconfig: Path) -> bool:
-    """Return whether something of Volcano's suspends new ResourceBindings."""
+    """Return whether a webhook of Volcano Global suspends new ResourceBindings."""
     return any(
         webhook["name"].endswith(".volcano.sh")
         and any(
@@ -168,7 +168,7 @@ def _sizes(
 
 
 def _free(kubeconfig: Path, names: list[str], accelerator: str) -> dict[str, int]:
-    """Return the free accelerators by member; nothing while one of them does not report."""
+    """Return the free accelerators by member; empty while a member does not report."""
     found: dict[str, int] = {}
     for cluster in _items(kubeconfig, "clusters.cluster.karmada.io"):
         summary = (cluster.get("status") or {}).get("resourceSummary") or {}
@@ -191,10 +191,10 @@ def _items(kubeconfig: Path, kind: str) -> list[Object]:
 
 
 def document(name: str) -> Object:
-    """Read the HyperJob of one of the examples."""
+    """Return the HyperJob of an example."""
     return next(each for each in documents(name) if each["kind"] == "HyperJob")
 
 
 def documents(name: str) -> list[Object]:
-    """Read all that one of the examples holds."""
+    """Return all objects of an example."""
     return list(yaml.safe_load_all((ROOT / f"examples/{name}.yaml").read_text()))

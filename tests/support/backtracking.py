@@ -1,7 +1,7 @@
 """A backtracking matcher that counts its steps, and texts that make a pattern backtrack.
 
-It reads the syntax tree of Python's own parser and tries the alternatives in the order in which
-`re` tries them, so that the growth of the count is the growth of the time, on any machine.
+The matcher reads the syntax tree of Python's parser and tries the alternatives in the order of
+`re`: the number of steps grows like the time of `re`, on any machine.
 """
 
 import random
@@ -19,23 +19,23 @@ _SINGLE = (c.LITERAL, c.NOT_LITERAL, c.ANY, c.IN)
 
 
 class TooManyStepsError(Exception):
-    """The matcher has used up the steps that it was allowed."""
+    """The matcher has used its maximum number of steps."""
 
 
 class Attack(NamedTuple):
-    """A text with a part that is repeated."""
+    """A text with a repeated part."""
 
     prefix: str
     pump: str
     suffix: str
 
     def text(self, count: int) -> str:
-        """Return the text with `count` characters, about, of the repeated part."""
+        """Return the text with about `count` characters of the repeated part."""
         return self.prefix + self.pump * (count // len(self.pump)) + self.suffix
 
 
 class Matcher:
-    """One pattern; `steps` counts what has been tried since the last call began."""
+    """A pattern; `steps` counts the steps of the last call."""
 
     def __init__(self, pattern: str, flags: int = 0, *, limit: int = 10**6) -> None:
         self.tree = list(_parser.parse(pattern, flags))
@@ -46,7 +46,7 @@ class Matcher:
         self.steps = 0
 
     def run(self, text: str, method: str) -> bool:
-        """Return whether the pattern is found, as `re`'s method of that name does."""
+        """Return whether the pattern matches, as the method of `re` with this name does."""
         self.steps, self._text = 0, text
         starts = range(len(text) + 1) if method in {"search", "findall", "sub"} else (0,)
         whole = method == "fullmatch"
@@ -186,7 +186,7 @@ def _in(item: tuple[Any, Any], char: str) -> bool:
 
 
 def attacks(tree: list[Any], rng: random.Random) -> Iterator[Attack]:
-    """Yield texts that fit the pattern but for their end, each part of them repeated."""
+    """Yield texts that match the pattern except at their end, each with another repeated part."""
     seen: set[Attack] = set()
     for _ in range(8):
         text = _example(tree, rng)
@@ -216,7 +216,7 @@ def _example_of(op: Any, value: Any, rng: random.Random) -> str:
             known = [
                 char for char in map(chr, range(32, 127)) if _takes(op, value, char, dot_all=True)
             ]
-            # Few characters, so that neighbouring parts can take each other's.
+            # With few characters, neighbouring parts of the pattern match the same text.
             few = [char for char in "0a1- ._" if char in known]
             return rng.choice(few or known or [OUTSIDE])
         case c.BRANCH:

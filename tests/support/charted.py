@@ -1,4 +1,4 @@
-"""A host cluster and a Karmada on which Roles decide, and the chart installed into them by Helm."""
+"""A host cluster and a Karmada with RBAC, into which Helm installs the chart."""
 
 import asyncio
 import contextlib
@@ -26,7 +26,7 @@ Object = dict[str, Any]
 DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment")
 CRONJOBS = Resource("batch", "v1", "cronjobs", "CronJob")
 KARMADA_CRDS = sorted((ROOT / "sandbox/hyperjob_sandbox/crds").glob("*.karmada.io_*.yaml"))
-# Written by the API server itself, or gone by themselves after an hour.
+# The API server writes these objects itself, or deletes them after an hour.
 _PASSING = {("", "events"), ("events.k8s.io", "events"), ("apiregistration.k8s.io", "apiservices")}
 
 Right = tuple[str, str, str, str]
@@ -35,7 +35,7 @@ Right = tuple[str, str, str, str]
 
 @dataclass
 class Audit:
-    """What users have done and tried."""
+    """The requests of users, allowed and refused."""
 
     done: dict[str, set[Action]] = field(default_factory=lambda: defaultdict(set))
     refused: list[tuple[str, Action]] = field(default_factory=list)
@@ -49,7 +49,7 @@ class Audit:
 
 @dataclass
 class World:
-    """Both API servers, and what runs for the host cluster."""
+    """Both API servers, and the processes of the host cluster."""
 
     host: ApiServer
     karmada: ApiServer
@@ -86,7 +86,7 @@ class World:
         return await self.run_helm(*words, check=check)
 
     async def renew(self) -> None:
-        """Run the renewal once."""
+        """Run the renewal Job once."""
         cronjob = await self.host_kube.get(CRONJOBS, f"{RELEASE}-renewal", namespace=NAMESPACE)
         spec = cronjob["spec"]["jobTemplate"]["spec"]["template"]["spec"]
         assert await self.kubelet.pod("renewal", spec), self.kubelet.output
@@ -106,7 +106,7 @@ class World:
 
 @asynccontextmanager
 async def world(helm: Path, directory: Path) -> AsyncIterator[World]:
-    """Run both API servers and a kubelet; nothing of ours is installed."""
+    """Run both API servers and a kubelet, without HyperJob."""
     on_host, on_karmada = Audit(), Audit()
     async with AsyncExitStack() as stack:
         host = await stack.enter_async_context(ApiServer(name="host", rbac=True, audit=on_host))
@@ -119,7 +119,7 @@ async def world(helm: Path, directory: Path) -> AsyncIterator[World]:
             await kube.create(NAMESPACES, {"metadata": {"name": NAMESPACE}})
         for path in KARMADA_CRDS:
             await kubes[1].create(CRDS, yaml.safe_load(path.read_text()))
-        # As Karmada's own chart leaves it.
+        # the Secret of Karmada's own chart
         secret = {"name": "karmada-kubeconfig", "namespace": NAMESPACE}
         text = configs[1].read_text()
         await kubes[0].create(SECRETS, {"metadata": secret, "stringData": {"kubeconfig": text}})
@@ -153,7 +153,7 @@ async def world(helm: Path, directory: Path) -> AsyncIterator[World]:
 async def deployment(world: World, deployed: Object, *flags: str) -> AsyncIterator[Path]:
     """Run one pod of a Deployment until the end of the block; it is ready inside.
 
-    Gives the directory of the pod.
+    Yields the directory of the pod.
     """
     spec = deployed["spec"]["template"]["spec"]
     log = world.directory / f"{deployed['metadata']['name']}.log"

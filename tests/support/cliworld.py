@@ -1,4 +1,4 @@
-"""A control plane with one member, whose objects stand still: what commands print is then known."""
+"""A control plane with one member and constant objects: the output of commands is constant."""
 
 import asyncio
 import contextlib
@@ -51,7 +51,7 @@ ENDED = {
 
 @dataclass
 class CliWorld:
-    """Commands run as ann, who has the rights that the reference says; `heard` is what she did."""
+    """Runs commands as user ann with the rights of the reference; `heard` are her requests."""
 
     server: ApiServer
     kube: Kube
@@ -63,20 +63,20 @@ class CliWorld:
     asking: asyncio.Event
 
     async def run(self, *words: str, **more: Any) -> Result:
-        """Run a command in this process; the server answers meanwhile."""
+        """Run a command in a thread of this process, while the server answers."""
         environment = {"KUBECONFIG": str(self.kubeconfig), "COLUMNS": "300"}
         return await asyncio.to_thread(
             CliRunner().invoke, main, list(words), env=environment | more.pop("env", {}), **more
         )
 
     async def plugin(self, *words: str) -> "subprocess.CompletedProcess[str]":
-        """Run `kubectl hyperjob …` as a user does."""
+        """Run `kubectl hyperjob …` as a process."""
         return await self.kubectl("hyperjob", *words)
 
     async def kubectl(
         self, *words: str, path: Path | None = None
     ) -> "subprocess.CompletedProcess[str]":
-        """Run kubectl as ann, with programs of a folder found first."""
+        """Run kubectl as ann, with a folder of programs first on PATH."""
         return await asyncio.to_thread(
             subprocess.run,
             [KUBECTL, *words],
@@ -91,7 +91,7 @@ class CliWorld:
         )
 
     async def on_terminal(self, *words: str, **environment: str) -> str:
-        """Run a command whose output is a terminal; give what it shows, escapes included."""
+        """Run a command on a terminal; return its output with escapes."""
 
         def show() -> str:
             ours, theirs = pty.openpty()
@@ -110,7 +110,7 @@ class CliWorld:
             )
             os.close(theirs)
             shown = b""
-            with contextlib.suppress(OSError):  # the end of a terminal is an error
+            with contextlib.suppress(OSError):  # reading a closed terminal raises OSError
                 while chunk := os.read(ours, 65536):
                     shown += chunk
             os.close(ours)
@@ -120,7 +120,7 @@ class CliWorld:
         return await asyncio.to_thread(show)
 
     async def into(self, output: int, *words: str) -> tuple[int, str]:
-        """Run a command that writes into a descriptor, and close it; give exit code and errors."""
+        """Run a command with a descriptor as output; return exit code and standard error."""
 
         def run() -> tuple[int, str]:
             try:
@@ -140,7 +140,7 @@ class CliWorld:
         return await asyncio.to_thread(run)
 
     def actions(self) -> set[tuple[str, str, str]]:
-        """List (group, resource, verb) of what ann did."""
+        """Return (group, resource, verb) of ann's requests."""
         return {
             (
                 action.group,
@@ -173,9 +173,9 @@ class CliWorld:
         )
 
     async def asked_member(self, verb: str, path: str, *, after: int = 0) -> int:
-        """Wait until the member was asked for pods, or for `NAME/log`; give how much it was asked.
+        """Wait for a request for pods, or for `NAME/log`, in the member; return their number.
 
-        `after` questions are passed over.
+        The first `after` requests do not count.
         """
         while not any(
             (action.verb, f"{action.name}/{action.subresource}") == (verb, path)
@@ -196,9 +196,9 @@ class CliWorld:
         before: Object | None = None,
         phase: str = "Succeeded",
     ) -> None:
-        """Make a pod of a sub-job in the member, or bring it to another state.
+        """Create a pod of a sub-job in the member, or change its state.
 
-        `before` is the state that its containers were in before they were restarted.
+        `before` is the state of its containers before their restart.
         """
         labels = {
             "volcano.sh/job-name": name.rsplit("-worker-", 1)[0],
@@ -235,7 +235,7 @@ class CliWorld:
         )
 
     async def take(self, kind: str) -> None:
-        """Record a request of HyperJob llm as a controller would, once the command watches."""
+        """Record a request of HyperJob llm as a controller does, once the command watches."""
         annotation = RESTART_REQUEST if kind == "restart" else MIGRATE_REQUEST
         while True:
             found = await self.hyperjob("llm")
@@ -249,7 +249,7 @@ class CliWorld:
 
 
 async def open_world(stack: AsyncExitStack, directory: Path) -> CliWorld:
-    """Start both servers and fill them."""
+    """Start both servers and create the objects."""
     heard: list[tuple[User, Action]] = []
     watched = asyncio.Event()
 
@@ -296,7 +296,7 @@ async def open_world(stack: AsyncExitStack, directory: Path) -> CliWorld:
 
 
 def hyperjob(name: str, **spec: Any) -> Object:
-    """Build a HyperJob of two sub-jobs of eight GPUs."""
+    """Return a HyperJob of two sub-jobs of eight GPUs."""
     container = {"name": "main", "image": "a", "resources": {"limits": {GPU: "4"}}}
     task = {"name": "worker", "replicas": 2, "template": {"spec": {"containers": [container]}}}
     return {
@@ -313,7 +313,7 @@ def hyperjob(name: str, **spec: Any) -> Object:
 
 
 def status(name: str, phase: str, *jobs: Object, message: str = "", **more: Any) -> Object:
-    """Build the status of such a HyperJob."""
+    """Return the status of such a HyperJob."""
     return {
         "observedGeneration": 1,
         "state": {"phase": phase, "reason": "JobsRunning", "message": message},
@@ -409,5 +409,5 @@ async def _allow(kube: Kube) -> None:
 
 
 def words_of(lines: Sequence[str]) -> list[list[str]]:
-    """Split a table into words."""
+    """Return the words of each line of a table."""
     return [line.split() for line in lines]

@@ -1,7 +1,7 @@
-"""Runs one of our commands as a container would: `python -m tests.support.container ROOT COMMAND…`.
+"""Run a command of HyperJob as in a container: `python -m tests.support.container ROOT COMMAND…`.
 
-What a container sees under fixed paths is below ROOT here; the one path that is not ours to choose
-is the service account's, so the client is told where it is.
+The files of a container are below ROOT. The path of the service account is fixed in the client:
+this program sets it to a path below ROOT.
 """
 
 import importlib

@@ -1,4 +1,4 @@
-"""A controller in the test's own event loop, against a control plane that is there already."""
+"""A controller in the test's own event loop, against an existing control plane."""
 
 import asyncio
 import contextlib
@@ -38,9 +38,9 @@ async def running_controller(
     now: Callable[[], datetime] = utc_now,
     **options: Any,
 ) -> AsyncIterator[Manager]:
-    """Run a controller for one namespace with a client of its own; it works when this enters.
+    """Run a controller for one namespace with its own client; it is ready inside the block.
 
-    `now` gives the wall clock's time: with a constant time no wait ends.
+    `now` returns the time: with a constant time no wait ends.
     """
     settings = Options(
         namespace=namespace, queue_admission=admission, **{"leader_elect": False, **options}
@@ -63,7 +63,7 @@ async def running_controller(
 
 @contextlib.asynccontextmanager
 async def queue(kube: Kube, name: str, **spec: Any) -> AsyncIterator[None]:
-    """Have a Queue, and take it away at the end."""
+    """Create a Queue, and delete it at the end."""
     document = {
         "apiVersion": QUEUES.api_version,
         "kind": QUEUES.kind,
@@ -78,7 +78,7 @@ async def queue(kube: Kube, name: str, **spec: Any) -> AsyncIterator[None]:
 
 
 async def eventually(look: Callable[[], Awaitable[Any]], *, what: str) -> Any:
-    """Look until something true is seen, and return it."""
+    """Call `look` until its result is true, and return the result."""
     try:
         async with asyncio.timeout(TIME_LIMIT):
             while not (found := await look()):  # noqa: ASYNC110 - the server tells no event
@@ -89,7 +89,7 @@ async def eventually(look: Callable[[], Awaitable[Any]], *, what: str) -> Any:
 
 
 def at_rest(manager: Manager) -> bool:
-    """Return whether no pass and no round of the queue engine is under way or due in a moment."""
+    """Return whether no reconciliation and no round of the queue engine runs or is due."""
     queue = manager.queue
     dues = (queue.due_in(key_of(obj)) for obj in manager.caches.hyperjobs.items())
     return not (
@@ -101,12 +101,12 @@ def at_rest(manager: Manager) -> bool:
 
 
 def round_is_due(manager: Manager) -> bool:
-    """Return whether something changed since the last round of the queue engine."""
+    """Return whether the queue cache has changed since the last round."""
     return manager._own._changed.is_set()
 
 
 async def settled(manager: Manager, kube: Kube, namespace: str) -> None:
-    """Wait until the controller has seen all objects there are and has nothing left to do."""
+    """Wait until the controller has observed all objects and is idle."""
     caches, looks = manager.caches, list[dict[str, int]]()
     followed = {
         HYPERJOBS: caches.hyperjobs,
@@ -127,7 +127,7 @@ async def settled(manager: Manager, kube: Kube, namespace: str) -> None:
             there |= _versions(resource, listed.items)
             held |= _versions(resource, informer.items())
         looks.append(there)
-        # A pass that wrote after the list shows in the next list: two looks must agree.
+        # A reconciliation may write after the list: two successive lists must agree.
         return looks[-2:] == [held, held] and at_rest(manager)
 
     await eventually(quiet, what="a controller at rest")
@@ -141,7 +141,7 @@ def _versions(resource: Resource, items: Iterable[Object]) -> dict[str, int]:
 
 @contextlib.asynccontextmanager
 async def clusters(kube: Kube, **gpus: int) -> AsyncIterator[None]:
-    """Register member clusters with so many free GPUs, and take them away at the end."""
+    """Create Clusters with these numbers of free GPUs, and delete them at the end."""
     for name, number in gpus.items():
         await set_cluster(kube, name.replace("_", "-"), number)
     try:
@@ -153,7 +153,7 @@ async def clusters(kube: Kube, **gpus: int) -> AsyncIterator[None]:
 
 
 async def set_cluster(kube: Kube, name: str, gpus: int) -> None:
-    """Register a cluster, or change what it has."""
+    """Create a Cluster, or change its resources."""
     document = {
         "apiVersion": CLUSTERS.api_version,
         "kind": CLUSTERS.kind,

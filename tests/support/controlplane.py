@@ -1,4 +1,4 @@
-"""A control plane for integration tests: embedded, or real where KUBEBUILDER_ASSETS says so."""
+"""A control plane for integration tests: embedded, or real if KUBEBUILDER_ASSETS is set."""
 
 import contextlib
 import os
@@ -20,7 +20,7 @@ KUBECTL = Path(sys.executable).parent / "kubectl"
 
 @dataclass(frozen=True, slots=True)
 class ControlPlane:
-    """How to reach the API server, whichever it is."""
+    """The embedded or real API server."""
 
     kubeconfig: Path
     real: bool
@@ -41,7 +41,7 @@ class ControlPlane:
         return done
 
     def writes(self) -> Counter[tuple[str, str, str]]:
-        """Count the requests so far that write, by (verb, resource, subresource)."""
+        """Return the number of write requests so far, by (verb, resource, subresource)."""
         text = self.kubectl("get", "--raw", "/metrics").stdout
         counts: Counter[tuple[str, str, str]] = Counter()
         for family in text_string_to_metric_families(text):
@@ -61,7 +61,7 @@ class ControlPlane:
 def control_plane(directory: Path, *, rbac: bool = False) -> Iterator[ControlPlane]:
     """Run an API server with the CRDs of HyperJob, Karmada and Volcano established.
 
-    With `rbac` Roles decide who may do what, as they always do on a real one.
+    With `rbac` the embedded API server enforces RBAC, as the real API server always does.
     """
     assets = os.environ.get("KUBEBUILDER_ASSETS")
     with contextlib.ExitStack() as stack:

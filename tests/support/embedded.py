@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def crd_files() -> list[Path]:
-    """List our CRD and those that a real Karmada brings."""
+    """Return the files of the HyperJob CRD and of Karmada's CRDs."""
     folders = ("crds", "hyperjob/api/crds", "sandbox/hyperjob_sandbox/crds")
     return [path for folder in folders for path in sorted((ROOT / folder).glob("*.yaml"))]
 

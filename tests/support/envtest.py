@@ -33,7 +33,7 @@ def _service_account_key(directory: Path) -> tuple[Path, Path]:
 
 
 def write_kubeconfig(path: Path, *, server: str, ca: Path, certificate: Path, key: Path) -> Path:
-    """Write a kubeconfig that names its credentials by file."""
+    """Write a kubeconfig with paths of credential files."""
     path.write_text(
         yaml.safe_dump(
             {
@@ -63,7 +63,7 @@ def write_kubeconfig(path: Path, *, server: str, ca: Path, certificate: Path, ke
 
 @contextlib.contextmanager
 def kube_apiserver(assets: Path, directory: Path, *flags: str) -> Iterator[Path]:
-    """Run etcd and kube-apiserver, with more flags; yield the kubeconfig of an administrator."""
+    """Run etcd and kube-apiserver; yield the kubeconfig of an administrator."""
     directory.mkdir(parents=True, exist_ok=True)
     ca = trustme.CA()
     ca_file = directory / "ca.crt"

@@ -1,7 +1,7 @@
-"""A client with an API server of its own in memory, for unit tests of what watches and writes.
+"""A client with an API server in memory, for unit tests of code that watches and writes.
 
-No HTTP, no schema, no admission and no garbage collection: objects, versions, watches and the
-errors that a test asks for.
+The client has objects, versions, watches and injected errors, and no HTTP, schema, admission or
+garbage collection.
 """
 
 import asyncio
@@ -25,18 +25,18 @@ def refusal(code: int, reason: str, message: str = "no") -> KubeError:
 
 
 class FakeKube:
-    """Has the verbs of `Kube`; `calls` are those that write, `fails` may raise for one."""
+    """Has the verbs of `Kube`; `calls` are the write requests, and `fails` may raise an error."""
 
     def __init__(self) -> None:
         self.objects: dict[Resource, dict[str, Object]] = {}
         self.calls: list[tuple[str, str, str]] = []
         self.fails: Fails = lambda _verb, _resource, _name: None
-        self.prunes: tuple[str, ...] = ()  # fields that a status has not
+        self.prunes: tuple[str, ...] = ()  # fields that are absent in a status
         self._watches: list[tuple[Resource, str | None, asyncio.Queue[WatchEvent]]] = []
         self._versions = itertools.count(1)
 
     def put(self, resource: Resource, obj: Object) -> Object:
-        """Store an object as somebody else would, and tell those who watch."""
+        """Store an object as another client would, and send watch events."""
         store = self.objects.setdefault(resource, {})
         metadata = obj.setdefault("metadata", {})
         known = store.get(key_of(obj))
@@ -53,7 +53,7 @@ class FakeKube:
         return copy.deepcopy(obj)
 
     def remove(self, resource: Resource, key: str) -> None:
-        """Take an object away, and tell those who watch."""
+        """Delete an object, and send watch events."""
         obj = self.objects[resource].pop(key)
         obj["metadata"]["resourceVersion"] = str(next(self._versions))
         self._tell(resource, EventType.DELETED, obj)

@@ -14,7 +14,7 @@ QUEUE_COUNT = 12
 
 
 class FleetKube(FakeKube):
-    """Knows no members, and answers what is not there as an API server does."""
+    """A client without members, which answers NotFound for absent objects."""
 
     host = "fleet.example:5443"
 
@@ -23,7 +23,7 @@ class FleetKube(FakeKube):
 
 
 def fill(kube: FakeKube, *, hyperjobs: int, clusters: int) -> None:
-    """Put a fleet into a client's memory."""
+    """Store a fleet in a client's memory."""
     for number in range(QUEUE_COUNT):
         kube.put(QUEUES, _queue(number))
     for number in range(clusters):
@@ -33,7 +33,7 @@ def fill(kube: FakeKube, *, hyperjobs: int, clusters: int) -> None:
 
 
 def hyperjob(number: int, *, clusters: int, phase: str = "", message: str = "") -> Object:
-    """Build the HyperJob of a number; equal numbers are equal."""
+    """Return the HyperJob of a number; equal numbers give equal HyperJobs."""
     phase = phase or PHASES[number % len(PHASES)]
     placed = phase in ("Running", "Completed", "Failed")
     created = (BEGIN + timedelta(seconds=number)).strftime("%Y-%m-%dT%H:%M:%SZ")

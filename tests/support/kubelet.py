@@ -1,7 +1,7 @@
-"""Runs the containers of pods as local processes: the part of a cluster that charts need.
+"""Run the containers of pods as local processes, for tests of the chart.
 
-A pod gets its Secrets as files and its service account's token, and nothing else; where a path is
-fixed in a container, arguments and environment are led below a directory of the pod's own.
+A pod gets only its Secrets as files and its service account's token. Fixed paths in arguments and
+environment are replaced by paths below a directory of the pod.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ _SECONDS = 120
 
 
 class Kubelet:
-    """Runs Jobs and pods of one namespace as they come, with `kube` as an administrator."""
+    """Runs the Jobs and pods of one namespace; `kube` has the rights of an administrator."""
 
     def __init__(self, kube: Kube, kubeconfig: Path, *, namespace: str, directory: Path) -> None:
         self._kube = kube
@@ -49,7 +49,7 @@ class Kubelet:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Follow Jobs and bare pods until the end of the block."""
+        """Watch and run Jobs and bare pods until the end of the block."""
         tasks = [asyncio.create_task(self._follow(kind)) for kind in (JOBS, PODS)]
         try:
             yield
@@ -84,7 +84,7 @@ class Kubelet:
         )
 
     async def pod(self, name: str, spec: Object) -> bool:
-        """Run a pod's containers to their end, one after the other; False when one failed."""
+        """Run a pod's containers one after the other; return False when a container failed."""
         root = await self.root(spec)
         for container in (*spec.get("initContainers", ()), *spec["containers"]):
             process = await self.start(root, spec, container)
@@ -96,7 +96,7 @@ class Kubelet:
         return True
 
     async def root(self, spec: Object) -> Path:
-        """Make the files that a pod's containers see."""
+        """Create the files of a pod's containers; return their root directory."""
         self._pods += 1
         root = self._directory / f"pod{self._pods}"
         await self.mount(root, spec)
@@ -105,7 +105,7 @@ class Kubelet:
         return root
 
     async def mount(self, root: Path, spec: Object) -> None:
-        """Write the volumes of a pod, also anew after a Secret has changed."""
+        """Write the volumes of a pod; also called after a change of a Secret."""
         for volume in spec.get("volumes", ()):
             path = root / "volumes" / volume["name"]
             path.mkdir(parents=True, exist_ok=True)
@@ -122,7 +122,7 @@ class Kubelet:
         *more: str,
         log: Path | None = None,
     ) -> asyncio.subprocess.Process:
-        """Start one container; later flags win over the chart's."""
+        """Start a container; later flags override those of the chart."""
         files = root / "container"
         for mount in container.get("volumeMounts", ()):
             link = files / mount["mountPath"].lstrip("/")
@@ -219,6 +219,6 @@ def _end(spec: Object, *, succeeded: bool) -> Object:
 
 
 def _led(text: str, files: Path, places: Sequence[str]) -> str:
-    """Lead paths of the container below its files."""
+    """Return a text with paths of the container replaced by paths below its root."""
     pattern = "|".join(re.escape(place) for place in places)
     return re.sub(pattern, lambda found: str(files / found[0].lstrip("/")), text)

@@ -1,4 +1,4 @@
-"""Reviews as large as the webhook reads: any field of a HyperJob or a binding made very large."""
+"""Reviews of the maximum size of a body, with a large field of a HyperJob or a binding."""
 
 import random
 from collections.abc import Callable, Iterator
@@ -23,7 +23,7 @@ SIZES: Final = (
 
 
 class Review(NamedTuple):
-    """One body for one path of the webhook; `name` says what is large in it."""
+    """A body for a path of the webhook; `name` is its large field."""
 
     name: str
     path: str
@@ -60,7 +60,7 @@ def _metadata(rng: random.Random, _: list[Growing]) -> Review:
 
 
 def _anything(rng: random.Random, _: list[Growing]) -> Review:
-    """Grow what is no field at all, in the object or around it."""
+    """Return a review with a large unknown field, in the object or around it."""
     name, make = rng.choice(sorted(_VALUES.items()))
     place = rng.choice(("status", "spec", "request"))
 
@@ -140,10 +140,10 @@ _VALUES: Final[dict[str, Callable[[int], Any]]] = {
 
 
 def _grown(make: Callable[[int], Object], size: int) -> Object:
-    """Make an object of about `size` bytes."""
+    """Return an object of about `size` bytes."""
     few, more = (len(_written(make(count))) for count in (20, 40))
     count = 20 * (size - few) // max(more - few, 1)
-    # Numbers in names take more digits the more there are.
+    # The length of numbers in names grows with their number.
     return make(max(1, int(count * min(1, size / len(_written(make(count)))))))
 
 
@@ -152,7 +152,7 @@ def _written(value: Object) -> bytes:
 
 
 def _review(rng: random.Random, name: str, new: Object, path: str) -> Review:
-    """Write a review of an object, or of its change where both fit, as any client may spell it."""
+    """Return a review of an object, or of its change where both fit, in a random JSON form."""
     around = new.pop("request", {})
     group, _, version = new["apiVersion"].partition("/")
     old = None

@@ -1,4 +1,4 @@
-"""Everything that objects remember, as plain values that can be compared."""
+"""The state of objects as plain values, for comparisons."""
 
 import asyncio
 import itertools
@@ -19,7 +19,7 @@ _CODE = (
 
 
 def remembered(root: Any, *, but: tuple[type, ...] = ()) -> Any:
-    """Return what an object and all that it reaches hold; `but` are types that are left out."""
+    """Return the state of an object and of all reachable objects, except of types in `but`."""
     known: dict[int, tuple[Any, Any]] = {}
 
     def look(value: Any) -> Any:
@@ -59,7 +59,7 @@ def remembered(root: Any, *, but: tuple[type, ...] = ()) -> Any:
 
 
 def differences(before: Any, after: Any, path: str = "") -> list[str]:
-    """Name what differs between two results of `remembered`."""
+    """Return the paths that differ between two results of `remembered`."""
     if isinstance(before, dict) and isinstance(after, dict) and before.keys() == after.keys():
         return [
             found

@@ -1,4 +1,4 @@
-"""What NetworkPolicies admit, as a network plugin that enforces them would decide. Pure."""
+"""Evaluate NetworkPolicies as a network plugin enforces them. Pure."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -25,7 +25,10 @@ class End:
 def admitted(
     policies: Iterable[Object], source: End, target: End, port: int, protocol: str = "TCP"
 ) -> bool:
-    """Return whether both ends let a connection through; who no policy selects lets all through."""
+    """Return whether the policies of both ends allow a connection.
+
+    A pod that no policy selects allows all connections.
+    """
     found = list(policies)
     return _lets(found, "Egress", source, target, target, port, protocol) and _lets(
         found, "Ingress", target, source, target, port, protocol

@@ -1,4 +1,4 @@
-"""Access to the web page without any check: for tests of what the page shows."""
+"""Access to the web page without any check, for tests of its content."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,25 +21,25 @@ class OpenVisitor:
     scope: Scope = EVERYTHING
 
     async def may(self, verb: str, namespace: str, name: str) -> bool:
-        """Let everything through, unless read-only."""
+        """Return True, unless the page is read-only."""
         return not self.read_only
 
 
 class OpenAccess:
-    """Lets every request in."""
+    """Admits every request."""
 
     def __init__(self, kube: Kube, *, read_only: bool = False) -> None:
         self._visitor = OpenVisitor(kube, read_only)
 
     async def visitor(self, request: web.Request) -> OpenVisitor:
-        """Return the one visitor there is."""
+        """Return the only visitor."""
         return self._visitor
 
     @property
     def public(self) -> frozenset[str]:
-        """Name no path: all are open."""
+        """Return no paths: all paths are open."""
         return frozenset()
 
     def routes(self) -> Sequence[web.RouteDef]:
-        """Return no pages of its own."""
+        """Return no routes."""
         return ()

@@ -1,7 +1,7 @@
-"""The pods of a vcjob with the environment that their processes see.
+"""The pods of a vcjob with the environment of their processes.
 
-Volcano's part (names, labels, plugins) is the simulated member's; the kubelet's part, fields and
-$(NAME) references, is here.
+The simulated member does Volcano's part (names, labels, plugins); this module does the kubelet's
+part, fields and $(NAME) references.
 """
 
 import re
@@ -25,12 +25,12 @@ class Pod:
 
     @property
     def rank(self) -> int:
-        """Its number among all pods, as the documentation says it is computed."""
+        """The rank of the pod in the world of processes, computed as in the documentation."""
         return int(self.env["HYPERJOB_RANK_OFFSET"]) + int(self.env["HYPERJOB_TASK_INDEX"])
 
 
 def pods_of(job: Object) -> list[Pod]:
-    """Build all pods of a vcjob, each with an address of its own."""
+    """Return all pods of a vcjob, each with its own address."""
     pods = []
     for task in job["spec"]["tasks"]:
         for index in range(task["replicas"]):
@@ -62,7 +62,7 @@ def field(path: str, pod: Object, address: str) -> str:
 
 
 def expand(text: str, known: dict[str, str]) -> str:
-    """Replace $(NAME) by what is known; $$ is a dollar sign, and an unknown name stays."""
+    """Return the text with $(NAME) replaced by known values; $$ is a dollar sign."""
     return REFERENCE.sub(
         lambda found: "$" if found[0] == "$$" else known.get(found[1], found[0]), text
     )

@@ -1,4 +1,4 @@
-"""Child processes of tests: started on a free port, awaited until they say so, always ended."""
+"""Child processes of tests: started on a free port, awaited until ready, always ended."""
 
 import contextlib
 import random
@@ -13,7 +13,7 @@ from pathlib import Path
 def free_port() -> int:
     """Return a port of the loopback interface that was free a moment ago.
 
-    It is below those that connections are given, which would take it meanwhile.
+    The port is below the range of ephemeral ports, which a connection could take meanwhile.
     """
     while True:
         port = random.SystemRandom().randrange(20000, 32000)
@@ -55,7 +55,7 @@ def wait_for(
     log: Path | None = None,
     timeout: float = 60,
 ) -> None:
-    """Poll a condition of another process until it holds; fail with that process's own words."""
+    """Poll a condition of another process until it holds; fail with the log of that process."""
     deadline = time.monotonic() + timeout
     while True:
         if ready():

@@ -1,4 +1,4 @@
-"""A TCP relay on 127.0.0.1 that can be cut: to its clients the server then is gone."""
+"""A TCP relay on 127.0.0.1 that a test can cut: its clients then lose the server."""
 
 import contextlib
 import selectors
@@ -14,7 +14,7 @@ _CHUNK = 65536
 
 
 class Relay:
-    """Relay connections to a port of 127.0.0.1; after `cut()` there are none until `remedy()`."""
+    """Relays connections to a port of 127.0.0.1; refuses them between `cut()` and `remedy()`."""
 
     def __init__(self, target: int) -> None:
         self.port = free_port()
@@ -47,7 +47,7 @@ class Relay:
         self._run(self._accept, listener)
 
     def cut(self) -> None:
-        """Refuse connections and break those that are open."""
+        """Refuse new connections and close open connections."""
         listener, self._listener = self._listener, None
         if listener is not None:
             with contextlib.suppress(OSError):

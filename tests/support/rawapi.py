@@ -1,4 +1,4 @@
-"""A plain HTTPS client of an API server, for tests that look at single requests and answers."""
+"""A plain HTTPS client of an API server, for tests of single requests and answers."""
 
 import base64
 import contextlib
@@ -51,7 +51,7 @@ spec:
 
 
 def gadget(name: str, *, spec: dict[str, Any] | None = None, **meta: Any) -> dict[str, Any]:
-    """Build a Gadget."""
+    """Return a Gadget."""
     return {
         "apiVersion": "test.example.dev/v1",
         "kind": "Gadget",
@@ -62,7 +62,7 @@ def gadget(name: str, *, spec: dict[str, Any] | None = None, **meta: Any) -> dic
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back."""
+    """The answer to a request."""
 
     code: int
     body: Any
@@ -75,7 +75,7 @@ class Answer:
 
 
 class RawApi:
-    """Requests with a client certificate, unless told otherwise."""
+    """Sends requests, by default with a client certificate."""
 
     def __init__(self, session: aiohttp.ClientSession, url: str) -> None:
         self.session = session
@@ -90,7 +90,7 @@ class RawApi:
         media: str = "application/json",
         headers: dict[str, str] | None = None,
     ) -> Answer:
-        """Send one request; a body of bytes goes as it is."""
+        """Send a request; a body of bytes is sent unchanged."""
         encoded = body if isinstance(body, bytes) or body is None else orjson.dumps(body)
         data = None if encoded is None else io.BytesIO(encoded)
         sent = {"Content-Type": media, **(headers or {})}
@@ -124,7 +124,7 @@ class RawApi:
 
     @contextlib.asynccontextmanager
     async def watch(self, path: str, **headers: str) -> AsyncIterator["Events"]:
-        """Open a watch; the path holds its query."""
+        """Open a watch; the path includes the query."""
         joint = "&" if "?" in path else "?"
         async with self.session.get(f"{self.url}{path}{joint}watch=true", headers=headers) as found:
             assert found.status == 200, await found.text()
@@ -132,7 +132,7 @@ class RawApi:
 
 
 class Events:
-    """The events of a watch, one after the other."""
+    """The events of a watch, in order."""
 
     def __init__(self, response: aiohttp.ClientResponse) -> None:
         self._response = response
@@ -154,7 +154,7 @@ class Events:
 
 
 def client_context(kubeconfig: Path) -> ssl.SSLContext:
-    """Build a TLS context from a kubeconfig with inline certificates."""
+    """Return a TLS context from a kubeconfig with inline certificates."""
     config = yaml.safe_load(kubeconfig.read_text())
     cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
     authority = base64.b64decode(cluster["certificate-authority-data"]).decode()

@@ -1,4 +1,4 @@
-"""Mutated AdmissionReviews: recorded ones, broken in every way that a wire can break them."""
+"""Random mutations of recorded AdmissionReviews, of their JSON and of their bytes."""
 
 import random
 import re
@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-# Values that are legal JSON and wrong almost anywhere.
+# Values that are valid JSON and wrong in almost every field.
 ODD: tuple[Any, ...] = (
     *(None, True, False, 0, -1, 1, 3, 2**31, 2**53 + 1, 2**63 - 1, -(2**63), 1e308, 5e-324, -0.0),
     *(0.1, 1.5, "", " ", "a", "A_b", "-", "1", "0x10", "1e3", "1Gi", "-1", "1.5", "9" * 400, "NaN"),
@@ -44,7 +44,7 @@ _MOST_REPEATED = 8 << 20
 
 
 def mutated(rng: random.Random, bodies: Sequence[bytes]) -> bytes:
-    """Break one body: mostly the document, sometimes the text, sometimes both."""
+    """Return a mutated body: mostly of the object, sometimes of the text, sometimes of both."""
     body = rng.choice(bodies)
     if rng.random() < 0.8:
         review = orjson.loads(body)
@@ -57,7 +57,7 @@ def mutated(rng: random.Random, bodies: Sequence[bytes]) -> bytes:
 
 
 def _place(rng: random.Random, review: Any) -> tuple[Any, Any] | None:
-    """Choose a container and a key in it: mostly deep in the object, where the rules are."""
+    """Return a random container and a key in it, mostly deep in the object."""
     node = review
     request = review.get("request")
     if isinstance(request, dict) and rng.random() < 0.85:
@@ -87,7 +87,7 @@ def _remove(rng: random.Random, review: Any) -> None:
 
 
 def _nudge(rng: random.Random, review: Any) -> None:
-    """Change a value a little, so that its type stays right."""
+    """Change a value within its type."""
     if place := _place(rng, review):
         value = place[0][place[1]]
         if isinstance(value, bool):
@@ -104,7 +104,7 @@ def _nudge(rng: random.Random, review: Any) -> None:
 def _repeat(rng: random.Random, review: Any) -> None:
     if (place := _place(rng, review)) and isinstance(place[0], list):
         written, times = _write(place[0][place[1]]), rng.choice((1, 2, 60))
-        # A body is 7 MiB at most: repeats of repeats of large parts would fill the memory.
+        # A body is 7 MiB at most: repeated repetitions of large parts would fill the memory.
         if len(written) * times <= _MOST_REPEATED:
             place[0].extend([orjson.loads(written) if written else None] * times)
 
@@ -115,7 +115,7 @@ def _rename(rng: random.Random, review: Any) -> None:
 
 
 def _graft(rng: random.Random, review: Any) -> None:
-    """Copy one part of the document over another."""
+    """Copy a part of the object over another part."""
     one, other = _place(rng, review), _place(rng, review)
     if one and other:
         one[0][one[1]] = _copy(other[0][other[1]])
@@ -145,7 +145,7 @@ def _copy(value: Any) -> Any:
 
 
 def _write(value: Any) -> bytes:
-    """Write JSON; nothing where several mutations have nested it deeper than orjson writes."""
+    """Return JSON; empty where mutations have nested it deeper than orjson supports."""
     try:
         return orjson.dumps(value)
     except TypeError:

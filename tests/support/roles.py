@@ -1,4 +1,4 @@
-"""People and processes with no more than their Roles, for tests of what they may and may not do."""
+"""Users and processes with only the rights of their Roles, for tests of RBAC."""
 
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ Object = dict[str, Any]
 
 
 def install_rights(plane: ControlPlane, namespace: str) -> None:
-    """Create the roles and accounts that `hyperjob install` creates."""
+    """Create the roles and service accounts of `hyperjob install`."""
     items = rbac(
         controller_user="",
         certs_user="",
@@ -25,7 +25,7 @@ def install_rights(plane: ControlPlane, namespace: str) -> None:
 
 
 def account(plane: ControlPlane, namespace: str, name: str, directory: Path) -> Path:
-    """Return a kubeconfig of a service account that exists."""
+    """Return a kubeconfig of an existing service account."""
     token = plane.kubectl("create", "token", name, f"--namespace={namespace}").stdout
     document = yaml.safe_load(plane.kubeconfig.read_text())
     document["users"][0]["user"] = {"token": token.strip()}
@@ -41,7 +41,7 @@ def controller_account(plane: ControlPlane, namespace: str, directory: Path) -> 
 
 
 def person(plane: ControlPlane, namespace: str, name: str, directory: Path, *, role: str) -> Path:
-    """Return a kubeconfig of somebody who has a ClusterRole in one namespace."""
+    """Return a kubeconfig of a user with a ClusterRole in one namespace."""
     where = f"--namespace={namespace}"
     plane.kubectl("create", "serviceaccount", name, where)
     plane.kubectl(
@@ -56,7 +56,7 @@ def person(plane: ControlPlane, namespace: str, name: str, directory: Path, *, r
 
 
 def cluster_role(name: str, **resources: str) -> Object:
-    """Build a ClusterRole of all verbs; `resources` are plurals by group, dots as underscores."""
+    """Return a ClusterRole of all verbs; `resources` are plurals by group, dots as underscores."""
     return {
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "ClusterRole",

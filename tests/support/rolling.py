@@ -1,4 +1,4 @@
-"""Pods that are replaced one by one behind a Service's address, as a Deployment rolls."""
+"""Replace pods one by one behind a Service's address, as the rollout of a Deployment does."""
 
 import asyncio
 import contextlib
@@ -16,7 +16,7 @@ _SECONDS = 60
 
 
 class Pod:
-    """One process with a probe address."""
+    """A process with a probe address."""
 
     def __init__(self, command: Sequence[str], *, log: Path, port: int = 0) -> None:
         self.port = port
@@ -30,7 +30,7 @@ class Pod:
         self.process: asyncio.subprocess.Process | None = None
 
     async def start(self) -> None:
-        """Start it and wait until it is ready."""
+        """Start the process and wait until it is ready."""
         with self.log.open("ab") as sink:
             self.process = await asyncio.create_subprocess_exec(
                 sys.executable, "-m", *self._command, stdout=sink, stderr=sink
@@ -38,7 +38,7 @@ class Pod:
         await self.until(ready=True)
 
     async def until(self, *, ready: bool) -> None:
-        """Probe it, as kubelet does, until it says so; a process that has ended is not ready."""
+        """Probe the process, as the kubelet does, until it is ready or not ready."""
         assert self.process is not None
         async with asyncio.timeout(_SECONDS):
             while await self._is_ready() is not ready:
@@ -47,7 +47,7 @@ class Pod:
                 await asyncio.sleep(0.05)
 
     async def end(self, number: signal.Signals = signal.SIGTERM) -> int:
-        """Send a signal and wait for the end; give the exit code."""
+        """Send a signal and wait for the end; return the exit code."""
         assert self.process is not None
         if self.process.returncode is None:
             self.process.send_signal(number)
@@ -55,7 +55,7 @@ class Pod:
             return await self.process.wait()
 
     def tell(self) -> None:
-        """Tell it to end."""
+        """Send SIGTERM."""
         assert self.process is not None
         self.process.send_signal(signal.SIGTERM)
 
@@ -71,7 +71,7 @@ class Pod:
 
 
 class Service:
-    """A Service's address: each new connection goes to the next of its endpoints."""
+    """The address of a Service, which sends each new connection to the next endpoint."""
 
     def __init__(self) -> None:
         self.endpoints: list[Pod] = []
@@ -81,7 +81,7 @@ class Service:
 
     @asynccontextmanager
     async def listening(self) -> AsyncIterator[None]:
-        """Take connections until the end of the block."""
+        """Accept connections until the end of the block."""
         server = await asyncio.start_server(self._connected, "127.0.0.1", 0)
         self.port = server.sockets[0].getsockname()[1]
         try:
@@ -94,10 +94,10 @@ class Service:
             await server.wait_closed()
 
     async def roll(self, old: Pod, new: Pod) -> None:
-        """Replace a pod: the new one is ready before the old one is told to end."""
+        """Replace a pod: the new pod is ready before the old pod gets SIGTERM."""
         await new.start()
         self.endpoints.append(new)
-        # The signal comes before the endpoint goes, as it may in a cluster.
+        # The signal precedes the removal of the endpoint, which is possible in a cluster.
         old.tell()
         await old.until(ready=False)
         self.endpoints.remove(old)

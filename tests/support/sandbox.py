@@ -1,4 +1,4 @@
-"""Builders of small sandboxes, and following one resource through a test."""
+"""Builders of small sandboxes, and a follower of a resource's objects in a test."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -72,7 +72,7 @@ def policy(name: str, *clusters: str, affinity: str = "hyperjob", **spec: Any) -
 
 
 class Follower:
-    """One resource as a watch shows it: its objects, and every version of each."""
+    """The objects of a resource from a watch, and every version of each."""
 
     def __init__(self, kube: Kube, resource: Resource) -> None:
         self._informer = Informer(kube, resource)
@@ -90,15 +90,15 @@ class Follower:
         await self._informer.run()
 
     def get(self, key: str) -> Object | None:
-        """Return an object as it is now."""
+        """Return the present version of an object."""
         return self._informer.get(key)
 
     def items(self) -> list[Object]:
-        """Return all objects as they are now."""
+        """Return the present versions of all objects."""
         return self._informer.items()
 
     async def until(self, key: str, holds: Predicate, *, seconds: float = PATIENCE) -> Object:
-        """Wait for an object for which something holds, and return it as it was then."""
+        """Wait until `holds` is true of a version of an object, and return this version."""
         seen = 0
         async with asyncio.timeout(seconds):
             while True:
@@ -111,7 +111,7 @@ class Follower:
                 await self._changed.wait()
 
     async def now(self, key: str, holds: Predicate, *, seconds: float = PATIENCE) -> Object:
-        """Wait until something holds for an object as it is, not as it was."""
+        """Wait until `holds` is true of the present version of an object."""
         async with asyncio.timeout(seconds):
             while True:
                 obj = self.get(key)
@@ -121,7 +121,7 @@ class Follower:
                 await self._changed.wait()
 
     async def gone(self, key: str, *, seconds: float = PATIENCE) -> None:
-        """Wait until an object is there no more."""
+        """Wait until an object is deleted."""
         async with asyncio.timeout(seconds):
             while self.get(key) is not None:
                 self._changed.clear()
@@ -142,7 +142,7 @@ async def following(kube: Kube, *resources: Resource) -> AsyncIterator[list[Foll
 
 
 async def cluster_statuses(count: int) -> None:
-    """Wait until the simulated Karmada has collected the status of a cluster so many times."""
+    """Wait until the simulated Karmada has collected `count` statuses of Clusters."""
     collected, collect = asyncio.Semaphore(0), ClusterController._status
 
     async def counted(self: ClusterController, cluster: Object, member: Member) -> Object:

@@ -1,6 +1,6 @@
-"""Our webhook and controller as processes beside an API server, with all that they need there.
+"""Webhook and controller as processes beside an API server, with the objects that they need.
 
-Installs into the API server what a release would and takes exactly that away again.
+The module installs the objects of a release in the API server, and deletes exactly these objects.
 """
 
 import contextlib
@@ -26,7 +26,8 @@ LOOPBACK = "127.0.0.1"
 _START_SECONDS = 60.0
 _STOP_SECONDS = 15.0
 
-# Defaulting adds the scheduler, validation refuses minAvailable: shows whether both are called.
+# Defaulting adds the scheduler, and validation refuses minAvailable: the answer shows both
+# webhooks.
 _PROBE = """
 apiVersion: training.volcano.sh/v1alpha1
 kind: HyperJob
@@ -63,7 +64,7 @@ def kubectl(
 
 
 class Service:
-    """A process of ours that can be stopped or killed, and started again on the same ports."""
+    """A process that can be stopped or killed, and started again on the same ports."""
 
     def __init__(
         self,
@@ -80,7 +81,7 @@ class Service:
         self._probe_port = probe_port
 
     def start(self, *, until_ready: bool = True) -> None:
-        """Start it, and wait until it says that it is ready."""
+        """Start the process, and wait until it is ready."""
         assert self.process is None, f"{self.name} runs already"
         with self.log.open("ab") as out:
             self.process = subprocess.Popen(
@@ -88,7 +89,7 @@ class Service:
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=subprocess.STDOUT,
-                start_new_session=True,  # Ctrl-C is for the tests, which then stop it in order
+                start_new_session=True,  # the tests handle Ctrl-C, and then stop the process
             )
         if until_ready:
             self.wait(self.is_ready, what="ready")
@@ -106,7 +107,7 @@ class Service:
         )
 
     def is_ready(self) -> bool:
-        """Ask /readyz."""
+        """Return whether /readyz answers 200."""
         try:
             with urllib.request.urlopen(f"{self.url}/readyz", timeout=2) as answer:
                 return bool(answer.status == 200)
@@ -122,20 +123,20 @@ class Service:
         return f"http://127.0.0.1:{self._probe_port}"
 
     def metrics(self) -> str:
-        """Read /metrics, which is beside /readyz."""
+        """Return the content of /metrics, at the address of /readyz."""
         with urllib.request.urlopen(f"{self.url}/metrics", timeout=5) as answer:
             return str(answer.read().decode())
 
     def text(self) -> str:
-        """Return what it has logged so far."""
+        """Return the log so far."""
         return self.log.read_text(errors="replace") if self.log.exists() else ""
 
     def stop(self) -> int | None:
-        """End it politely, and return its exit code; None when it did not run."""
+        """Stop the process by SIGTERM, and return its exit code; None when it did not run."""
         return self._end(signal.SIGTERM)
 
     def kill(self) -> None:
-        """End it without a chance to say anything."""
+        """Kill the process by SIGKILL."""
         self._end(signal.SIGKILL)
 
     def _end(self, number: signal.Signals) -> int | None:
@@ -164,7 +165,7 @@ class Certificates:
 
 
 def issue_certificates(directory: Path, *, address: str = LOOPBACK) -> Certificates:
-    """Issue a certificate as an operator without cert-manager would."""
+    """Issue a certificate with `hyperjob-certs`, as without cert-manager."""
     command: list[str | Path] = [sys.executable, "-m", "certs", "issue", "--directory", directory]
     command += ["--name", address, "--name", "localhost"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
@@ -180,7 +181,7 @@ def webhook_service(
     address: str = LOOPBACK,
     more: Sequence[str] = (),
 ) -> Service:
-    """Describe a webhook process that serves on a port."""
+    """Return the service of a webhook process on a port."""
     probe = free_port()
     command: list[str | Path] = [sys.executable, "-m", "webhook", f"--bind-address={address}"]
     command += [f"--secure-port={port}", f"--tls-cert-file={certificates.certificate}"]
@@ -198,7 +199,7 @@ def controller_service(
     cluster_lost_timeout: float = 300,
     more: Sequence[str] = (),
 ) -> Service:
-    """Describe a controller process; metrics are served beside its health."""
+    """Return the service of a controller process, with metrics at the health address."""
     probe = free_port()
     address = f"127.0.0.1:{probe}"
     command: list[str | Path] = [sys.executable, "-m", "controller", f"--kubeconfig={kubeconfig}"]
@@ -212,7 +213,7 @@ def controller_service(
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """Our two processes and the API server they serve."""
+    """Webhook, controller and their API server."""
 
     kubeconfig: Path
     webhook: Service
@@ -232,10 +233,10 @@ def our_stack(
     webhook: Sequence[str] = (),
     controller_kubeconfig: Path | None = None,
 ) -> Iterator[Stack]:
-    """Run webhook and controller, registered by an address of here, for the length of the block.
+    """Run webhook and controller, with the webhook registered at a local address.
 
-    `controller` and `webhook` are more arguments of each; the controller acts with
-    `controller_kubeconfig`, or with `kubeconfig` like everything else.
+    `controller` and `webhook` are more arguments of each; the controller uses
+    `controller_kubeconfig`, by default `kubeconfig`.
     """
     directory.mkdir(parents=True, exist_ok=True)
     with contextlib.ExitStack() as stack:
@@ -263,7 +264,7 @@ def our_stack(
 
 @contextlib.contextmanager
 def installed(kubeconfig: Path, definitions: Sequence[Path]) -> Iterator[None]:
-    """Have CRDs established; those that were not there before are removed at the end."""
+    """Create CRDs and wait until they are established; delete the new CRDs at the end."""
     fresh = [path for path in definitions if not _exists(kubeconfig, path)]
     try:
         for path in fresh:
@@ -291,7 +292,7 @@ def _is_established(kubeconfig: Path, definition: Path) -> bool:
 def registered(
     kubeconfig: Path, certificates: Certificates, *, port: int, address: str = LOOPBACK
 ) -> Iterator[None]:
-    """Have the API server call the webhook on a port of this machine."""
+    """Register the webhook on a port of this machine in the API server."""
     hooks = configurations(
         url=f"https://{address}:{port}", ca_bundle=certificates.authority.read_bytes()
     )
@@ -323,7 +324,7 @@ def _is_called(kubeconfig: Path) -> bool:
 def sandbox_service(
     directory: Path, clusters: Path, *, kubeconfig: Path | None = None, port: int = 0
 ) -> Service:
-    """Describe `hyperjob sandbox up`, on its own API server or on another one."""
+    """Return the service of `hyperjob sandbox up`, on its own or another API server."""
     command: list[str | Path] = [sys.executable, "-m", "hyperjob", "sandbox", "up"]
     command += ["--clusters", clusters, "--directory", directory, "--port", str(port)]
     if kubeconfig is not None:

@@ -1,4 +1,4 @@
-"""A structural schema as a plain JSON Schema, judged by an independent validator."""
+"""Translate a structural schema to JSON Schema, for an independent validator."""
 
 from functools import cache
 from pathlib import Path
@@ -23,14 +23,14 @@ def crds() -> dict[str, dict[str, Any]]:
 
 
 def schema_of(crd: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of the version that is stored."""
+    """Return the schema of the storage version."""
     (version,) = (item for item in crd["spec"]["versions"] if item["storage"])
     schema: dict[str, Any] = version["schema"]["openAPIV3Schema"]
     return schema
 
 
 def strict(schema: dict[str, Any]) -> dict[str, Any]:
-    """Translate a structural schema; a field that would be pruned is an error."""
+    """Return a JSON Schema in which fields that would be pruned are errors."""
     if schema.get("x-kubernetes-int-or-string"):
         text = {"type": "string"} | ({"pattern": schema["pattern"]} if "pattern" in schema else {})
         return {"anyOf": [{"type": "integer"}, text]}
@@ -59,7 +59,7 @@ def _validator(kind: str) -> Draft202012Validator:
 
 
 def with_defaults(value: Any, schema: dict[str, Any]) -> Any:
-    """Return a value with the defaults that its schema gives."""
+    """Return a value with the defaults of its schema."""
     if isinstance(value, list) and "items" in schema:
         return [with_defaults(item, schema["items"]) for item in value]
     if not isinstance(value, dict):
@@ -75,7 +75,7 @@ def with_defaults(value: Any, schema: dict[str, Any]) -> Any:
 
 
 def violations(obj: dict[str, Any]) -> list[str]:
-    """Return what a CRD has against an object, rules and duplicate keys included."""
+    """Return the violations of a CRD's schema by an object, with rules and duplicate keys."""
     kind = obj["kind"]
     found = [
         f"{error.json_path.removeprefix('$.')}: {error.message}"

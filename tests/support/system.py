@@ -1,7 +1,7 @@
 """The whole system for integration tests: simulated Karmada and members, webhook, controller.
 
-Each is a process of its own. With KUBEBUILDER_ASSETS the Karmada is simulated on a real API server,
-else on the embedded one; the tests cannot tell.
+Each is a separate process. With KUBEBUILDER_ASSETS the Karmada is simulated on a real API server,
+else on the embedded API server; the tests are the same.
 """
 
 import contextlib
@@ -55,9 +55,9 @@ karmada: {clusterStatusSeconds: 0.5}
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """`without_crd` is what the controller answered on /readyz before the HyperJob CRD came.
+    """`without_crd` is the controller's answer on /readyz before the creation of the HyperJob CRD.
 
-    `apart` are writes that the tests leave out of their accounts.
+    `apart` are writes that the tests do not count.
     """
 
     plane: ControlPlane
@@ -69,9 +69,9 @@ class System:
     apart: Counter[tuple[str, str, str]] = field(default_factory=Counter)
 
     def writes(self) -> Counter[tuple[str, str, str]]:
-        """Count the writes so far to what a HyperJob consists of, by (verb, resource, sub).
+        """Return the number of writes so far to objects of HyperJobs, by (verb, resource, sub).
 
-        Those of `writes_beside_a_later_one` for its own HyperJob are left out.
+        The writes of `writes_beside_a_later_one` for its own HyperJob do not count.
         """
         written = {key: count for key, count in self.plane.writes().items() if key[1] in OURS}
         return _difference(Counter(written), self.apart)
@@ -82,7 +82,7 @@ class System:
         self.plane.kubectl("apply", f"--namespace={namespace}", "-f", "-", stdin=text)
 
     def refused(self, namespace: str, text: str) -> str:
-        """Apply what must be refused; give what the user reads."""
+        """Apply an object that must be refused; return kubectl's error."""
         done = self.plane.kubectl(
             "apply", f"--namespace={namespace}", "-f", "-", stdin=text, check=False
         )
@@ -98,7 +98,7 @@ class System:
     def until(
         self, namespace: str, name: str, holds: Callable[[Object], object], *, what: str
     ) -> Object:
-        """Wait until a condition holds of a HyperJob; give it."""
+        """Wait until a condition holds of a HyperJob; return the HyperJob."""
         deadline = time.monotonic() + PATIENCE
         while not holds(found := self.hyperjob(namespace, name)):
             if time.monotonic() > deadline:
@@ -116,17 +116,17 @@ class System:
         )
 
     def until_quiet(self, namespace: str) -> Counter[tuple[str, str, str]]:
-        """Wait until a later HyperJob is handled without a write to any other; give all counts."""
+        """Wait until a new HyperJob is handled without a write to others; return all counts."""
         deadline = time.monotonic() + PATIENCE
         while written := self.writes_beside_a_later_one(namespace):
             assert time.monotonic() < deadline, f"no end of writes: {written}"
         return self.writes()
 
     def writes_beside_a_later_one(self, namespace: str) -> Counter[tuple[str, str, str]]:
-        """Have the controller handle a new HyperJob; give the writes meanwhile without its own.
+        """Create a HyperJob and wait for the controller; return the writes to other HyperJobs.
 
-        It is suspended, so that it takes no share of a queue: a user creates and deletes it, and
-        the controller writes one status. The queue of the controller is empty afterwards.
+        The new HyperJob is suspended and takes no share of a queue; the controller writes its
+        status once. The workqueue of the controller is empty afterwards.
         """
         before, name = self.writes(), f"later-{uuid4().hex[:8]}"
         self.apply(namespace, _suspended(name))
@@ -137,7 +137,7 @@ class System:
         return _difference(self.writes(), before)
 
     def _has_no_key(self) -> bool:
-        """Return whether no HyperJob waits for the controller or is in work."""
+        """Return whether the controller's workqueue is empty and no reconciliation runs."""
         waiting = ("workqueue_depth", "workqueue_unfinished_work_seconds")
         return not any(
             sample.value
@@ -155,13 +155,13 @@ _OF_A_LATER_ONE: Final = Counter(
 def _difference(
     after: Counter[tuple[str, str, str]], before: Counter[tuple[str, str, str]]
 ) -> Counter[tuple[str, str, str]]:
-    """Subtract counts; where there are fewer afterwards the number is negative."""
+    """Return `after` minus `before`; differences may be negative."""
     after.subtract(before)
     return Counter({key: count for key, count in after.items() if count})
 
 
 def _suspended(name: str) -> Object:
-    """Make a HyperJob that creates no sub-job."""
+    """Return a HyperJob without sub-jobs, since it is suspended."""
     container = {"name": "main", "image": "i"}
     tasks = [{"name": "worker", "replicas": 1, "template": {"spec": {"containers": [container]}}}]
     group = {"name": "one", "replicas": 1, "templateSpec": {"tasks": tasks}}
@@ -180,7 +180,7 @@ def phase_of(hyperjob: Object) -> str:
 
 @contextlib.contextmanager
 def running_system(directory: Path, *, clusters: str = CLUSTERS) -> Iterator[System]:
-    """Start everything in the most awkward order: the controller comes before the CRD."""
+    """Start all processes; the controller starts before the CRD exists."""
     file = directory / "clusters.yaml"
     file.write_text(clusters)
     assets = os.environ.get("KUBEBUILDER_ASSETS")
@@ -211,7 +211,7 @@ def running_system(directory: Path, *, clusters: str = CLUSTERS) -> Iterator[Sys
 
 
 def readiness(service: Service) -> str:
-    """Read /readyz, whatever it says."""
+    """Return the content of /readyz, also of an error."""
     try:
         with urllib.request.urlopen(f"{service.url}/readyz", timeout=2) as answer:
             return str(answer.read().decode())
@@ -223,7 +223,7 @@ def readiness(service: Service) -> str:
 
 
 def _relayed(kubeconfig: Path, directory: Path) -> tuple[Path, Relay]:
-    """Return a kubeconfig that leads through a relay."""
+    """Return a kubeconfig with the address of a relay, and the relay."""
     config = yaml.safe_load(kubeconfig.read_text())
     cluster = config["clusters"][0]["cluster"]
     relay = Relay(urlsplit(cluster["server"]).port or 443)

@@ -1,4 +1,4 @@
-"""A day of use and two HyperJobs that were deleted, for the history of a page."""
+"""A day of use and two deleted HyperJobs, for the history of a page."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -12,11 +12,11 @@ QUEUES = {"research": 64, "production": 128, "default": 32}
 
 
 def remember(history):
-    """Record them, as a page that ran for a day has."""
+    """Record the history of a page that has run for a day."""
     now = datetime.now(UTC)
     for step in range(120, 0, -1):
         moment = now - step * STEP
-        if 52 < step < 60:  # it did not run
+        if 52 < step < 60:  # the page did not run at this time
             continue
         busy = {
             name: _wave(step, seed, total) for seed, (name, total) in enumerate(CLUSTERS.items())
@@ -54,7 +54,7 @@ def remember(history):
 
 
 def _wave(step, seed, total):
-    """Return a number that goes up and down over a day, the same each time."""
+    """Return a number that rises and falls over a day, equal for equal arguments."""
     turn = (step * (7 + seed) + seed * 31) % 48
     return total * (16 + min(turn, 48 - turn)) // 44
 

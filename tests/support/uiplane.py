@@ -1,4 +1,4 @@
-"""The web page over objects in memory, as a process: any number of HyperJobs, and any text in them.
+"""The web page as a process, over objects in memory with any number and any texts.
 
 `python -m tests.support.uiplane FILE [--login]` reads JSON lines: first the objects in FILE, later
 from its standard input: `{"put": OBJECT}`, `{"remove": "hyperjobs/NAMESPACE/NAME"}`, or
@@ -28,7 +28,7 @@ KINDS = {"HyperJob": HYPERJOBS, "Cluster": CLUSTERS, "Queue": QUEUES}
 
 
 class PlaneKube(FakeKube):
-    """Allows everything."""
+    """A client that allows every access review."""
 
     host = "karmada.example:5443"
     namespace = "default"
@@ -39,7 +39,7 @@ class PlaneKube(FakeKube):
         self.logged = asyncio.Condition()
 
     async def raw(self, method, path, *, params=None, **_):
-        """List one pod of each sub-job; nothing else is there."""
+        """Return one pod for each sub-job, the only objects of members."""
         if not path.endswith("/pods"):
             raise refusal(404, "NotFound", f"no {path}")
         job = params["labelSelector"].partition("=")[2]
@@ -59,7 +59,7 @@ class PlaneKube(FakeKube):
         return SimpleNamespace(json=lambda: {"items": [pod]})
 
     async def lines(self, path, *, params, **_):
-        """Yield the lines of a log; following, those to come too."""
+        """Yield the lines of a log; with `follow` also later lines."""
         time = b"2026-01-01T00:00:%02d.000000000Z " if params.get("timestamps") else b""
         read = 0
         while True:
@@ -88,7 +88,7 @@ class PlaneKube(FakeKube):
 
 
 def change(kube, asked):
-    """Store an object, or take it away."""
+    """Store or delete an object."""
     if "put" in asked:
         kube.put(KINDS[asked["put"]["kind"]], asked["put"])
     else:

@@ -1,4 +1,4 @@
-"""Objects for the web page to show: clusters, queues and HyperJobs in every phase."""
+"""Objects for the web page: clusters, queues and HyperJobs in every phase."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -17,12 +17,12 @@ HOSTILE = (
 
 
 def ago(seconds):
-    """Print the time of some seconds ago."""
+    """Return the timestamp of `seconds` ago."""
     return (NOW - timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def cluster(name, *, total=64, used=0, ready=True, accelerator=GPU):
-    """Make a Cluster."""
+    """Return a Cluster."""
     return {
         "apiVersion": "cluster.karmada.io/v1alpha1",
         "kind": "Cluster",
@@ -47,7 +47,7 @@ def cluster(name, *, total=64, used=0, ready=True, accelerator=GPU):
 
 
 def queue(name, *, weight=1, parent="root", deserved=None):
-    """Make a Queue."""
+    """Return a Queue."""
     spec = {"weight": weight, "parent": parent, "reclaimable": True}
     if deserved is not None:
         spec["deserved"] = {GPU: deserved}
@@ -76,7 +76,7 @@ def hyperjob(
     suspend=False,
     uid="",
 ):
-    """Make a HyperJob with a sub-job for each cluster; an empty name is no cluster."""
+    """Return a HyperJob with a sub-job for each cluster; an empty name is no cluster."""
     jobs = [
         {
             "name": f"{name}-trainer-{index}",
@@ -195,7 +195,7 @@ def scene():
 
 
 def showcase():
-    """Return a fleet for the pictures of the documentation, with names that people would use."""
+    """Return a fleet for the pictures of the documentation, with realistic names."""
     at = {"gpu-east": 128, "gpu-west": 128, "gpu-north": 96}
     made = [cluster(name, total=total, used=total - 16) for name, total in at.items()]
     made.append(cluster("ascend-south", total=64, used=48, accelerator="huawei.com/Ascend910"))
@@ -273,7 +273,7 @@ def crowd(number):
 
 
 def hostile():
-    """Return HyperJobs with text that would like to be a program."""
+    """Return HyperJobs with HTML, scripts and control characters in their texts."""
     made = [cluster("east"), queue("default")]
     for index, text in enumerate(HOSTILE):
         made.append(

@@ -1,4 +1,4 @@
-"""The smallest page behind an Access: it says who asks."""
+"""A minimal page behind an Access, which shows the visitor's name."""
 
 from aiohttp import web
 
@@ -8,7 +8,7 @@ DONE = web.AppKey("done", list)
 
 
 def site(access: VisitorAccess) -> web.Application:
-    """Build it: GET /who, POST /do, and the pages of `access`; `app[DONE]` lists who did it."""
+    """Return GET /who, POST /do, and the routes of `access`; `app[DONE]` has /do's visitors."""
 
     @web.middleware
     async def let_in(request, handler):

@@ -1,4 +1,4 @@
-"""The page with an account of its own, served to visitors with bearer tokens."""
+"""The page with its own account, served to visitors with bearer tokens."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -16,7 +16,7 @@ from hyperjob.ui.serve import serving
 async def served_to_visitors(
     kubeconfig: Path, *, lease_namespace: str
 ) -> AsyncIterator[tuple[Running, str]]:
-    """Serve the page with the rights of each visitor; return what it knows, and its address."""
+    """Serve the page with the rights of each visitor; yield its sources and its address."""
     async with (
         Kube.connect(kubeconfig=kubeconfig) as own,
         running(own, lease_namespace=lease_namespace, examine=False) as known,

@@ -26,7 +26,7 @@ class Page:
 
     @property
     def text(self) -> str:
-        """Return what a person reads, tags left out."""
+        """Return the text of the page without tags."""
         reader = _Text()
         reader.feed(self.html)
         return " ".join(" ".join(reader.found).split())
@@ -60,7 +60,7 @@ class Ui:
             return Page(answer.status, answer.headers, await answer.text())
 
     async def until(self, path: str, words: str, *, seconds: float = 60) -> Page:
-        """Read a page again after each change until it has words in it."""
+        """Read a page again after each change until it contains `words`."""
         async with asyncio.timeout(seconds):
             while True:
                 changed = asyncio.create_task(self.known.world.changed())

@@ -1,4 +1,4 @@
-"""The webhook as a process of its own, on free ports, spoken to over real TLS."""
+"""The webhook as a separate process on free ports, and TLS connections to it."""
 
 import asyncio
 import contextlib
@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @dataclass(frozen=True, slots=True)
 class WebhookProcess:
-    """A running webhook: where it listens, and what it has said."""
+    """A running webhook: its address and its log."""
 
     process: subprocess.Popen[bytes]
     port: int
@@ -29,20 +29,20 @@ class WebhookProcess:
     authority: Path
 
     def lines(self) -> list[dict[str, object]]:
-        """Return its log so far, one object a line."""
+        """Return the records of its log so far."""
         return [json.loads(line) for line in self.log.read_bytes().splitlines()]
 
     def terminate(self) -> None:
-        """Ask it to end."""
+        """Send SIGTERM."""
         self.process.send_signal(signal.SIGTERM)
 
     def client_tls(self) -> ssl.SSLContext:
-        """Make a client's context that trusts what the authority file holds now."""
+        """Return a client's TLS context that trusts the present content of the CA file."""
         return ssl.create_default_context(cafile=str(self.authority))
 
 
 def command(certificates: Certificates, *more: str) -> list[str]:
-    """Return the command line, all ports free ones; later flags win."""
+    """Return the command line with free ports; later flags override earlier flags."""
     return [
         *(sys.executable, "-m", "webhook", "--bind-address=127.0.0.1", "--secure-port=0"),
         f"--tls-cert-file={certificates.certificate}",
@@ -82,7 +82,7 @@ def webhook_process(
 
 @contextlib.contextmanager
 def registered_webhook(kubeconfig: Path, directory: Path) -> Iterator[WebhookProcess]:
-    """Run the webhook, and have the API server call it until the end of the block."""
+    """Run the webhook, registered in the API server, until the end of the block."""
     certificates = issue_certificates(directory / "tls")
     with (
         webhook_process(directory, certificates) as process,
@@ -92,7 +92,7 @@ def registered_webhook(kubeconfig: Path, directory: Path) -> Iterator[WebhookPro
 
 
 class RawConnection:
-    """One keep-alive connection that sends reviews byte by byte if need be."""
+    """A keep-alive connection that can send a review in parts."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader = reader
@@ -100,7 +100,7 @@ class RawConnection:
 
     @classmethod
     async def open(cls, port: int, tls: ssl.SSLContext) -> "RawConnection":
-        """Connect and shake hands."""
+        """Connect, with the TLS handshake."""
         async with asyncio.timeout(30):
             return cls(*await asyncio.open_connection("127.0.0.1", port, ssl=tls))
 
@@ -133,7 +133,7 @@ class RawConnection:
         return int(first.split()[1]), headers, body
 
     async def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self.writer.close()
         with contextlib.suppress(OSError, ssl.SSLError):
             await self.writer.wait_closed()

@@ -1,4 +1,4 @@
-"""Webhooks on one HTTPS port, which answer as a test says and remember what they were sent."""
+"""Webhooks on one HTTPS port, with answers set by a test and a record of reviews."""
 
 import base64
 import ssl
@@ -18,7 +18,7 @@ RULE = {
 
 
 class Webhooks:
-    """Webhooks on one HTTPS port: each path answers as its test says and remembers its reviews."""
+    """Webhooks on one HTTPS port: each path has an answer set by its test and records reviews."""
 
     def __init__(self):
         self.answers = {}
