@@ -412,7 +412,10 @@ async def test_without_mount_namespaces_paths_and_names_are_replaced(
     topology: Topology, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(topology.machine.host, "permitted", False)
-    assert "are replaced by addresses and folders" in topology.machine.description
+    assert (
+        "addresses and folders replace names of pods and mount paths"
+        in topology.machine.description
+    )
     a, b = (topology.clusters[name].kube for name in "ab")
     fields = {
         "subdomain": "job",
