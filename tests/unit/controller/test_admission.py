@@ -127,6 +127,33 @@ async def test_a_new_leader_counts_every_share_before_it_admits_anything() -> No
     assert verdict.reason is Reason.QUEUE_LIMIT_REACHED
 
 
+async def test_other_tasks_run_while_a_new_leader_learns_of_many_hyperjobs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    caches = Caches(None)  # type: ignore[arg-type]  # no call is made
+    raws = [one(f"j{number}") for number in range(120)]
+    monkeypatch.setattr(caches.hyperjobs, "items", lambda: raws)
+    admission = Admission(
+        caches,
+        WorkQueue(),
+        QueueCache(lag=timedelta(seconds=30)),
+        Free(8),
+        mode=lambda: QueueAdmission.BUILTIN,
+        now=lambda: NOW,
+    )
+    learned, turns = list[str](), list[int]()
+
+    async def other() -> None:
+        while len(learned) < len(raws):
+            turns.append(len(learned))
+            await asyncio.sleep(0)
+
+    task = asyncio.create_task(other())
+    await admission._learn(learned.append)
+    await task
+    assert turns == [50, 100]
+
+
 @pytest.mark.parametrize("mode", QueueAdmission)
 def test_another_component_that_queues_bindings_too_is_told_once_beside_our_gate(
     caplog: pytest.LogCaptureFixture, mode: QueueAdmission

@@ -6,12 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from controller.gang.places import domains
 from controller.gang.review import PinnedPlace, Review, review
 from controller.model.observed import Cluster
 from controller.model.resources import Resources, fits, parse_resources, subtract, total
 from controller.model.shortage import ShortageCode
 from controller.status.detail import detail_text
-from tests.unit.controller.builders import GPU, cluster, request
+from tests.unit.controller.builders import GPU, cluster, observed, request
 
 
 def seat(
@@ -45,6 +46,17 @@ def test_a_place_on_no_candidate_is_left() -> None:
 def test_a_place_that_karmada_refuses_is_left_though_there_is_room() -> None:
     refused = seat("x", "a", excluded=frozenset({"a"}))
     assert look(refused, on=[cluster("a"), cluster("b")]).moves == {"x": "b"}
+
+
+def test_only_places_on_usable_clusters_that_nothing_excludes_count_as_domains() -> None:
+    known = observed(clusters=(cluster("a"), cluster("b", unusable="yes"), cluster("c")))
+    places = [
+        seat("x", "a"),
+        seat("y", "b"),
+        seat("z", "gone"),
+        seat("v", "c", excluded=frozenset({"c"})),
+    ]
+    assert domains(known, places) == [("trainer", "a")]
 
 
 def test_without_room_anywhere_it_waits_and_says_what_is_missing() -> None:

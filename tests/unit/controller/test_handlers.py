@@ -165,6 +165,25 @@ def test_a_hyperjob_is_looked_at_when_it_comes_changes_and_goes(rig: Rig) -> Non
     assert rig.queued == ["default/hj"] * 3
 
 
+@pytest.mark.parametrize(
+    ("path", "value", "updated"),
+    [
+        (("metadata", "deletionTimestamp"), "2026-01-02T03:04:05Z", True),
+        (("metadata", "uid"), "another", True),
+        (("spec", "minAvailable"), 3, False),
+    ],
+)
+def test_sub_jobs_are_taken_in_again_where_their_hyperjob_goes_or_is_another(
+    rig: Rig, path: tuple[str, ...], value: object, updated: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[str] = []
+    rig.known["default/hj-trainer-0"] = job()
+    monkeypatch.setattr(rig.handlers, "_update", seen.append)
+    first = hyperjob()
+    rig.hyperjobs.tell(MODIFIED, first, changed(first, *path, value=value))
+    assert seen == (["default/hj-trainer-0"] if updated else [])
+
+
 def test_our_own_status_writes_make_no_pass_and_those_of_others_do(rig: Rig) -> None:
     first = hyperjob()
     second = changed(first, "status", "splitCount", value=2)

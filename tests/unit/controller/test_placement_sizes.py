@@ -55,6 +55,12 @@ def test_beyond_5000_combinations_a_preferred_cluster_without_room_changes_nothi
     assert sum(found.values()) == 40
 
 
+def test_beyond_5000_combinations_a_preferred_cluster_that_is_too_small_changes_nothing() -> None:
+    near = {2, 9, 17, 28}
+    found = shared(wish(40, preferred=("small",)), *scattered(near), cluster("small", 1))
+    assert set(found) == {f"c{number:02}" for number in near}
+
+
 def test_the_likeliest_clusters_are_tried_first_where_only_a_few_sets_are_tried() -> None:
     """With 2,000 sub-jobs only four sets of clusters are tried; the fourth best holds too few."""
     small = [cluster(f"a{number}", 10) for number in range(10)]

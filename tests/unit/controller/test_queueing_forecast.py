@@ -12,6 +12,7 @@ from controller.model.wire import rfc3339
 from controller.plan import plan
 from controller.queueing.verdict import verdict_of
 from controller.status.waiting import wait_text
+from hyperjob.api.quantity import NANO
 from tests.unit.controller.builders import NOW, hyperjob, observed
 from tests.unit.controller.queueworld import queue, unit
 from tests.unit.controller.test_queueing_backfill import HOUR, Estimating, job, world
@@ -167,3 +168,14 @@ def test_the_expected_start_is_written_follows_the_forecast_and_is_taken_away() 
     assert written({}, without) == "no such field"
     assert written({"expectedStart": start}, verdict) == start
     assert written({"expectedStart": start}, without) is None
+
+
+def test_the_first_ten_of_a_line_are_told_what_their_queue_uses() -> None:
+    made = world(a=8)
+    made.submit(unit("runs", 8))
+    made.decide()
+    made.submit(*(unit(f"j{number}", 8, age=number) for number in range(1, 13)))
+    made.decide()
+    entry = made.cache.entries["ns/j1"]
+    told = [made.cache.message_facts(entry, place).used for place in (1, 10, 11)]
+    assert told == [8 * NANO, 8 * NANO, 0]

@@ -418,6 +418,38 @@ def test_looks_at_a_cluster_in_trouble_are_spread_over_half_as_long_again(
     assert waits == [60 * spread]
 
 
+async def test_the_log_of_a_sub_job_that_is_stopped_does_not_wait_for_a_cluster_in_trouble() -> (
+    None
+):
+    async with Bench() as bench:
+        bench.reader._troubles["a"] = asyncio.get_running_loop().time() + 3600, 1.0
+        bench.logs.holding.set()
+        bench.reader.observe(seen(job(phase="Running", deleting=True)))
+        await bench.until(lambda: bench.logs.asked)
+
+
+async def test_a_log_that_is_followed_is_not_read_again_when_its_sub_job_ends() -> None:
+    async with Bench() as bench:
+        name = "a/hj-trainer-0-worker-0"
+        stop = {"cause": "Restarted", "until": "2026-01-02T03:05:00Z", "jobs": ["hj-trainer-0"]}
+        bench.reader.observe(seen(job(phase="Running"), status={"stop": stop}))
+        await bench.until(lambda: name in bench.logs.asked)
+        bench.reader.observe(seen(job(phase="Completed")))
+        await bench.reads_another(3)
+        assert bench.logs.asked.count(name) == 1
+
+
+async def test_a_hyperjob_of_a_forgotten_name_has_its_first_pass_at_once() -> None:
+    async with Bench(interval=60) as bench:
+        name = "a/hj-trainer-0-worker-0"
+        for step in (7, 8):
+            bench.logs.answers[name] = text(step, step)
+            bench.reader.observe(seen(job(phase="Running")))
+            await bench.until(lambda: bench.reader.trainings(KEY))
+            bench.reader.forget(KEY)
+    assert bench.woken == [(KEY, 0)] * 2
+
+
 async def test_the_log_of_a_sub_job_that_is_stopped_is_followed_to_its_end() -> None:
     async with Bench(interval=60) as bench:
         name = "a/hj-trainer-0-worker-0"

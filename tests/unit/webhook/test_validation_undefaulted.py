@@ -6,7 +6,7 @@ import pytest
 
 from hyperjob.api.limits import MAX_PODS, MAX_SPEC_BYTES
 from hyperjob.api.names import MAX_TOKEN, RESTART_REQUEST
-from webhook.validation import validate_create
+from webhook.validation import validate_create, validate_update
 from webhook.validation.needs import needs
 from webhook.validation.repair import Repair
 from webhook.validation.report import Report
@@ -51,6 +51,19 @@ def test_an_error_after_a_number_that_is_whole_is_told() -> None:
     raw["spec"]["replicatedJobs"][0]["replicas"] = 2.0
     found = [error.field for error in validate_create(raw).errors]
     assert found == ["spec.ttlSecondsAfterFinished"]
+
+
+def test_a_task_that_loses_its_replicas_of_none_gets_no_warning_of_its_gang() -> None:
+    old, new = hyperjob(pod()), hyperjob(pod())
+    for raw in (old, new):
+        raw["status"] = {"jobs": [{"name": "x-a-0"}]}
+        raw["spec"]["replicatedJobs"][0]["templateSpec"]["tasks"][0] |= {
+            "replicas": 0,
+            "minAvailable": 0,
+        }
+    del new["spec"]["replicatedJobs"][0]["templateSpec"]["tasks"][0]["replicas"]
+    warnings = validate_update(new, old).warnings
+    assert not [text for text in warnings if "minAvailable" in text], warnings
 
 
 @pytest.mark.parametrize(("mode", "is_taken"), [(-1, False), (0, True), (511, True), (512, False)])
