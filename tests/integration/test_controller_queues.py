@@ -154,7 +154,7 @@ async def test_queues_are_waited_for_opened_and_limited(
         waiting = await state_with(kube, namespace, "hj", "does not exist; create it")
         assert waiting["state"]["reason"] == "QueueNotOpen"
         async with queue(kube, namespace, capability={GPU: "7"}):
-            waiting = await state_with(kube, namespace, "hj", "its capability of 7 nvidia.com/gpu")
+            waiting = await state_with(kube, namespace, "hj", "its capability is 7 nvidia.com/gpu")
             assert waiting["state"]["reason"] == "ExceedsQueue"
             closed = {"status": {"state": "Closed"}}
             await kube.patch(QUEUES, namespace, closed, kind=PatchType.MERGE, subresource="status")
