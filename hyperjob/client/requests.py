@@ -110,7 +110,7 @@ async def ask(
         summary = read(hyperjob)
         if summary.has_ended:
             raise NeverError(
-                f"{title(name)} is {summary.phase}: a HyperJob that has ended is never run"
+                f"{title(name)} is {summary.phase}: a HyperJob that has ended never runs"
                 " again; delete it, then apply it again"
             )
         if summary.deleting:
@@ -127,8 +127,7 @@ async def ask(
             raise NotYetError(
                 f"the controller has not accepted an earlier {request.kind} of {title(name)}"
                 f" ({earlier}) yet: kubectl hyperjob why {name} -n {namespace}; to withdraw it:"
-                " kubectl"
-                f" annotate hj {name} -n {namespace} {request.annotation}-"
+                f" kubectl annotate hj {name} -n {namespace} {request.annotation}-"
             )
         value = " ".join([token, *(job.name for job in meant)])
         body: Object = {
