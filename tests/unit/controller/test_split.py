@@ -40,7 +40,7 @@ def test_static_sizes_add_up(made_of: Object, total: int, replicas: int, sizes: 
         (template(task(replicas=4)), split(1), 2, "at least one"),
         (template(MASTER, task(replicas=4)), split(2), 2, "at least one"),
         (template(task(gpus=0)), split(8), 2, f"no task requests {GPU}"),
-        (template(task(replicas=0)), split(8), 1, "its size says nothing"),
+        (template(task(replicas=0)), split(8), 1, "gives the sub-jobs no size"),
         (template(), split(None), 1, "needs accelerators and acceleratorType"),
         (template(), split(8, None), 1, "needs accelerators and acceleratorType"),
     ],
