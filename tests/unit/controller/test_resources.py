@@ -6,6 +6,8 @@ from controller.model.resources import (
     fits,
     is_extended,
     lacking,
+    largest,
+    order_of,
     parse_resources,
     pod_request,
     scale,
@@ -144,3 +146,19 @@ def test_the_last_unit_that_is_missing_is_told() -> None:
     assert lacking({GPU: 1, "cpu": 1}, {GPU: 1}) == {"cpu": 1}
     assert lacking({GPU: 1}, {GPU: -5}) == {GPU: 1}
     assert lacking({GPU: -1}, {}) == {}
+
+
+def test_what_only_one_of_two_has_counts_as_it_is() -> None:
+    assert largest({"cpu": 2}, {"cpu": 3, "memory": 0}) == {"cpu": 3, "memory": 0}
+    assert largest({"memory": 0}, {"cpu": -1}) == {"memory": 0, "cpu": 0}
+    assert not fits({"cpu": 1}, {})
+    assert not fits({"cpu": 1}, {"cpu": 0})
+    assert fits({"cpu": 1}, {"cpu": 1})
+    assert fits({"cpu": 0}, {})
+
+
+def test_a_reader_sees_accelerators_first_then_devices_then_the_native_ones_then_pods() -> None:
+    names = ["pods", "cpu", "example.com/fpga", "memory", "nvidia.com/gpu", "amd.com/gpu"]
+    assert sorted(names, key=order_of) == [
+        "amd.com/gpu", "nvidia.com/gpu", "example.com/fpga", "cpu", "memory", "pods",
+    ]  # fmt: skip

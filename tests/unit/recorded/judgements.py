@@ -17,12 +17,16 @@ from controller.gang.giveback import backs_off
 from controller.gang.places import pinned_place_of
 from controller.gang.rejections import check_rejection
 from controller.lifecycle.dependencies import waiting
+from controller.lifecycle.ending import ending
 from controller.lifecycle.failures import judge
 from controller.lifecycle.loss import losses_of, next_loss
 from controller.lifecycle.quota import forgotten, releases
+from controller.lifecycle.reclaimed import giving_back
 from controller.lifecycle.silence import check_silence, count_silent
 from controller.lifecycle.stops import going_on, is_over, suspending
+from controller.lifecycle.unstarted import next_due, not_started
 from controller.model.child import child_of
+from controller.model.observed import GangRecord
 from hyperjob.text import shortened
 from tests.unit.recorded.generated import hyperjob_of, some
 from tests.unit.recorded.recording import Case, line
@@ -55,6 +59,11 @@ def _judged(seen: Any) -> Iterator[tuple[str, Any]]:
     yield "waits", [found.for_what, found.hopeless]
     yield "suspending", suspending(seen, members)
     yield "stops", [going_on(seen, members), is_over(seen, children), backs_off(seen)]
+    late = not_started(
+        seen, members, minimum=len(members), next_try=lambda times: GangRecord(attempts=times)
+    )
+    yield "starts", [next_due(seen, members), late, giving_back(seen, members)]
+    yield "ends", ending(seen, members, found, losses)
     counts = count_silent(seen, members)
     yield "silent", counts
     yield "quota", [*releases(seen, children), *forgotten(seen, children)]
