@@ -32,7 +32,7 @@ def test_flags_win_over_the_environment() -> None:
         (["--workers", "0"], {}, "--workers must be between 1 and 1000"),
         (["--cluster-status-lag", "-1"], {}, "--cluster-status-lag must be"),
         (["--leader-elect-lease-duration", "4"], {}, "--leader-elect-lease-duration must be"),
-        (["--metrics-bind-address", "nowhere"], {}, "'nowhere' is no address"),
+        (["--metrics-bind-address", "nowhere"], {}, "'nowhere' is not an address"),
         (["--work", "3"], {}, "unrecognized arguments"),
     ],
 )
