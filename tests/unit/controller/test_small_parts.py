@@ -20,6 +20,7 @@ from controller.lifecycle.dependencies import waiting
 from controller.lifecycle.loss import next_loss
 from controller.lifecycle.records import with_restart
 from controller.lifecycle.silence import SilentCounts, count_silent
+from controller.lifecycle.unstarted import next_due, not_started
 from controller.memory import candidates as memory
 from controller.memory.candidates import Candidates
 from controller.memory.capacity import Capacity
@@ -592,3 +593,34 @@ def test_a_restart_that_gives_back_is_admitted_no_more_and_keeps_or_gets_the_rec
     assert (found.verdict == QueueVerdict()) is gives_back
     planned = TimeUse.LOST_TO_PLANNED_STOPS if gives_back else TimeUse.LOST_TO_FAILURES
     assert found.stopped_by is planned
+
+
+@pytest.mark.parametrize(
+    ("ages", "wait"),
+    [((100, 600), 300), ((600, 100), 300), ((100, 901), 800), ((100, 900), 800), ((900,), None)],
+)
+def test_the_first_start_timeout_that_is_to_come_is_waited_for(
+    ages: Sequence[int], wait: int | None
+) -> None:
+    objects: list[Object] = []
+    for index, age in enumerate(ages):
+        name = f"hj-trainer-{index}"
+        since = f"{NOW - timedelta(seconds=age):%Y-%m-%dT%H:%M:%SZ}"
+        bound = binding(name, cluster="a", status={"state": {"phase": "Pending"}})
+        bound["status"]["conditions"] = [
+            {"type": "FullyApplied", "status": "True", "lastTransitionTime": since}
+        ]
+        objects += [job(name), policy(name), bound]
+    seen = observed(hyperjob(group(replicas=len(ages))), *objects, clusters=(cluster("a"),))
+    found = next_due(seen, members_of(seen))
+    assert found == (None if wait is None else timedelta(seconds=wait))
+    late = not_started(
+        seen, members_of(seen), minimum=1, next_try=lambda times: GangRecord(attempts=times)
+    )
+    names = [f"hj-trainer-{index}" for index, age in enumerate(ages) if age >= 900]
+    if not names:
+        assert late is None
+        return
+    assert late is not None
+    assert [each.name for each in late.again] == names
+    assert (late.gives_back, late.spent, late.gang) == (True, 0, GangRecord(attempts=1))
