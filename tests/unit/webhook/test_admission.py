@@ -490,3 +490,16 @@ def test_large_reviews_with_blanks_are_read():
     body += b" 1," * (2 * MAX_ODD_VALUES) + b"1]}"
     with pytest.raises(BadReview, match="request: Required value"):
         decode(body)
+
+
+@pytest.mark.parametrize(("values", "code"), [(MAX_VALUES - 1, 400), (MAX_VALUES, 413)])
+def test_a_body_has_fewer_values_than_the_limit(values, code):
+    body = b"[" + b"1," * (values - 1) + b"1]" + b" " * 9
+    assert post(VALIDATE_HYPERJOB, body)[0] == code
+
+
+def test_a_deleted_object_is_named_by_what_it_was():
+    review = recorded("HyperJob", name="llm-training")
+    request = review["request"]
+    request |= {"operation": "DELETE", "name": "", "oldObject": request["object"], "object": None}
+    assert admit(VALIDATE_HYPERJOB, orjson.dumps(review)).request.name == "llm-training"

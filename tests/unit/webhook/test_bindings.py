@@ -352,3 +352,20 @@ def test_a_job_of_kubernetes_is_nobodys_gang():
     obj = binding()
     obj["spec"]["resource"]["apiVersion"] = "batch/v1"
     assert stamp(obj, operation="CREATE") == []
+
+
+@pytest.mark.parametrize(
+    ("affinity", "labels", "held"),
+    [
+        ("hyperjob-gang", {}, True),
+        ("hyperjob-held", {}, True),
+        ("another", {LABEL: "hyperjob"}, True),
+        ("another", {}, False),
+    ],
+)
+def test_a_gate_is_held_by_its_annotation_with_an_affinity_name_or_the_label(
+    affinity, labels, held
+):
+    old = binding(affinity=affinity, gate="held", labels=labels)
+    new = binding(affinity="another", gate="open")
+    assert bool(stamp(new, operation="UPDATE", old=old)) is held

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from webhook.options import SETTINGS, parse
+from webhook.options import SETTINGS, TLS_VERSIONS, parse
 from webhook.server import Limits
 
 FILES = ["--tls-cert-file", "tls.crt", "--tls-private-key-file", "tls.key"]
@@ -65,6 +65,13 @@ def test_numbers_are_taken_within_their_bounds(name, bounds):
     for value in wrong:
         with pytest.raises(ValueError, match=f"--{name.replace('_', '-')} must be"):
             replace(options, **{name: value})
+
+
+@pytest.mark.parametrize(("text", "version"), TLS_VERSIONS.items())
+def test_a_version_of_tls_is_shown_as_it_is_given(text, version):
+    setting = SETTINGS["tls_min_version"]
+    assert setting.show(version) == text
+    assert parse([*FILES, "--tls-min-version", text], {}).tls_min_version is version
 
 
 def test_environment_and_flags_flags_first():

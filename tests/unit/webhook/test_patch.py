@@ -42,6 +42,16 @@ CASES = {
         {"l": {"x/y~z": "1"}},
         [{"op": "add", "path": "/l/x~1y~0z", "value": "1"}],
     ),
+    "an item changes in a list that shrinks": (
+        {"a": [1, {"b": 1}, 3, 4]},
+        {"a": [1, {"b": 2}, 4]},
+        [{"op": "replace", "path": "/a/1/b", "value": 2}, {"op": "remove", "path": "/a/2"}],
+    ),
+    "an object becomes a list": (
+        {"a": {}},
+        {"a": [1]},
+        [{"op": "replace", "path": "/a", "value": [1]}],
+    ),
     "a type changes": ({"a": [1]}, {"a": {}}, [{"op": "replace", "path": "/a", "value": {}}]),
 }
 

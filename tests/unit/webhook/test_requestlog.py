@@ -215,3 +215,14 @@ def test_a_decision_without_warnings_or_patch_does_not_count_them(caplog):
     RequestLog(Metrics()).done(VALIDATE_HYPERJOB, admit(VALIDATE_HYPERJOB, orjson.dumps(review)), 0)
     _, line = said(caplog)
     assert not {"patched", "warnings", "errors", "reason", "dryRun"} & line.keys()
+
+
+async def test_a_line_is_written_once():
+    stream = Stream()
+    log = DecisionLog(stream)
+    for number in range(2):
+        log.write("m", {"n": number})
+        log.flush()
+        assert orjson.loads(stream.batches.get_nowait())["n"] == number
+    log.flush()
+    assert stream.batches.empty()
