@@ -54,7 +54,7 @@ async def test_pods_and_logs_are_reached_through_karmada(scenario):
     cluster = world.largest
     way = f"/apis/cluster.karmada.io/v1alpha1/clusters/{cluster}/proxy/version"
     if "gitVersion" not in await scenario.kubectl("get", "--raw", way, check=False):
-        pytest.skip("this Karmada lets nobody through to its members")
+        pytest.skip("this Karmada refuses its users the proxy to its members")
     await scenario.apply(
         hyperjob("logs", group(world, "one", pods=2, seconds=600, only_on=[cluster]))
     )

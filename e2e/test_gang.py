@@ -33,7 +33,7 @@ async def test_two_that_need_both_clusters_run_one_after_the_other(scenario):
 async def test_no_member_sees_a_job_before_all_are_admitted(scenario):
     world = scenario.world
     if not world.volcano_global:
-        pytest.skip("nobody admits sub-jobs one by one: Volcano Global is absent")
+        pytest.skip("without Volcano Global no component admits single sub-jobs")
     ready = group(world, "ready", accelerators=1)
     late = group(world, "late", accelerators=1, queue=scenario.namespace)
     async with scenario.sightings() as sightings:
@@ -67,7 +67,7 @@ async def test_the_gate_is_open_once_the_gang_runs(scenario):
 async def test_as_many_as_min_available_start_without_the_rest(scenario):
     world = scenario.world
     if not world.volcano_global:
-        pytest.skip("nobody admits sub-jobs one by one: Volcano Global is absent")
+        pytest.skip("without Volcano Global no component admits single sub-jobs")
     ready = group(world, "ready", replicas=2, accelerators=1, seconds=120)
     late = group(world, "late", accelerators=1, queue=scenario.namespace)
     await scenario.apply(hyperjob("gang", ready, late, minAvailable=2))

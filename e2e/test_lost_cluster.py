@@ -37,7 +37,7 @@ async def test_what_a_lost_cluster_had_runs_elsewhere_in_time_and_once_only(scen
         assert (entry["cluster"], entry["attempt"]) == (other, 1)
         assert entry["excludedClusters"] == [lost]
         still = await scenario.members[lost].get(VCJOBS, JOB, namespace=scenario.namespace)
-        assert still["metadata"]["name"] == JOB, "nobody can reach the old copy"
+        assert still["metadata"]["name"] == JOB, "no controller can reach the old copy"
 
     await scenario.until(
         VCJOBS, JOB, lambda found: found is None, what="gone", kube=scenario.members[lost]

@@ -112,7 +112,7 @@ async def test_goodput_is_what_the_program_wrote_down(
     spent = {use: number / 1000 for use, number in found["goodput"]["milliseconds"].items()}
     sys.stdout.write(
         f"{story.__name__}: productive {spent['productive']:.2f} s, truth {truth:.2f} s"
-        f" ({100 * (spent['productive'] / truth - 1):+.2f} %), made again {wasted:.2f} s, {spent}\n"
+        f" ({100 * (spent['productive'] / truth - 1):+.2f} %), repeated {wasted:.2f} s, {spent}\n"
     )
     assert spent["productive"] == pytest.approx(truth, rel=TOLERANCE), spent
     lost = spent.get("lostToFailures", 0) + spent.get("lostToPlannedStops", 0)

@@ -83,7 +83,7 @@ async def test_two_gangs_that_need_everything_run_one_after_the_other(scenario):
         await scenario.apply(both(world, "a", queue=queue), both(world, "b", queue=queue))
         waiting = await says(scenario, "b", "2 sub-jobs must start together")
         assert waiting["status"]["state"]["phase"] == "Queued"
-        assert set(await scenario.children("b")) == set(), "nothing is made of one that waits"
+        assert set(await scenario.children("b")) == set(), "a HyperJob that waits has no objects"
         for name in ("a", "b"):
             ended = await scenario.until_phase(name, "Completed", "Failed")
             assert ended["status"]["state"]["phase"] == "Completed"

@@ -81,7 +81,7 @@ async def eventually(look: Callable[[], Awaitable[Any]], *, what: str) -> Any:
     """Call `look` until its result is true, and return the result."""
     try:
         async with asyncio.timeout(TIME_LIMIT):
-            while not (found := await look()):  # noqa: ASYNC110 - the server tells no event
+            while not (found := await look()):  # noqa: ASYNC110 - the server sends no event
                 await asyncio.sleep(0.05)
             return found
     except TimeoutError:

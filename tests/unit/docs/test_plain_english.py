@@ -22,7 +22,16 @@ PLACES = (
     "controller",
     "crds",
 )
-PLACES += ("docs", "examples", "hyperjob", "sandbox", "webhook")
+PLACES += (
+    "benchmarks",
+    "docs",
+    "e2e",
+    "examples",
+    "hyperjob",
+    "sandbox",
+    "tests/support",
+    "webhook",
+)
 
 # An abstract subject hides which component acts; the others have a plainer word.
 FORBIDDEN = re.compile(
