@@ -205,6 +205,6 @@ def test_ctrl_c_leaves_the_training_running_and_says_how_to_stop_it(client: Clie
     )
     _, errors = process.communicate(timeout=60)
     assert process.returncode != 0
-    assert f"HyperJob {job.namespace}/{job.name} goes on" in errors
+    assert f"HyperJob {job.namespace}/{job.name} keeps running" in errors
     assert job.refresh().phase == "Running"
     ended(job)

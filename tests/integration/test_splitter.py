@@ -33,7 +33,7 @@ async def splitter() -> AsyncIterator[str]:
     try:
         assert process.stdout is not None
         line = await asyncio.wait_for(process.stdout.readline(), 60)
-        yield line.decode().removeprefix("answers at ").strip()
+        yield line.decode().removeprefix("listening on ").strip()
     finally:
         process.terminate()
         await process.wait()

@@ -108,12 +108,12 @@ import sys
 from hyperjob.cli import main
 from hyperjob.cli.kubectl.escaping import escaped
 from hyperjob.cli.logs.printing import Printer
-from hyperjob.client.logs.choosing import Source
+from hyperjob.client.logs.choosing import ContainerLog
 import inspect
-fields = {name: "x" for name in inspect.signature(Source).parameters}
+fields = {name: "x" for name in inspect.signature(ContainerLog).parameters}
 printer = Printer(prefix=True, as_json=sys.argv[1] == "json", raw=sys.argv[1] == "raw")
 with escaped():
-    printer.print(Source(**fields), sys.stdin.buffer.read())
+    printer.print(ContainerLog(**fields), sys.stdin.buffer.read())
 """
 
 

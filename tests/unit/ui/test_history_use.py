@@ -4,7 +4,7 @@ import re
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hyperjob.ui.history.backfill import changes_of, filled
@@ -43,6 +43,7 @@ def test_sums_are_of_what_is_known():
     assert summed([one, other])[-2:] == [(1, 8), (3, 16)]
 
 
+@settings(max_examples=30)
 @given(POINTS, st.lists(POINTS, max_size=14))
 def test_areas_stay_in_their_box_and_add_up(points, queues):
     shares = [(Series(f"q{n}", GPU, each), n) for n, each in enumerate(queues)]
