@@ -17,8 +17,7 @@ from hyperjob.telemetry.training import TIME_USE, TrainingMetrics, show_accelera
 INTRO: Final = """\
 # Metrics
 
-Both processes serve metrics in Prometheus' format at `/metrics` of `--metrics-bind-address`. The
-command
+Both processes serve metrics in Prometheus' format at `/metrics` of `--metrics-bind-address`.
 `python -m hyperjob.telemetry.reference docs/reference/metrics.md` generates this page; do not edit
 it.
 
