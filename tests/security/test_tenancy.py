@@ -191,9 +191,10 @@ def test_the_largest_number_of_names_costs_less_than_a_policy_may(admin):
 
 def test_labels_may_change_without_a_right_and_the_spec_may_not(admin):
     obj = hyperjob(queue="team-a")
+    obj["metadata"]["name"] = "stored"
     kubectl(admin, "create", "--as=mallory", "-f", "-", stdin=json.dumps(obj))
-    label = ["label", "hyperjob", "x", "a=b", "--as=bob"]
+    label = ["label", "hyperjob", "stored", "a=b", "--as=bob"]
     assert kubectl(admin, *label, check=False).returncode == 0
-    patch = ["patch", "hyperjob", "x", "--type=merge", "-p", '{"spec":{"suspend":true}}']
+    patch = ["patch", "hyperjob", "stored", "--type=merge", "-p", '{"spec":{"suspend":true}}']
     assert "forbidden" in kubectl(admin, *patch, "--as=bob", check=False).stderr
     assert kubectl(admin, *patch, "--as=mallory", check=False).returncode == 0
