@@ -48,7 +48,11 @@ class LogOptions:
 
 def read(path: Path, options: LogOptions) -> bytes:
     """Return the requested lines of a log."""
-    chosen = [line for line in _lines(path) if _time(line) >= options.since]
+    return _requested(_content(_older(path)) + _content(path), options)
+
+
+def _requested(data: bytes, options: LogOptions) -> bytes:
+    chosen = [line for line in data.split(b"\n")[:-1] if _time(line) >= options.since]
     if options.tail is not None:
         chosen = chosen[len(chosen) - min(options.tail, len(chosen)) :]
     data = b"".join(_shown(line, options) for line in chosen)
@@ -59,9 +63,10 @@ async def follow(
     path: Path, options: LogOptions, *, is_over: Callable[[], bool]
 ) -> AsyncIterator[bytes]:
     """Yield the requested lines and then each new line, until the container has ended."""
-    position = path.stat().st_size if path.exists() else 0
     inode = path.stat().st_ino if path.exists() else 0
-    first = read(path, options)
+    written = _content(path)
+    position = written.rfind(b"\n") + 1  # the log may grow after this read
+    first = _requested(_content(_older(path)) + written[:position], options)
     if first:
         yield first
     rest = b""
@@ -84,10 +89,12 @@ async def follow(
         await asyncio.sleep(_POLL_SECONDS)
 
 
-def _lines(path: Path) -> list[bytes]:
-    older = path.with_name(path.name + ".1")
-    data = b"".join(each.read_bytes() for each in (older, path) if each.exists())
-    return data.split(b"\n")[:-1]
+def _older(path: Path) -> Path:
+    return path.with_name(path.name + ".1")
+
+
+def _content(path: Path) -> bytes:
+    return path.read_bytes() if path.exists() else b""
 
 
 def _time(line: bytes) -> str:
