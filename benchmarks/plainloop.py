@@ -6,9 +6,9 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Final, TypeAlias, TypeVar
 
-from controller.model.wire import at
 from hyperjob.api.meta import Object
 from hyperjob.api.names import GATE, GATE_OPEN, LABEL_HYPERJOB
+from hyperjob.api.wire import at
 from hyperjob.kube.client import Kube, PatchType
 from hyperjob.kube.errors import NotFound
 from hyperjob.kube.resources import VCJOBS, Resource

@@ -28,11 +28,11 @@ from controller.model.observed import (
 )
 from controller.model.parse import parse_binding, parse_hyperjob, parse_job, parse_policy
 from controller.model.training import JobTraining
-from controller.model.wire import at, string
 from controller.splitting.client import Splitter
 from hyperjob.api.limits import MAX_SUB_JOBS
 from hyperjob.api.meta import Object
 from hyperjob.api.names import child_name
+from hyperjob.api.wire import at, string
 from hyperjob.kube.resources import key_of
 
 

@@ -20,7 +20,6 @@ from controller.memory.refusals import Refusals
 from controller.memory.reservations import Reservations
 from controller.model.observed import Observed
 from controller.model.planned import Event, Plan
-from controller.model.wire import mapping
 from controller.plan import plan
 from controller.splitting.client import Splitter
 from controller.status.diff import Weight, merge_patch, weigh
@@ -28,6 +27,7 @@ from controller.status.transitions import action_events
 from controller.training.reader import Reader
 from hyperjob.api.meta import Object
 from hyperjob.api.names import FIELD_MANAGER
+from hyperjob.api.wire import mapping
 from hyperjob.kube.client import Kube, PatchType
 from hyperjob.kube.errors import Conflict, NotFound
 from hyperjob.kube.events import EventKind

@@ -16,7 +16,6 @@ from controller.memory.releases import Releases
 from controller.model.observed import Binding, Cluster, Observed, QueueAdmission, QueueVerdict
 from controller.model.request import PlacementRequest
 from controller.model.resources import Resources
-from controller.model.wire import at
 from controller.queueing.cache import QueueCache
 from controller.queueing.confirm import BuiltinQueues, Confirmer, NoConfirmation, VolcanoGlobal
 from controller.queueing.queues import parse_queue
@@ -24,6 +23,7 @@ from controller.queueing.read import unit_of, unit_of_remains
 from controller.queueing.round import play
 from controller.queueing.verdict import verdict_of
 from hyperjob.api.meta import Object
+from hyperjob.api.wire import at
 from hyperjob.kube.client import EventType
 from hyperjob.kube.resources import key_of
 from hyperjob.kube.workqueue import WorkQueue

@@ -4,8 +4,8 @@ A ServiceExport of that name that another client created serves as well, and is 
 """
 
 from controller.model.parse import controller_of
-from controller.model.wire import mapping, string
 from hyperjob.api.meta import Object
+from hyperjob.api.wire import mapping, string
 from hyperjob.kube.client import Kube
 from hyperjob.kube.errors import AlreadyExists, NotFound
 from hyperjob.kube.resources import SERVICE_EXPORTS

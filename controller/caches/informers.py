@@ -10,7 +10,6 @@ from typing import Final
 from controller.caches.mutationcache import MutationCache
 from controller.caches.shared import Shared
 from controller.model.parse import controller_of
-from controller.model.wire import at, mapping, string, string_map
 from controller.status.diff import merge_patch
 from hyperjob.api.meta import Object
 from hyperjob.api.names import (
@@ -21,6 +20,7 @@ from hyperjob.api.names import (
     VCJOB_KIND,
     binding_name,
 )
+from hyperjob.api.wire import at, mapping, string, string_map
 from hyperjob.kube.client import Kube
 from hyperjob.kube.informer import Handler, Informer, strip_managed_fields
 from hyperjob.kube.instruments import SILENT, InformerMetrics

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from controller.model.wire import mapping, natural, string
 from hyperjob.api.meta import Object
+from hyperjob.api.wire import mapping, natural, string
 from hyperjob.kube.client import EventType
 from hyperjob.kube.informer import Handler, Informer
 from hyperjob.kube.resources import key_of

@@ -16,7 +16,7 @@ import orjson
 from controller.causes.pods import first_failure
 from controller.model.planned import FailedJob
 from controller.model.runs import ContainerFailure
-from controller.model.wire import objects
+from hyperjob.api.wire import objects
 from hyperjob.kube.client import Kube
 from hyperjob.kube.errors import Forbidden, KubeError
 from hyperjob.kube.resources import CLUSTERS, PODS, split_key

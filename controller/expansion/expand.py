@@ -26,11 +26,11 @@ from controller.model.resources import (
     whole,
 )
 from controller.model.subjobs import Group, Size, SubJob
-from controller.model.wire import count, objects
 from hyperjob.api.limits import MAX_PODS, MAX_SUB_JOBS
 from hyperjob.api.meta import Object
 from hyperjob.api.names import child_name
 from hyperjob.api.quantity import NANO
+from hyperjob.api.wire import count, objects
 
 
 class SpecError(ValueError):

@@ -13,11 +13,11 @@ from controller.model.child import Child, child_of
 from controller.model.observed import Binding, Cluster, Job, Observed, Policy, QueueVerdict
 from controller.model.planned import Action, Plan
 from controller.model.resources import Resources, amount_text, order_of
-from controller.model.wire import objects, rfc3339
 from controller.status.diff import merge_patch
 from controller.status.shortage import trouble_text
 from controller.status.waiting import wait_text
 from hyperjob.api.meta import Object
+from hyperjob.api.wire import objects, rfc3339
 
 _HIDDEN: Final = frozenset({"policy", "job", "placement", "patch", "operations", "demand", "pods"})
 

@@ -11,10 +11,10 @@ from typing import Final
 from controller.model.observed import HyperJob
 from controller.model.planned import Action, CreateChild, OpenGate, Plan
 from controller.model.reasons import Reason
-from controller.model.wire import at, count, objects, string, timestamp
 from controller.status.jobs import PLACED
 from hyperjob.api.meta import Object
 from hyperjob.api.phases import Phase
+from hyperjob.api.wire import at, count, objects, string, timestamp
 from hyperjob.kube.client import EventType
 from hyperjob.telemetry.training import TrainingMetrics
 

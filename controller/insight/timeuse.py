@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from controller.model.wire import at, string
 from controller.status.goodput import GoodputAccount, parse_account
 from hyperjob.api.choices import TimeUse
 from hyperjob.api.meta import Object
+from hyperjob.api.wire import at, string
 from hyperjob.kube.client import EventType
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -15,9 +15,9 @@ from controller.model.observed import Observed, Ownership
 from controller.model.parse import with_status
 from controller.model.planned import Action, DeleteHyperJob, Plan
 from controller.model.reasons import Reason
-from controller.model.wire import mapping, objects, timestamp
 from hyperjob.api.meta import Object
 from hyperjob.api.phases import JobPhase
+from hyperjob.api.wire import mapping, objects, timestamp
 
 
 def after_end(observed: Observed) -> Plan:

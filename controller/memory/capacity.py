@@ -11,9 +11,9 @@ from controller.memory.reservations import Reservations
 from controller.model.observed import Cluster
 from controller.model.request import PlacementRequest
 from controller.model.resources import Resources
-from controller.model.wire import at, string
 from controller.placement.capacity import Candidacy, ClusterSummary, free_of, less_each, summarise
 from hyperjob.api.meta import Object
+from hyperjob.api.wire import at, string
 from hyperjob.kube.client import EventType
 from hyperjob.kube.informer import Informer
 

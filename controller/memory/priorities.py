@@ -1,9 +1,9 @@
 """The priorities of HyperJobs, by the PriorityClasses in the informer cache."""
 
 from controller.model.observed import HyperJob
-from controller.model.wire import at, string
 from controller.queueing.priority import preempts, priority_of
 from hyperjob.api.meta import Object
+from hyperjob.api.wire import at, string
 from hyperjob.kube.client import EventType
 from hyperjob.kube.informer import Informer
 

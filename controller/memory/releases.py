@@ -10,12 +10,12 @@ from typing import Final
 
 from controller.caches.informers import Caches, hyperjob_keys, workload_of_binding
 from controller.model.resources import Resources
-from controller.model.wire import at, string, string_map
 from controller.queueing.priority import value_of
 from controller.queueing.queues import Queue
 from controller.queueing.quota import Charge, Charges, charge_of, forecast_dispatch
 from hyperjob.api.meta import Object
 from hyperjob.api.names import VCJOB_KIND, binding_name
+from hyperjob.api.wire import at, string, string_map
 from hyperjob.kube.client import EventType
 from hyperjob.kube.resources import key_of
 

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Final
 
-from controller.model.wire import at, string
 from hyperjob.api.meta import Object
+from hyperjob.api.wire import at, string
 from hyperjob.kube.client import EventType
 from hyperjob.kube.informer import Informer
 from hyperjob.kube.resources import key_of

@@ -16,12 +16,12 @@ from controller.model.shortage import Trouble
 from controller.model.splitting import SplitAnswer
 from controller.model.training import JobTraining
 from controller.model.waiting import MessageFacts, Wait
-from controller.model.wire import at, integer, mapping, objects
 from hyperjob.api.checkpoint import DEFAULT_GRACE_SECONDS, StopCause
 from hyperjob.api.choices import DependencyStatus, FailurePolicyAction, SuccessOperator, TimeUse
 from hyperjob.api.meta import Object
 from hyperjob.api.names import CONDITION_COMPLETED, CONDITION_FAILED
 from hyperjob.api.phases import JobPhase
+from hyperjob.api.wire import at, integer, mapping, objects
 
 
 class QueueAdmission(enum.StrEnum):

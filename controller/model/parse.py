@@ -32,19 +32,6 @@ from controller.model.observed import (
 )
 from controller.model.runs import read_failure, read_runs
 from controller.model.training import parse_training
-from controller.model.wire import (
-    at,
-    condition,
-    count,
-    integer,
-    mapping,
-    natural,
-    objects,
-    string,
-    string_map,
-    strings,
-    timestamp,
-)
 from hyperjob.api.checkpoint import DEFAULT_GRACE_SECONDS, DEFAULT_PATH, StopCause
 from hyperjob.api.choices import DependencyStatus, FailurePolicyAction, SuccessOperator
 from hyperjob.api.meta import Object
@@ -58,6 +45,19 @@ from hyperjob.api.names import (
     WORLD,
 )
 from hyperjob.api.phases import JobPhase
+from hyperjob.api.wire import (
+    at,
+    condition,
+    count,
+    integer,
+    mapping,
+    natural,
+    objects,
+    string,
+    string_map,
+    strings,
+    timestamp,
+)
 
 _MARKED_BY: Final = ("labels", "annotations")
 _POD_COUNTERS: Final = ("pending", "running", "succeeded", "failed", "terminating", "unknown")

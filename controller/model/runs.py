@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from controller.model.wire import count, integer, objects, string
 from hyperjob.api.meta import Object
+from hyperjob.api.wire import count, integer, objects, string
 from hyperjob.text import shortened
 
 _REASON_LIMIT = 64

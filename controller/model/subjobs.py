@@ -7,9 +7,9 @@ from controller.model.nodes import PodGroup
 from controller.model.observed import ReplicatedJob
 from controller.model.request import PlacementRequest
 from controller.model.resources import PODS, Resources
-from controller.model.wire import string
 from hyperjob.api.meta import Object
 from hyperjob.api.quantity import NANO
+from hyperjob.api.wire import string
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

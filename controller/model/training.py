@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import pairwise
 
-from controller.model.wire import count, integer, mapping, string, timestamp
 from hyperjob.api.meta import Object
-from hyperjob.kube.microtime import micro_time
+from hyperjob.api.microtime import micro_time
+from hyperjob.api.wire import count, integer, mapping, string, timestamp
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,13 +15,13 @@ from controller.model.observed import HyperJob, Observed, Ownership
 from controller.model.planned import Action, CreateChild, DeleteChild, DeletionCause, Repin
 from controller.model.reasons import Reason
 from controller.model.subjobs import SubJob
-from controller.model.wire import natural
 from controller.plugins.equip import TooLongError, equip, export_of
 from controller.plugins.hosts import UnknownHostError
 from controller.plugins.world import World, world_of
 from hyperjob.api.meta import Object
 from hyperjob.api.names import WORLD
 from hyperjob.api.phases import JobPhase
+from hyperjob.api.wire import natural
 
 Children = Sequence[tuple[SubJob, Child]]
 

@@ -5,10 +5,10 @@ A variable or an argument that the user wrote stays as it is.
 
 from collections.abc import Callable, Sequence
 
-from controller.model.wire import mapping, objects, string, strings
 from controller.plugins.world import task_name
 from hyperjob.api.arguments import Flags, Kind, values_of
 from hyperjob.api.meta import Object
+from hyperjob.api.wire import mapping, objects, string, strings
 
 _SVC_FLAGS: Flags = {
     "publish-not-ready-addresses": Kind.SWITCH,

@@ -17,10 +17,10 @@ from datetime import datetime, timedelta
 
 from controller.model.resources import Resources, fits
 from controller.model.waiting import Start
-from controller.model.wire import timestamp
 from controller.queueing.entries import Entry, ExpectedEnd, Pending
 from controller.queueing.queues import Tree
 from controller.queueing.room import Space
+from hyperjob.api.wire import timestamp
 
 
 def estimate_of(entry: Entry, tree: Tree) -> timedelta | None:

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from controller.model.resources import Resources, accumulate, parse_resources
-from controller.model.wire import at, count, mapping, string
 from controller.queueing.queues import Queue
 from controller.queueing.units import OrderInQueue, order_in_queue
+from hyperjob.api.wire import at, count, mapping, string
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,14 +20,14 @@ from controller.model.child import Child, child_of
 from controller.model.observed import Binding, HyperJob, Observed, Ownership
 from controller.model.request import PlacementRequest
 from controller.model.subjobs import Group, SubJob, queue_of
-from controller.model.wire import mapping, rfc3339, string
 from controller.placement.share import Wish
 from controller.queueing.queues import estimate
 from controller.queueing.units import QueuedHyperJob, QueuedSubJob
 from hyperjob.api.meta import Object
+from hyperjob.api.microtime import micro_time
 from hyperjob.api.names import GATE_OPEN
 from hyperjob.api.phases import JobPhase
-from hyperjob.kube.microtime import micro_time
+from hyperjob.api.wire import mapping, rfc3339, string
 
 _DEFAULT_QUEUE: Final = "default"
 _NONE: Final[frozenset[str]] = frozenset()  # one object for all entries, to save memory

@@ -12,7 +12,6 @@ from math import inf
 from typing import Final
 
 from controller.model.resources import Resources, accelerator_of, total
-from controller.model.wire import timestamp
 from controller.queueing.account import QueueUsage
 from controller.queueing.admit import Grant, gang_of, try_to_admit
 from controller.queueing.cache import QueueCache
@@ -21,6 +20,7 @@ from controller.queueing.queues import Tree
 from controller.queueing.reclaims import may_preempt
 from controller.queueing.room import Space
 from hyperjob.api.quantity import NANO
+from hyperjob.api.wire import timestamp
 
 _MOST: Final = 64  # at most so many HyperJobs make way for one
 

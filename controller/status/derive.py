@@ -11,7 +11,6 @@ from controller.lifecycle.runs import kept
 from controller.lifecycle.stops import going_on
 from controller.model.observed import GangRecord, Observed, QueueVerdict
 from controller.model.reasons import Reason
-from controller.model.wire import at, mapping, objects, rfc3339, string
 from controller.status.conditions import conditions_of
 from controller.status.jobs import JobState, job_state
 from controller.status.outlook import Outlooks
@@ -20,6 +19,7 @@ from controller.status.stops import describe
 from controller.status.training import goodput_status, training_status
 from hyperjob.api.meta import Object
 from hyperjob.api.phases import JobPhase, Phase
+from hyperjob.api.wire import at, mapping, objects, rfc3339, string
 
 _CLUSTERS_SHOWN: Final = 8
 _WAITING: Final = frozenset({Phase.PENDING, Phase.QUEUED})

@@ -26,11 +26,11 @@ from controller.model.detail import (
 from controller.model.observed import Rejection
 from controller.model.shortage import Overflow, Shortage, SplitOverflow, SplitShortage
 from controller.model.waiting import GangShortage, KeptRoom, NextInLine, SplitRoom, Wait
-from controller.model.wire import rfc3339
 from controller.status.shortage import overflow_text, shortage_text
 from controller.status.splitting import split_trouble_text
 from controller.status.waiting import room_text, wait_text
 from hyperjob.api.choices import DependencyStatus
+from hyperjob.api.wire import rfc3339
 
 _PLAIN: Final = {
     Plain.SUSPENDED: "suspended",

@@ -3,8 +3,8 @@
 import enum
 from typing import Final
 
-from controller.model.wire import mapping, objects
 from hyperjob.api.meta import Object
+from hyperjob.api.wire import mapping, objects
 
 _TRAINING: Final = frozenset({"training", "goodput"})
 

@@ -10,12 +10,12 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from controller.model.training import JobTraining, parse_training, training_object
-from controller.model.wire import count, mapping, string, timestamp
 from controller.status.timeuse import LOST, time_use
 from hyperjob.api.choices import TimeUse
 from hyperjob.api.meta import Object
+from hyperjob.api.microtime import micro_time
 from hyperjob.api.phases import Phase
-from hyperjob.kube.microtime import micro_time
+from hyperjob.api.wire import count, mapping, string, timestamp
 
 _MILLISECOND: Final = timedelta(milliseconds=1)
 

@@ -24,7 +24,6 @@ from controller.model.reasons import Reason
 from controller.model.runs import Run
 from controller.model.subjobs import queue_of
 from controller.model.training import JobTraining, known, training_object
-from controller.model.wire import rfc3339
 from controller.status.applying import apply_failure
 from controller.status.detail import detail_text, left_out_text
 from controller.status.failure import container_text
@@ -32,6 +31,7 @@ from controller.status.outcomes import end_text, loss_text
 from controller.status.outlook import Outlook
 from hyperjob.api.meta import Object
 from hyperjob.api.phases import JobPhase
+from hyperjob.api.wire import rfc3339
 from hyperjob.text import shortened
 
 UNPLACED: Final = "Unplaced"

@@ -10,7 +10,6 @@ from typing import Final
 
 from controller.model.observed import Observed
 from controller.model.training import JobTraining, known, parse_training, training_object
-from controller.model.wire import integer, mapping, rfc3339, timestamp
 from controller.status.goodput import (
     Moment,
     account_object,
@@ -22,6 +21,7 @@ from controller.status.goodput import (
 from controller.status.jobs import JobState
 from controller.status.phase import State
 from hyperjob.api.meta import Object
+from hyperjob.api.wire import integer, mapping, rfc3339, timestamp
 
 _STEADY: Final = timedelta(seconds=30)
 _STEADY_PART: Final = 0.05

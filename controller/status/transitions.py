@@ -25,13 +25,13 @@ from controller.model.planned import (
 )
 from controller.model.reasons import Reason
 from controller.model.runs import read_failure, read_runs
-from controller.model.wire import at, mapping, objects, string
 from controller.status.detail import detail_text
 from controller.status.failure import container_text
 from controller.status.outcomes import again_text
 from controller.status.stops import describe, has_lost
 from hyperjob.api.meta import Object
 from hyperjob.api.phases import Phase
+from hyperjob.api.wire import at, mapping, objects, string
 from hyperjob.text import listed
 
 _NAMES_SHOWN: Final = 5

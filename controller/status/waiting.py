@@ -21,7 +21,6 @@ from controller.model.waiting import (
     WaitCode,
     roughly,
 )
-from controller.model.wire import rfc3339
 from controller.status.shortage import (
     NEVER,
     alike,
@@ -29,6 +28,7 @@ from controller.status.shortage import (
     no_device_text,
     shortage_text,
 )
+from hyperjob.api.wire import rfc3339
 from hyperjob.text import listed
 
 OTHER_NAMESPACE: Final = "a HyperJob of another namespace"

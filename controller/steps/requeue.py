@@ -8,8 +8,8 @@ from controller.lifecycle.loss import next_loss
 from controller.lifecycle.unstarted import next_due
 from controller.model.child import Child
 from controller.model.reasons import Reason
-from controller.model.wire import timestamp
 from controller.steps.draft import Draft
+from hyperjob.api.wire import timestamp
 
 CONFLICT_RECHECK: Final = timedelta(seconds=30)
 _OVERDUE: Final = timedelta(seconds=5)

@@ -11,9 +11,9 @@ from controller.admission.line import Line
 from controller.caches.informers import Caches, hyperjob_keys, job_key_of_binding
 from controller.memory.reservations import Reservations
 from controller.model.room import room_of
-from controller.model.wire import at, condition, mapping, objects, string
 from hyperjob.api.meta import Object
 from hyperjob.api.names import GATE, MIGRATE_REQUEST, RESTART_REQUEST
+from hyperjob.api.wire import at, condition, mapping, objects, string
 from hyperjob.kube.client import EventType
 from hyperjob.kube.resources import (
     HYPERJOBS,

@@ -2,8 +2,8 @@
 
 from datetime import datetime
 
-from controller.model.wire import timestamp
 from hyperjob.api.duration import nanoseconds
+from hyperjob.api.wire import timestamp
 from hyperjob.text import human_duration
 
 

@@ -1,7 +1,7 @@
 """Events about a HyperJob."""
 
-from controller.model.wire import mapping, string
 from hyperjob.api.meta import Object
+from hyperjob.api.wire import mapping, string
 from hyperjob.client.reading import Reading, attempt
 from hyperjob.kube.client import Kube
 from hyperjob.kube.resources import CORE_EVENTS, HYPERJOBS

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from controller.model.wire import natural
 from hyperjob.api.meta import Object
 from hyperjob.api.names import CONDITION_COMPLETED, CONDITION_FAILED
 from hyperjob.api.phases import Phase
+from hyperjob.api.wire import natural
 from hyperjob.client.errors import NeverError, title
 from hyperjob.client.summary import Summary
 from hyperjob.client.training import training_of

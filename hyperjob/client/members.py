@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 from urllib.parse import quote
 
-from controller.model.wire import natural
 from hyperjob.api.meta import Object
 from hyperjob.api.names import LABEL_HYPERJOB
+from hyperjob.api.wire import natural
 from hyperjob.client.summary import SubJob
 from hyperjob.kube.client import Kube
 from hyperjob.kube.errors import KubeError

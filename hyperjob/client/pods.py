@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from controller.model.wire import at, count, mapping, objects, string, string_map
 from hyperjob.api.meta import Object
+from hyperjob.api.wire import at, count, mapping, objects, string, string_map
 from hyperjob.client.summary import COUNTERS, SubJob
 
 _TASK: Final = "volcano.sh/task-spec"

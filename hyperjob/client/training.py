@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from controller.model.wire import count, integer, string, string_map, timestamp
 from controller.status.goodput import parse_account, ratio
 from hyperjob.api.choices import TimeUse
 from hyperjob.api.meta import Object
+from hyperjob.api.wire import count, integer, string, string_map, timestamp
 from hyperjob.text import human_duration
 
 

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 from controller.model.resources import is_extended, parse_resources
 from controller.model.room import room_of
-from controller.model.wire import at, condition, mapping, string
 from controller.queueing.queues import ROOT, Tree, parse_queue
 from hyperjob.api.meta import Object
 from hyperjob.api.names import binding_name
 from hyperjob.api.quantity import NANO
+from hyperjob.api.wire import at, condition, mapping, string
 from hyperjob.client.summary import Summary
 from hyperjob.client.tally import Key, Tally
 

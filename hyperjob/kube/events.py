@@ -15,11 +15,11 @@ from datetime import datetime
 from typing import Literal, Protocol
 
 from hyperjob.api.meta import Object
+from hyperjob.api.microtime import micro_time, utc_now
 from hyperjob.kube.client import PatchType
 from hyperjob.kube.clock import Clock, LoopClock
 from hyperjob.kube.errors import AlreadyExists, KubeError, NotFound
 from hyperjob.kube.instruments import SILENT, EventMetrics
-from hyperjob.kube.microtime import micro_time, utc_now
 from hyperjob.kube.ratelimit import TokenBucket
 from hyperjob.kube.resources import EVENTS, Resource
 

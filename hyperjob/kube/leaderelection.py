@@ -13,10 +13,10 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from hyperjob.api.meta import Object
+from hyperjob.api.microtime import utc_now
 from hyperjob.kube.errors import KubeError, NotFound
 from hyperjob.kube.instruments import SILENT, LeaderMetrics
 from hyperjob.kube.lease import Sight, held, new_lease, released
-from hyperjob.kube.microtime import utc_now
 from hyperjob.kube.resources import LEASES, Resource
 
 log = logging.getLogger(__name__)

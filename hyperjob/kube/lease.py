@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from hyperjob.api.meta import Object
-from hyperjob.kube.microtime import micro_time
+from hyperjob.api.microtime import micro_time
 from hyperjob.kube.resources import LEASES
 
 

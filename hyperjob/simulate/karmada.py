@@ -13,9 +13,9 @@ from datetime import datetime
 from controller.expansion.expand import pod_groups
 from controller.model.parse import controller_of, pinned_clusters
 from controller.model.resources import quantities
-from controller.model.wire import at, condition, mapping, rfc3339, string
 from hyperjob.api.meta import Object
 from hyperjob.api.names import binding_name
+from hyperjob.api.wire import at, condition, mapping, rfc3339, string
 from hyperjob.kube.resources import (
     CLUSTERS,
     PROPAGATION_POLICIES,

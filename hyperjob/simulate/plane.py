@@ -14,8 +14,8 @@ from urllib.parse import unquote
 
 import orjson
 
-from controller.model.wire import rfc3339
 from hyperjob.api.meta import Object
+from hyperjob.api.wire import rfc3339
 from hyperjob.kube import resources
 from hyperjob.kube.client import PatchType
 from hyperjob.kube.errors import KubeError, from_status, make_status

@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from controller.model.resources import accelerator_of, parse_resources, quantities, scale, total
-from controller.model.wire import rfc3339
 from controller.queueing.queues import Tree, parse_queue
 from hyperjob.api.meta import Object
 from hyperjob.api.names import VCJOB_API_VERSION, VCJOB_KIND
+from hyperjob.api.wire import rfc3339
 from hyperjob.kube.resources import CLUSTERS, PRIORITY_CLASSES, QUEUES
 from hyperjob.simulate.clock import START
 from hyperjob.simulate.workload import Scenario, Site

@@ -9,8 +9,8 @@ import random
 
 from controller.expansion.expand import pod_groups
 from controller.model.nodes import PodGroup
-from controller.model.wire import objects
 from hyperjob.api.phases import Phase
+from hyperjob.api.wire import objects
 from hyperjob.simulate.member import Pods
 from hyperjob.simulate.runs import SubJob
 from hyperjob.simulate.scene import Scene

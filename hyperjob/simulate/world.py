@@ -3,10 +3,10 @@
 import asyncio
 from typing import Final
 
-from controller.model.wire import at, integer, objects, string, timestamp
 from hyperjob.api.duration import nanoseconds
 from hyperjob.api.meta import Object
 from hyperjob.api.phases import JobPhase, Phase
+from hyperjob.api.wire import at, integer, objects, string, timestamp
 from hyperjob.kube.resources import (
     CLUSTERS,
     HYPERJOBS,

@@ -9,7 +9,7 @@ from typing import Any, Final
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup
 
-from controller.model.wire import timestamp
+from hyperjob.api.wire import timestamp
 from hyperjob.client.summary import Summary
 from hyperjob.text import human_duration, printable
 

@@ -6,12 +6,12 @@ from typing import Final
 
 from controller.model.reasons import Reason
 from controller.model.runs import Run
-from controller.model.wire import at, integer, mapping, string, string_map
 from controller.queueing.priority import value_of
 from controller.queueing.units import OrderInQueue
 from hyperjob.api.meta import Object
 from hyperjob.api.names import MIGRATE_REQUEST, RESTART_REQUEST
 from hyperjob.api.phases import Phase
+from hyperjob.api.wire import at, integer, mapping, string, string_map
 from hyperjob.client.summary import SubJob, Summary, read
 from hyperjob.client.tally import waits
 from hyperjob.text import shortened

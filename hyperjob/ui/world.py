@@ -11,9 +11,9 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Final
 
-from controller.model.wire import at, string
 from hyperjob.api.leader import Leader, leader_of
 from hyperjob.api.meta import Object
+from hyperjob.api.wire import at, string
 from hyperjob.client import usage
 from hyperjob.client.reading import Reading
 from hyperjob.client.tally import Tally

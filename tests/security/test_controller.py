@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from controller.model.observed import QueueAdmission
-from controller.model.wire import at
 from hyperjob.api.limits import MAX_REPLICATED_JOBS, MAX_SUB_JOBS
 from hyperjob.api.names import binding_name
+from hyperjob.api.wire import at
 from hyperjob.kube.client import PatchType
 from hyperjob.kube.errors import Forbidden, Invalid
 from hyperjob.kube.resources import (

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from controller.model.resources import parse_resources
-from controller.model.wire import natural, timestamp
 from controller.plugins.hook import generation_of
 from hyperjob.api import formats
 from hyperjob.api.arguments import Kind, read_arguments
@@ -21,6 +20,7 @@ from hyperjob.api.field import ROOT, Path, go_quote, invalid
 from hyperjob.api.names import binding_name
 from hyperjob.api.plugins import fill, placeholders_of
 from hyperjob.api.quantity import Quantity
+from hyperjob.api.wire import natural, timestamp
 from hyperjob.cli.lint.documents import _FLOAT, _INTEGER
 from hyperjob.client.durations import parse_duration
 from hyperjob.telemetry.logs import _hide

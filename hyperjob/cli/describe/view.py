@@ -5,10 +5,10 @@ from datetime import datetime
 
 from rich.text import Text
 
-from controller.model.wire import mapping, objects, string, string_map
 from controller.status.failure import container_text
 from hyperjob.api.meta import Object
 from hyperjob.api.names import MIGRATE_REQUEST, RESTART_REQUEST
+from hyperjob.api.wire import mapping, objects, string, string_map
 from hyperjob.cli.kubectl.styles import phase
 from hyperjob.cli.kubectl.table import indented, table
 from hyperjob.client.durations import age, lasted

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from controller.model.wire import string
+from hyperjob.api.wire import string
 from hyperjob.cli.kubectl.styles import phase
 from hyperjob.cli.kubectl.table import Row
 from hyperjob.client.durations import age

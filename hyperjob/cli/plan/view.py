@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from rich.text import Text
 
-from controller.model.wire import rfc3339
 from controller.status.shortage import amount_only
 from controller.status.waiting import share_text
 from hyperjob.api.meta import Object
+from hyperjob.api.wire import rfc3339
 from hyperjob.cli.kubectl.lines import TreeLine, draw
 from hyperjob.cli.kubectl.styles import dim
 from hyperjob.cli.kubectl.table import indented, table

@@ -6,8 +6,8 @@ from typing import Final
 
 from rich.text import Text
 
-from controller.model.wire import rfc3339
 from hyperjob.api.meta import Object
+from hyperjob.api.wire import rfc3339
 from hyperjob.cli.kubectl.table import Row, table
 from hyperjob.client.plan.whatif import HyperJobChange, Prospect
 

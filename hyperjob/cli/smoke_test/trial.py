@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 
 import yaml
 
-from controller.model.wire import condition, mapping
 from hyperjob.api.meta import Object
+from hyperjob.api.wire import condition, mapping
 from hyperjob.client.errors import ClientError
 from hyperjob.client.goals import Goal, parse_goal, reach
 from hyperjob.client.logs.choosing import Wanted

@@ -11,11 +11,11 @@ import orjson
 from controller.model.nodes import PodGroup
 from controller.model.observed import Cluster
 from controller.model.resources import parse_resources
-from controller.model.wire import count, integer, objects, string, strings
 from controller.placement.assign import FreeRoom
 from controller.placement.share import Wish, share
 from controller.splitting.protocol import VERSION
 from hyperjob.api.meta import Object
+from hyperjob.api.wire import count, integer, objects, string, strings
 
 
 class QuestionError(ValueError):

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 
 from rich.text import Text
 
-from controller.model.wire import at, string
 from hyperjob.api.meta import Object
+from hyperjob.api.wire import at, string
 from hyperjob.cli.kubectl.lines import TreeLine, draw
 from hyperjob.cli.kubectl.styles import dim, phase
 from hyperjob.client.pods import pod_counts, pod_trouble, task_of, tasks_of

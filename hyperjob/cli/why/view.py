@@ -5,8 +5,8 @@ from datetime import datetime
 
 from rich.text import Text
 
-from controller.model.wire import rfc3339, string
 from hyperjob.api.meta import Object
+from hyperjob.api.wire import rfc3339, string
 from hyperjob.client.durations import age
 from hyperjob.client.events import event_time
 from hyperjob.client.summary import Summary

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from controller.model.wire import at, count, mapping, objects, string, string_map
 from hyperjob.api.meta import Object
+from hyperjob.api.wire import at, count, mapping, objects, string, string_map
 from hyperjob.client.errors import ClientError, NotYetError
 from hyperjob.client.pods import task_of
 from hyperjob.client.selection import choose, meant

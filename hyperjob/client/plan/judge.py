@@ -19,7 +19,6 @@ from controller.model.resources import accelerator_of
 from controller.model.shortage import Obstacle
 from controller.model.subjobs import SubJob, queue_of
 from controller.model.waiting import Share
-from controller.model.wire import at, mapping, objects, rfc3339, string
 from controller.placement.alternatives import alternatives
 from controller.placement.assign import FreeRoom
 from controller.plan import decide
@@ -27,6 +26,7 @@ from controller.status.detail import detail_text
 from controller.status.shortage import hindrance_text
 from controller.steps.draft import Draft
 from hyperjob.api.meta import Object
+from hyperjob.api.wire import at, mapping, objects, rfc3339, string
 from hyperjob.client import summary
 from hyperjob.client.expected import ExpectedStart, expected_start
 from hyperjob.client.plan.prospect import has_room, impossible, is_down, too_large

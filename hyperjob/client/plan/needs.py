@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Iterable
 
-from controller.model.wire import at, string
 from hyperjob.api.meta import Object
+from hyperjob.api.wire import at, string
 from hyperjob.client.errors import words
 from hyperjob.kube.client import Kube
 from hyperjob.kube.errors import KubeError

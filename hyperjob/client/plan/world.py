@@ -15,12 +15,12 @@ from controller.model.observed import Cluster, Observed, QueueAdmission
 from controller.model.parse import parse_binding, parse_hyperjob, parse_job, parse_policy
 from controller.model.resources import Resources, subtract
 from controller.model.shortage import ClusterTrouble, Trouble
-from controller.model.wire import at, string
 from controller.placement.capacity import Candidacy, candidates, holding, summarise
 from controller.queueing.priority import priority_of
 from controller.queueing.quota import Charge, charge_of
 from hyperjob.api.meta import Object
 from hyperjob.api.names import binding_name
+from hyperjob.api.wire import at, string
 from hyperjob.client.plan.needs import together, written
 from hyperjob.kube.existing import Names
 from hyperjob.kube.resources import key_of

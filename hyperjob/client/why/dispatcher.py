@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from controller.model.reasons import Reason
 from controller.model.resources import parse_resources
-from controller.model.wire import at, mapping
 from hyperjob.api.names import binding_name
 from hyperjob.api.quantity import NANO
+from hyperjob.api.wire import at, mapping
 from hyperjob.client.summary import SubJob
 from hyperjob.client.why.evidence import Cause, Evidence
 from hyperjob.kube.errors import KubeError

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
-from controller.model.wire import timestamp
 from hyperjob.api.leader import Leader, leader_of
 from hyperjob.api.meta import Object
+from hyperjob.api.wire import timestamp
 from hyperjob.client.reading import Reading, items
 from hyperjob.client.summary import SubJob, Summary
 from hyperjob.kube.errors import KubeError

@@ -5,10 +5,10 @@ from typing import Final
 
 from controller.model.reasons import Reason
 from controller.model.runs import Run
-from controller.model.wire import mapping, string, timestamp
 from controller.status.failure import container_text
 from hyperjob.api.names import MIGRATE_REQUEST, RESTART_REQUEST
 from hyperjob.api.phases import Phase
+from hyperjob.api.wire import mapping, string, timestamp
 from hyperjob.client.durations import age
 from hyperjob.client.reading import items
 from hyperjob.client.summary import SubJob, Summary

@@ -5,8 +5,8 @@ from typing import Final
 
 from controller.model.reasons import Reason
 from controller.model.room import room_of
-from controller.model.wire import at, condition, mapping, string
 from hyperjob.api.quantity import NANO
+from hyperjob.api.wire import at, condition, mapping, string
 from hyperjob.client.pods import pod_trouble
 from hyperjob.client.reading import items
 from hyperjob.client.summary import SubJob, Summary

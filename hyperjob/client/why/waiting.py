@@ -10,12 +10,12 @@ from typing import Final
 from controller.model.reasons import Reason
 from controller.model.resources import is_extended
 from controller.model.room import room_of
-from controller.model.wire import at, condition, mapping, string
 from controller.status.applying import apply_failure
 from hyperjob.api.meta import Object
 from hyperjob.api.names import GATE_HELD, binding_name
 from hyperjob.api.phases import Phase
 from hyperjob.api.quantity import NANO
+from hyperjob.api.wire import at, condition, mapping, string
 from hyperjob.client.devices import no_device
 from hyperjob.client.durations import age
 from hyperjob.client.reading import items

@@ -1,6 +1,6 @@
 """Check of the account that reads the progress of trainings. Pure."""
 
-from controller.model.wire import at
+from hyperjob.api.wire import at
 from hyperjob.install.preflight.finding import CheckResult, ok, warning
 from hyperjob.install.preflight.observed import ObservedPlane, named, need
 from hyperjob.install.progress import ACCOUNT

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Final, Self
 
-from controller.model.wire import mapping, string, strings
 from hyperjob.api.meta import Object
+from hyperjob.api.wire import mapping, string, strings
 from hyperjob.kube.client import Kube
 from hyperjob.kube.resources import (
     SELF_SUBJECT_ACCESS_REVIEWS,

@@ -6,10 +6,10 @@ from datetime import datetime
 from typing import Final, TypeAlias
 
 from controller.model.runs import Run
-from controller.model.wire import at, string, timestamp
 from controller.status.failure import container_text
 from hyperjob.api.meta import Object
 from hyperjob.api.phases import JobPhase, Phase
+from hyperjob.api.wire import at, string, timestamp
 from hyperjob.client.events import event_begin, event_time
 from hyperjob.client.summary import SubJob, Summary
 from hyperjob.ui.history.spans import TICK, Span

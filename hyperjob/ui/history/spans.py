@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from controller.model.wire import timestamp
 from controller.status.failure import container_text
 from hyperjob.api.phases import JobPhase, Phase
+from hyperjob.api.wire import timestamp
 from hyperjob.client.summary import Summary
 
 TICK: Final = timedelta(milliseconds=1)

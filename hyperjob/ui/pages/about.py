@@ -7,8 +7,8 @@ from typing import Final
 
 import yaml
 
-from controller.model.wire import string
 from hyperjob.api.meta import Object
+from hyperjob.api.wire import string
 from hyperjob.client.events import event_time, events_of
 from hyperjob.client.plan.judge import Judgement, judge
 from hyperjob.client.plan.reading import read_world

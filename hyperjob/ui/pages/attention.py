@@ -4,8 +4,8 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from controller.model.wire import condition, mapping, string
 from hyperjob.api.phases import Phase
+from hyperjob.api.wire import condition, mapping, string
 from hyperjob.ui.attention import Attention, AttentionItem
 from hyperjob.ui.render import render
 from hyperjob.ui.rows import Row

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 from urllib.parse import urlencode
 
-from controller.model.wire import at, string
+from hyperjob.api.wire import at, string
 from hyperjob.ui.history.recorder import History
 from hyperjob.ui.history.use import Series
 from hyperjob.ui.render import render

@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from controller.model.wire import at, condition, mapping, string
 from hyperjob.api.meta import Object
+from hyperjob.api.wire import at, condition, mapping, string
 from hyperjob.client.usage import ClusterUse
 from hyperjob.ui.holdings import Holding
 

@@ -10,8 +10,8 @@ import pytest
 from controller.lifecycle.backoff import FIRST, LONGEST, STABLE, delay, retry_time
 from controller.model.observed import Cluster
 from controller.model.planned import CreateChild, DeleteChild
-from controller.model.wire import rfc3339
 from controller.plan import AT_ONCE, plan
+from hyperjob.api.wire import rfc3339
 from tests.unit.controller.builders import (
     NOW,
     Object,

@@ -9,9 +9,9 @@ import pytest
 from controller.gang.giveback import SOON, backs_off
 from controller.model.observed import Observed, QueueAdmission
 from controller.model.planned import CreateChild, DeleteChild, OpenGate, Plan
-from controller.model.wire import rfc3339, timestamp
 from controller.plan import plan
 from hyperjob.api.v1alpha1 import HyperJobStatus
+from hyperjob.api.wire import rfc3339, timestamp
 from tests.unit.controller.builders import (
     NOW,
     Object,

@@ -9,9 +9,9 @@ from controller.gang.rejections import check_rejection
 from controller.model.child import child_of
 from controller.model.observed import Record, Rejection
 from controller.model.planned import Plan, Repin
-from controller.model.wire import rfc3339
 from controller.plan import plan
 from hyperjob.api.v1alpha1 import HyperJobStatus
+from hyperjob.api.wire import rfc3339
 from tests.unit.controller.builders import (
     NOW,
     Object,

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller.model.wire import rfc3339
 from controller.queueing.backfill import CapacityTimeline, end_of
 from controller.queueing.entries import Entry
 from controller.queueing.queues import ESTIMATE, Tree, parse_queue
@@ -15,6 +14,7 @@ from controller.queueing.units import QueuedHyperJob
 from controller.queueing.verdict import verdict_of
 from controller.status.waiting import wait_text
 from hyperjob.api.quantity import NANO
+from hyperjob.api.wire import rfc3339
 from tests.unit.controller.builders import GPU, NOW
 from tests.unit.controller.queueworld import LAG, QueueWorld, queue, unit
 

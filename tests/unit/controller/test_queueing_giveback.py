@@ -9,9 +9,9 @@ import pytest
 from controller.model.observed import Observed, QueueAdmission, QueueVerdict
 from controller.model.planned import CreateChild, DeleteChild, Plan
 from controller.model.reasons import Reason
-from controller.model.wire import rfc3339
 from controller.plan import plan
 from controller.queueing.read import unit_of
+from hyperjob.api.wire import rfc3339
 from tests.unit.controller.builders import (
     NOW,
     Object,

@@ -7,7 +7,6 @@ import pytest
 
 from controller.model.reasons import Reason
 from controller.model.waiting import GangShortage
-from controller.model.wire import rfc3339
 from controller.queueing.admit import is_guaranteed
 from controller.queueing.cache import QueueCache
 from controller.queueing.queues import Queue
@@ -15,6 +14,7 @@ from controller.queueing.round import play
 from controller.queueing.units import QueuedHyperJob
 from controller.queueing.verdict import share_of
 from controller.status.detail import detail_text
+from hyperjob.api.wire import rfc3339
 from tests.unit.controller.queueworld import LAG, QueueWorld, queue, unit, world
 
 RULES: dict[str, tuple[QueueWorld, set[str], dict[str, str]]] = {

@@ -5,8 +5,8 @@ from datetime import datetime, timedelta
 import pytest
 
 from controller.model.planned import AskAgain, CreateChild, Plan
-from controller.model.wire import rfc3339
 from controller.plan import plan
+from hyperjob.api.wire import rfc3339
 from tests.unit.controller.builders import (
     GPU,
     NOW,

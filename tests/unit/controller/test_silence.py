@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from controller.lifecycle.silence import FEW, TIMES
 from controller.model.observed import Observed
 from controller.model.planned import AskAgain, DeleteChild, DeletionCause, Plan
-from controller.model.wire import rfc3339
 from controller.plan import plan
 from controller.status.transitions import action_events
 from hyperjob.api.v1alpha1 import HyperJobStatus
+from hyperjob.api.wire import rfc3339
 from tests.unit.controller.builders import (
     NOW,
     Object,

@@ -14,10 +14,10 @@ from controller.model.observed import Observed
 from controller.model.parse import with_status
 from controller.model.planned import CreateChild, DeleteChild, Plan
 from controller.model.training import JobTraining
-from controller.model.wire import rfc3339
 from controller.plan import AT_ONCE, plan
 from controller.status.stops import describe
-from hyperjob.kube.microtime import micro_time
+from hyperjob.api.microtime import micro_time
+from hyperjob.api.wire import rfc3339
 from tests.support.podenv import pods_of
 from tests.unit.controller.builders import (
     NOW,

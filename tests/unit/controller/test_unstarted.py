@@ -11,10 +11,10 @@ from controller.model.observed import Cluster, Observed, QueueAdmission, QueueVe
 from controller.model.parse import with_fields
 from controller.model.planned import CreateChild, DeleteChild, Plan
 from controller.model.resources import parse_resources
-from controller.model.wire import rfc3339, timestamp
 from controller.plan import plan
 from controller.queueing.read import unit_of
 from hyperjob.api.v1alpha1 import HyperJobStatus
+from hyperjob.api.wire import rfc3339, timestamp
 from tests.unit.controller.builders import (
     GPU,
     NOW,

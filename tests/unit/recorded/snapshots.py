@@ -40,7 +40,6 @@ from controller.model.reasons import Reason
 from controller.model.runs import ContainerFailure, Run
 from controller.model.subjobs import SubJob
 from controller.model.training import JobTraining, training_object
-from controller.model.wire import rfc3339
 from controller.plan import plan
 from controller.queueing.read import unit_of
 from controller.status.derive import derive, derive_refusal
@@ -53,6 +52,7 @@ from hyperjob.api.choices import TimeUse
 from hyperjob.api.meta import Object
 from hyperjob.api.names import binding_name
 from hyperjob.api.phases import JobPhase, Phase
+from hyperjob.api.wire import rfc3339
 from hyperjob.text import shortened
 from tests.unit.controller.builders import NOW
 from tests.unit.recorded.arbitrary import arbitrary, made
