@@ -20,6 +20,7 @@ COPY LICENSE README.md pyproject.toml ./
 COPY crds crds
 COPY examples examples
 COPY certs certs
+COPY core core
 COPY hyperjob hyperjob
 COPY webhook webhook
 COPY controller controller

@@ -97,10 +97,10 @@ recorded: $(VENV)/.dev ## write the recorded decisions anew: their diff is the c
 
 docs: $(VENV)/.dev ## regenerate the pages and pictures that are made from code
 	$(BIN)/python -m webhook.messages docs/messages.md
-	$(BIN)/python -m hyperjob.api.reference docs/reference/api.md
+	$(BIN)/python -m hyperjob_core.api.reference docs/reference/api.md
 	$(BIN)/python -m hyperjob.cli.reference docs/reference/cli.md
 	$(BIN)/python -m charts.reference docs/reference/values.md
-	$(BIN)/python -m hyperjob.telemetry.reference docs/reference/metrics.md
+	$(BIN)/python -m hyperjob_core.telemetry.reference docs/reference/metrics.md
 	$(BIN)/python docs/images/sequence.py docs/images/*.seq
 
 picture: $(VENV)/.dev ## record the picture of the demo in the README
@@ -111,8 +111,8 @@ picture-ui: $(UI_VENV)/.ui ## make the pictures of the web page in the documenta
 		HYPERJOB_CHROMIUM="$$chromium" $(UI_VENV)/bin/python -m pytest tests/browser/test_pictures.py -p no:randomly
 	cp build/ui/ui-fleet.png build/ui/ui-history.png build/ui/ui-job.png docs/images/
 
-crds: $(VENV)/.dev ## regenerate crds/ from hyperjob.api
-	$(BIN)/python -m hyperjob.api.schema
+crds: $(VENV)/.dev ## regenerate crds/ from hyperjob_core.api
+	$(BIN)/python -m hyperjob_core.api.schema
 
 lock: ## renew requirements/*.txt (versions and hashes, no index address)
 	requirements/lock.sh $(BIN)

@@ -18,10 +18,16 @@ import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from benchmarks.plainloop import copies_of, plain_loop
-from hyperjob.api.meta import Object
-from hyperjob.kube.client import Kube
-from hyperjob.kube.informer import Informer
-from hyperjob.kube.resources import HYPERJOBS, NAMESPACES, PROPAGATION_POLICIES, VCJOBS, Resource
+from hyperjob_core.api.meta import Object
+from hyperjob_core.kube.client import Kube
+from hyperjob_core.kube.informer import Informer
+from hyperjob_core.kube.resources import (
+    HYPERJOBS,
+    NAMESPACES,
+    PROPAGATION_POLICIES,
+    VCJOBS,
+    Resource,
+)
 from tests.support.system import System, phase_of, running_system
 
 CASES = {"1x2": (1, 2), "1x100": (1, 100), "100x4": (100, 4)}

@@ -15,9 +15,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from hyperjob.kube.client import EventType
-from hyperjob.kube.informer import Informer
-from hyperjob.kube.resources import PODS
+from hyperjob_core.kube.client import EventType
+from hyperjob_core.kube.informer import Informer
+from hyperjob_core.kube.resources import PODS
 from hyperjob_sandbox.clusters import parse
 from hyperjob_sandbox.topology import Topology
 

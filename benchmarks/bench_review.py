@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterator
 
 import orjson
 
-from hyperjob.api.limits import MAX_ALL_TASKS, MAX_REPLICATED_JOBS, MAX_TASKS
-from hyperjob.api.meta import Object
+from hyperjob_core.api.limits import MAX_ALL_TASKS, MAX_REPLICATED_JOBS, MAX_TASKS
+from hyperjob_core.api.meta import Object
 from tests.support.largereviews import large_reviews
 from webhook.admission import admit
 from webhook.paths import MUTATE_HYPERJOB, VALIDATE_HYPERJOB

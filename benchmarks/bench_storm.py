@@ -21,11 +21,11 @@ from typing import Self
 from prometheus_client.parser import text_string_to_metric_families
 
 from benchmarks.bench_expansion import hyperjobs
-from hyperjob.api.meta import Object
-from hyperjob.api.names import LABEL_HYPERJOB
-from hyperjob.kube.client import EventType, Kube, PatchType
-from hyperjob.kube.informer import Informer
-from hyperjob.kube.resources import HYPERJOBS, NAMESPACES, VCJOBS
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.names import LABEL_HYPERJOB
+from hyperjob_core.kube.client import EventType, Kube, PatchType
+from hyperjob_core.kube.informer import Informer
+from hyperjob_core.kube.resources import HYPERJOBS, NAMESPACES, VCJOBS
 from tests.support.controller import set_cluster
 from tests.support.controlplane import control_plane
 from tests.support.stack import Service, controller_service

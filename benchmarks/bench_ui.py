@@ -20,7 +20,7 @@ import aiohttp
 
 sys.path[:0] = [str(Path(__file__).parent.parent), str(Path(__file__).parent.parent / "sandbox")]
 
-from hyperjob.kube.resources import HYPERJOBS  # noqa: E402 - found by the path above
+from hyperjob_core.kube.resources import HYPERJOBS  # noqa: E402 - found by the path above
 from tests.support.fleet import FleetKube, fill, hyperjob  # noqa: E402
 
 PAGES = (

@@ -6,12 +6,12 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Final, TypeAlias, TypeVar
 
-from hyperjob.api.meta import Object
-from hyperjob.api.names import GATE, GATE_OPEN, LABEL_HYPERJOB
-from hyperjob.api.wire import at
-from hyperjob.kube.client import Kube, PatchType
-from hyperjob.kube.errors import NotFound
-from hyperjob.kube.resources import VCJOBS, Resource
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.names import GATE, GATE_OPEN, LABEL_HYPERJOB
+from hyperjob_core.api.wire import at
+from hyperjob_core.kube.client import Kube, PatchType
+from hyperjob_core.kube.errors import NotFound
+from hyperjob_core.kube.resources import VCJOBS, Resource
 
 CONNECTIONS: Final = 8
 SAMPLE: Final = 2000

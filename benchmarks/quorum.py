@@ -22,9 +22,9 @@ from e2e.support.scenario import Scenario, clusters_of, open_scenario
 from e2e.support.settings import Settings
 from e2e.support.unreachable import unreachable
 from e2e.test_quorum import NAME, documents
-from hyperjob.api.choices import TimeUse
-from hyperjob.api.meta import Object
-from hyperjob.kube.resources import HYPERJOBS
+from hyperjob_core.api.choices import TimeUse
+from hyperjob_core.api.meta import Object
+from hyperjob_core.kube.resources import HYPERJOBS
 
 SECONDS, EVERY, AWAY = (
     float(os.environ.get(name, given))

@@ -29,12 +29,12 @@ from prometheus_client.parser import text_string_to_metric_families
 from benchmarks.bench_expansion import hyperjobs
 from benchmarks.bench_storm import vcjob_status
 from benchmarks.plainloop import CONNECTIONS, copies_of, parallel, plain_loop
-from hyperjob.api.meta import Object
-from hyperjob.api.names import AFFINITY_GATED, GATE, GATE_HELD, GATE_OPEN, binding_name
-from hyperjob.kube.client import EventType, Kube, PatchType
-from hyperjob.kube.errors import NotFound
-from hyperjob.kube.informer import Informer
-from hyperjob.kube.resources import (
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.names import AFFINITY_GATED, GATE, GATE_HELD, GATE_OPEN, binding_name
+from hyperjob_core.kube.client import EventType, Kube, PatchType
+from hyperjob_core.kube.errors import NotFound
+from hyperjob_core.kube.informer import Informer
+from hyperjob_core.kube.resources import (
     HYPERJOBS,
     NAMESPACES,
     PROPAGATION_POLICIES,

@@ -23,9 +23,9 @@ from benchmarks.scale import bound
 from controller.manager import Manager
 from controller.model.observed import QueueAdmission
 from controller.options import Options
-from hyperjob.api.meta import Object
-from hyperjob.kube.client import ObjectList
-from hyperjob.kube.resources import (
+from hyperjob_core.api.meta import Object
+from hyperjob_core.kube.client import ObjectList
+from hyperjob_core.kube.resources import (
     CLUSTERS,
     HYPERJOBS,
     PROPAGATION_POLICIES,

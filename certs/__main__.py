@@ -18,8 +18,8 @@ from certs.inject import NothingToInject, inject
 from certs.rotation import Bundle, RotationPolicy, advance
 from certs.store import DirectoryStore, SecretStore, Store, trusted_pem
 from certs.x509 import InvalidPair, facts, issue_ca, issue_client, split_bundle
-from hyperjob.kube.client import Kube
-from hyperjob.kube.errors import AlreadyExists, ConfigError, Conflict, KubeError
+from hyperjob_core.kube.client import Kube
+from hyperjob_core.kube.errors import AlreadyExists, ConfigError, Conflict, KubeError
 
 ATTEMPTS: Final = 3
 

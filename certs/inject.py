@@ -6,10 +6,10 @@ An equal caBundle is not written again.
 from base64 import b64encode
 from typing import Final
 
-from hyperjob.api.meta import Object
-from hyperjob.kube.client import Kube
-from hyperjob.kube.errors import Conflict, NotFound
-from hyperjob.kube.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Resource
+from hyperjob_core.api.meta import Object
+from hyperjob_core.kube.client import Kube
+from hyperjob_core.kube.errors import Conflict, NotFound
+from hyperjob_core.kube.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Resource
 
 MUTATING_NAME: Final = "hyperjob-mutating"
 VALIDATING_NAME: Final = "hyperjob-validating"

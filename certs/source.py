@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from certs.x509 import Facts, InvalidPair, Pair, check_pair, split_bundle
-from hyperjob.memoryfile import in_memory
+from hyperjob_core.memoryfile import in_memory
 
 POLL_SECONDS: Final = 10.0
 READ_LIMIT: Final = 1 << 20
@@ -25,7 +25,7 @@ _log = logging.getLogger(__name__)
 
 
 class ReadCounter(Protocol):
-    """Counts reads; `hyperjob.telemetry.metrics.Metrics` fits."""
+    """Counts reads; `hyperjob_core.telemetry.metrics.Metrics` fits."""
 
     def certificate_read(self, *, failed: bool = False) -> None:
         """Count one attempt to read a changed pair."""

@@ -16,10 +16,10 @@ from typing import Final, Protocol
 
 from certs.rotation import Bundle
 from certs.x509 import InvalidPair, Pair, join_bundle, split_bundle
-from hyperjob.api.meta import Object
-from hyperjob.kube.client import Kube
-from hyperjob.kube.errors import NotFound
-from hyperjob.kube.resources import SECRETS
+from hyperjob_core.api.meta import Object
+from hyperjob_core.kube.client import Kube
+from hyperjob_core.kube.errors import NotFound
+from hyperjob_core.kube.resources import SECRETS
 
 # The names of a kubernetes.io/tls Secret; `ca.crt` has all trusted authorities, the signing one
 # first. Only the rotation uses `ca.key`: a serving pod mounts only the `tls.` items.

@@ -13,7 +13,7 @@ from typing import Final
 
 import yaml
 
-from hyperjob.markdown import row, table
+from hyperjob_core.markdown import row, table
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 _HEAD: Final = """# Values of the chart

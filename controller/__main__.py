@@ -12,10 +12,10 @@ from collections.abc import Iterator, Sequence
 
 from controller import manager
 from controller.options import Options, parse
-from hyperjob.garbage import collect_rarely
-from hyperjob.kube.errors import ConfigError
-from hyperjob.kube.leaderelection import LeadershipLostError
-from hyperjob.telemetry import logs
+from hyperjob_core.garbage import collect_rarely
+from hyperjob_core.kube.errors import ConfigError
+from hyperjob_core.kube.leaderelection import LeadershipLostError
+from hyperjob_core.telemetry import logs
 
 log = logging.getLogger("controller")
 

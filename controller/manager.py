@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
-import hyperjob
+import hyperjob_core
 from controller.admission.engine import MESSAGES_PER_SECOND, Admission
 from controller.admission.line import Line
 from controller.admission.mode import Mode
@@ -42,20 +42,20 @@ from controller.training.reader import Reader
 from controller.wake.handlers import Handlers
 from controller.wake.ratelimit import PassRateLimit
 from controller.wake.workers import CONTROLLER, run_workers
-from hyperjob.api.names import CONTROLLER_VERSION, QUEUE_ADMISSION
-from hyperjob.kube.client import Kube
-from hyperjob.kube.errors import KubeError, NotFound
-from hyperjob.kube.events import EventRecorder
-from hyperjob.kube.informer import Informer
-from hyperjob.kube.leaderelection import LeaderElector
-from hyperjob.kube.ratelimit import DefaultLimiter
-from hyperjob.kube.resources import LEASES, NAMESPACES, key_of
-from hyperjob.kube.workqueue import WorkQueue
-from hyperjob.tasks import cancel
-from hyperjob.telemetry.endpoints import serve
-from hyperjob.telemetry.health import Checks
-from hyperjob.telemetry.metrics import Metrics
-from hyperjob.telemetry.training import TrainingMetrics, show_accelerators, show_time_use
+from hyperjob_core.api.names import CONTROLLER_VERSION, QUEUE_ADMISSION
+from hyperjob_core.kube.client import Kube
+from hyperjob_core.kube.errors import KubeError, NotFound
+from hyperjob_core.kube.events import EventRecorder
+from hyperjob_core.kube.informer import Informer
+from hyperjob_core.kube.leaderelection import LeaderElector
+from hyperjob_core.kube.ratelimit import DefaultLimiter
+from hyperjob_core.kube.resources import LEASES, NAMESPACES, key_of
+from hyperjob_core.kube.workqueue import WorkQueue
+from hyperjob_core.tasks import cancel
+from hyperjob_core.telemetry.endpoints import serve
+from hyperjob_core.telemetry.health import Checks
+from hyperjob_core.telemetry.metrics import Metrics
+from hyperjob_core.telemetry.training import TrainingMetrics, show_accelerators, show_time_use
 
 log = logging.getLogger(__name__)
 
@@ -407,7 +407,7 @@ class Manager:
             lease_seconds=self.options.leader_elect_lease_duration,
             renew_seconds=self.options.leader_elect_lease_duration * 2 / 3,
             annotations=lambda: {
-                CONTROLLER_VERSION: hyperjob.__version__,
+                CONTROLLER_VERSION: hyperjob_core.__version__,
                 QUEUE_ADMISSION: str(self.mode.current),
             },
         )

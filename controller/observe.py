@@ -29,11 +29,11 @@ from controller.model.observed import (
 from controller.model.parse import parse_binding, parse_hyperjob, parse_job, parse_policy
 from controller.model.training import JobTraining
 from controller.splitting.client import Splitter
-from hyperjob.api.limits import MAX_SUB_JOBS
-from hyperjob.api.meta import Object
-from hyperjob.api.names import child_name
-from hyperjob.api.wire import at, string
-from hyperjob.kube.resources import key_of
+from hyperjob_core.api.limits import MAX_SUB_JOBS
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.names import child_name
+from hyperjob_core.api.wire import at, string
+from hyperjob_core.kube.resources import key_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

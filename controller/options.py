@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 
 from controller.model.observed import QueueAdmission
 from controller.placement.capacity import Candidacy
-from hyperjob.settings import Setting, flag_of, read_options
-from hyperjob.telemetry.endpoints import parse_address
+from hyperjob_core.settings import Setting, flag_of, read_options
+from hyperjob_core.telemetry.endpoints import parse_address
 
 AUTO: Final = "auto"
 

@@ -40,7 +40,7 @@ from controller.steps.scale import scale
 from controller.steps.settle import needs, place_missing, review_pinned
 from controller.steps.sort import sort
 from controller.steps.target import no_target
-from hyperjob.api.meta import Object
+from hyperjob_core.api.meta import Object
 
 AT_ONCE: Final = timedelta()
 CAUSE_RECHECK: Final = timedelta(seconds=5)

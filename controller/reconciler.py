@@ -25,14 +25,14 @@ from controller.splitting.client import Splitter
 from controller.status.diff import Weight, merge_patch, weigh
 from controller.status.transitions import action_events
 from controller.training.reader import Reader
-from hyperjob.api.meta import Object
-from hyperjob.api.names import FIELD_MANAGER
-from hyperjob.api.wire import mapping
-from hyperjob.kube.client import Kube, PatchType
-from hyperjob.kube.errors import Conflict, NotFound
-from hyperjob.kube.events import EventKind
-from hyperjob.kube.resources import HYPERJOBS, split_key
-from hyperjob.telemetry.logs import ref
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.names import FIELD_MANAGER
+from hyperjob_core.api.wire import mapping
+from hyperjob_core.kube.client import Kube, PatchType
+from hyperjob_core.kube.errors import Conflict, NotFound
+from hyperjob_core.kube.events import EventKind
+from hyperjob_core.kube.resources import HYPERJOBS, split_key
+from hyperjob_core.telemetry.logs import ref
 
 log = logging.getLogger(__name__)
 

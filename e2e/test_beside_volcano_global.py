@@ -9,8 +9,8 @@ from e2e.support.manifests import both, group, hyperjob
 from e2e.support.scenario import clusters_of
 from e2e.support.settings import from_environment
 from e2e.support.world import CLUSTERS_FILE, World, open_world
-from hyperjob.api.names import GATE, GATE_OPEN
-from hyperjob.kube.resources import RESOURCE_BINDINGS
+from hyperjob_core.api.names import GATE, GATE_OPEN
+from hyperjob_core.kube.resources import RESOURCE_BINDINGS
 
 _NEVER = 3600.0
 

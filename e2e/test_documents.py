@@ -5,7 +5,7 @@ import pytest
 from e2e.support.manifests import adapted
 from e2e.support.scenario import clusters_of, condition_of
 from e2e.support.world import document
-from hyperjob.kube.resources import PROPAGATION_POLICIES
+from hyperjob_core.kube.resources import PROPAGATION_POLICIES
 
 DOCUMENTS = {
     "a job too big for one cluster": "llm-training",

@@ -6,12 +6,12 @@ import pytest
 
 from e2e.support.manifests import both, group, hyperjob
 from e2e.support.scenario import clusters_of
-from hyperjob.api.names import (
+from hyperjob_core.api.names import (
     GATE,
     GATE_OPEN,
     binding_name,
 )
-from hyperjob.kube.resources import HYPERJOBS, RESOURCE_BINDINGS
+from hyperjob_core.kube.resources import HYPERJOBS, RESOURCE_BINDINGS
 
 
 async def test_two_that_need_both_clusters_run_one_after_the_other(scenario):

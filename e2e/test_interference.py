@@ -4,8 +4,8 @@ import contextlib
 
 from e2e.support.manifests import group, hyperjob
 from e2e.support.scenario import clusters_of
-from hyperjob.kube.errors import NotFound
-from hyperjob.kube.resources import HYPERJOBS, NAMESPACES, PROPAGATION_POLICIES, VCJOBS
+from hyperjob_core.kube.errors import NotFound
+from hyperjob_core.kube.resources import HYPERJOBS, NAMESPACES, PROPAGATION_POLICIES, VCJOBS
 
 
 async def test_a_child_that_somebody_deletes_is_made_again(scenario):

@@ -15,11 +15,11 @@ import pytest
 
 from e2e.support.manifests import group, hyperjob
 from e2e.support.scenario import Scenario, clusters_of, condition_of, phase_of
-from hyperjob.api.meta import Object
-from hyperjob.api.names import MIGRATE_REQUEST, RESTART_REQUEST
-from hyperjob.kube.client import PatchType
-from hyperjob.kube.errors import NotFound
-from hyperjob.kube.resources import HYPERJOBS, PROPAGATION_POLICIES, VCJOBS
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.names import MIGRATE_REQUEST, RESTART_REQUEST
+from hyperjob_core.kube.client import PatchType
+from hyperjob_core.kube.errors import NotFound
+from hyperjob_core.kube.resources import HYPERJOBS, PROPAGATION_POLICIES, VCJOBS
 from tests.support.stack import Service
 
 SEED = int(os.environ.get("HYPERJOB_CHAOS_SEED", "0")) or random.SystemRandom().randrange(1, 10**6)

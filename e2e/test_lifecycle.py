@@ -2,8 +2,8 @@
 
 from e2e.support.manifests import group, hyperjob
 from e2e.support.scenario import condition_of
-from hyperjob.kube.client import PatchType
-from hyperjob.kube.resources import (
+from hyperjob_core.kube.client import PatchType
+from hyperjob_core.kube.resources import (
     HYPERJOBS,
     PROPAGATION_POLICIES,
     RESOURCE_BINDINGS,

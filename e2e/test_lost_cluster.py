@@ -4,7 +4,7 @@ import time
 
 from e2e.support.manifests import group, hyperjob
 from e2e.support.unreachable import unreachable, until_ready
-from hyperjob.kube.resources import VCJOBS
+from hyperjob_core.kube.resources import VCJOBS
 
 SPARE = 20.0  # real kubelets on a busy machine took 6 s; the default of the controller is 300
 JOB = "survivor-trainer-0"

@@ -6,8 +6,8 @@ import pytest
 
 from e2e.support.manifests import group, hyperjob
 from e2e.support.scenario import clusters_of
-from hyperjob.api.names import GATE, LABEL_BINDING
-from hyperjob.kube.resources import (
+from hyperjob_core.api.names import GATE, LABEL_BINDING
+from hyperjob_core.kube.resources import (
     HYPERJOBS,
     PROPAGATION_POLICIES,
     RESOURCE_BINDINGS,

@@ -10,7 +10,7 @@ import yaml
 from e2e.support.manifests import group, hyperjob
 from e2e.support.scenario import clusters_of, phase_of
 from e2e.support.world import document
-from hyperjob.kube.resources import CLUSTER_PROPAGATION_POLICIES, HYPERJOBS, VCJOBS
+from hyperjob_core.kube.resources import CLUSTER_PROPAGATION_POLICIES, HYPERJOBS, VCJOBS
 
 
 async def test_two_sub_jobs_that_one_cluster_cannot_hold_run_on_two(scenario):

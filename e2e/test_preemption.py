@@ -1,7 +1,7 @@
 """A HyperJob of higher priority preempts another, and added sub-jobs wait for the queue."""
 
 from e2e.support.manifests import both, group, hyperjob
-from hyperjob.kube.resources import EVENTS, HYPERJOBS, VCJOBS
+from hyperjob_core.kube.resources import EVENTS, HYPERJOBS, VCJOBS
 
 _LONG = 3600.0
 

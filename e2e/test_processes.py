@@ -8,7 +8,7 @@ import pytest
 from e2e.support import training
 from e2e.support.settings import from_environment
 from e2e.support.world import ROOT, World, documents
-from hyperjob.api.meta import Object
+from hyperjob_core.api.meta import Object
 
 
 @pytest.fixture(scope="module")

@@ -13,8 +13,8 @@ from e2e.support import training
 from e2e.support.scenario import Scenario
 from e2e.support.settings import from_environment
 from e2e.support.world import ROOT, World, documents
-from hyperjob.api.meta import Object
-from hyperjob.kube.resources import HYPERJOBS
+from hyperjob_core.api.meta import Object
+from hyperjob_core.kube.resources import HYPERJOBS
 
 NAME = "torch-training"
 STEPS = int(os.environ.get("HYPERJOB_E2E_STEPS", "300"))

@@ -17,7 +17,7 @@ from e2e.support.settings import from_environment
 from e2e.support.world import World, open_world
 from hyperjob.install.objects import Component
 from hyperjob.install.progress import ACCOUNT, MEMBER_ROLE
-from hyperjob.kube.resources import HYPERJOBS
+from hyperjob_core.kube.resources import HYPERJOBS
 from tests.support.processes import wait_for
 from tests.support.stack import kubectl
 

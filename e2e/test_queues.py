@@ -14,7 +14,7 @@ from e2e.support.manifests import both, group, hyperjob
 from e2e.support.scenario import clusters_of, phase_of
 from e2e.support.settings import from_environment
 from e2e.support.world import CLUSTERS_FILE, World, open_world
-from hyperjob.kube.resources import HYPERJOBS
+from hyperjob_core.kube.resources import HYPERJOBS
 from tests.support.stack import controller_service
 
 

@@ -10,7 +10,7 @@ from e2e.support.scenario import Scenario, clusters_of
 from e2e.support.settings import from_environment
 from e2e.support.unreachable import unreachable
 from e2e.support.world import ROOT, World
-from hyperjob.api.meta import Object
+from hyperjob_core.api.meta import Object
 
 PROGRAM = (ROOT / "e2e/programs/quorum.py").read_text()
 NAME = "trains-on"

@@ -4,9 +4,9 @@ import time
 
 from e2e.support.manifests import group, hyperjob
 from e2e.support.scenario import condition_of
-from hyperjob.api.names import LABEL_ATTEMPT, MIGRATE_REQUEST, RESTART_REQUEST
-from hyperjob.kube.client import PatchType
-from hyperjob.kube.resources import HYPERJOBS, PROPAGATION_POLICIES, VCJOBS
+from hyperjob_core.api.names import LABEL_ATTEMPT, MIGRATE_REQUEST, RESTART_REQUEST
+from hyperjob_core.kube.client import PatchType
+from hyperjob_core.kube.resources import HYPERJOBS, PROPAGATION_POLICIES, VCJOBS
 
 
 def jobs_of(found):

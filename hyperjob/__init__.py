@@ -1,3 +1,3 @@
 """One training job across many Kubernetes clusters."""
 
-__version__ = "0.1.0"
+from hyperjob_core import __version__ as __version__

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Final
 
 from certs.source import FileSource
 from certs.x509 import InvalidPair
-from hyperjob.garbage import collect_rarely
-from hyperjob.tasks import cancel
-from hyperjob.telemetry import logs
-from hyperjob.telemetry.endpoints import Addresses, ListenError, serve
-from hyperjob.telemetry.health import Checks, Remark
-from hyperjob.telemetry.metrics import Metrics
+from hyperjob_core.garbage import collect_rarely
+from hyperjob_core.tasks import cancel
+from hyperjob_core.telemetry import logs
+from hyperjob_core.telemetry.endpoints import Addresses, ListenError, serve
+from hyperjob_core.telemetry.health import Checks, Remark
+from hyperjob_core.telemetry.metrics import Metrics
 from webhook.decisionlog import DecisionLog
 from webhook.defaulting import default
 from webhook.options import Options, parse
@@ -85,7 +85,7 @@ async def _look_around(
     if options.kubeconfig is None:
         return None
     # A Kubernetes client costs half a second and much memory: import it only if it is used.
-    from hyperjob.kube.errors import ConfigError
+    from hyperjob_core.kube.errors import ConfigError
     from webhook.surroundings import watched
 
     try:

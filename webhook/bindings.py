@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 from typing import Final
 
-from hyperjob.api.meta import Object
-from hyperjob.api.names import (
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.names import (
     AFFINITY_GATED,
     AFFINITY_HELD,
     GATE,

@@ -7,8 +7,8 @@ from base64 import b64encode
 from dataclasses import dataclass
 from typing import Final
 
-from hyperjob.api.meta import Object
-from hyperjob.api.names import AFFINITY_GATED, AFFINITY_HELD, VCJOB_API_VERSION, VCJOB_KIND
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.names import AFFINITY_GATED, AFFINITY_HELD, VCJOB_API_VERSION, VCJOB_KIND
 from webhook.paths import MUTATE_HYPERJOB, MUTATE_RESOURCEBINDING, VALIDATE_HYPERJOB
 
 # The API server calls mutating webhooks in the order of configuration names: HyperJob's must see a

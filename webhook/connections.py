@@ -12,7 +12,7 @@ from aiohttp.abc import AbstractStreamWriter
 from aiohttp.http_parser import RawRequestMessage
 from aiohttp.web_protocol import RequestHandler
 
-from hyperjob.serving.table import Connection, ConnectionTable, Rank
+from hyperjob_core.serving.table import Connection, ConnectionTable, Rank
 from webhook.admission import Reply, fail, refuse
 from webhook.review import MAX_BODY_BYTES
 

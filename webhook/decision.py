@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from hyperjob.api.field import FieldError
-from hyperjob.api.meta import Object
+from hyperjob_core.api.field import FieldError
+from hyperjob_core.api.meta import Object
 from webhook.patch import JsonPatchOp
 
 

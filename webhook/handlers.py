@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-import hyperjob
-from hyperjob.api.meta import Object
-from hyperjob.api.names import WEBHOOK_VERSION
+import hyperjob_core
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.names import WEBHOOK_VERSION
 from webhook.bindings import stamp
 from webhook.decision import ALLOWED, Decision
 from webhook.defaulting import default
@@ -85,7 +85,7 @@ def _signed(raw: Object) -> Object:
     annotations = metadata.get("annotations")
     if not isinstance(annotations, dict) or annotations.get(WEBHOOK_VERSION) != "":
         return raw
-    signed = {**annotations, WEBHOOK_VERSION: hyperjob.__version__}
+    signed = {**annotations, WEBHOOK_VERSION: hyperjob_core.__version__}
     return {**raw, "metadata": {**metadata, "annotations": signed}}
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Final
 
 import webhook.validation  # noqa: F401 - declares all rules
-from hyperjob.api.field import FieldError
-from hyperjob.markdown import row, table
+from hyperjob_core.api.field import FieldError
+from hyperjob_core.markdown import row, table
 from webhook.defaulting.catalogue import DEFAULTS
 from webhook.validation.rules import Rule, declared
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
-from hyperjob.settings import Setting, flag_of, read_options
-from hyperjob.telemetry.endpoints import parse_address
+from hyperjob_core.settings import Setting, flag_of, read_options
+from hyperjob_core.telemetry.endpoints import parse_address
 
 TLS_VERSIONS: Final = {
     "VersionTLS12": ssl.TLSVersion.TLSv1_2,

@@ -6,7 +6,7 @@ A line has the name of the object and none of its fields.
 import logging
 from typing import Final
 
-from hyperjob.telemetry.metrics import Metrics
+from hyperjob_core.telemetry.metrics import Metrics
 from webhook.admission import Reply
 from webhook.decision import Decision
 from webhook.decisionlog import DecisionLog

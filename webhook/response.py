@@ -10,9 +10,9 @@ from typing import Any, Final
 
 import orjson
 
-from hyperjob.api.field import FieldError, invalid_status
-from hyperjob.api.meta import Object
-from hyperjob.text import shortened
+from hyperjob_core.api.field import FieldError, invalid_status
+from hyperjob_core.api.meta import Object
+from hyperjob_core.text import shortened
 from webhook.decision import Decision
 from webhook.review import API_VERSION, KIND, AdmissionRequest
 

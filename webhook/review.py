@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, NamedTuple, get_args
 
 import orjson
 
-from hyperjob.api.meta import Object
+from hyperjob_core.api.meta import Object
 
 API_VERSION: Final = "admission.k8s.io/v1"
 KIND: Final = "AdmissionReview"

@@ -15,9 +15,9 @@ from typing import Final, TypeAlias, cast
 
 from aiohttp import web
 
-from hyperjob.api.meta import Object
-from hyperjob.serving.listener import OTHER_FILES, Listener, allow_files
-from hyperjob.serving.table import ConnectionTable
+from hyperjob_core.api.meta import Object
+from hyperjob_core.serving.listener import OTHER_FILES, Listener, allow_files
+from hyperjob_core.serving.table import ConnectionTable
 from webhook.admission import Reply, admit, check_http, fail, refuse
 from webhook.bodies import Bodies, Body, BodyTooLarge
 from webhook.connections import (

@@ -12,12 +12,12 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Final
 
-from hyperjob.api.meta import Object
-from hyperjob.kube.client import EventType, Kube
-from hyperjob.kube.existing import existing
-from hyperjob.kube.informer import Informer
-from hyperjob.kube.resources import CLUSTERS, PRIORITY_CLASSES, QUEUES
-from hyperjob.telemetry.metrics import Metrics
+from hyperjob_core.api.meta import Object
+from hyperjob_core.kube.client import EventType, Kube
+from hyperjob_core.kube.existing import existing
+from hyperjob_core.kube.informer import Informer
+from hyperjob_core.kube.resources import CLUSTERS, PRIORITY_CLASSES, QUEUES
+from hyperjob_core.telemetry.metrics import Metrics
 from webhook.review import AdmissionRequest
 from webhook.validation.context import NOTHING_KNOWN, Cluster, Context, Queue, known_objects
 from webhook.validation.needs import needs

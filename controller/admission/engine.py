@@ -22,11 +22,11 @@ from controller.queueing.queues import parse_queue
 from controller.queueing.read import unit_of, unit_of_remains
 from controller.queueing.round import play
 from controller.queueing.verdict import verdict_of
-from hyperjob.api.meta import Object
-from hyperjob.api.wire import at
-from hyperjob.kube.client import EventType
-from hyperjob.kube.resources import key_of
-from hyperjob.kube.workqueue import WorkQueue
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.wire import at
+from hyperjob_core.kube.client import EventType
+from hyperjob_core.kube.resources import key_of
+from hyperjob_core.kube.workqueue import WorkQueue
 
 log = logging.getLogger(__name__)
 

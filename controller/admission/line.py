@@ -15,7 +15,7 @@ from controller.memory.capacity import Capacity
 from controller.model.observed import Binding, Observed, QueueVerdict
 from controller.model.planned import Plan
 from controller.model.request import PlacementRequest
-from hyperjob.api.meta import Object
+from hyperjob_core.api.meta import Object
 
 _SOON: Final = timedelta(seconds=1)
 

@@ -9,10 +9,10 @@ from collections.abc import Callable
 from typing import Final
 
 from controller.model.observed import QueueAdmission
-from hyperjob.api.meta import Object
-from hyperjob.api.volcano_global import queues_bindings
-from hyperjob.kube.client import EventType
-from hyperjob.kube.informer import Informer
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.volcano_global import queues_bindings
+from hyperjob_core.kube.client import EventType
+from hyperjob_core.kube.informer import Informer
 
 log = logging.getLogger(__name__)
 

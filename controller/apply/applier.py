@@ -25,10 +25,10 @@ from controller.model.planned import (
     Repin,
     Resize,
 )
-from hyperjob.api.meta import Object
-from hyperjob.api.names import ASKED_AGAIN, FIELD_MANAGER, GATE, GATE_OPEN
-from hyperjob.kube.client import Kube, PatchType
-from hyperjob.kube.errors import (
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.names import ASKED_AGAIN, FIELD_MANAGER, GATE, GATE_OPEN
+from hyperjob_core.kube.client import Kube, PatchType
+from hyperjob_core.kube.errors import (
     AlreadyExists,
     BadRequest,
     Conflict,
@@ -38,7 +38,7 @@ from hyperjob.kube.errors import (
     KubeError,
     NotFound,
 )
-from hyperjob.kube.resources import (
+from hyperjob_core.kube.resources import (
     HYPERJOBS,
     PROPAGATION_POLICIES,
     RESOURCE_BINDINGS,

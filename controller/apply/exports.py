@@ -4,11 +4,11 @@ A ServiceExport of that name that another client created serves as well, and is 
 """
 
 from controller.model.parse import controller_of
-from hyperjob.api.meta import Object
-from hyperjob.api.wire import mapping, string
-from hyperjob.kube.client import Kube
-from hyperjob.kube.errors import AlreadyExists, NotFound
-from hyperjob.kube.resources import SERVICE_EXPORTS
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.wire import mapping, string
+from hyperjob_core.kube.client import Kube
+from hyperjob_core.kube.errors import AlreadyExists, NotFound
+from hyperjob_core.kube.resources import SERVICE_EXPORTS
 
 
 class Exports:

@@ -11,8 +11,8 @@ from controller.caches.mutationcache import MutationCache
 from controller.caches.shared import Shared
 from controller.model.parse import controller_of
 from controller.status.diff import merge_patch
-from hyperjob.api.meta import Object
-from hyperjob.api.names import (
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.names import (
     GATE,
     KIND,
     LABEL_HYPERJOB,
@@ -20,11 +20,11 @@ from hyperjob.api.names import (
     VCJOB_KIND,
     binding_name,
 )
-from hyperjob.api.wire import at, mapping, string, string_map
-from hyperjob.kube.client import Kube
-from hyperjob.kube.informer import Handler, Informer, strip_managed_fields
-from hyperjob.kube.instruments import SILENT, InformerMetrics
-from hyperjob.kube.resources import (
+from hyperjob_core.api.wire import at, mapping, string, string_map
+from hyperjob_core.kube.client import Kube
+from hyperjob_core.kube.informer import Handler, Informer, strip_managed_fields
+from hyperjob_core.kube.instruments import SILENT, InformerMetrics
+from hyperjob_core.kube.resources import (
     CLUSTERS,
     DEPLOYMENTS,
     HYPERJOBS,

@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from hyperjob.api.meta import Object
-from hyperjob.api.wire import mapping, natural, string
-from hyperjob.kube.client import EventType
-from hyperjob.kube.informer import Handler, Informer
-from hyperjob.kube.resources import key_of
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.wire import mapping, natural, string
+from hyperjob_core.kube.client import EventType
+from hyperjob_core.kube.informer import Handler, Informer
+from hyperjob_core.kube.resources import key_of
 
 LIFETIME: Final = 30.0
 

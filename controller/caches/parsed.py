@@ -7,7 +7,7 @@ deleted one.
 from collections.abc import Callable, Iterable
 from typing import Final, Generic, TypeVar
 
-from hyperjob.api.meta import Object
+from hyperjob_core.api.meta import Object
 
 T = TypeVar("T")
 

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 
 import orjson
 
-from hyperjob.api.meta import Object
+from hyperjob_core.api.meta import Object
 
 T = TypeVar("T")
 

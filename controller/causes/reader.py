@@ -16,10 +16,10 @@ import orjson
 from controller.causes.pods import first_failure
 from controller.model.planned import FailedJob
 from controller.model.runs import ContainerFailure
-from hyperjob.api.wire import objects
-from hyperjob.kube.client import Kube
-from hyperjob.kube.errors import Forbidden, KubeError
-from hyperjob.kube.resources import CLUSTERS, PODS, split_key
+from hyperjob_core.api.wire import objects
+from hyperjob_core.kube.client import Kube
+from hyperjob_core.kube.errors import Forbidden, KubeError
+from hyperjob_core.kube.resources import CLUSTERS, PODS, split_key
 
 log = logging.getLogger(__name__)
 

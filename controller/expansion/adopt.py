@@ -10,7 +10,7 @@ from controller.model.detail import NameTaken
 from controller.model.observed import HyperJob, Ownership
 from controller.model.planned import Adopt
 from controller.model.subjobs import SubJob
-from hyperjob.api.names import KIND
+from hyperjob_core.api.names import KIND
 
 
 def predecessor(child: Child, hyperjob: str) -> bool:

@@ -25,7 +25,7 @@ from controller.placement.search import assign
 from controller.placement.share import SplitShare, Wish, share
 from controller.placement.shortfall import explain_overflow_of, explain_shortfall
 from controller.splitting.outside import consult
-from hyperjob.api.names import child_name
+from hyperjob_core.api.names import child_name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,9 +4,9 @@ A terminationGracePeriodSeconds of the template stays as it is.
 """
 
 from controller.model.observed import Checkpoint
-from hyperjob.api.checkpoint import VOLUME_NAME
-from hyperjob.api.meta import Object
-from hyperjob.api.wire import mapping, objects
+from hyperjob_core.api.checkpoint import VOLUME_NAME
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.wire import mapping, objects
 
 
 def with_checkpoint(template: Object, checkpoint: Checkpoint | None) -> Object:

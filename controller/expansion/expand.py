@@ -26,11 +26,11 @@ from controller.model.resources import (
     whole,
 )
 from controller.model.subjobs import Group, Size, SubJob
-from hyperjob.api.limits import MAX_PODS, MAX_SUB_JOBS
-from hyperjob.api.meta import Object
-from hyperjob.api.names import child_name
-from hyperjob.api.quantity import NANO
-from hyperjob.api.wire import count, objects
+from hyperjob_core.api.limits import MAX_PODS, MAX_SUB_JOBS
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.names import child_name
+from hyperjob_core.api.quantity import NANO
+from hyperjob_core.api.wire import count, objects
 
 
 class SpecError(ValueError):

@@ -7,7 +7,7 @@ from controller.expansion.expand import demand_of
 from controller.model.child import Child
 from controller.model.request import PlacementRequest
 from controller.model.subjobs import SubJob
-from hyperjob.api.wire import count, objects
+from hyperjob_core.api.wire import count, objects
 
 
 def grown_name(name: str) -> str:

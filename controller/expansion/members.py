@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from controller.model.child import Child, child_of
 from controller.model.observed import Observed, Ownership
 from controller.model.subjobs import Group
-from hyperjob.api.names import child_name
-from hyperjob.api.phases import JobPhase
-from hyperjob.api.wire import natural
+from hyperjob_core.api.names import child_name
+from hyperjob_core.api.phases import JobPhase
+from hyperjob_core.api.wire import natural
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

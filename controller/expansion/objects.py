@@ -10,9 +10,9 @@ from typing import Final
 from controller.expansion.checkpoint import with_checkpoint
 from controller.model.observed import HyperJob, QueueAdmission
 from controller.model.subjobs import SubJob
-from hyperjob.api.childmetadata import may_be_given
-from hyperjob.api.meta import Object
-from hyperjob.api.names import (
+from hyperjob_core.api.childmetadata import may_be_given
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.names import (
     AFFINITY_GATED,
     AFFINITY_HELD,
     AFFINITY_UNGATED,

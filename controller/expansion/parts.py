@@ -18,7 +18,7 @@ from controller.model.observed import Observed, Ownership, Record, ReplicatedJob
 from controller.model.request import PlacementRequest
 from controller.model.resources import scale as multiply
 from controller.placement.share import Wish
-from hyperjob.api.names import child_name
+from hyperjob_core.api.names import child_name
 
 _PIECES: Final = 128  # the queue engine judges an automatic split in at most so many
 

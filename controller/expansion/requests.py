@@ -7,8 +7,8 @@ from typing import Final
 
 from controller.model.memo import Memo
 from controller.model.resources import Resources, pod_request
-from hyperjob.api.meta import Object
-from hyperjob.api.wire import mapping
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.wire import mapping
 
 _REQUESTS: Final[Memo[Object, Resources]] = Memo()
 

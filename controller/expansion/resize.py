@@ -6,8 +6,8 @@ the other fields of a live vcjob have the defaults of Volcano's webhook.
 
 from controller.model.observed import Job
 from controller.model.planned import Resize
-from hyperjob.api.meta import Object
-from hyperjob.api.wire import count, integer, objects, string
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.wire import count, integer, objects, string
 
 
 def resize(job: Job, template: Object) -> Resize | None:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from controller.expansion.requests import request_of
 from controller.model.observed import SplitPolicy
 from controller.model.resources import whole
-from hyperjob.api.meta import Object
-from hyperjob.api.wire import count, integer, objects
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.wire import count, integer, objects
 
 
 class SplitError(ValueError):

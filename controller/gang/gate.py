@@ -9,8 +9,8 @@ from collections.abc import Collection, Sequence
 from controller.model.child import Child
 from controller.model.observed import Ownership, QueueAdmission
 from controller.model.planned import OpenGate
-from hyperjob.api.names import GATE_HELD, GATE_OPEN
-from hyperjob.api.phases import JobPhase
+from hyperjob_core.api.names import GATE_HELD, GATE_OPEN
+from hyperjob_core.api.phases import JobPhase
 
 
 def is_held(child: Child) -> bool:

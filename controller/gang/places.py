@@ -14,7 +14,7 @@ from controller.model.observed import Observed, Ownership, QueueAdmission
 from controller.model.request import PlacementRequest
 from controller.model.subjobs import SubJob
 from controller.placement.capacity import less_each
-from hyperjob.api.phases import JobPhase
+from hyperjob_core.api.phases import JobPhase
 
 FRESH: Final = timedelta(seconds=30)
 """For so long the room of a new vcjob counts as certain: the greatest age of a summary."""

@@ -11,7 +11,7 @@ from typing import Final
 
 from controller.model.child import Child
 from controller.model.observed import Rejection
-from hyperjob.api.phases import JobPhase
+from hyperjob_core.api.phases import JobPhase
 
 REASONS: Final = frozenset({"NoClusterFit", "Unschedulable", "SchedulerError"})
 STANDS: Final = timedelta(seconds=10)

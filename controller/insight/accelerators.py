@@ -5,8 +5,8 @@ from typing import TypeAlias
 
 from controller.model.observed import Cluster
 from controller.model.resources import Resources, is_extended
-from hyperjob.api.quantity import NANO
-from hyperjob.telemetry.families import Samples
+from hyperjob_core.api.quantity import NANO
+from hyperjob_core.telemetry.families import Samples
 
 Sample: TypeAlias = tuple[tuple[str, ...], float]
 

@@ -13,8 +13,8 @@ from controller.insight.explain import QueueState, explain
 from controller.memory.reservations import Reservations
 from controller.observe import Observer
 from controller.plan import plan
-from hyperjob.kube.workqueue import WorkQueue
-from hyperjob.telemetry.endpoints import Handler
+from hyperjob_core.kube.workqueue import WorkQueue
+from hyperjob_core.telemetry.endpoints import Handler
 
 
 def debug_routes(

@@ -16,8 +16,8 @@ from controller.model.resources import Resources, amount_text, order_of
 from controller.status.diff import merge_patch
 from controller.status.shortage import trouble_text
 from controller.status.waiting import wait_text
-from hyperjob.api.meta import Object
-from hyperjob.api.wire import objects, rfc3339
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.wire import objects, rfc3339
 
 _HIDDEN: Final = frozenset({"policy", "job", "placement", "patch", "operations", "demand", "pods"})
 

@@ -12,11 +12,11 @@ from controller.model.observed import HyperJob
 from controller.model.planned import Action, CreateChild, OpenGate, Plan
 from controller.model.reasons import Reason
 from controller.status.jobs import PLACED
-from hyperjob.api.meta import Object
-from hyperjob.api.phases import Phase
-from hyperjob.api.wire import at, count, objects, string, timestamp
-from hyperjob.kube.client import EventType
-from hyperjob.telemetry.training import TrainingMetrics
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.phases import Phase
+from hyperjob_core.api.wire import at, count, objects, string, timestamp
+from hyperjob_core.kube.client import EventType
+from hyperjob_core.telemetry.training import TrainingMetrics
 
 _STARTED: Final = frozenset({Phase.STARTING, Phase.RUNNING, Phase.DEGRADED})
 

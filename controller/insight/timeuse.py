@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from controller.status.goodput import GoodputAccount, parse_account
-from hyperjob.api.choices import TimeUse
-from hyperjob.api.meta import Object
-from hyperjob.api.wire import at, string
-from hyperjob.kube.client import EventType
+from hyperjob_core.api.choices import TimeUse
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.wire import at, string
+from hyperjob_core.kube.client import EventType
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 Sample = tuple[tuple[str, ...], float]

@@ -12,8 +12,8 @@ from controller.lifecycle.loss import losses_of
 from controller.model.detail import Unmet
 from controller.model.observed import Dependency, Observed, ReplicatedJob
 from controller.model.outcomes import Loss
-from hyperjob.api.choices import DependencyStatus
-from hyperjob.api.phases import JobPhase
+from hyperjob_core.api.choices import DependencyStatus
+from hyperjob_core.api.phases import JobPhase
 
 _READY: Final = frozenset({JobPhase.RUNNING, JobPhase.COMPLETING, JobPhase.COMPLETED})
 

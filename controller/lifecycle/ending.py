@@ -8,8 +8,8 @@ from controller.lifecycle.quorum import has_trained
 from controller.model.observed import HyperJob, Observed, Ownership
 from controller.model.outcomes import AllCompleted, Loss, NeverCompleted, OneCompleted
 from controller.model.reasons import Reason
-from hyperjob.api.choices import SuccessOperator
-from hyperjob.api.phases import JobPhase
+from hyperjob_core.api.choices import SuccessOperator
+from hyperjob_core.api.phases import JobPhase
 
 
 def ending(

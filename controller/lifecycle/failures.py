@@ -23,9 +23,9 @@ from controller.model.outcomes import (
     WithAll,
 )
 from controller.model.reasons import Reason
-from hyperjob.api.choices import FailurePolicyAction
-from hyperjob.api.phases import JobPhase
-from hyperjob.api.wire import count, timestamp
+from hyperjob_core.api.choices import FailurePolicyAction
+from hyperjob_core.api.phases import JobPhase
+from hyperjob_core.api.wire import count, timestamp
 
 _UNMATCHED: Final = FailureRule(action=FailurePolicyAction.RESTART_HYPERJOB)
 _ALONE: Final = FailureRule(action=FailurePolicyAction.RESTART_JOB)

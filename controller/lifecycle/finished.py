@@ -15,9 +15,9 @@ from controller.model.observed import Observed, Ownership
 from controller.model.parse import with_status
 from controller.model.planned import Action, DeleteHyperJob, Plan
 from controller.model.reasons import Reason
-from hyperjob.api.meta import Object
-from hyperjob.api.phases import JobPhase
-from hyperjob.api.wire import mapping, objects, timestamp
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.phases import JobPhase
+from hyperjob_core.api.wire import mapping, objects, timestamp
 
 
 def after_end(observed: Observed) -> Plan:

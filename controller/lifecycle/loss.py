@@ -11,7 +11,7 @@ from controller.lifecycle.decisions import Member
 from controller.model.child import Child
 from controller.model.observed import Observed
 from controller.model.outcomes import Loss
-from hyperjob.api.phases import JobPhase
+from hyperjob_core.api.phases import JobPhase
 
 
 def losses_of(observed: Observed, members: Sequence[Member]) -> Mapping[str, Loss]:

@@ -10,9 +10,9 @@ from controller.lifecycle.decisions import Member
 from controller.model.child import Child
 from controller.model.observed import HyperJob
 from controller.model.outcomes import Loss, QuorumCompleted
-from hyperjob.api.phases import JobPhase
-from hyperjob.api.plugins import lighthouse_of
-from hyperjob.api.wire import objects, string
+from hyperjob_core.api.phases import JobPhase
+from hyperjob_core.api.plugins import lighthouse_of
+from hyperjob_core.api.wire import objects, string
 
 
 def trainers(hyperjob: HyperJob) -> frozenset[str]:

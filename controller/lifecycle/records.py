@@ -18,8 +18,8 @@ from controller.model.reasons import Reason
 from controller.model.resources import fits
 from controller.model.runs import Run
 from controller.model.subjobs import SubJob
-from hyperjob.api.choices import TimeUse
-from hyperjob.api.wire import count, mapping, rfc3339, timestamp
+from hyperjob_core.api.choices import TimeUse
+from hyperjob_core.api.wire import count, mapping, rfc3339, timestamp
 
 UNPLACED = "Unplaced"
 

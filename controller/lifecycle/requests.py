@@ -13,8 +13,8 @@ from controller.model.observed import HyperJob
 from controller.model.outcomes import RefusedRequest, Requested, RequestProblem
 from controller.model.reasons import Reason
 from controller.model.shortage import Shortage
-from hyperjob.api.names import MAX_TOKEN, MIGRATE_REQUEST, RESTART_REQUEST
-from hyperjob.api.wire import at, string
+from hyperjob_core.api.names import MAX_TOKEN, MIGRATE_REQUEST, RESTART_REQUEST
+from hyperjob_core.api.wire import at, string
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,8 +13,8 @@ from typing import Final
 from controller.model.child import Child
 from controller.model.observed import Observed, Record
 from controller.model.runs import ContainerFailure, Run
-from hyperjob.api.phases import JobPhase
-from hyperjob.api.wire import rfc3339
+from hyperjob_core.api.phases import JobPhase
+from hyperjob_core.api.wire import rfc3339
 
 _KEPT: Final = 10
 _KEPT_IN_ALL: Final = 500

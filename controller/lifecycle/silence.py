@@ -21,7 +21,7 @@ from controller.lifecycle.decisions import Member
 from controller.model.child import Child
 from controller.model.detail import SilenceCode, SilenceStep, Silent
 from controller.model.observed import Observed, Silence
-from hyperjob.api.phases import JobPhase
+from hyperjob_core.api.phases import JobPhase
 
 TIMES: Final = 4
 """After so many steps the controller stops, and the message asks a person to look."""

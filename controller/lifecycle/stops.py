@@ -15,11 +15,11 @@ from controller.model.child import Child
 from controller.model.observed import Observed
 from controller.model.reasons import Reason
 from controller.model.training import JobTraining, known
-from hyperjob.api.checkpoint import StopCause
-from hyperjob.api.meta import Object
-from hyperjob.api.microtime import micro_time
-from hyperjob.api.phases import JobPhase
-from hyperjob.api.wire import count, integer, mapping, objects, rfc3339, string, timestamp
+from hyperjob_core.api.checkpoint import StopCause
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.microtime import micro_time
+from hyperjob_core.api.phases import JobPhase
+from hyperjob_core.api.wire import count, integer, mapping, objects, rfc3339, string, timestamp
 
 ON_ITS_WAY: Final = timedelta(seconds=5)
 """The longest time from the deletion in the control plane to the SIGTERM in the member."""

@@ -20,7 +20,7 @@ from controller.model.outcomes import GivenBackWith, NoPodRan
 from controller.model.reasons import Reason
 from controller.model.resources import Resources, measure_of
 from controller.model.subjobs import SubJob
-from hyperjob.api.phases import JobPhase
+from hyperjob_core.api.phases import JobPhase
 
 
 def not_started(

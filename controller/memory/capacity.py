@@ -12,10 +12,10 @@ from controller.model.observed import Cluster
 from controller.model.request import PlacementRequest
 from controller.model.resources import Resources
 from controller.placement.capacity import Candidacy, ClusterSummary, free_of, less_each, summarise
-from hyperjob.api.meta import Object
-from hyperjob.api.wire import at, string
-from hyperjob.kube.client import EventType
-from hyperjob.kube.informer import Informer
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.wire import at, string
+from hyperjob_core.kube.client import EventType
+from hyperjob_core.kube.informer import Informer
 
 
 class Capacity:

@@ -2,10 +2,10 @@
 
 from controller.model.observed import HyperJob
 from controller.queueing.priority import preempts, priority_of
-from hyperjob.api.meta import Object
-from hyperjob.api.wire import at, string
-from hyperjob.kube.client import EventType
-from hyperjob.kube.informer import Informer
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.wire import at, string
+from hyperjob_core.kube.client import EventType
+from hyperjob_core.kube.informer import Informer
 
 
 class Priorities:

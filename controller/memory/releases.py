@@ -13,11 +13,11 @@ from controller.model.resources import Resources
 from controller.queueing.priority import value_of
 from controller.queueing.queues import Queue
 from controller.queueing.quota import Charge, Charges, charge_of, forecast_dispatch
-from hyperjob.api.meta import Object
-from hyperjob.api.names import VCJOB_KIND, binding_name
-from hyperjob.api.wire import at, string, string_map
-from hyperjob.kube.client import EventType
-from hyperjob.kube.resources import key_of
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.names import VCJOB_KIND, binding_name
+from hyperjob_core.api.wire import at, string, string_map
+from hyperjob_core.kube.client import EventType
+from hyperjob_core.kube.resources import key_of
 
 SILENT_AFTER: Final = timedelta(seconds=30)
 GIVES_BACK_AFTER: Final = timedelta(seconds=5)

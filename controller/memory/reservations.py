@@ -28,9 +28,9 @@ from controller.model.planned import Action, CreateChild, Repin
 from controller.model.resources import Resources, accumulate, scale, total
 from controller.placement.capacity import Reservation, is_complete, is_listed, reservation
 from controller.queueing.occupancy import Occupancy
-from hyperjob.api.meta import Object
-from hyperjob.api.names import KIND, LABEL_HYPERJOB, LABEL_REPLICATED_JOB
-from hyperjob.api.wire import at, mapping, string, string_map
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.names import KIND, LABEL_HYPERJOB, LABEL_REPLICATED_JOB
+from hyperjob_core.api.wire import at, mapping, string, string_map
 
 Lookup = Callable[[str], Object | None]
 PodKind: TypeAlias = tuple[tuple[str, int], ...]

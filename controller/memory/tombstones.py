@@ -8,11 +8,11 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Final
 
-from hyperjob.api.meta import Object
-from hyperjob.api.wire import at, string
-from hyperjob.kube.client import EventType
-from hyperjob.kube.informer import Informer
-from hyperjob.kube.resources import key_of
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.wire import at, string
+from hyperjob_core.kube.client import EventType
+from hyperjob_core.kube.informer import Informer
+from hyperjob_core.kube.resources import key_of
 
 WINDOW: Final = timedelta(minutes=10)
 """How long a tombstone counts: longer than pods take to terminate in most templates."""

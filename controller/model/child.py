@@ -16,8 +16,8 @@ from controller.model.observed import (
     Record,
     ReportedStatus,
 )
-from hyperjob.api.names import binding_name
-from hyperjob.api.phases import JobPhase
+from hyperjob_core.api.names import binding_name
+from hyperjob_core.api.phases import JobPhase
 
 
 # Without slots: `cached_property` computes each answer once for all steps of a plan.

@@ -12,7 +12,7 @@ from typing import TypeAlias
 from controller.model.shortage import Overflow, Shortage, SplitOverflow, SplitShortage
 from controller.model.splitting import SplitTrouble
 from controller.model.waiting import RoomDetail, Wait
-from hyperjob.api.choices import DependencyStatus
+from hyperjob_core.api.choices import DependencyStatus
 
 
 class Plain(enum.StrEnum):

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from controller.model.resources import Resources, parse_resources, subtract
-from hyperjob.api.meta import Object
-from hyperjob.api.wire import at, count, integer, mapping, objects, string
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.wire import at, count, integer, mapping, objects, string
 
 
 @dataclass(frozen=True, slots=True)

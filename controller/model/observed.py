@@ -16,12 +16,17 @@ from controller.model.shortage import Trouble
 from controller.model.splitting import SplitAnswer
 from controller.model.training import JobTraining
 from controller.model.waiting import MessageFacts, Wait
-from hyperjob.api.checkpoint import DEFAULT_GRACE_SECONDS, StopCause
-from hyperjob.api.choices import DependencyStatus, FailurePolicyAction, SuccessOperator, TimeUse
-from hyperjob.api.meta import Object
-from hyperjob.api.names import CONDITION_COMPLETED, CONDITION_FAILED
-from hyperjob.api.phases import JobPhase
-from hyperjob.api.wire import at, integer, mapping, objects
+from hyperjob_core.api.checkpoint import DEFAULT_GRACE_SECONDS, StopCause
+from hyperjob_core.api.choices import (
+    DependencyStatus,
+    FailurePolicyAction,
+    SuccessOperator,
+    TimeUse,
+)
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.names import CONDITION_COMPLETED, CONDITION_FAILED
+from hyperjob_core.api.phases import JobPhase
+from hyperjob_core.api.wire import at, integer, mapping, objects
 
 
 class QueueAdmission(enum.StrEnum):

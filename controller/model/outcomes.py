@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from controller.model.runs import ContainerFailure
 from controller.model.shortage import Shortage
-from hyperjob.api.phases import JobPhase
+from hyperjob_core.api.phases import JobPhase
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

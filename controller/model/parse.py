@@ -32,10 +32,10 @@ from controller.model.observed import (
 )
 from controller.model.runs import read_failure, read_runs
 from controller.model.training import parse_training
-from hyperjob.api.checkpoint import DEFAULT_GRACE_SECONDS, DEFAULT_PATH, StopCause
-from hyperjob.api.choices import DependencyStatus, FailurePolicyAction, SuccessOperator
-from hyperjob.api.meta import Object
-from hyperjob.api.names import (
+from hyperjob_core.api.checkpoint import DEFAULT_GRACE_SECONDS, DEFAULT_PATH, StopCause
+from hyperjob_core.api.choices import DependencyStatus, FailurePolicyAction, SuccessOperator
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.names import (
     GATE,
     LABEL_ATTEMPT,
     LABEL_HYPERJOB,
@@ -44,8 +44,8 @@ from hyperjob.api.names import (
     VCJOB_KIND,
     WORLD,
 )
-from hyperjob.api.phases import JobPhase
-from hyperjob.api.wire import (
+from hyperjob_core.api.phases import JobPhase
+from hyperjob_core.api.wire import (
     at,
     condition,
     count,

@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 from controller.model.nodes import PodGroup
 from controller.model.resources import Resources
 from controller.model.shortage import Overflow, SplitOverflow
-from hyperjob.api.meta import Object
+from hyperjob_core.api.meta import Object
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Final, TypeAlias
 
-from hyperjob.api.meta import Object
-from hyperjob.api.quantity import NANO, Format, Quantity
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.quantity import NANO, Format, Quantity
 
 Resources: TypeAlias = Mapping[str, int]
 

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from controller.model.resources import Resources, parse_resources, subtract, total
-from hyperjob.api.meta import Object
-from hyperjob.api.wire import at, mapping
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.wire import at, mapping
 
 
 @dataclass(frozen=True, slots=True)

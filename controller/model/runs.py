@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from hyperjob.api.meta import Object
-from hyperjob.api.wire import count, integer, objects, string
-from hyperjob.text import shortened
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.wire import count, integer, objects, string
+from hyperjob_core.text import shortened
 
 _REASON_LIMIT = 64
 _MESSAGE_LIMIT = 200

@@ -7,9 +7,9 @@ from controller.model.nodes import PodGroup
 from controller.model.observed import ReplicatedJob
 from controller.model.request import PlacementRequest
 from controller.model.resources import PODS, Resources
-from hyperjob.api.meta import Object
-from hyperjob.api.quantity import NANO
-from hyperjob.api.wire import string
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.quantity import NANO
+from hyperjob_core.api.wire import string
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import pairwise
 
-from hyperjob.api.meta import Object
-from hyperjob.api.microtime import micro_time
-from hyperjob.api.wire import count, integer, mapping, string, timestamp
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.microtime import micro_time
+from hyperjob_core.api.wire import count, integer, mapping, string, timestamp
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,10 +23,10 @@ from controller.model.resources import (
 )
 from controller.model.room import room_of
 from controller.model.shortage import ClusterTrouble, Trouble
-from hyperjob.api.meta import Object
-from hyperjob.api.names import VCJOB_API_VERSION, VCJOB_KIND
-from hyperjob.api.phases import JobPhase
-from hyperjob.api.wire import at, condition, count, mapping, objects, string, timestamp
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.names import VCJOB_API_VERSION, VCJOB_KIND
+from hyperjob_core.api.phases import JobPhase
+from hyperjob_core.api.wire import at, condition, count, mapping, objects, string, timestamp
 
 LISTED_WITHIN: Final = timedelta(seconds=5)
 """The longest time from Karmada's list of a member's pods to the arrival of its summary here."""

@@ -19,7 +19,7 @@ from controller.model.shortage import (
     ShortageCode,
 )
 from controller.placement.assign import FreeRoom
-from hyperjob.hints import nearest
+from hyperjob_core.hints import nearest
 
 _CLUSTERS_SHOWN: Final = 5
 _RESOURCES_SHOWN: Final = 2

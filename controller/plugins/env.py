@@ -10,7 +10,7 @@ from typing import Final
 from controller.plugins.plugin import PluginContext
 from controller.plugins.template import from_field, variable
 from controller.plugins.world import TaskPods, World
-from hyperjob.api.meta import Object
+from hyperjob_core.api.meta import Object
 
 INDEX_FIELD: Final = "metadata.labels['volcano.sh/task-index']"
 

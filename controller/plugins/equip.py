@@ -17,10 +17,10 @@ from controller.plugins.pytorch import PyTorch
 from controller.plugins.template import with_service, with_variables
 from controller.plugins.torchft import TorchFT
 from controller.plugins.world import TaskPods, World, WorldMember
-from hyperjob.api.arguments import values_of
-from hyperjob.api.meta import Object
-from hyperjob.api.names import SERVICE_EXPORT_API_VERSION, SERVICE_EXPORT_KIND
-from hyperjob.api.plugins import PLUGINS, have_hosts
+from hyperjob_core.api.arguments import values_of
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.names import SERVICE_EXPORT_API_VERSION, SERVICE_EXPORT_KIND
+from hyperjob_core.api.plugins import PLUGINS, have_hosts
 
 ACTING: Final[Mapping[str, Plugin]] = {
     "env": Env(),

@@ -18,10 +18,10 @@ from controller.model.subjobs import SubJob
 from controller.plugins.equip import TooLongError, equip, export_of
 from controller.plugins.hosts import UnknownHostError
 from controller.plugins.world import World, world_of
-from hyperjob.api.meta import Object
-from hyperjob.api.names import WORLD
-from hyperjob.api.phases import JobPhase
-from hyperjob.api.wire import natural
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.names import WORLD
+from hyperjob_core.api.phases import JobPhase
+from hyperjob_core.api.wire import natural
 
 Children = Sequence[tuple[SubJob, Child]]
 

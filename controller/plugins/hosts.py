@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from controller.plugins.world import TaskPods, World, WorldMember
-from hyperjob.api.arguments import OFF, values_of
-from hyperjob.api.plugins import NAME_PATTERN, PLUGINS, fill, placeholders_of
+from hyperjob_core.api.arguments import OFF, values_of
+from hyperjob_core.api.plugins import NAME_PATTERN, PLUGINS, fill, placeholders_of
 
 
 class UnknownHostError(ValueError):

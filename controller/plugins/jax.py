@@ -13,7 +13,7 @@ from controller.plugins.env import INDEX_FIELD, ranks
 from controller.plugins.plugin import PluginContext
 from controller.plugins.template import from_field, variable
 from controller.plugins.world import TaskPods, World
-from hyperjob.api.meta import Object
+from hyperjob_core.api.meta import Object
 
 PORT: Final = 8476
 

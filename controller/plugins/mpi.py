@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from controller.plugins.plugin import PluginContext
 from controller.plugins.template import variable
 from controller.plugins.world import TaskPods
-from hyperjob.api.meta import Object
-from hyperjob.api.plugins import MPI_MASTER, MPI_WORKER
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.plugins import MPI_MASTER, MPI_WORKER
 
 
 class Mpi:

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from controller.plugins.hosts import Hosts
 from controller.plugins.world import TaskPods, World, WorldMember
-from hyperjob.api.meta import Object
+from hyperjob_core.api.meta import Object
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

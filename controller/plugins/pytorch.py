@@ -13,8 +13,8 @@ from controller.model.resources import accelerator_of, pod_request
 from controller.plugins.plugin import PluginContext
 from controller.plugins.template import from_field, variable
 from controller.plugins.world import TaskPods, World, WorldMember
-from hyperjob.api.meta import Object
-from hyperjob.api.quantity import NANO
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.quantity import NANO
 
 PORT: Final = 29400
 TIMEOUT_SECONDS: Final = 900

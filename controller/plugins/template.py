@@ -6,9 +6,9 @@ A variable or an argument that the user wrote stays as it is.
 from collections.abc import Callable, Sequence
 
 from controller.plugins.world import task_name
-from hyperjob.api.arguments import Flags, Kind, values_of
-from hyperjob.api.meta import Object
-from hyperjob.api.wire import mapping, objects, string, strings
+from hyperjob_core.api.arguments import Flags, Kind, values_of
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.wire import mapping, objects, string, strings
 
 _SVC_FLAGS: Flags = {
     "publish-not-ready-addresses": Kind.SWITCH,

@@ -14,7 +14,7 @@ from controller.plugins.plugin import PluginContext
 from controller.plugins.pytorch import PyTorch
 from controller.plugins.template import from_field, variable
 from controller.plugins.world import TaskPods, World, WorldMember
-from hyperjob.api.meta import Object
+from hyperjob_core.api.meta import Object
 
 PORT: Final = 29510
 RETRIES: Final = 100

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from controller.model.observed import HyperJob
 from controller.model.subjobs import SubJob
-from hyperjob.api.meta import Object
-from hyperjob.api.wire import count, objects, string
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.wire import count, objects, string
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

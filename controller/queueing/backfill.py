@@ -20,7 +20,7 @@ from controller.model.waiting import Start
 from controller.queueing.entries import Entry, ExpectedEnd, Pending
 from controller.queueing.queues import Tree
 from controller.queueing.room import Space
-from hyperjob.api.wire import timestamp
+from hyperjob_core.api.wire import timestamp
 
 
 def estimate_of(entry: Entry, tree: Tree) -> timedelta | None:

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 
 from controller.model.observed import HyperJob
-from hyperjob.api.meta import Object
-from hyperjob.api.wire import at, integer, string
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.wire import at, integer, string
 
 
 def priority_of(hyperjob: HyperJob, classes: Mapping[str, Object]) -> int:

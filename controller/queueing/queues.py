@@ -10,9 +10,9 @@ from typing import Final
 
 from controller.model.resources import Resources, parse_resources
 from controller.model.waiting import QueueTrouble, QueueTroubleCode
-from hyperjob.api.duration import nanoseconds
-from hyperjob.api.meta import Object
-from hyperjob.api.wire import at, count, string, string_map
+from hyperjob_core.api.duration import nanoseconds
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.wire import at, count, string, string_map
 
 ROOT: Final = "root"
 PREEMPTION: Final = "training.volcano.sh/preemption"

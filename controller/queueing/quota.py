@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from controller.model.resources import Resources, accumulate, parse_resources
 from controller.queueing.queues import Queue
 from controller.queueing.units import OrderInQueue, order_in_queue
-from hyperjob.api.wire import at, count, mapping, string
+from hyperjob_core.api.wire import at, count, mapping, string
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,11 +23,11 @@ from controller.model.subjobs import Group, SubJob, queue_of
 from controller.placement.share import Wish
 from controller.queueing.queues import estimate
 from controller.queueing.units import QueuedHyperJob, QueuedSubJob
-from hyperjob.api.meta import Object
-from hyperjob.api.microtime import micro_time
-from hyperjob.api.names import GATE_OPEN
-from hyperjob.api.phases import JobPhase
-from hyperjob.api.wire import mapping, rfc3339, string
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.microtime import micro_time
+from hyperjob_core.api.names import GATE_OPEN
+from hyperjob_core.api.phases import JobPhase
+from hyperjob_core.api.wire import mapping, rfc3339, string
 
 _DEFAULT_QUEUE: Final = "default"
 _NONE: Final[frozenset[str]] = frozenset()  # one object for all entries, to save memory

@@ -19,8 +19,8 @@ from controller.queueing.entries import Entry, Pending
 from controller.queueing.queues import Tree
 from controller.queueing.reclaims import may_preempt
 from controller.queueing.room import Space
-from hyperjob.api.quantity import NANO
-from hyperjob.api.wire import timestamp
+from hyperjob_core.api.quantity import NANO
+from hyperjob_core.api.wire import timestamp
 
 _MOST: Final = 64  # at most so many HyperJobs make way for one
 

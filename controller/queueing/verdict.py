@@ -29,7 +29,7 @@ from controller.queueing.confirm import IMPLICIT
 from controller.queueing.entries import Pending
 from controller.queueing.room import Space
 from controller.status.waiting import OTHER_NAMESPACE
-from hyperjob.api.quantity import NANO
+from hyperjob_core.api.quantity import NANO
 
 _NAMES_SHOWN: Final = 3
 _CLUSTERS_SHOWN: Final = 5

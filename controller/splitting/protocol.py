@@ -26,8 +26,8 @@ from controller.model.splitting import (
 )
 from controller.placement.assign import FreeRoom
 from controller.placement.share import SplitShare, Wish, capacities
-from hyperjob.api.meta import Object
-from hyperjob.api.wire import integer, mapping, string
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.wire import integer, mapping, string
 
 VERSION: Final = "splitter.training.volcano.sh/v1alpha1"
 _SHARES: Final = 5000

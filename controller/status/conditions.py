@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from controller.lifecycle.decisions import End
 from controller.status.jobs import JobState
 from controller.status.outcomes import end_text
-from hyperjob.api import conditions
-from hyperjob.api.meta import Object
-from hyperjob.api.model import Condition
-from hyperjob.api.names import CONDITION_COMPLETED, CONDITION_FAILED
-from hyperjob.api.phases import JobPhase
+from hyperjob_core.api import conditions
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.model import Condition
+from hyperjob_core.api.names import CONDITION_COMPLETED, CONDITION_FAILED
+from hyperjob_core.api.phases import JobPhase
 
 
 def conditions_of(

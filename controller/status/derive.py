@@ -17,9 +17,9 @@ from controller.status.outlook import Outlooks
 from controller.status.phase import State, state_of
 from controller.status.stops import describe
 from controller.status.training import goodput_status, training_status
-from hyperjob.api.meta import Object
-from hyperjob.api.phases import JobPhase, Phase
-from hyperjob.api.wire import at, mapping, objects, rfc3339, string
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.phases import JobPhase, Phase
+from hyperjob_core.api.wire import at, mapping, objects, rfc3339, string
 
 _CLUSTERS_SHOWN: Final = 8
 _WAITING: Final = frozenset({Phase.PENDING, Phase.QUEUED})

@@ -29,8 +29,8 @@ from controller.model.waiting import GangShortage, KeptRoom, NextInLine, SplitRo
 from controller.status.shortage import overflow_text, shortage_text
 from controller.status.splitting import split_trouble_text
 from controller.status.waiting import room_text, wait_text
-from hyperjob.api.choices import DependencyStatus
-from hyperjob.api.wire import rfc3339
+from hyperjob_core.api.choices import DependencyStatus
+from hyperjob_core.api.wire import rfc3339
 
 _PLAIN: Final = {
     Plain.SUSPENDED: "suspended",

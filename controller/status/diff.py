@@ -3,8 +3,8 @@
 import enum
 from typing import Final
 
-from hyperjob.api.meta import Object
-from hyperjob.api.wire import mapping, objects
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.wire import mapping, objects
 
 _TRAINING: Final = frozenset({"training", "goodput"})
 

@@ -11,11 +11,11 @@ from typing import Final
 
 from controller.model.training import JobTraining, parse_training, training_object
 from controller.status.timeuse import LOST, time_use
-from hyperjob.api.choices import TimeUse
-from hyperjob.api.meta import Object
-from hyperjob.api.microtime import micro_time
-from hyperjob.api.phases import Phase
-from hyperjob.api.wire import count, mapping, string, timestamp
+from hyperjob_core.api.choices import TimeUse
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.microtime import micro_time
+from hyperjob_core.api.phases import Phase
+from hyperjob_core.api.wire import count, mapping, string, timestamp
 
 _MILLISECOND: Final = timedelta(milliseconds=1)
 

@@ -29,10 +29,10 @@ from controller.status.detail import detail_text, left_out_text
 from controller.status.failure import container_text
 from controller.status.outcomes import end_text, loss_text
 from controller.status.outlook import Outlook
-from hyperjob.api.meta import Object
-from hyperjob.api.phases import JobPhase
-from hyperjob.api.wire import rfc3339
-from hyperjob.text import shortened
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.phases import JobPhase
+from hyperjob_core.api.wire import rfc3339
+from hyperjob_core.text import shortened
 
 UNPLACED: Final = "Unplaced"
 QUEUED: Final = "Queued"

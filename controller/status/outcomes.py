@@ -29,7 +29,7 @@ from controller.model.planned import Event
 from controller.model.runs import ContainerFailure
 from controller.status.failure import container_text
 from controller.status.shortage import shortage_text
-from hyperjob.api.wire import rfc3339
+from hyperjob_core.api.wire import rfc3339
 
 
 def loss_text(loss: Loss) -> str:

@@ -14,8 +14,8 @@ from controller.status.outcomes import end_text
 from controller.status.outlook import Outlooks
 from controller.status.shortage import NEVER, alike
 from controller.status.waiting import wait_text
-from hyperjob.api.phases import JobPhase, Phase
-from hyperjob.text import listed, shortened
+from hyperjob_core.api.phases import JobPhase, Phase
+from hyperjob_core.text import listed, shortened
 
 _NAMES_SHOWN: Final = 3
 _MESSAGE_LIMIT: Final = 1024

@@ -22,7 +22,7 @@ from controller.model.shortage import (
     SplitShortage,
     Trouble,
 )
-from hyperjob.text import listed
+from hyperjob_core.text import listed
 
 NEVER: Final = " and too little even on empty clusters"
 _RESOURCES_SHOWN: Final = 2

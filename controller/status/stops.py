@@ -1,8 +1,8 @@
 """Messages about the checkpoints that a planned stop saved."""
 
-from hyperjob.api.checkpoint import StopCause
-from hyperjob.api.meta import Object
-from hyperjob.api.wire import count, integer, mapping, string
+from hyperjob_core.api.checkpoint import StopCause
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.wire import count, integer, mapping, string
 
 
 def describe(status: Object) -> str:

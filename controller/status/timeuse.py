@@ -3,8 +3,8 @@
 from typing import Final, assert_never
 
 from controller.model.reasons import Reason
-from hyperjob.api.choices import TimeUse
-from hyperjob.api.phases import Phase
+from hyperjob_core.api.choices import TimeUse
+from hyperjob_core.api.phases import Phase
 
 _CAPACITY: Final = frozenset(
     {Reason.INSUFFICIENT_CAPACITY, Reason.EXCEEDS_CLUSTERS, Reason.WAITING_FOR_GANG}

@@ -20,8 +20,8 @@ from controller.status.goodput import (
 )
 from controller.status.jobs import JobState
 from controller.status.phase import State
-from hyperjob.api.meta import Object
-from hyperjob.api.wire import integer, mapping, rfc3339, timestamp
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.wire import integer, mapping, rfc3339, timestamp
 
 _STEADY: Final = timedelta(seconds=30)
 _STEADY_PART: Final = 0.05

@@ -29,10 +29,10 @@ from controller.status.detail import detail_text
 from controller.status.failure import container_text
 from controller.status.outcomes import again_text
 from controller.status.stops import describe, has_lost
-from hyperjob.api.meta import Object
-from hyperjob.api.phases import Phase
-from hyperjob.api.wire import at, mapping, objects, string
-from hyperjob.text import listed
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.phases import Phase
+from hyperjob_core.api.wire import at, mapping, objects, string
+from hyperjob_core.text import listed
 
 _NAMES_SHOWN: Final = 5
 _WHYS: Final = {

@@ -28,8 +28,8 @@ from controller.status.shortage import (
     no_device_text,
     shortage_text,
 )
-from hyperjob.api.wire import rfc3339
-from hyperjob.text import listed
+from hyperjob_core.api.wire import rfc3339
+from hyperjob_core.text import listed
 
 OTHER_NAMESPACE: Final = "a HyperJob of another namespace"
 

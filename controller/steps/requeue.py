@@ -9,7 +9,7 @@ from controller.lifecycle.unstarted import next_due
 from controller.model.child import Child
 from controller.model.reasons import Reason
 from controller.steps.draft import Draft
-from hyperjob.api.wire import timestamp
+from hyperjob_core.api.wire import timestamp
 
 CONFLICT_RECHECK: Final = timedelta(seconds=30)
 _OVERDUE: Final = timedelta(seconds=5)

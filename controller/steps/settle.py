@@ -19,7 +19,7 @@ from controller.model.shortage import Overflow, SplitOverflow
 from controller.model.subjobs import SubJob
 from controller.placement.place import place
 from controller.steps.draft import Draft
-from hyperjob.api.meta import Object
+from hyperjob_core.api.meta import Object
 
 
 def place_missing(draft: Draft) -> None:

@@ -17,10 +17,10 @@ from controller.model.training import JobTraining
 from controller.training.schedule import Item, Schedule
 from controller.training.sources import Source, sources_of
 from controller.training.watch import LIMIT_BYTES, Watch, watch
-from hyperjob.kube.client import Kube
-from hyperjob.kube.errors import Forbidden, KubeError, NotFound
-from hyperjob.kube.ratelimit import TokenBucket
-from hyperjob.kube.resources import CLUSTERS, PODS
+from hyperjob_core.kube.client import Kube
+from hyperjob_core.kube.errors import Forbidden, KubeError, NotFound
+from hyperjob_core.kube.ratelimit import TokenBucket
+from hyperjob_core.kube.resources import CLUSTERS, PODS
 
 log = logging.getLogger(__name__)
 

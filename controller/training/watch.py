@@ -12,7 +12,7 @@ from controller.training.lines import progress_lines, time_of
 from controller.training.schedule import Lane
 from controller.training.sources import Source
 from controller.training.track import Track, advance, training_of
-from hyperjob.api.microtime import micro_time
+from hyperjob_core.api.microtime import micro_time
 
 LIMIT_BYTES: Final = 256 * 1024
 """The bytes of a log in one read."""

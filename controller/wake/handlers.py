@@ -11,18 +11,18 @@ from controller.admission.line import Line
 from controller.caches.informers import Caches, hyperjob_keys, job_key_of_binding
 from controller.memory.reservations import Reservations
 from controller.model.room import room_of
-from hyperjob.api.meta import Object
-from hyperjob.api.names import GATE, MIGRATE_REQUEST, RESTART_REQUEST
-from hyperjob.api.wire import at, condition, mapping, objects, string
-from hyperjob.kube.client import EventType
-from hyperjob.kube.resources import (
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.names import GATE, MIGRATE_REQUEST, RESTART_REQUEST
+from hyperjob_core.api.wire import at, condition, mapping, objects, string
+from hyperjob_core.kube.client import EventType
+from hyperjob_core.kube.resources import (
     HYPERJOBS,
     PROPAGATION_POLICIES,
     RESOURCE_BINDINGS,
     VCJOBS,
     key_of,
 )
-from hyperjob.kube.workqueue import WorkQueue
+from hyperjob_core.kube.workqueue import WorkQueue
 
 # The fields of each kind that a pass reads: other changes request no pass.
 _METADATA: Final = (

@@ -8,11 +8,11 @@ import logging
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
-from hyperjob.kube.errors import KubeError, TooManyRequests, Unavailable
-from hyperjob.kube.resources import split_key
-from hyperjob.kube.workqueue import WorkQueue
-from hyperjob.telemetry.logs import bound
-from hyperjob.telemetry.metrics import Metrics, ReconcileResult
+from hyperjob_core.kube.errors import KubeError, TooManyRequests, Unavailable
+from hyperjob_core.kube.resources import split_key
+from hyperjob_core.kube.workqueue import WorkQueue
+from hyperjob_core.telemetry.logs import bound
+from hyperjob_core.telemetry.metrics import Metrics, ReconcileResult
 
 log = logging.getLogger(__name__)
 

@@ -11,11 +11,11 @@ from functools import partial
 from e2e.support.manifests import group, hyperjob
 from e2e.support.scenario import Scenario, phase_of
 from e2e.support.world import World
-from hyperjob.api.meta import Object
-from hyperjob.api.quantity import Quantity
-from hyperjob.kube.client import EventType, Kube
-from hyperjob.kube.informer import Handler, Informer
-from hyperjob.kube.resources import HYPERJOBS, PODS, RESOURCE_BINDINGS, Resource
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.quantity import Quantity
+from hyperjob_core.kube.client import EventType, Kube
+from hyperjob_core.kube.informer import Handler, Informer
+from hyperjob_core.kube.resources import HYPERJOBS, PODS, RESOURCE_BINDINGS, Resource
 
 _FORMS = ((1, 1), (1, 2), (1, 4), (2, 1), (2, 2), (3, 2), (4, 1), (4, 2))  # sub-jobs, their pods
 ENDED = frozenset({"Completed", "Failed"})

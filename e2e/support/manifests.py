@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from e2e.support.world import World
-from hyperjob.api.meta import Object
-from hyperjob.api.names import API_VERSION, KIND
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.names import API_VERSION, KIND
 
 
 def hyperjob(name: str, *groups: Object, **spec: object) -> Object:

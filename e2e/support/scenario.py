@@ -12,12 +12,12 @@ import yaml
 
 from e2e.support.manifests import group, hyperjob
 from e2e.support.world import World
-from hyperjob.api.meta import Object
-from hyperjob.api.names import LABEL_HYPERJOB, binding_name
-from hyperjob.kube.client import EventType, Kube
-from hyperjob.kube.errors import Gone, NotFound, Unavailable
-from hyperjob.kube.informer import Informer
-from hyperjob.kube.resources import (
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.names import LABEL_HYPERJOB, binding_name
+from hyperjob_core.kube.client import EventType, Kube
+from hyperjob_core.kube.errors import Gone, NotFound, Unavailable
+from hyperjob_core.kube.informer import Informer
+from hyperjob_core.kube.resources import (
     CLUSTER_PROPAGATION_POLICIES,
     HYPERJOBS,
     PODS,

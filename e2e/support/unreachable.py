@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator
 import pytest
 
 from e2e.support.scenario import Scenario
-from hyperjob.api.meta import Object
-from hyperjob.kube.client import PatchType
-from hyperjob.kube.resources import CLUSTERS
+from hyperjob_core.api.meta import Object
+from hyperjob_core.kube.client import PatchType
+from hyperjob_core.kube.resources import CLUSTERS
 
 _NOWHERE = "https://127.0.0.1:9"
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import yaml
 
 from e2e.support.settings import Settings
-from hyperjob.api.meta import Object
-from hyperjob.api.quantity import Quantity
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.quantity import Quantity
 from tests.support.processes import wait_for
 from tests.support.stack import ROOT, Stack, installed, kubectl, our_stack, sandbox
 from webhook.configuration import MUTATING_NAME
@@ -90,7 +90,7 @@ def open_world(
         ours: Stack | None = None
         if settings.embedded or settings.local:
             _refuse_release(kubeconfig)
-            files = [ROOT / f"hyperjob/api/crds/{name}.yaml" for name in _VOLCANO_CRDS]
+            files = [ROOT / f"core/hyperjob_core/api/crds/{name}.yaml" for name in _VOLCANO_CRDS]
             stack.enter_context(installed(kubeconfig, files))
             ours = stack.enter_context(
                 our_stack(

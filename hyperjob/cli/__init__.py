@@ -14,7 +14,7 @@ from hyperjob import __version__
 from hyperjob.cli.kubectl.endings import ended_in_one_way
 from hyperjob.cli.kubectl.escaping import escaped
 from hyperjob.cli.kubectl.writing import written
-from hyperjob.hints import nearest
+from hyperjob_core.hints import nearest
 
 GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "Look at HyperJobs": {

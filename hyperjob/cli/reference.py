@@ -10,7 +10,7 @@ import yaml
 from hyperjob.cli import GROUPS, main
 from hyperjob.cli.kubectl.exits import MEANINGS
 from hyperjob.cli.rights import RIGHTS, Right
-from hyperjob.markdown import row, table
+from hyperjob_core.markdown import row, table
 
 _WIDTH = 96
 _HEAD = """<!-- Made by `python -m hyperjob.cli.reference docs/reference/cli.md`. -->

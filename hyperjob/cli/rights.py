@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from hyperjob.kube.resources import (
+from hyperjob_core.kube.resources import (
     CLUSTERS,
     CONFIG_MAPS,
     HYPERJOBS,

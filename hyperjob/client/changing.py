@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from hyperjob.api.meta import Object
-from hyperjob.kube.client import Kube, PatchType
-from hyperjob.kube.resources import HYPERJOBS
+from hyperjob_core.api.meta import Object
+from hyperjob_core.kube.client import Kube, PatchType
+from hyperjob_core.kube.resources import HYPERJOBS
 
 FIELD_MANAGER: Final = "kubectl-hyperjob"
 

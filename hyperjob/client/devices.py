@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from controller.model.shortage import NoDevice
 from controller.status.shortage import no_device_text
-from hyperjob.hints import nearest
+from hyperjob_core.hints import nearest
 
 
 def no_device(name: str, devices: Iterable[str]) -> str:

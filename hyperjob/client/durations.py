@@ -2,9 +2,9 @@
 
 from datetime import datetime
 
-from hyperjob.api.duration import nanoseconds
-from hyperjob.api.wire import timestamp
-from hyperjob.text import human_duration
+from hyperjob_core.api.duration import nanoseconds
+from hyperjob_core.api.wire import timestamp
+from hyperjob_core.text import human_duration
 
 
 def parse_duration(text: str) -> float:

@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from hyperjob.api.names import GROUP, KIND, PLURAL
-from hyperjob.kube.errors import KubeError, NotFound, Unauthorized, Unavailable
+from hyperjob_core.api.names import GROUP, KIND, PLURAL
+from hyperjob_core.kube.errors import KubeError, NotFound, Unauthorized, Unavailable
 
 _UNSERVED: Final = ("the server could not find the requested resource", "404 page not found")
 

@@ -1,10 +1,10 @@
 """Events about a HyperJob."""
 
-from hyperjob.api.meta import Object
-from hyperjob.api.wire import mapping, string
 from hyperjob.client.reading import Reading, attempt
-from hyperjob.kube.client import Kube
-from hyperjob.kube.resources import CORE_EVENTS, HYPERJOBS
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.wire import mapping, string
+from hyperjob_core.kube.client import Kube
+from hyperjob_core.kube.resources import CORE_EVENTS, HYPERJOBS
 
 
 async def events_in(kube: Kube, namespace: str) -> Reading:

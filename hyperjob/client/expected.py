@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from hyperjob.api.meta import Object
-from hyperjob.api.wire import mapping, string, timestamp
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.wire import mapping, string, timestamp
 
 
 @dataclass(frozen=True, slots=True)

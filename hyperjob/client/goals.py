@@ -2,15 +2,15 @@
 
 from dataclasses import dataclass
 
-from hyperjob.api.meta import Object
-from hyperjob.api.names import CONDITION_COMPLETED, CONDITION_FAILED
-from hyperjob.api.phases import Phase
-from hyperjob.api.wire import natural
 from hyperjob.client.errors import NeverError, title
 from hyperjob.client.summary import Summary
 from hyperjob.client.training import training_of
 from hyperjob.client.waiting import Progress, not_found, silent, summary_of, until
-from hyperjob.kube.client import Kube
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.names import CONDITION_COMPLETED, CONDITION_FAILED
+from hyperjob_core.api.phases import Phase
+from hyperjob_core.api.wire import natural
+from hyperjob_core.kube.client import Kube
 
 _CONDITIONS = {
     CONDITION_COMPLETED.lower(): Phase.COMPLETED,

@@ -5,13 +5,13 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 from urllib.parse import quote
 
-from hyperjob.api.meta import Object
-from hyperjob.api.names import LABEL_HYPERJOB
-from hyperjob.api.wire import natural
 from hyperjob.client.summary import SubJob
-from hyperjob.kube.client import Kube
-from hyperjob.kube.errors import KubeError
-from hyperjob.kube.resources import CLUSTERS, PODGROUPS, PODS
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.names import LABEL_HYPERJOB
+from hyperjob_core.api.wire import natural
+from hyperjob_core.kube.client import Kube
+from hyperjob_core.kube.errors import KubeError
+from hyperjob_core.kube.resources import CLUSTERS, PODGROUPS, PODS
 
 JOB_LABEL: Final = "volcano.sh/job-name"
 _PARALLEL: Final = 16

@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from hyperjob.api.meta import Object
-from hyperjob.api.wire import at, count, mapping, objects, string, string_map
 from hyperjob.client.summary import COUNTERS, SubJob
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.wire import at, count, mapping, objects, string, string_map
 
 _TASK: Final = "volcano.sh/task-spec"
 

@@ -5,10 +5,10 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 
-from hyperjob.api.meta import Object
-from hyperjob.kube.client import EventType, Kube, WatchEvent
-from hyperjob.kube.errors import Gone, KubeError, Unavailable
-from hyperjob.kube.resources import HYPERJOBS, Resource
+from hyperjob_core.api.meta import Object
+from hyperjob_core.kube.client import EventType, Kube, WatchEvent
+from hyperjob_core.kube.errors import Gone, KubeError, Unavailable
+from hyperjob_core.kube.resources import HYPERJOBS, Resource
 
 _PARALLEL = 16
 _TRIES = 5

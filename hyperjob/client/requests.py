@@ -10,16 +10,16 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
-from hyperjob.api.meta import Object
-from hyperjob.api.names import MIGRATE_REQUEST, RESTART_REQUEST
 from hyperjob.client.changing import patch
 from hyperjob.client.errors import ClientError, NeverError, NotYetError, title
 from hyperjob.client.selection import choose
 from hyperjob.client.summary import SubJob, Summary, read
 from hyperjob.client.waiting import Progress, silent, summary_of, until
-from hyperjob.kube.client import Kube
-from hyperjob.kube.errors import Conflict
-from hyperjob.kube.resources import HYPERJOBS
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.names import MIGRATE_REQUEST, RESTART_REQUEST
+from hyperjob_core.kube.client import Kube
+from hyperjob_core.kube.errors import Conflict
+from hyperjob_core.kube.resources import HYPERJOBS
 
 _TAKEN_SECONDS: Final = 10.0
 _TRIES: Final = 5

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from hyperjob.client.errors import ClientError
 from hyperjob.client.summary import SubJob, Summary
-from hyperjob.text import listed
+from hyperjob_core.text import listed
 
 _SHOWN = 8
 

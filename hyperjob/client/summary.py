@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 
 from controller.model.resources import accelerator_of, pod_request, scale, total
 from controller.model.runs import ContainerFailure, Run, read_failure, read_runs
-from hyperjob.api.meta import Object
-from hyperjob.api.phases import JobPhase, Phase
-from hyperjob.api.quantity import NANO
-from hyperjob.api.wire import at, count, integer, mapping, objects, string, string_map, strings
 from hyperjob.client.expected import ExpectedStart, expected_start
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.phases import JobPhase, Phase
+from hyperjob_core.api.quantity import NANO
+from hyperjob_core.api.wire import at, count, integer, mapping, objects, string, string_map, strings
 
 COUNTERS = ("pending", "running", "succeeded", "failed", "terminating", "unknown")
 

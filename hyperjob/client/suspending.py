@@ -1,13 +1,13 @@
 """Suspend HyperJobs and resume them."""
 
-from hyperjob.api.meta import Object
-from hyperjob.api.phases import Phase
 from hyperjob.client.changing import patch
 from hyperjob.client.errors import NeverError, title
 from hyperjob.client.summary import read
 from hyperjob.client.waiting import Progress, silent, summary_of, until
-from hyperjob.kube.client import Kube
-from hyperjob.kube.resources import HYPERJOBS
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.phases import Phase
+from hyperjob_core.kube.client import Kube
+from hyperjob_core.kube.resources import HYPERJOBS
 
 
 async def suspend(

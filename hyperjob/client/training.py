@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from controller.status.goodput import parse_account, ratio
-from hyperjob.api.choices import TimeUse
-from hyperjob.api.meta import Object
-from hyperjob.api.wire import count, integer, string, string_map, timestamp
-from hyperjob.text import human_duration
+from hyperjob_core.api.choices import TimeUse
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.wire import count, integer, string, string_map, timestamp
+from hyperjob_core.text import human_duration
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

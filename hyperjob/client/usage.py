@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from controller.model.resources import is_extended, parse_resources
 from controller.model.room import room_of
 from controller.queueing.queues import ROOT, Tree, parse_queue
-from hyperjob.api.meta import Object
-from hyperjob.api.names import binding_name
-from hyperjob.api.quantity import NANO
-from hyperjob.api.wire import at, condition, mapping, string
 from hyperjob.client.summary import Summary
 from hyperjob.client.tally import Key, Tally
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.names import binding_name
+from hyperjob_core.api.quantity import NANO
+from hyperjob_core.api.wire import at, condition, mapping, string
 
 _UNREPORTED = "?"
 

@@ -4,14 +4,14 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 
-from hyperjob.api.meta import Object
 from hyperjob.client.errors import NeverError, NotYetError, title
 from hyperjob.client.reading import changes
 from hyperjob.client.summary import Summary, read
-from hyperjob.kube.client import EventType, Kube
-from hyperjob.kube.errors import NotFound, make_status
-from hyperjob.kube.resources import HYPERJOBS
-from hyperjob.text import human_duration
+from hyperjob_core.api.meta import Object
+from hyperjob_core.kube.client import EventType, Kube
+from hyperjob_core.kube.errors import NotFound, make_status
+from hyperjob_core.kube.resources import HYPERJOBS
+from hyperjob_core.text import human_duration
 
 Holds = Callable[[Object | None], bool]
 """Returns whether a HyperJob (None: deleted) has reached the state; NeverError if it never can."""

@@ -12,15 +12,15 @@ from typing import Final
 
 import yaml
 
-from hyperjob.api.meta import Object
 from hyperjob.install.objects import FIELD_MANAGER, labelled
 from hyperjob.install.problems import InstallError
 from hyperjob.install.rbac import SERVICE_ACCOUNTS
-from hyperjob.kube.client import Kube
-from hyperjob.kube.config import Connection
-from hyperjob.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
-from hyperjob.kube.http import HttpTransport
-from hyperjob.kube.resources import SECRETS
+from hyperjob_core.api.meta import Object
+from hyperjob_core.kube.client import Kube
+from hyperjob_core.kube.config import Connection
+from hyperjob_core.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
+from hyperjob_core.kube.http import HttpTransport
+from hyperjob_core.kube.resources import SECRETS
 
 KUBECONFIG: Final = "kubeconfig"
 TOKEN: Final = "token"  # noqa: S105 - the name of a key

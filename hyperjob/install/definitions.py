@@ -8,11 +8,11 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any, Final
 
-from hyperjob.api.meta import Object
-from hyperjob.api.schema import hyperjob_crd
-from hyperjob.api.volcanocrds import volcano_crds
 from hyperjob.install.objects import Component, Item, labelled
-from hyperjob.kube.resources import COMMANDS, CRDS, HYPERJOBS, QUEUES, VCJOBS, Resource
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.schema import hyperjob_crd
+from hyperjob_core.api.volcanocrds import volcano_crds
+from hyperjob_core.kube.resources import COMMANDS, CRDS, HYPERJOBS, QUEUES, VCJOBS, Resource
 
 VOLCANO: Final = (VCJOBS, QUEUES, COMMANDS)
 _WITHIN_PODS: Final = frozenset({"template", "volumeClaim"})

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from hyperjob.api.meta import Object
+from hyperjob_core.api.meta import Object
 
 # The API server sets these fields itself; no apply requests them.
 _SERVERS: Final = frozenset(

@@ -8,15 +8,15 @@ import time
 from collections.abc import AsyncGenerator, Sequence
 from typing import Final
 
-from hyperjob.api import conditions
-from hyperjob.api.meta import Object
 from hyperjob.install.objects import FIELD_MANAGER, Component, Item, title
 from hyperjob.install.plan import Action, Change, InstallPlan
 from hyperjob.install.problems import InstallError
 from hyperjob.install.waiting import until
-from hyperjob.kube.client import Kube
-from hyperjob.kube.errors import KubeError, NotFound
-from hyperjob.kube.resources import CRDS
+from hyperjob_core.api import conditions
+from hyperjob_core.api.meta import Object
+from hyperjob_core.kube.client import Kube
+from hyperjob_core.kube.errors import KubeError, NotFound
+from hyperjob_core.kube.resources import CRDS
 
 WAIT_SECONDS: Final = 60.0
 _AGAIN_SECONDS: Final = 0.5

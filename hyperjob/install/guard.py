@@ -7,9 +7,9 @@ evaluate.
 from json import dumps
 from typing import Final
 
-from hyperjob.api.meta import Object
 from hyperjob.install.objects import Component, Item, labelled
-from hyperjob.kube.resources import (
+from hyperjob_core.api.meta import Object
+from hyperjob_core.kube.resources import (
     ADMISSION_POLICIES,
     ADMISSION_POLICY_BINDINGS,
     MUTATING_WEBHOOKS,

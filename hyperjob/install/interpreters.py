@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Final
 
-from hyperjob.api.meta import Object
 from hyperjob.install.objects import Component, Item, labelled
-from hyperjob.kube.resources import QUEUES, RESOURCE_INTERPRETERS, VCJOBS, Resource
+from hyperjob_core.api.meta import Object
+from hyperjob_core.kube.resources import QUEUES, RESOURCE_INTERPRETERS, VCJOBS, Resource
 
 VCJOB_NAME: Final = "hyperjob-vcjob"
 QUEUE_NAME: Final = "hyperjob-queue"

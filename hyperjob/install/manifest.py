@@ -15,7 +15,7 @@ from hyperjob.install.policies import default_queue, queue_policy
 from hyperjob.install.progress import ACCOUNT, progress
 from hyperjob.install.rbac import CERTS, account_user, rbac, subject
 from hyperjob.install.tenancy import tenancy
-from hyperjob.kube.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
+from hyperjob_core.kube.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
 from webhook.configuration import ServiceReference, configurations
 
 ORDER: Final = tuple(Component)

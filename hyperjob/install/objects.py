@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from hyperjob.api.meta import Object
-from hyperjob.kube.resources import Resource
+from hyperjob_core.api.meta import Object
+from hyperjob_core.kube.resources import Resource
 
 FIELD_MANAGER: Final = "hyperjob-install"
 

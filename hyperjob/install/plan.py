@@ -10,16 +10,16 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from hyperjob.api.meta import Object
 from hyperjob.install import problems
 from hyperjob.install.definitions import lost_fields
 from hyperjob.install.diff import changed_fields
 from hyperjob.install.interpreters import VOLCANO_GLOBAL, Clash, clashes
 from hyperjob.install.objects import FIELD_MANAGER, Component, Item, is_ours
 from hyperjob.install.problems import InstallError, Problem
-from hyperjob.kube.client import Kube
-from hyperjob.kube.errors import Conflict, KubeError, NotFound
-from hyperjob.kube.resources import (
+from hyperjob_core.api.meta import Object
+from hyperjob_core.kube.client import Kube
+from hyperjob_core.kube.errors import Conflict, KubeError, NotFound
+from hyperjob_core.kube.resources import (
     CLUSTER_PROPAGATION_POLICIES,
     CRDS,
     RESOURCE_BINDINGS,

@@ -3,7 +3,7 @@
 from typing import Final
 
 from hyperjob.install.objects import Component, Item, labelled
-from hyperjob.kube.resources import CLUSTER_PROPAGATION_POLICIES, QUEUES
+from hyperjob_core.kube.resources import CLUSTER_PROPAGATION_POLICIES, QUEUES
 
 QUEUE_POLICY: Final = "hyperjob-queues"
 DEFAULT_QUEUE: Final = "default"

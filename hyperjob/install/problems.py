@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from hyperjob.install.interpreters import VOLCANO_GLOBAL, Clash
-from hyperjob.kube.errors import KubeError
+from hyperjob_core.kube.errors import KubeError
 
 
 class InstallError(Exception):

@@ -7,9 +7,9 @@ Karmada copies the role and its binding to every member.
 
 from typing import Final
 
-from hyperjob.api.meta import Object
 from hyperjob.install.objects import Component, Item, labelled
-from hyperjob.kube.resources import (
+from hyperjob_core.api.meta import Object
+from hyperjob_core.kube.resources import (
     CLUSTER_PROPAGATION_POLICIES,
     CLUSTER_ROLE_BINDINGS,
     CLUSTER_ROLES,

@@ -5,9 +5,9 @@ A commit that adds or removes a request of a process changes the role too.
 
 from typing import Final
 
-from hyperjob.api.meta import Object
 from hyperjob.install.objects import Component, Item, labelled
-from hyperjob.kube.resources import (
+from hyperjob_core.api.meta import Object
+from hyperjob_core.kube.resources import (
     CLUSTER_ROLE_BINDINGS,
     CLUSTER_ROLES,
     CLUSTERS,

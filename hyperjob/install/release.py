@@ -8,9 +8,9 @@ from typing import Final
 
 from hyperjob.install.objects import Item
 from hyperjob.install.rbac import CONTROLLER
-from hyperjob.kube.client import Kube
-from hyperjob.kube.errors import NotFound
-from hyperjob.kube.resources import CLUSTER_ROLES, HYPERJOBS, MUTATING_WEBHOOKS
+from hyperjob_core.kube.client import Kube
+from hyperjob_core.kube.errors import NotFound
+from hyperjob_core.kube.resources import CLUSTER_ROLES, HYPERJOBS, MUTATING_WEBHOOKS
 from webhook.configuration import MUTATING_NAME
 
 MARK: Final = f"{HYPERJOBS.group}/release"

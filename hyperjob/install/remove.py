@@ -12,9 +12,9 @@ from hyperjob.install.plan import Action, Change
 from hyperjob.install.problems import InstallError
 from hyperjob.install.rbac import LEASE, UI
 from hyperjob.install.waiting import until
-from hyperjob.kube.client import Kube
-from hyperjob.kube.errors import KubeError, NotFound
-from hyperjob.kube.resources import CRDS, HYPERJOBS, LEASES, key_of
+from hyperjob_core.kube.client import Kube
+from hyperjob_core.kube.errors import KubeError, NotFound
+from hyperjob_core.kube.resources import CRDS, HYPERJOBS, LEASES, key_of
 
 WAIT_SECONDS: Final = 60.0
 _SHOWN: Final = 5

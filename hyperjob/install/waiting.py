@@ -5,10 +5,10 @@ from collections.abc import Callable
 from contextlib import aclosing, suppress
 from typing import Final
 
-from hyperjob.api.meta import Object
-from hyperjob.kube.client import EventType, Kube
-from hyperjob.kube.errors import Gone
-from hyperjob.kube.resources import Resource
+from hyperjob_core.api.meta import Object
+from hyperjob_core.kube.client import EventType, Kube
+from hyperjob_core.kube.errors import Gone
+from hyperjob_core.kube.resources import Resource
 
 _PAUSE_SECONDS: Final = (
     0.2  # a pause between watches, for an API server that closes each watch at once

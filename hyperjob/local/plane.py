@@ -14,10 +14,10 @@ from hyperjob.install.execute import execute
 from hyperjob.install.manifest import Settings, manifest
 from hyperjob.install.plan import Change, plan
 from hyperjob.install.problems import InstallError, problems_text
-from hyperjob.kube.client import Kube
-from hyperjob.kube.errors import KubeError
 from hyperjob.local.parts import StackError, StackProcess, part, run_once, until_file, until_ready
 from hyperjob.local.ready import READY_FILE
+from hyperjob_core.kube.client import Kube
+from hyperjob_core.kube.errors import KubeError
 
 _START_SECONDS: Final = 300.0
 _LEASE_SECONDS: Final = 120

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import yaml
 
-from hyperjob.api.meta import Object
-from hyperjob.api.v1alpha1 import HyperJob
 from hyperjob.client import requests, suspending
 from hyperjob.client.events import events_of
 from hyperjob.client.expected import ExpectedStart
@@ -26,13 +24,15 @@ from hyperjob.client.waiting import Progress, silent
 from hyperjob.client.why.evidence import Explanation
 from hyperjob.client.why.explain import explain
 from hyperjob.client.why.gather import gather
-from hyperjob.kube.client import Kube
-from hyperjob.kube.errors import KubeError
-from hyperjob.kube.resources import HYPERJOBS
 from hyperjob.local.parts import StackError
 from hyperjob.local.plane import PlaneOptions, local_plane
 from hyperjob.sdk.errors import HyperJobError, SourceError, UnreachableError, translated
 from hyperjob.sdk.training import TrainerOptions, trainer
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.v1alpha1 import HyperJob
+from hyperjob_core.kube.client import Kube
+from hyperjob_core.kube.errors import KubeError
+from hyperjob_core.kube.resources import HYPERJOBS
 
 if TYPE_CHECKING:
     from hyperjob.client.plan.judge import Judgement

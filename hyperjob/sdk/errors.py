@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from hyperjob.client.errors import ClientError, NeverError, NotYetError, words
-from hyperjob.kube.errors import ConfigError, KubeError, NotFound, Unavailable
+from hyperjob_core.kube.errors import ConfigError, KubeError, NotFound, Unavailable
 
 
 class HyperJobError(Exception):

@@ -17,8 +17,6 @@ from pathlib import Path
 from types import AsyncGeneratorType, TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, Unpack
 
-from hyperjob.api.meta import Object
-from hyperjob.api.v1alpha1 import HyperJob
 from hyperjob.client.expected import ExpectedStart
 from hyperjob.client.summary import Summary
 from hyperjob.client.training import Goodput, Training
@@ -27,6 +25,8 @@ from hyperjob.client.why.evidence import Explanation
 from hyperjob.sdk import render
 from hyperjob.sdk.aio import AsyncClient, AsyncJob, LogLine
 from hyperjob.sdk.training import TrainerOptions, trainer
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.v1alpha1 import HyperJob
 
 if TYPE_CHECKING:
     from hyperjob.client.plan.judge import Judgement

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal, TypedDict
 
-from hyperjob.api.meta import Object
-from hyperjob.api.names import API_VERSION, KIND
 from hyperjob.sdk.errors import SourceError
 from hyperjob.sdk.source import LONGEST_BYTES, folder_of, program_of
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.names import API_VERSION, KIND
 
 Framework = Literal["python", "torchrun", "jax"]
 

@@ -10,8 +10,6 @@ from typing import Final
 from controller.manager import Manager
 from controller.model.observed import QueueAdmission
 from controller.options import Options
-from hyperjob.garbage import collect_rarely
-from hyperjob.kube.client import Kube
 from hyperjob.simulate.breakage import Breakage
 from hyperjob.simulate.clock import now, run
 from hyperjob.simulate.history import History
@@ -21,7 +19,9 @@ from hyperjob.simulate.scene import Scene
 from hyperjob.simulate.static import StaticWeights
 from hyperjob.simulate.workload import Scenario
 from hyperjob.simulate.world import Simulation
-from hyperjob.tasks import cancel
+from hyperjob_core.garbage import collect_rarely
+from hyperjob_core.kube.client import Kube
+from hyperjob_core.tasks import cancel
 
 Progress = Callable[[int, int, float], None]
 """Gets the number of ended jobs, the number of all jobs, and the virtual time in seconds."""

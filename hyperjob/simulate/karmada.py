@@ -13,19 +13,19 @@ from datetime import datetime
 from controller.expansion.expand import pod_groups
 from controller.model.parse import controller_of, pinned_clusters
 from controller.model.resources import quantities
-from hyperjob.api.meta import Object
-from hyperjob.api.names import binding_name
-from hyperjob.api.wire import at, condition, mapping, rfc3339, string
-from hyperjob.kube.resources import (
+from hyperjob.simulate.member import Member, Pods
+from hyperjob.simulate.patches import patched
+from hyperjob.simulate.plane import Plane
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.names import binding_name
+from hyperjob_core.api.wire import at, condition, mapping, rfc3339, string
+from hyperjob_core.kube.resources import (
     CLUSTERS,
     PROPAGATION_POLICIES,
     RESOURCE_BINDINGS,
     VCJOBS,
     key_of,
 )
-from hyperjob.simulate.member import Member, Pods
-from hyperjob.simulate.patches import patched
-from hyperjob.simulate.plane import Plane
 from webhook.bindings import stamp
 
 _BIND = 0.5

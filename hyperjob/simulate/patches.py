@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from hyperjob.api.meta import Object
+from hyperjob_core.api.meta import Object
 
 
 def merged(target: object, patch: object) -> Any:  # noqa: ANN401 - any JSON value

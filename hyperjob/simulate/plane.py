@@ -14,14 +14,14 @@ from urllib.parse import unquote
 
 import orjson
 
-from hyperjob.api.meta import Object
-from hyperjob.api.wire import rfc3339
-from hyperjob.kube import resources
-from hyperjob.kube.client import PatchType
-from hyperjob.kube.errors import KubeError, from_status, make_status
-from hyperjob.kube.resources import EVENTS, Resource, key_of
-from hyperjob.kube.transport import Params, Response
 from hyperjob.simulate.patches import merged, patched
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.wire import rfc3339
+from hyperjob_core.kube import resources
+from hyperjob_core.kube.client import PatchType
+from hyperjob_core.kube.errors import KubeError, from_status, make_status
+from hyperjob_core.kube.resources import EVENTS, Resource, key_of
+from hyperjob_core.kube.transport import Params, Response
 
 Listener = Callable[[str, Object | None, Object | None], None]
 """Gets the resource, the old and the new object: None before creation and after deletion."""

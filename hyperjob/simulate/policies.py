@@ -9,8 +9,8 @@ from dataclasses import replace
 from typing import Final
 
 from controller.queueing.queues import DISABLED, PREEMPTION
-from hyperjob.api.meta import Object
 from hyperjob.simulate.workload import Scenario, Submission
+from hyperjob_core.api.meta import Object
 
 OURS: Final = "hyperjob"
 STATIC: Final = "static-weights"

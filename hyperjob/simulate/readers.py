@@ -14,9 +14,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from hyperjob.api.duration import nanoseconds
 from hyperjob.simulate.jobs import JobNumbers, name_of
 from hyperjob.simulate.workload import WorkloadError
+from hyperjob_core.api.duration import nanoseconds
 
 _TASK_TABLE: Final = (
     *("job_name", "task_name", "inst_num", "status", "start_time", "end_time"),

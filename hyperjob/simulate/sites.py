@@ -5,12 +5,12 @@ from typing import Final
 
 from controller.model.resources import accelerator_of, parse_resources, quantities, scale, total
 from controller.queueing.queues import Tree, parse_queue
-from hyperjob.api.meta import Object
-from hyperjob.api.names import VCJOB_API_VERSION, VCJOB_KIND
-from hyperjob.api.wire import rfc3339
-from hyperjob.kube.resources import CLUSTERS, PRIORITY_CLASSES, QUEUES
 from hyperjob.simulate.clock import START
 from hyperjob.simulate.workload import Scenario, Site
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.names import VCJOB_API_VERSION, VCJOB_KIND
+from hyperjob_core.api.wire import rfc3339
+from hyperjob_core.kube.resources import CLUSTERS, PRIORITY_CLASSES, QUEUES
 
 Groups = Sequence[tuple[str, Mapping[str, object], int]]
 

@@ -9,12 +9,12 @@ import random
 
 from controller.expansion.expand import pod_groups
 from controller.model.nodes import PodGroup
-from hyperjob.api.phases import Phase
-from hyperjob.api.wire import objects
 from hyperjob.simulate.member import Pods
 from hyperjob.simulate.runs import SubJob
 from hyperjob.simulate.scene import Scene
 from hyperjob.simulate.workload import Scenario, Submission
+from hyperjob_core.api.phases import Phase
+from hyperjob_core.api.wire import objects
 
 
 class StaticWeights(Scene):

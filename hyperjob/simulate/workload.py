@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from hyperjob.api.meta import Object
-from hyperjob.api.names import GROUP
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.names import GROUP
 
 ARRIVAL: Final = f"simulation.{GROUP}/arrival"
 """Annotation of a HyperJob: the time of its creation after the start, such as `90m`."""

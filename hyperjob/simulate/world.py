@@ -3,18 +3,6 @@
 import asyncio
 from typing import Final
 
-from hyperjob.api.duration import nanoseconds
-from hyperjob.api.meta import Object
-from hyperjob.api.phases import JobPhase, Phase
-from hyperjob.api.wire import at, integer, objects, string, timestamp
-from hyperjob.kube.resources import (
-    CLUSTERS,
-    HYPERJOBS,
-    PRIORITY_CLASSES,
-    QUEUES,
-    VCJOBS,
-    key_of,
-)
 from hyperjob.simulate.clock import START, now
 from hyperjob.simulate.history import Life, StartForecast
 from hyperjob.simulate.karmada import Karmada
@@ -23,6 +11,18 @@ from hyperjob.simulate.plane import Plane
 from hyperjob.simulate.runs import SubJob
 from hyperjob.simulate.scene import Scene
 from hyperjob.simulate.workload import DURATION, Scenario, Submission
+from hyperjob_core.api.duration import nanoseconds
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.phases import JobPhase, Phase
+from hyperjob_core.api.wire import at, integer, objects, string, timestamp
+from hyperjob_core.kube.resources import (
+    CLUSTERS,
+    HYPERJOBS,
+    PRIORITY_CLASSES,
+    QUEUES,
+    VCJOBS,
+    key_of,
+)
 
 CLEAN_UP: Final = 60.0
 """Seconds from the end of a HyperJob until it is deleted."""

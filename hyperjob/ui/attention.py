@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
-from hyperjob.api.phases import Phase
 from hyperjob.client.why.evidence import Cause, Evidence, Outcome
 from hyperjob.client.why.explain import explain
 from hyperjob.install.preflight import Finding, Status, preflight
-from hyperjob.kube.client import Kube
 from hyperjob.ui.rows import Row
 from hyperjob.ui.world import LiveState
+from hyperjob_core.api.phases import Phase
+from hyperjob_core.kube.client import Kube
 
 _WORK_SECONDS: Final = 0.005
 _PAUSE_SECONDS: Final = 0.02

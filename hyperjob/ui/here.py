@@ -4,11 +4,11 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Final
 
-from hyperjob.kube.client import Kube
 from hyperjob.ui.access.local import LocalAccess
 from hyperjob.ui.pages.context import Context
 from hyperjob.ui.running import running
 from hyperjob.ui.serve import serving
+from hyperjob_core.kube.client import Kube
 
 LOOPBACK: Final = "127.0.0.1"
 

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from hyperjob.api.phases import JobPhase
 from hyperjob.client.summary import SubJob
 from hyperjob.ui.rows import Row
 from hyperjob.ui.visitor import Scope
+from hyperjob_core.api.phases import JobPhase
 
 Where: TypeAlias = tuple[str, str]
 """A cluster and an accelerator."""

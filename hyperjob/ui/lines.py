@@ -4,8 +4,8 @@ from bisect import bisect_left, insort
 from collections.abc import Mapping, Sequence
 
 from controller.queueing.units import OrderInQueue
-from hyperjob.api.meta import Object
 from hyperjob.ui.rows import Row, order_of
+from hyperjob_core.api.meta import Object
 
 
 class QueueLines:

@@ -12,10 +12,10 @@ import orjson
 from aiohttp import web
 from yarl import URL
 
-from hyperjob.tasks import cancel
 from hyperjob.ui.pages.context import Context
 from hyperjob.ui.pages.page import Made, Page
 from hyperjob.ui.pages.resolve import resolve
+from hyperjob_core.tasks import cancel
 
 VIEWERS: Final = 200
 PAUSE_SECONDS: Final = 1.0

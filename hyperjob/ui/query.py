@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from hyperjob.api.phases import Phase
 from hyperjob.ui.rows import Row
+from hyperjob_core.api.phases import Phase
 
 COLUMNS: Final[Mapping[str, str]] = {
     "name": "HyperJob",

@@ -9,9 +9,9 @@ from typing import Any, Final
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup
 
-from hyperjob.api.wire import timestamp
 from hyperjob.client.summary import Summary
-from hyperjob.text import human_duration, printable
+from hyperjob_core.api.wire import timestamp
+from hyperjob_core.text import human_duration, printable
 
 _SHORT: Final = {
     "nvidia.com/": "NVIDIA ",

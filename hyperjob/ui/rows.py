@@ -8,13 +8,13 @@ from controller.model.reasons import Reason
 from controller.model.runs import Run
 from controller.queueing.priority import value_of
 from controller.queueing.units import OrderInQueue
-from hyperjob.api.meta import Object
-from hyperjob.api.names import MIGRATE_REQUEST, RESTART_REQUEST
-from hyperjob.api.phases import Phase
-from hyperjob.api.wire import at, integer, mapping, string, string_map
 from hyperjob.client.summary import SubJob, Summary, read
 from hyperjob.client.tally import waits
-from hyperjob.text import shortened
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.names import MIGRATE_REQUEST, RESTART_REQUEST
+from hyperjob_core.api.phases import Phase
+from hyperjob_core.api.wire import at, integer, mapping, string, string_map
+from hyperjob_core.text import shortened
 
 _MESSAGE_LIMIT: Final = 4096
 _WORD: Final = 64

@@ -6,12 +6,12 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from hyperjob.kube.client import Kube
-from hyperjob.tasks import cancel
 from hyperjob.ui.attention import Attention
 from hyperjob.ui.history.feed import fed
 from hyperjob.ui.history.recorder import History
 from hyperjob.ui.world import LiveState
+from hyperjob_core.kube.client import Kube
+from hyperjob_core.tasks import cancel
 
 
 @dataclass(frozen=True, slots=True)

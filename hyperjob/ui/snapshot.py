@@ -7,7 +7,6 @@ from collections.abc import Collection
 from datetime import UTC, datetime
 from typing import Final
 
-from hyperjob.api.phases import Phase
 from hyperjob.ui.pages.attention import AttentionPage
 from hyperjob.ui.pages.fleet import FleetPage
 from hyperjob.ui.pages.job import JobPage
@@ -17,6 +16,7 @@ from hyperjob.ui.query import Query
 from hyperjob.ui.render import render, static
 from hyperjob.ui.running import Running
 from hyperjob.ui.visitor import EVERYTHING
+from hyperjob_core.api.phases import Phase
 
 ROWS: Final = 1000
 DETAILS: Final = 200

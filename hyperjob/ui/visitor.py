@@ -6,7 +6,7 @@ from typing import Final, Protocol
 
 from aiohttp import web
 
-from hyperjob.kube.client import Kube
+from hyperjob_core.kube.client import Kube
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,16 +11,22 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Final
 
-from hyperjob.api.leader import Leader, leader_of
-from hyperjob.api.meta import Object
-from hyperjob.api.wire import at, string
 from hyperjob.client import usage
 from hyperjob.client.reading import Reading
 from hyperjob.client.tally import Tally
-from hyperjob.kube.client import EventType, Kube
-from hyperjob.kube.errors import Unavailable, make_status
-from hyperjob.kube.informer import Informer
-from hyperjob.kube.resources import (
+from hyperjob.ui.holdings import Holdings
+from hyperjob.ui.lines import QueueLines
+from hyperjob.ui.listing import Listing
+from hyperjob.ui.query import Query
+from hyperjob.ui.rows import Row, order_of, row_of
+from hyperjob.ui.visitor import Scope
+from hyperjob_core.api.leader import Leader, leader_of
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.wire import at, string
+from hyperjob_core.kube.client import EventType, Kube
+from hyperjob_core.kube.errors import Unavailable, make_status
+from hyperjob_core.kube.informer import Informer
+from hyperjob_core.kube.resources import (
     CLUSTERS,
     HYPERJOBS,
     LEASES,
@@ -28,13 +34,7 @@ from hyperjob.kube.resources import (
     QUEUES,
     key_of,
 )
-from hyperjob.tasks import cancel
-from hyperjob.ui.holdings import Holdings
-from hyperjob.ui.lines import QueueLines
-from hyperjob.ui.listing import Listing
-from hyperjob.ui.query import Query
-from hyperjob.ui.rows import Row, order_of, row_of
-from hyperjob.ui.visitor import Scope
+from hyperjob_core.tasks import cancel
 
 _LISTINGS: Final = 64
 _TICK_SECONDS: Final = 0.25

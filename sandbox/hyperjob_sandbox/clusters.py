@@ -9,10 +9,10 @@ import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic.alias_generators import to_camel
 
-from hyperjob.api.field import ROOT
-from hyperjob.api.formats import dns1123_label, dns1123_subdomain, label_value, qualified_name
-from hyperjob.api.meta import Object
-from hyperjob.api.quantity import Quantity
+from hyperjob_core.api.field import ROOT
+from hyperjob_core.api.formats import dns1123_label, dns1123_subdomain, label_value, qualified_name
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.quantity import Quantity
 from hyperjob_sandbox.processes.images import Image
 
 _CLUSTER_NAME_LIMIT = 48

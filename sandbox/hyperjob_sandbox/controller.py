@@ -10,14 +10,14 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
-from hyperjob.api.meta import Object
-from hyperjob.kube.client import EventType, Kube, PatchType
-from hyperjob.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
-from hyperjob.kube.informer import Informer
-from hyperjob.kube.ratelimit import ItemBackoff
-from hyperjob.kube.resources import Resource, key_of
-from hyperjob.kube.store import Indexer
-from hyperjob.kube.workqueue import WorkQueue
+from hyperjob_core.api.meta import Object
+from hyperjob_core.kube.client import EventType, Kube, PatchType
+from hyperjob_core.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
+from hyperjob_core.kube.informer import Informer
+from hyperjob_core.kube.ratelimit import ItemBackoff
+from hyperjob_core.kube.resources import Resource, key_of
+from hyperjob_core.kube.store import Indexer
+from hyperjob_core.kube.workqueue import WorkQueue
 from hyperjob_sandbox.objects import is_going
 
 log = logging.getLogger(__name__)

@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 
-from hyperjob.api import conditions
-from hyperjob.api.meta import Object
-from hyperjob.api.model import Condition
-from hyperjob.kube.resources import Resource
+from hyperjob_core.api import conditions
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.model import Condition
+from hyperjob_core.kube.resources import Resource
 from hyperjob_sandbox.apiserver.state.selectors import SelectorError, label_selector
 
 FIELD_MANAGER = "hyperjob-sandbox"

@@ -10,8 +10,8 @@ from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
 
-from hyperjob.kube.client import Kube
-from hyperjob.kube.resources import CRDS, QUEUES
+from hyperjob_core.kube.client import Kube
+from hyperjob_core.kube.resources import CRDS, QUEUES
 from hyperjob_sandbox.apiserver import ApiServer
 from hyperjob_sandbox.background import Part
 from hyperjob_sandbox.clusters import LostCluster, SandboxConfig

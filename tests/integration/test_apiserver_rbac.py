@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
-from hyperjob.kube.client import Kube
-from hyperjob.kube.errors import Forbidden, Unauthorized
-from hyperjob.kube.resources import NAMESPACES, SECRETS
+from hyperjob_core.kube.client import Kube
+from hyperjob_core.kube.errors import Forbidden, Unauthorized
+from hyperjob_core.kube.resources import NAMESPACES, SECRETS
 from hyperjob_sandbox.apiserver import ApiServer
 from hyperjob_sandbox.apiserver.transport.authn import User
 from hyperjob_sandbox.apiserver.transport.authorization import Action

@@ -14,9 +14,9 @@ from certs.inject import NothingToInject, inject
 from certs.rotation import Action, Bundle, RotationPolicy, advance, perform
 from certs.store import SecretStore
 from certs.x509 import facts, is_signed_by
-from hyperjob.kube.client import Kube
-from hyperjob.kube.errors import AlreadyExists, Conflict
-from hyperjob.kube.resources import MUTATING_WEBHOOKS, SECRETS, VALIDATING_WEBHOOKS
+from hyperjob_core.kube.client import Kube
+from hyperjob_core.kube.errors import AlreadyExists, Conflict
+from hyperjob_core.kube.resources import MUTATING_WEBHOOKS, SECRETS, VALIDATING_WEBHOOKS
 from webhook.configuration import MUTATING_NAME, VALIDATING_NAME, configurations
 
 pytestmark = pytest.mark.scenario

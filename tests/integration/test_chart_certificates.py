@@ -13,9 +13,9 @@ from urllib.parse import urlsplit
 import pytest
 import trustme
 
-from hyperjob.kube.client import EventType, PatchType
-from hyperjob.kube.errors import NotFound
-from hyperjob.kube.resources import (
+from hyperjob_core.kube.client import EventType, PatchType
+from hyperjob_core.kube.errors import NotFound
+from hyperjob_core.kube.resources import (
     CRDS,
     HYPERJOBS,
     MUTATING_WEBHOOKS,

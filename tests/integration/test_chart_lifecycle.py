@@ -18,9 +18,9 @@ import pytest
 import yaml
 
 from hyperjob.install.rbac import UI, account_user
-from hyperjob.kube.client import Kube, PatchType
-from hyperjob.kube.errors import NotFound
-from hyperjob.kube.resources import (
+from hyperjob_core.kube.client import Kube, PatchType
+from hyperjob_core.kube.errors import NotFound
+from hyperjob_core.kube.resources import (
     HYPERJOBS,
     MUTATING_WEBHOOKS,
     PODS,

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from hyperjob.api.names import MIGRATE_REQUEST, QUEUE_ADMISSION, RESTART_REQUEST
 from hyperjob.cli.rights import RIGHTS, allowed
-from hyperjob.kube.client import PatchType
-from hyperjob.kube.resources import CLUSTER_ROLES, HYPERJOBS, LEASES, NAMESPACES, SECRETS
+from hyperjob_core.api.names import MIGRATE_REQUEST, QUEUE_ADMISSION, RESTART_REQUEST
+from hyperjob_core.kube.client import PatchType
+from hyperjob_core.kube.resources import CLUSTER_ROLES, HYPERJOBS, LEASES, NAMESPACES, SECRETS
 from tests.support.cliworld import NAMESPACE, CliWorld, hyperjob, open_world, status
 
 EXAMPLE = Path(__file__).parents[2] / "examples/llm-training.yaml"

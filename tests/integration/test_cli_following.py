@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 import pytest_asyncio
 
-from hyperjob.kube.resources import HYPERJOBS
+from hyperjob_core.kube.resources import HYPERJOBS
 from tests.support.cliworld import ENDED, NAMESPACE, CliWorld, hyperjob, open_world, status
 
 pytestmark = [pytest.mark.scenario, pytest.mark.asyncio(loop_scope="module")]

@@ -11,8 +11,8 @@ import pytest
 from controller.admission.unplaced import MESSAGE_SECONDS
 from controller.manager import Manager, utc_now
 from controller.model.observed import QueueAdmission
-from hyperjob.kube.client import Kube, PatchType
-from hyperjob.kube.resources import (
+from hyperjob_core.kube.client import Kube, PatchType
+from hyperjob_core.kube.resources import (
     CLUSTERS,
     EVENTS,
     HYPERJOBS,

@@ -7,9 +7,9 @@ import pytest
 
 from controller.manager import Manager
 from controller.model.observed import QueueAdmission
-from hyperjob.api.names import AFFINITY_GATED, AFFINITY_HELD
-from hyperjob.kube.client import Kube
-from hyperjob.kube.resources import (
+from hyperjob_core.api.names import AFFINITY_GATED, AFFINITY_HELD
+from hyperjob_core.kube.client import Kube
+from hyperjob_core.kube.resources import (
     EVENTS,
     HYPERJOBS,
     MUTATING_WEBHOOKS,

@@ -7,10 +7,10 @@ from typing import Any
 import aiohttp
 import pytest
 
-from hyperjob.kube.client import Kube
-from hyperjob.kube.resources import HYPERJOBS
-from hyperjob.telemetry.endpoints import serve
-from hyperjob.telemetry.health import Checks
+from hyperjob_core.kube.client import Kube
+from hyperjob_core.kube.resources import HYPERJOBS
+from hyperjob_core.telemetry.endpoints import serve
+from hyperjob_core.telemetry.health import Checks
 from tests.support.controller import (
     clusters,
     eventually,

@@ -22,8 +22,8 @@ from controller import manager as manager_module
 from controller.manager import Manager
 from controller.model.observed import QueueAdmission
 from controller.options import Options
-from hyperjob.kube.client import Kube
-from hyperjob.kube.resources import CRDS, HYPERJOBS, PROPAGATION_POLICIES, VCJOBS, Resource
+from hyperjob_core.kube.client import Kube
+from hyperjob_core.kube.resources import CRDS, HYPERJOBS, PROPAGATION_POLICIES, VCJOBS, Resource
 from hyperjob_sandbox.apiserver import ApiServer
 from tests.support.controller import clusters, eventually
 from tests.support.controlplane import ControlPlane

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from controller.model.observed import QueueAdmission
-from hyperjob.kube.client import Kube, PatchType
-from hyperjob.kube.resources import (
+from hyperjob_core.kube.client import Kube, PatchType
+from hyperjob_core.kube.resources import (
     CONFIG_MAPS,
     HYPERJOBS,
     PRIORITY_CLASSES,

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from hyperjob.api.names import binding_name
-from hyperjob.kube.client import Kube, PatchType
-from hyperjob.kube.resources import (
+from hyperjob_core.api.names import binding_name
+from hyperjob_core.kube.client import Kube, PatchType
+from hyperjob_core.kube.resources import (
     HYPERJOBS,
     PROPAGATION_POLICIES,
     RESOURCE_BINDINGS,

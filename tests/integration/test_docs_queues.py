@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 from controller.model.observed import QueueAdmission
-from hyperjob.kube.client import Kube
-from hyperjob.kube.resources import (
+from hyperjob_core.kube.client import Kube
+from hyperjob_core.kube.resources import (
     CLUSTER_PROPAGATION_POLICIES,
     HYPERJOBS,
     PRIORITY_CLASSES,

@@ -16,12 +16,12 @@ import trustme
 from click.testing import CliRunner, Result
 
 from hyperjob import __version__
-from hyperjob.api.names import CONTROLLER_VERSION
 from hyperjob.cli import main
 from hyperjob.install.plan import require_karmada
 from hyperjob.install.problems import InstallError
 from hyperjob.install.rbac import LEASE
-from hyperjob.kube.client import Kube
+from hyperjob_core.api.names import CONTROLLER_VERSION
+from hyperjob_core.kube.client import Kube
 from hyperjob_sandbox.apiserver import ApiServer
 from tests.support.controlplane import ROOT, ControlPlane
 from tests.support.envtest import kube_apiserver
@@ -29,7 +29,7 @@ from tests.support.processes import free_port, running, wait_for
 
 Object = dict[str, Any]
 KARMADA = sorted((ROOT / "sandbox/hyperjob_sandbox/crds").glob("*.karmada.io_*.yaml"))
-VOLCANO = [ROOT / "hyperjob/api/crds/batch.volcano.sh_jobs.yaml"]
+VOLCANO = [ROOT / "core/hyperjob_core/api/crds/batch.volcano.sh_jobs.yaml"]
 KINDS = (
     *("customresourcedefinitions", "clusterroles", "clusterrolebindings", "roles"),
     *("rolebindings", "resourceinterpretercustomizations", "clusterpropagationpolicies"),

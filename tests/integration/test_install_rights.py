@@ -14,11 +14,11 @@ from controller.manager import Manager
 from controller.model.observed import QueueAdmission
 from controller.options import Options
 from hyperjob.install.rbac import CONTROLLER, controller_rules, lease_rules, rbac
-from hyperjob.kube import config
-from hyperjob.kube.client import Kube, PatchType
-from hyperjob.kube.errors import Forbidden
-from hyperjob.kube.http import HttpTransport
-from hyperjob.kube.resources import (
+from hyperjob_core.kube import config
+from hyperjob_core.kube.client import Kube, PatchType
+from hyperjob_core.kube.errors import Forbidden
+from hyperjob_core.kube.http import HttpTransport
+from hyperjob_core.kube.resources import (
     HYPERJOBS,
     PRIORITY_CLASSES,
     PROPAGATION_POLICIES,
@@ -27,7 +27,7 @@ from hyperjob.kube.resources import (
     SERVICE_EXPORTS,
     VCJOBS,
 )
-from hyperjob.kube.transport import Params, Response
+from hyperjob_core.kube.transport import Params, Response
 from tests.support.controller import TIME_LIMIT, clusters, eventually, queue, settled
 from tests.support.controlplane import ControlPlane
 from tests.support.controlplane import control_plane as start_control_plane

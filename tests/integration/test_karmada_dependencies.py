@@ -5,9 +5,9 @@ import asyncio
 import pytest
 
 from hyperjob.install.interpreters import interpreters
-from hyperjob.kube.client import Kube
-from hyperjob.kube.errors import NotFound
-from hyperjob.kube.resources import (
+from hyperjob_core.kube.client import Kube
+from hyperjob_core.kube.errors import NotFound
+from hyperjob_core.kube.resources import (
     CONFIG_MAPS,
     PERSISTENT_VOLUME_CLAIMS,
     PROPAGATION_POLICIES,

@@ -7,8 +7,8 @@ import orjson
 import pytest
 import pytest_asyncio
 
-from hyperjob.kube.client import Kube, PatchType
-from hyperjob.kube.resources import (
+from hyperjob_core.kube.client import Kube, PatchType
+from hyperjob_core.kube.resources import (
     MUTATING_WEBHOOKS,
     PROPAGATION_POLICIES,
     RESOURCE_BINDINGS,

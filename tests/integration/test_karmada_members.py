@@ -2,8 +2,8 @@
 
 import asyncio
 
-from hyperjob.kube.client import Kube, PatchType
-from hyperjob.kube.resources import (
+from hyperjob_core.kube.client import Kube, PatchType
+from hyperjob_core.kube.resources import (
     CLUSTERS,
     MUTATING_WEBHOOKS,
     PODS,

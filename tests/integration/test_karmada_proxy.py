@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from hyperjob.client.members import log_path, proxied
-from hyperjob.kube.client import Kube, PatchType
-from hyperjob.kube.errors import BadRequest, NotFound, Unavailable
-from hyperjob.kube.resources import PODS
+from hyperjob_core.kube.client import Kube, PatchType
+from hyperjob_core.kube.errors import BadRequest, NotFound, Unavailable
+from hyperjob_core.kube.resources import PODS
 from hyperjob_sandbox.apiserver import ApiServer
 from hyperjob_sandbox.karmada.definitions import control_plane_definitions
 from hyperjob_sandbox.karmada.proxy import SUBRESOURCE, ClusterProxy

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from hyperjob.kube.client import Kube, PatchType
-from hyperjob.kube.errors import Forbidden, KubeError, NotFound
-from hyperjob.kube.resources import (
+from hyperjob_core.kube.client import Kube, PatchType
+from hyperjob_core.kube.errors import Forbidden, KubeError, NotFound
+from hyperjob_core.kube.resources import (
     CLUSTERS,
     NAMESPACES,
     PODS,

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from hyperjob.kube import errors
-from hyperjob.kube.client import EventType, Kube, PatchType
-from hyperjob.kube.events import EventRecorder
-from hyperjob.kube.informer import Informer
-from hyperjob.kube.leaderelection import LeaderElector
-from hyperjob.kube.resources import CONFIG_MAPS, EVENTS, HYPERJOBS, LEASES, NAMESPACES, QUEUES
+from hyperjob_core.kube import errors
+from hyperjob_core.kube.client import EventType, Kube, PatchType
+from hyperjob_core.kube.events import EventRecorder
+from hyperjob_core.kube.informer import Informer
+from hyperjob_core.kube.leaderelection import LeaderElector
+from hyperjob_core.kube.resources import CONFIG_MAPS, EVENTS, HYPERJOBS, LEASES, NAMESPACES, QUEUES
 
 FOREVER = 60.0
 

@@ -12,8 +12,15 @@ from typing import Any
 import pytest
 import yaml
 
-from hyperjob.kube.client import Kube, PatchType
-from hyperjob.kube.resources import CLUSTERS, CRDS, HYPERJOBS, PROPAGATION_POLICIES, VCJOBS, WORKS
+from hyperjob_core.kube.client import Kube, PatchType
+from hyperjob_core.kube.resources import (
+    CLUSTERS,
+    CRDS,
+    HYPERJOBS,
+    PROPAGATION_POLICIES,
+    VCJOBS,
+    WORKS,
+)
 from hyperjob_sandbox.clusters import VolcanoGlobal
 from hyperjob_sandbox.topology import Topology
 from tests.support.controller import eventually, running_controller

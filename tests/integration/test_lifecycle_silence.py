@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from hyperjob.api.names import ASKED_AGAIN, RESTART_REQUEST
-from hyperjob.kube.client import EventType, PatchType
-from hyperjob.kube.errors import NotFound
-from hyperjob.kube.resources import EVENTS, VCJOBS, WORKS
+from hyperjob_core.api.names import ASKED_AGAIN, RESTART_REQUEST
+from hyperjob_core.kube.client import EventType, PatchType
+from hyperjob_core.kube.errors import NotFound
+from hyperjob_core.kube.resources import EVENTS, VCJOBS, WORKS
 from hyperjob_sandbox.karmada.execution import ExecutionController
 from hyperjob_sandbox.member.caches import MemberCaches
 from hyperjob_sandbox.member.job_controller import JobController

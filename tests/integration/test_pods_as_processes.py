@@ -12,9 +12,9 @@ from uuid import uuid4
 import pytest
 import pytest_asyncio
 
-from hyperjob.kube.client import Kube
-from hyperjob.kube.errors import KubeError, NotFound
-from hyperjob.kube.resources import CONFIG_MAPS, PERSISTENT_VOLUME_CLAIMS, PODS
+from hyperjob_core.kube.client import Kube
+from hyperjob_core.kube.errors import KubeError, NotFound
+from hyperjob_core.kube.resources import CONFIG_MAPS, PERSISTENT_VOLUME_CLAIMS, PODS
 from hyperjob_sandbox.clusters import parse
 from hyperjob_sandbox.processes import hostclient
 from hyperjob_sandbox.topology import Topology
@@ -521,7 +521,7 @@ def marked(text: str) -> list[int]:
 PROGRAM = """
 import asyncio, sys
 from pathlib import Path
-from hyperjob.kube.resources import PODS
+from hyperjob_core.kube.resources import PODS
 from hyperjob_sandbox.clusters import parse
 from hyperjob_sandbox.processes import hostclient
 from hyperjob_sandbox.topology import Topology

@@ -6,9 +6,9 @@ import json
 
 import yaml
 
-from hyperjob.kube.client import EventType, Kube
-from hyperjob.kube.informer import Informer
-from hyperjob.kube.resources import HYPERJOBS
+from hyperjob_core.kube.client import EventType, Kube
+from hyperjob_core.kube.informer import Informer
+from hyperjob_core.kube.resources import HYPERJOBS
 from tests.support.stack import ROOT, kubectl
 from tests.support.system import phase_of
 

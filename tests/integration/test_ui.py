@@ -9,8 +9,8 @@ from html.parser import HTMLParser
 import pytest
 import pytest_asyncio
 
-from hyperjob.kube.errors import NotFound
-from hyperjob.kube.resources import HYPERJOBS
+from hyperjob_core.kube.errors import NotFound
+from hyperjob_core.kube.resources import HYPERJOBS
 from tests.support.cliworld import NAMESPACE, CliWorld, hyperjob, open_world, status
 from tests.support.uiworld import Ui, open_ui
 

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 import yaml
 
-from hyperjob.kube.client import Kube
-from hyperjob.kube.leaderelection import LEASE_SECONDS
-from hyperjob.kube.resources import (
+from hyperjob_core.kube.client import Kube
+from hyperjob_core.kube.leaderelection import LEASE_SECONDS
+from hyperjob_core.kube.resources import (
     CRDS,
     HYPERJOBS,
     LEASES,

@@ -6,9 +6,9 @@ import json
 import pytest
 import yaml
 
-from hyperjob.kube.client import Kube, PatchType
-from hyperjob.kube.errors import InternalError
-from hyperjob.kube.resources import RESOURCE_BINDINGS
+from hyperjob_core.kube.client import Kube, PatchType
+from hyperjob_core.kube.errors import InternalError
+from hyperjob_core.kube.resources import RESOURCE_BINDINGS
 from tests.support.webhookprocess import registered_webhook
 
 pytestmark = pytest.mark.scenario

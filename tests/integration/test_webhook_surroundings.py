@@ -6,10 +6,10 @@ from typing import Any
 import orjson
 import pytest
 
-from hyperjob.kube.client import Kube, PatchType
-from hyperjob.kube.errors import ConfigError, Forbidden, make_status
-from hyperjob.kube.resources import CLUSTERS, CONFIG_MAPS, QUEUES
-from hyperjob.telemetry.metrics import Metrics
+from hyperjob_core.kube.client import Kube, PatchType
+from hyperjob_core.kube.errors import ConfigError, Forbidden, make_status
+from hyperjob_core.kube.resources import CLUSTERS, CONFIG_MAPS, QUEUES
+from hyperjob_core.telemetry.metrics import Metrics
 from tests.support.controller import clusters, eventually
 from tests.support.controlplane import ControlPlane
 from webhook.review import AdmissionRequest, decode

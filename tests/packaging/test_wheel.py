@@ -16,7 +16,7 @@ import hyperjob_sandbox
 
 ROOT = Path(__file__).resolve().parents[2]
 LUA = sorted((ROOT / "hyperjob/install/lua").glob("*.lua"))
-VOLCANO = sorted((ROOT / "hyperjob/api/crds").glob("*.yaml"))
+VOLCANO = sorted((ROOT / "core/hyperjob_core/api/crds").glob("*.yaml"))
 CRDS = sorted((ROOT / "sandbox/hyperjob_sandbox/crds").glob("*.yaml"))
 
 
@@ -65,7 +65,7 @@ def test_it_carries_what_is_read_from_beside_the_code(wheel: Path) -> None:
     """Lua that Karmada runs, and Volcano's CRDs: no import would miss them."""
     names = set(zipfile.ZipFile(wheel).namelist())
     scripts = {f"hyperjob/install/lua/{path.name}" for path in LUA}
-    crds = {f"hyperjob/api/crds/{path.name}" for path in VOLCANO}
+    crds = {f"core/hyperjob_core/api/crds/{path.name}" for path in VOLCANO}
     assert len(scripts) >= 5
     assert len(crds) == 3
     assert scripts | crds <= names

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from hyperjob.kube.client import Kube
+from hyperjob_core.kube.client import Kube
 from tests.support.controlplane import ControlPlane
 from tests.support.controlplane import control_plane as start_control_plane
 from tests.support.roles import cluster_role, controller_account, person

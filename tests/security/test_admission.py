@@ -5,9 +5,9 @@ import time
 
 import pytest
 
-from hyperjob.kube.client import PatchType
-from hyperjob.kube.errors import KubeError
-from hyperjob.kube.resources import HYPERJOBS
+from hyperjob_core.kube.client import PatchType
+from hyperjob_core.kube.errors import KubeError
+from hyperjob_core.kube.resources import HYPERJOBS
 from tests.support.webhookprocess import registered_webhook
 
 pytestmark = pytest.mark.scenario

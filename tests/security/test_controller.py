@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from controller.model.observed import QueueAdmission
-from hyperjob.api.limits import MAX_REPLICATED_JOBS, MAX_SUB_JOBS
-from hyperjob.api.names import binding_name
-from hyperjob.api.wire import at
-from hyperjob.kube.client import PatchType
-from hyperjob.kube.errors import Forbidden, Invalid
-from hyperjob.kube.resources import (
+from hyperjob_core.api.limits import MAX_REPLICATED_JOBS, MAX_SUB_JOBS
+from hyperjob_core.api.names import binding_name
+from hyperjob_core.api.wire import at
+from hyperjob_core.kube.client import PatchType
+from hyperjob_core.kube.errors import Forbidden, Invalid
+from hyperjob_core.kube.resources import (
     HYPERJOBS,
     PROPAGATION_POLICIES,
     QUEUES,

@@ -13,8 +13,8 @@ import pytest
 import yaml
 
 from certs.x509 import Pair
-from hyperjob.kube.config import load
-from hyperjob.memoryfile import in_memory
+from hyperjob_core.kube.config import load
+from hyperjob_core.memoryfile import in_memory
 from tests.support.processes import wait_for
 from tests.support.stack import issue_certificates
 

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from hyperjob.serving.listener import allow_files
+from hyperjob_core.serving.listener import allow_files
 from tests.support.stack import issue_certificates
 from tests.support.webhookprocess import RawConnection, webhook_process
 from tests.unit.webhook.test_server import REVIEW, head

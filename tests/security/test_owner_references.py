@@ -8,7 +8,7 @@ import pytest
 
 from hyperjob.install.definitions import definitions
 from hyperjob.install.rbac import rbac
-from hyperjob.kube.resources import HYPERJOBS, VCJOBS
+from hyperjob_core.kube.resources import HYPERJOBS, VCJOBS
 from tests.support.cliworld import hyperjob
 from tests.support.envtest import kube_apiserver
 from tests.support.processes import wait_for

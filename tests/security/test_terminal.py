@@ -14,8 +14,8 @@ import pytest
 import pytest_asyncio
 import yaml
 
-from hyperjob.kube.resources import HYPERJOBS
-from hyperjob.telemetry import logs
+from hyperjob_core.kube.resources import HYPERJOBS
+from hyperjob_core.telemetry import logs
 from tests.support.cliworld import hyperjob, open_world, status
 
 pytestmark = [pytest.mark.scenario, pytest.mark.asyncio(loop_scope="module")]

@@ -10,8 +10,8 @@ import pytest
 import pytest_asyncio
 import yaml
 
-from hyperjob.kube.client import Kube
-from hyperjob.kube.resources import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES
+from hyperjob_core.kube.client import Kube
+from hyperjob_core.kube.resources import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES
 from tests.support.cliworld import NAMESPACE, CliWorld, open_world
 from tests.support.uivisitors import served_to_visitors
 from tests.support.uiworld import Ui

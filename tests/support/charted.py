@@ -11,8 +11,8 @@ from typing import Any
 
 import yaml
 
-from hyperjob.kube.client import Kube
-from hyperjob.kube.resources import CRDS, NAMESPACES, SECRETS, Resource
+from hyperjob_core.kube.client import Kube
+from hyperjob_core.kube.resources import CRDS, NAMESPACES, SECRETS, Resource
 from hyperjob_sandbox.apiserver import ApiServer
 from hyperjob_sandbox.apiserver.transport.authn import User
 from hyperjob_sandbox.apiserver.transport.authorization import Action

@@ -15,12 +15,12 @@ from typing import Any
 import yaml
 from click.testing import CliRunner, Result
 
-from hyperjob.api.names import LABEL_HYPERJOB, MIGRATE_REQUEST, RESTART_REQUEST
 from hyperjob.cli import main
 from hyperjob.cli.reference import role
-from hyperjob.kube.client import Kube, PatchType
-from hyperjob.kube.errors import AlreadyExists
-from hyperjob.kube.resources import (
+from hyperjob_core.api.names import LABEL_HYPERJOB, MIGRATE_REQUEST, RESTART_REQUEST
+from hyperjob_core.kube.client import Kube, PatchType
+from hyperjob_core.kube.errors import AlreadyExists
+from hyperjob_core.kube.resources import (
     CLUSTER_ROLE_BINDINGS,
     CLUSTER_ROLES,
     CLUSTERS,

@@ -11,10 +11,10 @@ from controller.manager import Manager, utc_now
 from controller.model.observed import QueueAdmission
 from controller.options import Options
 from controller.wake.ratelimit import LONGEST_REST
-from hyperjob.api.names import LABEL_HYPERJOB
-from hyperjob.kube.client import Kube, PatchType
-from hyperjob.kube.errors import NotFound
-from hyperjob.kube.resources import (
+from hyperjob_core.api.names import LABEL_HYPERJOB
+from hyperjob_core.kube.client import Kube, PatchType
+from hyperjob_core.kube.errors import NotFound
+from hyperjob_core.kube.resources import (
     CLUSTERS,
     HYPERJOBS,
     PROPAGATION_POLICIES,

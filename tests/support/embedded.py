@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def crd_files() -> list[Path]:
     """Return the files of the HyperJob CRD and of Karmada's CRDs."""
-    folders = ("crds", "hyperjob/api/crds", "sandbox/hyperjob_sandbox/crds")
+    folders = ("crds", "core/hyperjob_core/api/crds", "sandbox/hyperjob_sandbox/crds")
     return [path for folder in folders for path in sorted((ROOT / folder).glob("*.yaml"))]
 
 

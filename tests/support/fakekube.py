@@ -12,9 +12,9 @@ from typing import Any
 
 import jsonpatch
 
-from hyperjob.kube.client import EventType, ObjectList, PatchType, WatchEvent
-from hyperjob.kube.errors import KubeError, from_status
-from hyperjob.kube.resources import Resource, key_of
+from hyperjob_core.kube.client import EventType, ObjectList, PatchType, WatchEvent
+from hyperjob_core.kube.errors import KubeError, from_status
+from hyperjob_core.kube.resources import Resource, key_of
 
 Object = dict[str, Any]
 Fails = Callable[[str, Resource, str], KubeError | None]

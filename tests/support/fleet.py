@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from hyperjob.kube.resources import CLUSTERS, HYPERJOBS, QUEUES
+from hyperjob_core.kube.resources import CLUSTERS, HYPERJOBS, QUEUES
 from tests.support.fakekube import FakeKube, refusal
 
 Object = dict[str, Any]

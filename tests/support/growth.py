@@ -4,7 +4,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from hyperjob.api.meta import Object
+from hyperjob_core.api.meta import Object
 from webhook.validation.schema import hyperjob_schema
 
 Steps = tuple[str | int, ...]

@@ -19,9 +19,9 @@ from urllib.parse import urlsplit
 
 import yaml
 
-from hyperjob.kube.client import EventType, Kube, PatchType
-from hyperjob.kube.errors import NotFound
-from hyperjob.kube.resources import SECRETS, Resource
+from hyperjob_core.kube.client import EventType, Kube, PatchType
+from hyperjob_core.kube.errors import NotFound
+from hyperjob_core.kube.resources import SECRETS, Resource
 from tests.support.controller import eventually
 from tests.support.embedded import ROOT
 

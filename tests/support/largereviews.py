@@ -6,8 +6,8 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from hyperjob.api.limits import MAX_SPEC_BYTES
-from hyperjob.api.meta import Object
+from hyperjob_core.api.limits import MAX_SPEC_BYTES
+from hyperjob_core.api.meta import Object
 from tests.support.growth import Growing, growing
 from tests.support.reviewfuzz import mutated
 from webhook.paths import MUTATE_HYPERJOB, MUTATE_RESOURCEBINDING, VALIDATE_HYPERJOB

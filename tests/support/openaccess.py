@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from aiohttp import web
 
-from hyperjob.kube.client import Kube
 from hyperjob.ui.visitor import EVERYTHING, Scope
+from hyperjob_core.kube.client import Kube
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,9 @@ from contextlib import asynccontextmanager
 from typing import Any
 from unittest import mock
 
-from hyperjob.kube.client import EventType, Kube
-from hyperjob.kube.informer import Informer
-from hyperjob.kube.resources import PROPAGATION_POLICIES, VCJOBS, Resource, key_of
+from hyperjob_core.kube.client import EventType, Kube
+from hyperjob_core.kube.informer import Informer
+from hyperjob_core.kube.resources import PROPAGATION_POLICIES, VCJOBS, Resource, key_of
 from hyperjob_sandbox.clusters import SandboxConfig, parse
 from hyperjob_sandbox.karmada.cluster_controller import ClusterController, Member
 

@@ -10,7 +10,7 @@ from jsonschema import Draft202012Validator
 
 ROOT = Path(__file__).parents[2]
 CRDS = ROOT / "crds"
-FOLDERS = (CRDS, ROOT / "hyperjob/api/crds", ROOT / "sandbox/hyperjob_sandbox/crds")
+FOLDERS = (CRDS, ROOT / "core/hyperjob_core/api/crds", ROOT / "sandbox/hyperjob_sandbox/crds")
 
 
 @cache

@@ -20,8 +20,8 @@ from uuid import uuid4
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
-from hyperjob.api.meta import Object
-from hyperjob.api.names import API_VERSION, KIND
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.names import API_VERSION, KIND
 from tests.support.controlplane import ControlPlane
 from tests.support.envtest import kube_apiserver
 from tests.support.processes import free_port, wait_for

@@ -14,12 +14,12 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from types import SimpleNamespace
 
-from hyperjob.kube.resources import CLUSTERS, HYPERJOBS, QUEUES
 from hyperjob.ui.access.cluster import ClusterAccess
 from hyperjob.ui.access.local import LocalAccess
 from hyperjob.ui.pages.context import Context
 from hyperjob.ui.running import running
 from hyperjob.ui.serve import serving
+from hyperjob_core.kube.resources import CLUSTERS, HYPERJOBS, QUEUES
 from tests.support.fakekube import FakeKube, refusal
 from tests.support.uipast import remember
 from tests.support.uiscene import ago

@@ -4,12 +4,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from hyperjob.kube.client import Kube
 from hyperjob.ui.access.acting import acting_as
 from hyperjob.ui.access.cluster import ClusterAccess
 from hyperjob.ui.pages.context import Context
 from hyperjob.ui.running import Running, running
 from hyperjob.ui.serve import serving
+from hyperjob_core.kube.client import Kube
 
 
 @asynccontextmanager

@@ -9,10 +9,10 @@ from typing import Any
 
 import aiohttp
 
-from hyperjob.kube.client import Kube
 from hyperjob.ui.pages.context import Context
 from hyperjob.ui.running import Running, running
 from hyperjob.ui.serve import serving
+from hyperjob_core.kube.client import Kube
 from tests.support.openaccess import OpenAccess
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from vulture import Vulture
 
-from hyperjob.api import batch, status, stops, training, v1alpha1
-from hyperjob.api.model import ObjectMeta, OwnerReference
+from hyperjob_core.api import batch, status, stops, training, v1alpha1
+from hyperjob_core.api.model import ObjectMeta, OwnerReference
 
 ROOT = Path(__file__).resolve().parents[2]
 PRODUCT = ("hyperjob", "webhook", "controller", "certs", "sandbox/hyperjob_sandbox")

@@ -2,7 +2,7 @@
 
 from copy import deepcopy
 
-from hyperjob.api.meta import Object
+from hyperjob_core.api.meta import Object
 
 _READ = """if rank == 0:
     journal = os.path.join(os.environ["HYPERJOB_CHECKPOINT_DIR"], "journal")

@@ -7,7 +7,7 @@ import pytest
 from e2e.support import training
 from e2e.support.scenario import Scenario
 from e2e.support.world import documents
-from hyperjob.api.meta import Object
+from hyperjob_core.api.meta import Object
 from tests.torch.journal import with_journal
 
 pytestmark = [pytest.mark.scenario, pytest.mark.timeout(1200)]

@@ -13,17 +13,17 @@ import pytest
 
 from controller.model.resources import parse_resources
 from controller.plugins.hook import generation_of
-from hyperjob.api import formats
-from hyperjob.api.arguments import Kind, read_arguments
-from hyperjob.api.duration import nanoseconds
-from hyperjob.api.field import ROOT, Path, go_quote, invalid
-from hyperjob.api.names import binding_name
-from hyperjob.api.plugins import fill, placeholders_of
-from hyperjob.api.quantity import Quantity
-from hyperjob.api.wire import natural, timestamp
 from hyperjob.cli.lint.documents import _FLOAT, _INTEGER
 from hyperjob.client.durations import parse_duration
-from hyperjob.telemetry.logs import _hide
+from hyperjob_core.api import formats
+from hyperjob_core.api.arguments import Kind, read_arguments
+from hyperjob_core.api.duration import nanoseconds
+from hyperjob_core.api.field import ROOT, Path, go_quote, invalid
+from hyperjob_core.api.names import binding_name
+from hyperjob_core.api.plugins import fill, placeholders_of
+from hyperjob_core.api.quantity import Quantity
+from hyperjob_core.api.wire import natural, timestamp
+from hyperjob_core.telemetry.logs import _hide
 from webhook.patch import escape
 from webhook.response import cut_warnings
 from webhook.validation.arguments import validate_arguments

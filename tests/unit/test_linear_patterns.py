@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from hyperjob.api.schema import hyperjob_crd
+from hyperjob_core.api.schema import hyperjob_crd
 from tests.support.backtracking import Attack, Matcher, TooManyStepsError, attacks
 
 ROOT = Path(__file__).parents[2]
@@ -135,7 +135,11 @@ def worst(use: Use) -> tuple[Attack, float] | None:
 
 def test_the_patterns_are_found() -> None:
     where = {use.where.partition(":")[0] for use in USES}
-    assert {"hyperjob/api/quantity.py", "hyperjob/api/formats.py", "crd"} <= where
+    assert {
+        "core/hyperjob_core/api/quantity.py",
+        "core/hyperjob_core/api/formats.py",
+        "crd",
+    } <= where
     assert len(USES) > 25
 
 

@@ -6,9 +6,9 @@ of an unexpected type and a list that is too long, which validation reports. It 
 changed parts: an unchanged object is returned as the same object.
 """
 
-from hyperjob.api.checkpoint import DEFAULT_GRACE_SECONDS, DEFAULT_PATH
-from hyperjob.api.limits import MAX_ALL_TASKS, count_tasks
-from hyperjob.api.meta import Object
+from hyperjob_core.api.checkpoint import DEFAULT_GRACE_SECONDS, DEFAULT_PATH
+from hyperjob_core.api.limits import MAX_ALL_TASKS, count_tasks
+from hyperjob_core.api.meta import Object
 from webhook.defaulting.copying import edit, edit_items
 from webhook.defaulting.job import default_job_spec
 

@@ -6,8 +6,8 @@ Values of an unexpected type stay as they are.
 from collections.abc import Callable
 from typing import Final
 
-from hyperjob.api.limits import MAX_REPLICATED_JOBS
-from hyperjob.api.meta import Object
+from hyperjob_core.api.limits import MAX_REPLICATED_JOBS
+from hyperjob_core.api.meta import Object
 
 MAX_EDITED: Final = MAX_REPLICATED_JOBS
 """The longest list with items to edit that the schema allows."""

@@ -6,7 +6,7 @@ at its first apply in a member cluster, and the user should read the values that
 
 from typing import Final, TypeGuard
 
-from hyperjob.api.meta import Object
+from hyperjob_core.api.meta import Object
 from webhook.defaulting.copying import edit
 from webhook.defaulting.resources import default_pod_resources
 

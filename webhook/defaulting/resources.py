@@ -7,7 +7,7 @@ A Pod may have `cpu: 0.5`. The schema of a custom resource refuses a fraction as
 defaulting writes it as text, as the decoding of a Pod does.
 """
 
-from hyperjob.api.meta import Object
+from hyperjob_core.api.meta import Object
 from webhook.defaulting.copying import edit, edit_items
 from webhook.resourcenames import may_be_overcommitted
 

@@ -3,7 +3,7 @@
 Pure and total: the result for any JSON object is a decision, without exceptions and without I/O.
 """
 
-from hyperjob.api.meta import Object
+from hyperjob_core.api.meta import Object
 from webhook.decision import Decision
 from webhook.validation.context import NOTHING_KNOWN, Context
 from webhook.validation.create import inspect

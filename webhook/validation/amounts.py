@@ -3,7 +3,7 @@
 from functools import lru_cache
 from typing import Final
 
-from hyperjob.api.quantity import Quantity
+from hyperjob_core.api.quantity import Quantity
 
 MAX_LENGTH: Final = 32
 MAX_KNOWN: Final = 4096

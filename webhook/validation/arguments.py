@@ -7,10 +7,10 @@ import re
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from hyperjob.api import formats
-from hyperjob.api.arguments import OFF, ON, Flags, Kind, read_arguments
-from hyperjob.api.field import Path
-from hyperjob.api.plugins import PLACEHOLDERS, fill, placeholders_of
+from hyperjob_core.api import formats
+from hyperjob_core.api.arguments import OFF, ON, Flags, Kind, read_arguments
+from hyperjob_core.api.field import Path
+from hyperjob_core.api.plugins import PLACEHOLDERS, fill, placeholders_of
 from webhook.validation.report import Report
 from webhook.validation.rules import INVALID, WARNING, rule
 from webhook.validation.suggest import did_you_mean

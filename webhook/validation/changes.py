@@ -9,7 +9,7 @@ from typing import Final
 
 import orjson
 
-from hyperjob.api.quantity import Quantity
+from hyperjob_core.api.quantity import Quantity
 
 Steps = tuple[str | int, ...]
 

@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from hyperjob.api.checkpoint import DEFAULT_GRACE_SECONDS, DEFAULT_PATH, VOLUME_NAME
-from hyperjob.api.field import Path
-from hyperjob.api.meta import Object
+from hyperjob_core.api.checkpoint import DEFAULT_GRACE_SECONDS, DEFAULT_PATH, VOLUME_NAME
+from hyperjob_core.api.field import Path
+from hyperjob_core.api.meta import Object
 from webhook.validation.fieldpath import SPEC
 from webhook.validation.report import Report
 from webhook.validation.rules import FORBIDDEN, INVALID, REQUIRED, WARNING, rule

@@ -2,7 +2,7 @@
 
 from contextlib import suppress
 
-from hyperjob.api.meta import Object
+from hyperjob_core.api.meta import Object
 from webhook.validation.context import Context
 from webhook.validation.hyperjob import validate_hyperjob
 from webhook.validation.references import warn_references

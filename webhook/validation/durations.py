@@ -1,7 +1,7 @@
 """Validation of durations as Go writes them, such as 1h30m."""
 
-from hyperjob.api.duration import nanoseconds
-from hyperjob.api.field import Path
+from hyperjob_core.api.duration import nanoseconds
+from hyperjob_core.api.field import Path
 from webhook.validation.report import Report
 from webhook.validation.rules import INVALID, rule
 

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from hyperjob.api.field import ROOT
+from hyperjob_core.api.field import ROOT
 
 SPEC: Final = ROOT.child("spec")
 METADATA: Final = ROOT.child("metadata")

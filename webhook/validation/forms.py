@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import Final
 
-from hyperjob.api import formats
-from hyperjob.api.field import Path
-from hyperjob.api.meta import Object
+from hyperjob_core.api import formats
+from hyperjob_core.api.field import Path
+from hyperjob_core.api.meta import Object
 from webhook.validation.report import Report
 from webhook.validation.rules import INVALID, TOO_LONG, rule
 

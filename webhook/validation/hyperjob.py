@@ -1,8 +1,8 @@
 """Validation of a HyperJob as a whole: its parts, and the rules across them."""
 
-from hyperjob.api.field import Path
-from hyperjob.api.limits import MAX_PODS, MAX_SUB_JOBS
-from hyperjob.api.meta import Object
+from hyperjob_core.api.field import Path
+from hyperjob_core.api.limits import MAX_PODS, MAX_SUB_JOBS
+from hyperjob_core.api.meta import Object
 from webhook.validation.checkpoint import validate_checkpoint
 from webhook.validation.fieldpath import METADATA, SPEC
 from webhook.validation.forms import validate_annotations, validate_labels

@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from hyperjob.api.arguments import Kind
-from hyperjob.api.field import Path
-from hyperjob.api.meta import Object
-from hyperjob.api.plugins import MPI_MASTER, MPI_WORKER, PLUGINS, have_hosts
+from hyperjob_core.api.arguments import Kind
+from hyperjob_core.api.field import Path
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.plugins import MPI_MASTER, MPI_WORKER, PLUGINS, have_hosts
 from webhook.validation.arguments import GivenArgument, validate_arguments
 from webhook.validation.fieldpath import SPEC
 from webhook.validation.lighthouse import TWO_WORLDS, validate_lighthouse

@@ -5,8 +5,8 @@ An absent number counts with Volcano's default.
 
 from typing import Final
 
-from hyperjob.api.field import Path
-from hyperjob.api.meta import Object
+from hyperjob_core.api.field import Path
+from hyperjob_core.api.meta import Object
 from webhook.validation.durations import validate_duration
 from webhook.validation.plugins import validate_plugins
 from webhook.validation.policies import validate_policies

@@ -8,11 +8,11 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple, Self
 
-from hyperjob.api import formats
-from hyperjob.api.field import Path
-from hyperjob.api.meta import Object
-from hyperjob.api.names import child_name
-from hyperjob.api.plugins import have_hosts
+from hyperjob_core.api import formats
+from hyperjob_core.api.field import Path
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.names import child_name
+from hyperjob_core.api.plugins import have_hosts
 from webhook.defaulting.job import SVC_USERS
 from webhook.validation.fieldpath import METADATA, SPEC
 from webhook.validation.forms import check

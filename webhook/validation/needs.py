@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from hyperjob.api.field import Path
-from hyperjob.api.meta import Object
+from hyperjob_core.api.field import Path
+from hyperjob_core.api.meta import Object
 from webhook.validation.fieldpath import SPEC
 
 Reference = tuple[str, str, Path]

@@ -1,7 +1,7 @@
 """Validation of the partitions of a task: groups of pods of equal size."""
 
-from hyperjob.api.field import Path
-from hyperjob.api.meta import Object
+from hyperjob_core.api.field import Path
+from hyperjob_core.api.meta import Object
 from webhook.validation.report import Report
 from webhook.validation.rules import INVALID, WARNING, rule
 from webhook.validation.topology import validate_topology

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
 
-from hyperjob.api.arguments import Flags, Kind
-from hyperjob.api.field import Path
-from hyperjob.api.meta import Object
+from hyperjob_core.api.arguments import Flags, Kind
+from hyperjob_core.api.field import Path
+from hyperjob_core.api.meta import Object
 from webhook.validation.arguments import GivenArgument, validate_arguments
 from webhook.validation.report import Report
 from webhook.validation.rules import INVALID, NOT_SUPPORTED, WARNING, rule

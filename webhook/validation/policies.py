@@ -5,8 +5,8 @@ Volcano's webhook stops at the first error in a list and misses some; these rule
 
 from typing import Final
 
-from hyperjob.api.field import Path
-from hyperjob.api.meta import Object
+from hyperjob_core.api.field import Path
+from hyperjob_core.api.meta import Object
 from webhook.validation.durations import validate_duration
 from webhook.validation.report import Report
 from webhook.validation.rules import (

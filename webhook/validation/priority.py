@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from hyperjob.api.field import Path
+from hyperjob_core.api.field import Path
 from webhook.validation.report import Report
 from webhook.validation.rules import FORBIDDEN, rule
 

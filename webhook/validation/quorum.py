@@ -1,7 +1,7 @@
 """Validation of spec.quorum: how many sub-jobs must train, and which plugins need all of them."""
 
-from hyperjob.api.meta import Object
-from hyperjob.api.plugins import PLUGINS, lighthouse_of
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.plugins import PLUGINS, lighthouse_of
 from webhook.validation.fieldpath import SPEC
 from webhook.validation.report import Report
 from webhook.validation.rules import FORBIDDEN, INVALID, WARNING, rule

@@ -6,9 +6,9 @@ They are no errors, because the objects may be created later.
 from collections.abc import Set as AbstractSet
 from typing import Final
 
-from hyperjob.api.field import Path
-from hyperjob.api.meta import Object
-from hyperjob.api.names import child_name
+from hyperjob_core.api.field import Path
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.names import child_name
 from webhook.validation.context import NOTHING_KNOWN, Context
 from webhook.validation.fieldpath import SPEC
 from webhook.validation.needs import needed_by

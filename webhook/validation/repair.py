@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from hyperjob.api.meta import Object
+from hyperjob_core.api.meta import Object
 
 Location = tuple[int | str, ...]
 

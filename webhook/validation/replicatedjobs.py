@@ -2,11 +2,11 @@
 
 from typing import Final
 
-from hyperjob.api import formats
-from hyperjob.api.childmetadata import ALLOWED, domain_of, may_be_given
-from hyperjob.api.field import Path
-from hyperjob.api.meta import Object
-from hyperjob.api.names import GROUP, LABEL_HYPERJOB, LABEL_REPLICATED_JOB
+from hyperjob_core.api import formats
+from hyperjob_core.api.childmetadata import ALLOWED, domain_of, may_be_given
+from hyperjob_core.api.field import Path
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.names import GROUP, LABEL_HYPERJOB, LABEL_REPLICATED_JOB
 from webhook.validation.forms import check, validate_annotations, validate_labels
 from webhook.validation.job import validate_job_spec
 from webhook.validation.report import Report

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from hyperjob.api.field import FieldError, Path
-from hyperjob.api.meta import Object
+from hyperjob_core.api.field import FieldError, Path
+from hyperjob_core.api.meta import Object
 from webhook.decision import Decision
 from webhook.validation.rules import Rule
 from webhook.validation.suggest import Hints

@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from hyperjob.api.meta import Object
-from hyperjob.api.names import MAX_TOKEN, MIGRATE_REQUEST, RESTART_REQUEST
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.names import MAX_TOKEN, MIGRATE_REQUEST, RESTART_REQUEST
 from webhook.validation.fieldpath import METADATA
 from webhook.validation.report import Report
 from webhook.validation.rules import TOO_LONG, rule

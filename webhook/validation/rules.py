@@ -7,8 +7,8 @@ page docs/messages.md is generated from all rules.
 from dataclasses import dataclass
 from typing import Final
 
-from hyperjob.api import field
-from hyperjob.api.field import ErrorType, FieldError, Path
+from hyperjob_core.api import field
+from hyperjob_core.api.field import ErrorType, FieldError, Path
 from webhook.validation.suggest import did_you_mean
 
 REQUIRED: Final = ErrorType.REQUIRED

@@ -10,9 +10,9 @@ from typing import Final
 from pydantic_core import SchemaValidator, core_schema
 from pydantic_core.core_schema import CoreSchema
 
-from hyperjob.api.meta import Object
-from hyperjob.api.schema import hyperjob_crd
-from hyperjob.api.shape import compile_schema
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.schema import hyperjob_crd
+from hyperjob_core.api.shape import compile_schema
 
 
 @cache

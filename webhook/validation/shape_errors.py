@@ -1,12 +1,12 @@
-"""The rules about the shape of a HyperJob, with the wording of `hyperjob.api.shapeerrors`."""
+"""The rules about the shape of a HyperJob, with the wording of `hyperjob_core.api.shapeerrors`."""
 
 from typing import Final
 
 from pydantic_core import ErrorDetails
 
-from hyperjob.api import shapeerrors as words
-from hyperjob.api.field import ROOT, Path
-from hyperjob.api.shape import schema_at
+from hyperjob_core.api import shapeerrors as words
+from hyperjob_core.api.field import ROOT, Path
+from hyperjob_core.api.shape import schema_at
 from webhook.validation.report import Violation
 from webhook.validation.rules import (
     FORBIDDEN,

@@ -2,8 +2,8 @@
 
 import orjson
 
-from hyperjob.api.limits import MAX_ALL_TASKS, MAX_METADATA_KEYS, MAX_SPEC_BYTES, count_tasks
-from hyperjob.api.meta import Object
+from hyperjob_core.api.limits import MAX_ALL_TASKS, MAX_METADATA_KEYS, MAX_SPEC_BYTES, count_tasks
+from hyperjob_core.api.meta import Object
 from webhook.validation.fieldpath import METADATA, SPEC
 from webhook.validation.report import Report
 from webhook.validation.rules import TOO_LONG, TOO_MANY, rule

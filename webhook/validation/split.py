@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import gcd
 
-from hyperjob.api import formats
-from hyperjob.api.field import Path
-from hyperjob.api.meta import Object
-from hyperjob.api.quantity import NANO
+from hyperjob_core.api import formats
+from hyperjob_core.api.field import Path
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.quantity import NANO
 from webhook.validation.amounts import try_parse
 from webhook.validation.forms import check
 from webhook.validation.report import Report

@@ -9,9 +9,9 @@ from typing import Final
 
 from pydantic_core import ValidationError
 
-from hyperjob.api.field import ROOT
-from hyperjob.api.meta import Object
-from hyperjob.api.shapeerrors import empty_value, is_harmless, is_unusable
+from hyperjob_core.api.field import ROOT
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.shapeerrors import empty_value, is_harmless, is_unusable
 from webhook.validation import shape_errors
 from webhook.validation.repair import Location, Repair
 from webhook.validation.report import Report

@@ -6,8 +6,8 @@ cycle or the missing task.
 
 from collections.abc import Mapping
 
-from hyperjob.api.field import Path
-from hyperjob.api.meta import Object
+from hyperjob_core.api.field import Path
+from hyperjob_core.api.meta import Object
 from webhook.validation.report import Report
 from webhook.validation.rules import (
     DUPLICATE,

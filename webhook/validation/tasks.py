@@ -2,10 +2,10 @@
 
 from typing import Final
 
-from hyperjob.api import formats
-from hyperjob.api.field import Path
-from hyperjob.api.meta import Object
-from hyperjob.api.quantity import NANO
+from hyperjob_core.api import formats
+from hyperjob_core.api.field import Path
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.quantity import NANO
 from webhook.validation.amounts import parse
 from webhook.validation.forms import check
 from webhook.validation.partitions import validate_partitions

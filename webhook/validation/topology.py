@@ -1,7 +1,7 @@
 """Validation of network topology: how far apart the pods of a vcjob or partition may be."""
 
-from hyperjob.api.field import Path
-from hyperjob.api.meta import Object
+from hyperjob_core.api.field import Path
+from hyperjob_core.api.meta import Object
 from webhook.validation.report import Report
 from webhook.validation.rules import FORBIDDEN, WARNING, rule
 

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any, Final
 
-from hyperjob.api.field import Path
-from hyperjob.api.meta import Object
-from hyperjob.api.names import CONDITION_COMPLETED, CONDITION_FAILED
-from hyperjob.api.plugins import knowing_world
+from hyperjob_core.api.field import Path
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.names import CONDITION_COMPLETED, CONDITION_FAILED
+from hyperjob_core.api.plugins import knowing_world
 from webhook.defaulting import default
 from webhook.validation.changes import Steps, changes
 from webhook.validation.context import Context

@@ -1,8 +1,8 @@
 """The volumes that a vcjob mounts into all of its pods."""
 
-from hyperjob.api import formats
-from hyperjob.api.field import Path
-from hyperjob.api.meta import Object
+from hyperjob_core.api import formats
+from hyperjob_core.api.field import Path
+from hyperjob_core.api.meta import Object
 from webhook.validation.claims import validate_claim_spec
 from webhook.validation.forms import check
 from webhook.validation.report import Report

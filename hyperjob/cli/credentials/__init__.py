@@ -9,9 +9,9 @@ import click
 
 from hyperjob.install.credentials import ServiceAccount, forget, renew
 from hyperjob.install.problems import InstallError
-from hyperjob.kube import config
-from hyperjob.kube.client import Kube
-from hyperjob.kube.errors import ConfigError, KubeError
+from hyperjob_core.kube import config
+from hyperjob_core.kube.client import Kube
+from hyperjob_core.kube.errors import ConfigError, KubeError
 
 _host = click.option(
     "--host-kubeconfig",

@@ -9,13 +9,13 @@ import aiohttp
 import click
 import orjson
 
-from hyperjob.api.meta import Object
 from hyperjob.cli.kubectl import output as out
 from hyperjob.cli.kubectl.access import Access, access
 from hyperjob.cli.kubectl.exits import FailureError, run
 from hyperjob.cli.kubectl.names import name_argument
-from hyperjob.kube import config
-from hyperjob.kube.http import why_not_connected
+from hyperjob_core.api.meta import Object
+from hyperjob_core.kube import config
+from hyperjob_core.kube.http import why_not_connected
 
 _SECONDS = 10.0
 _REACH = (

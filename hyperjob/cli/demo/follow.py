@@ -4,12 +4,12 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 
-from hyperjob.api.meta import Object
 from hyperjob.client.summary import Summary, read
-from hyperjob.kube.client import Kube
-from hyperjob.kube.informer import Informer
-from hyperjob.kube.resources import CLUSTERS, HYPERJOBS
-from hyperjob.tasks import cancel
+from hyperjob_core.api.meta import Object
+from hyperjob_core.kube.client import Kube
+from hyperjob_core.kube.informer import Informer
+from hyperjob_core.kube.resources import CLUSTERS, HYPERJOBS
+from hyperjob_core.tasks import cancel
 
 
 class Follower:

@@ -13,7 +13,6 @@ from typing import Final
 from rich.console import Console
 from rich.live import Live
 
-from hyperjob.api.phases import Phase
 from hyperjob.cli.data import data_file
 from hyperjob.cli.demo import view
 from hyperjob.cli.demo.follow import Follower
@@ -23,11 +22,12 @@ from hyperjob.cli.why import view as why_view
 from hyperjob.client.summary import Summary
 from hyperjob.client.why.explain import explain
 from hyperjob.client.why.gather import gather
-from hyperjob.kube.client import Kube
 from hyperjob.local.parts import StackError, kubectl, run_once
 from hyperjob.local.plane import Plane, PlaneOptions, local_plane
-from hyperjob.tasks import cancel
 from hyperjob.ui.here import served_here
+from hyperjob_core.api.phases import Phase
+from hyperjob_core.kube.client import Kube
+from hyperjob_core.tasks import cancel
 
 _LEASES: Final = "karmada-system"
 

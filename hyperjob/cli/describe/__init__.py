@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 
 import click
 
-from hyperjob.api.meta import Object
 from hyperjob.cli.describe import view
 from hyperjob.cli.kubectl import output as out
 from hyperjob.cli.kubectl.access import Access, access
@@ -15,8 +14,9 @@ from hyperjob.cli.kubectl.names import names_argument
 from hyperjob.client.errors import words
 from hyperjob.client.events import events_of
 from hyperjob.client.reading import Reading, hyperjobs, items
-from hyperjob.kube.errors import KubeError
-from hyperjob.kube.resources import key_of
+from hyperjob_core.api.meta import Object
+from hyperjob_core.kube.errors import KubeError
+from hyperjob_core.kube.resources import key_of
 
 
 @click.command()

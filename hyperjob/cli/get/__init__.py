@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 
 import click
 
-from hyperjob.api.meta import Object
 from hyperjob.cli.get import view
 from hyperjob.cli.kubectl import output as out
 from hyperjob.cli.kubectl.access import Access, access
@@ -16,8 +15,9 @@ from hyperjob.cli.kubectl.table import Layout
 from hyperjob.client.errors import words
 from hyperjob.client.reading import Found, changes, hyperjobs
 from hyperjob.client.summary import read
-from hyperjob.kube.client import EventType, Kube
-from hyperjob.kube.resources import HYPERJOBS, key_of
+from hyperjob_core.api.meta import Object
+from hyperjob_core.kube.client import EventType, Kube
+from hyperjob_core.kube.resources import HYPERJOBS, key_of
 
 
 @click.command()

@@ -13,8 +13,8 @@ from hyperjob.cli.install import view
 from hyperjob.install.objects import FIELD_MANAGER
 from hyperjob.install.plan import Change
 from hyperjob.install.problems import InstallError
-from hyperjob.kube.client import Kube
-from hyperjob.kube.errors import ConfigError, KubeError
+from hyperjob_core.kube.client import Kube
+from hyperjob_core.kube.errors import ConfigError, KubeError
 
 _USER_AGENT = f"{FIELD_MANAGER}/{__version__}"
 

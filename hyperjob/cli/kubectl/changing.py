@@ -6,15 +6,15 @@ from typing import Any, TypeVar
 
 import click
 
-from hyperjob.api.meta import Object
 from hyperjob.cli.kubectl import output as out
 from hyperjob.cli.kubectl.access import Access, Duration
 from hyperjob.cli.kubectl.exits import Code, failure
 from hyperjob.cli.kubectl.progress import progress
 from hyperjob.client.errors import ClientError, title, words
 from hyperjob.client.waiting import Progress
-from hyperjob.kube.client import Kube
-from hyperjob.kube.errors import KubeError
+from hyperjob_core.api.meta import Object
+from hyperjob_core.kube.client import Kube
+from hyperjob_core.kube.errors import KubeError
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 

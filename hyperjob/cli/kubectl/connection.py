@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from hyperjob import __version__
-from hyperjob.kube.client import TIME_LIMIT, Kube
+from hyperjob_core.kube.client import TIME_LIMIT, Kube
 
 _UNLIMITED: Final = 86_400.0
 _USER_AGENT: Final = f"kubectl-hyperjob/{__version__}"

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TextIO, cast
 
-from hyperjob.text import printable
+from hyperjob_core.text import printable
 
 
 class Escaped(io.TextIOBase):

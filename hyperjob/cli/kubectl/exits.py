@@ -8,7 +8,7 @@ from typing import TypeVar
 import click
 
 from hyperjob.client.errors import ClientError, NeverError, NotYetError, words
-from hyperjob.kube.errors import ConfigError, KubeError
+from hyperjob_core.kube.errors import ConfigError, KubeError
 
 _T = TypeVar("_T")
 

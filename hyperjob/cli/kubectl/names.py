@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
-from hyperjob.api.names import GROUP
+from hyperjob_core.api.names import GROUP
 
 _PREFIXES = frozenset({"hj", "hyperjob", "hyperjobs", f"hyperjob.{GROUP}", f"hyperjobs.{GROUP}"})
 

@@ -12,12 +12,12 @@ import click
 from click.shell_completion import CompletionItem
 
 from hyperjob.cli.kubectl.connection import Access
-from hyperjob.kube.errors import ConfigError, KubeError
-from hyperjob.kube.resources import CLUSTERS, HYPERJOBS, NAMESPACES, QUEUES, Resource
+from hyperjob_core.kube.errors import ConfigError, KubeError
+from hyperjob_core.kube.resources import CLUSTERS, HYPERJOBS, NAMESPACES, QUEUES, Resource
 
 if TYPE_CHECKING:
     from hyperjob.client.summary import Summary
-    from hyperjob.kube.client import Kube
+    from hyperjob_core.kube.client import Kube
 
 SECONDS = 3.0
 

@@ -13,10 +13,10 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
-from hyperjob.api.meta import Object
 from hyperjob.cli.kubectl.escaping import untouched
 from hyperjob.client.errors import title
-from hyperjob.text import printable
+from hyperjob_core.api.meta import Object
+from hyperjob_core.text import printable
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 

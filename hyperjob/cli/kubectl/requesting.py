@@ -7,7 +7,7 @@ from hyperjob.cli.kubectl.access import Access
 from hyperjob.cli.kubectl.changing import Done, each
 from hyperjob.client.requests import RequestKind, ask, running_again, taken
 from hyperjob.client.waiting import Progress
-from hyperjob.kube.client import Kube
+from hyperjob_core.kube.client import Kube
 
 WAIT: Final = (
     "Wait until the sub-jobs run again; --no-wait returns as soon as the API server has stored"

@@ -6,7 +6,7 @@ from hyperjob.cli.kubectl.access import Access
 from hyperjob.cli.kubectl.changing import Done, each
 from hyperjob.client.suspending import settled, suspend
 from hyperjob.client.waiting import Progress
-from hyperjob.kube.client import Kube
+from hyperjob_core.kube.client import Kube
 
 
 async def set_suspend(

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Any, Final
 
-from hyperjob.api.field import FieldError
-from hyperjob.api.meta import Object
-from hyperjob.api.names import API_VERSION, GROUP, KIND
 from hyperjob.cli.lint.documents import Document, ManifestFile
+from hyperjob_core.api.field import FieldError
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.names import API_VERSION, GROUP, KIND
 from webhook.defaulting import default
 from webhook.validation.context import NOTHING_KNOWN
 from webhook.validation.create import inspect

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import yaml
 
-from hyperjob.api.meta import Object
+from hyperjob_core.api.meta import Object
 
 MAX_BYTES: Final = 7 * 1024 * 1024
 MAX_NODES: Final = 1_000_000

@@ -11,9 +11,9 @@ from typing import Any
 
 import yaml
 
-from hyperjob.api.meta import Object
 from hyperjob.cli.lint.check import is_hyperjob
 from hyperjob.cli.lint.documents import Document, ManifestFile, parse
+from hyperjob_core.api.meta import Object
 from webhook.defaulting import default
 from webhook.patch import diff
 

@@ -18,7 +18,7 @@ from hyperjob.client.logs.choosing import Wanted
 from hyperjob.client.logs.following import Following
 from hyperjob.client.logs.standing import ChosenLogs
 from hyperjob.client.summary import read
-from hyperjob.kube.resources import HYPERJOBS
+from hyperjob_core.kube.resources import HYPERJOBS
 
 _FORMS = (out.JSON,)
 

@@ -11,7 +11,7 @@ from rich.text import Text
 from hyperjob.cli.kubectl import output as out
 from hyperjob.cli.kubectl.escaping import untouched
 from hyperjob.client.logs.choosing import ContainerLog
-from hyperjob.text import printable
+from hyperjob_core.text import printable
 
 _COLOUR = re.compile(r"(\x1b\[[0-9;]*m)")
 """Colours in a log stay."""

@@ -13,7 +13,6 @@ import click
 
 from controller.model.observed import QueueAdmission
 from controller.placement.capacity import Candidacy
-from hyperjob.api.meta import Object
 from hyperjob.cli.files import file_option, manifests_option
 from hyperjob.cli.kubectl import output as out
 from hyperjob.cli.kubectl.access import Access, access
@@ -27,7 +26,8 @@ from hyperjob.client.plan.judge import Judgement, Verdict
 from hyperjob.client.plan.whatif import Prospect
 from hyperjob.client.plan.whatif import what_if as predicted
 from hyperjob.client.plan.world import Snapshot
-from hyperjob.kube.resources import QUEUES
+from hyperjob_core.api.meta import Object
+from hyperjob_core.kube.resources import QUEUES
 
 _TABLE, _TREE = "table", "tree"
 # The exit code is that of the first of these verdicts that a HyperJob has.

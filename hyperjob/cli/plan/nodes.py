@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from controller.model.resources import is_extended, parse_resources
-from hyperjob.api.meta import Object
-from hyperjob.api.quantity import NANO
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.quantity import NANO
 
 NodeGroup = tuple[Mapping[str, object], int]
 """The allocatable resources of a node, and the number of such nodes."""

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from controller.model.observed import QueueAdmission
 from controller.placement.capacity import Candidacy
-from hyperjob.api.meta import Object
 from hyperjob.cli.kubectl.access import Access
 from hyperjob.cli.kubectl.exits import Code, FailureError
 from hyperjob.cli.kubectl.output import remark
 from hyperjob.cli.plan.nodes import with_node_sizes
 from hyperjob.client.plan.reading import admitting, read_world
 from hyperjob.client.plan.world import Snapshot, world_of
+from hyperjob_core.api.meta import Object
 
 if TYPE_CHECKING:
     from hyperjob.cli.embedded import SandboxConfig

@@ -6,13 +6,13 @@ from rich.text import Text
 
 from controller.status.shortage import amount_only
 from controller.status.waiting import share_text
-from hyperjob.api.meta import Object
-from hyperjob.api.wire import rfc3339
 from hyperjob.cli.kubectl.lines import TreeLine, draw
 from hyperjob.cli.kubectl.styles import dim
 from hyperjob.cli.kubectl.table import indented, table
 from hyperjob.client.plan.judge import Judgement, Piece, Verdict
-from hyperjob.text import once
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.wire import rfc3339
+from hyperjob_core.text import once
 
 _STYLES: Mapping[Verdict, str] = {
     Verdict.FITS: "bold green",

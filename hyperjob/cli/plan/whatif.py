@@ -6,10 +6,10 @@ from typing import Final
 
 from rich.text import Text
 
-from hyperjob.api.meta import Object
-from hyperjob.api.wire import rfc3339
 from hyperjob.cli.kubectl.table import Row, table
 from hyperjob.client.plan.whatif import HyperJobChange, Prospect
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.wire import rfc3339
 
 _WORDS: Final = {
     HyperJobChange.STARTS: "start",

@@ -12,9 +12,9 @@ import click
 from hyperjob.cli.data import data_file
 from hyperjob.cli.folders import ENDING, folder
 from hyperjob.cli.sandbox.options import cluster_options
-from hyperjob.kube.errors import ConfigError, KubeError
 from hyperjob.local.ready import READY_FILE
-from hyperjob.tasks import cancel
+from hyperjob_core.kube.errors import ConfigError, KubeError
+from hyperjob_core.tasks import cancel
 
 if TYPE_CHECKING:
     from hyperjob.cli.embedded import SandboxConfig, Topology

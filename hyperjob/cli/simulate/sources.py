@@ -5,14 +5,14 @@ from pathlib import Path
 
 from controller.expansion.expand import SpecError, expand
 from controller.model.parse import parse_hyperjob
-from hyperjob.api.duration import nanoseconds
-from hyperjob.api.meta import Object
 from hyperjob.cli.kubectl.exits import Code, FailureError
 from hyperjob.cli.lint.documents import ManifestFile, UnreadableError, files_of, read
-from hyperjob.kube.resources import HYPERJOBS, PRIORITY_CLASSES, QUEUES
 from hyperjob.simulate.nodes import devices
 from hyperjob.simulate.sites import queue, site, usual_sites
 from hyperjob.simulate.workload import ARRIVAL, DURATION, Outage, Site, Submission
+from hyperjob_core.api.duration import nanoseconds
+from hyperjob_core.api.meta import Object
+from hyperjob_core.kube.resources import HYPERJOBS, PRIORITY_CLASSES, QUEUES
 from webhook.defaulting import default
 from webhook.validation.context import Context
 from webhook.validation.create import inspect

@@ -6,16 +6,16 @@ from collections.abc import Callable, Sequence
 
 import yaml
 
-from hyperjob.api.meta import Object
-from hyperjob.api.wire import condition, mapping
 from hyperjob.client.errors import ClientError
 from hyperjob.client.goals import Goal, parse_goal, reach
 from hyperjob.client.logs.choosing import Wanted
 from hyperjob.client.logs.standing import ChosenLogs
 from hyperjob.client.summary import read
-from hyperjob.kube.client import Kube
-from hyperjob.kube.errors import KubeError
-from hyperjob.kube.resources import CLUSTERS, HYPERJOBS
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.wire import condition, mapping
+from hyperjob_core.kube.client import Kube
+from hyperjob_core.kube.errors import KubeError
+from hyperjob_core.kube.resources import CLUSTERS, HYPERJOBS
 
 _GOAL: Goal = parse_goal("condition=Completed")
 _CLUSTERS = 2

@@ -14,8 +14,8 @@ from controller.model.resources import parse_resources
 from controller.placement.assign import FreeRoom
 from controller.placement.share import Wish, share
 from controller.splitting.protocol import VERSION
-from hyperjob.api.meta import Object
-from hyperjob.api.wire import count, integer, objects, string, strings
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.wire import count, integer, objects, string, strings
 
 
 class QuestionError(ValueError):

@@ -7,8 +7,6 @@ from typing import Final
 import click
 from rich.text import Text
 
-from hyperjob.api.leader import leader_of
-from hyperjob.api.meta import Object
 from hyperjob.cli.kubectl import output as out
 from hyperjob.cli.kubectl.access import Access, access, lease_namespace_option
 from hyperjob.cli.kubectl.exits import run
@@ -17,9 +15,18 @@ from hyperjob.client import usage
 from hyperjob.client.errors import words
 from hyperjob.client.reading import Reading, attempt, items
 from hyperjob.client.summary import read
-from hyperjob.kube.client import Kube
-from hyperjob.kube.errors import Forbidden, KubeError
-from hyperjob.kube.resources import CLUSTERS, HYPERJOBS, LEASES, QUEUES, RESOURCE_BINDINGS, Resource
+from hyperjob_core.api.leader import leader_of
+from hyperjob_core.api.meta import Object
+from hyperjob_core.kube.client import Kube
+from hyperjob_core.kube.errors import Forbidden, KubeError
+from hyperjob_core.kube.resources import (
+    CLUSTERS,
+    HYPERJOBS,
+    LEASES,
+    QUEUES,
+    RESOURCE_BINDINGS,
+    Resource,
+)
 
 _LEASE: Final = "hyperjob-controller"
 _VOLCANO_GLOBAL: Final = "volcano-global"

@@ -5,10 +5,10 @@ from dataclasses import asdict
 
 from rich.text import Text
 
-from hyperjob.api.leader import Leader
-from hyperjob.api.meta import Object
 from hyperjob.cli.kubectl.table import Row, table
 from hyperjob.client.usage import ClusterUse, QueueUse
+from hyperjob_core.api.leader import Leader
+from hyperjob_core.api.meta import Object
 
 _UNREPORTED = "?"
 _NOTHING = "-"

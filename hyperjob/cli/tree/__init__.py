@@ -8,8 +8,6 @@ import click
 from rich.live import Live
 from rich.text import Text
 
-from hyperjob.api.meta import Object
-from hyperjob.api.names import LABEL_HYPERJOB
 from hyperjob.cli.kubectl import output as out
 from hyperjob.cli.kubectl.access import Access, access
 from hyperjob.cli.kubectl.exits import Code, run
@@ -19,8 +17,10 @@ from hyperjob.client.errors import title, words
 from hyperjob.client.members import pods_of_all
 from hyperjob.client.reading import Reading, attempt, changes, hyperjobs, items
 from hyperjob.client.summary import Summary, read
-from hyperjob.kube.client import EventType, Kube
-from hyperjob.kube.resources import HYPERJOBS, VCJOBS, key_of
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.names import LABEL_HYPERJOB
+from hyperjob_core.kube.client import EventType, Kube
+from hyperjob_core.kube.resources import HYPERJOBS, VCJOBS, key_of
 
 
 @click.command()

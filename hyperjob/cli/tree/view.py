@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 
 from rich.text import Text
 
-from hyperjob.api.meta import Object
-from hyperjob.api.wire import at, string
 from hyperjob.cli.kubectl.lines import TreeLine, draw
 from hyperjob.cli.kubectl.styles import dim, phase
 from hyperjob.client.pods import pod_counts, pod_trouble, task_of, tasks_of
 from hyperjob.client.summary import SubJob, Summary, pods_text
-from hyperjob.text import once
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.wire import at, string
+from hyperjob_core.text import once
 
 Pods = Mapping[str, Sequence[Object]]
 """The pods of each sub-job in its member, by the sub-job's name."""

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import click
 
-from hyperjob.kube.client import Kube
 from hyperjob.ui.access.acting import acting_as
 from hyperjob.ui.access.cluster import ClusterAccess
 from hyperjob.ui.access.local import LocalAccess, is_loopback
 from hyperjob.ui.running import Running
+from hyperjob_core.kube.client import Kube
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 import click
 from click.shell_completion import CompletionItem
 
-from hyperjob.api.meta import Object
-from hyperjob.api.phases import Phase
 from hyperjob.cli.kubectl import output as out
 from hyperjob.cli.kubectl.access import Access, Duration, access
 from hyperjob.cli.kubectl.exits import run
@@ -15,6 +13,8 @@ from hyperjob.cli.kubectl.names import names_argument
 from hyperjob.cli.kubectl.progress import progress
 from hyperjob.client.errors import title
 from hyperjob.client.goals import Goal, parse_goal, reach
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.phases import Phase
 
 _TIMEOUT = 30.0
 _BEYOND_PHASES = ("condition=Completed", "condition=Failed", "step=", "delete")

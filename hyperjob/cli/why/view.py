@@ -5,13 +5,13 @@ from datetime import datetime
 
 from rich.text import Text
 
-from hyperjob.api.meta import Object
-from hyperjob.api.wire import rfc3339, string
 from hyperjob.client.durations import age
 from hyperjob.client.events import event_time
 from hyperjob.client.summary import Summary
 from hyperjob.client.training import training_of
 from hyperjob.client.why.evidence import Explanation, Outcome
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.wire import rfc3339, string
 
 _STYLES = {
     Outcome.FINE: "bold green",

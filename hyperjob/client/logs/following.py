@@ -8,7 +8,6 @@ import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 
-from hyperjob.api.phases import JobPhase
 from hyperjob.client.errors import ClientError, words
 from hyperjob.client.logs.choosing import (
     ContainerLog,
@@ -24,9 +23,10 @@ from hyperjob.client.members import pods_of_all
 from hyperjob.client.reading import changes
 from hyperjob.client.selection import choose, meant
 from hyperjob.client.summary import SubJob, Summary, read
-from hyperjob.kube.client import EventType, Kube
-from hyperjob.kube.resources import HYPERJOBS
-from hyperjob.tasks import cancel
+from hyperjob_core.api.phases import JobPhase
+from hyperjob_core.kube.client import EventType, Kube
+from hyperjob_core.kube.resources import HYPERJOBS
+from hyperjob_core.tasks import cancel
 
 _POLL_SECONDS = 2.0
 _LINES_HELD = 500

@@ -8,9 +8,9 @@ from contextlib import aclosing
 from hyperjob.client.errors import words
 from hyperjob.client.logs.choosing import ContainerLog
 from hyperjob.client.members import log_path
-from hyperjob.kube.client import Kube
-from hyperjob.kube.errors import KubeError, Unavailable
-from hyperjob.tasks import cancel
+from hyperjob_core.kube.client import Kube
+from hyperjob_core.kube.errors import KubeError, Unavailable
+from hyperjob_core.tasks import cancel
 
 _TAIL = 10
 _AHEAD = 8

@@ -17,7 +17,7 @@ from hyperjob.client.logs.choosing import (
 from hyperjob.client.logs.reading import Line, LogReader, Say, tail_of
 from hyperjob.client.members import pods_of_all
 from hyperjob.client.summary import Summary
-from hyperjob.kube.client import Kube
+from hyperjob_core.kube.client import Kube
 
 
 @dataclass(slots=True)

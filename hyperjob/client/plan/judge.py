@@ -25,13 +25,13 @@ from controller.plan import decide
 from controller.status.detail import detail_text
 from controller.status.shortage import hindrance_text
 from controller.steps.draft import Draft
-from hyperjob.api.meta import Object
-from hyperjob.api.wire import at, mapping, objects, rfc3339, string
 from hyperjob.client import summary
 from hyperjob.client.expected import ExpectedStart, expected_start
 from hyperjob.client.plan.prospect import has_room, impossible, is_down, too_large
 from hyperjob.client.plan.queueing import LinePosition, ask
 from hyperjob.client.plan.world import Snapshot
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.wire import at, mapping, objects, rfc3339, string
 from webhook.defaulting import default
 from webhook.validation.context import Cluster as KnownCluster
 from webhook.validation.context import Context, known_objects

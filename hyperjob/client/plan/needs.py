@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Iterable
 
-from hyperjob.api.meta import Object
-from hyperjob.api.wire import at, string
 from hyperjob.client.errors import words
-from hyperjob.kube.client import Kube
-from hyperjob.kube.errors import KubeError
-from hyperjob.kube.existing import KINDS, Names, existing
-from hyperjob.kube.resources import PRIORITY_CLASSES, Resource
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.wire import at, string
+from hyperjob_core.kube.client import Kube
+from hyperjob_core.kube.errors import KubeError
+from hyperjob_core.kube.existing import KINDS, Names, existing
+from hyperjob_core.kube.resources import PRIORITY_CLASSES, Resource
 from webhook.defaulting import default
 from webhook.validation.context import NOTHING_KNOWN
 from webhook.validation.create import inspect

@@ -6,16 +6,16 @@ from datetime import UTC, datetime, timedelta
 
 from controller.model.observed import QueueAdmission
 from controller.placement.capacity import Candidacy
-from hyperjob.api.meta import Object
-from hyperjob.api.names import LABEL_HYPERJOB
-from hyperjob.api.volcano_global import queues_bindings
 from hyperjob.client.errors import words
 from hyperjob.client.plan.needs import needed, read_needed
 from hyperjob.client.plan.world import Snapshot, world_of
 from hyperjob.client.reading import attempt, items
-from hyperjob.kube.client import Kube
-from hyperjob.kube.errors import KubeError
-from hyperjob.kube.resources import (
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.names import LABEL_HYPERJOB
+from hyperjob_core.api.volcano_global import queues_bindings
+from hyperjob_core.kube.client import Kube
+from hyperjob_core.kube.errors import KubeError
+from hyperjob_core.kube.resources import (
     CLUSTERS,
     HYPERJOBS,
     MUTATING_WEBHOOKS,

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from controller.queueing.cache import QueueCache
 from controller.queueing.verdict import verdict_of
 from controller.status.waiting import wait_text
-from hyperjob.api.meta import Object
 from hyperjob.client.expected import ExpectedStart
 from hyperjob.client.plan.queueing import played, unit_in
 from hyperjob.client.plan.world import Snapshot
+from hyperjob_core.api.meta import Object
 
 
 class HyperJobChange(enum.StrEnum):

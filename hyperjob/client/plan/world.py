@@ -18,12 +18,12 @@ from controller.model.shortage import ClusterTrouble, Trouble
 from controller.placement.capacity import Candidacy, candidates, holding, summarise
 from controller.queueing.priority import priority_of
 from controller.queueing.quota import Charge, charge_of
-from hyperjob.api.meta import Object
-from hyperjob.api.names import binding_name
-from hyperjob.api.wire import at, string
 from hyperjob.client.plan.needs import together, written
-from hyperjob.kube.existing import Names
-from hyperjob.kube.resources import key_of
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.names import binding_name
+from hyperjob_core.api.wire import at, string
+from hyperjob_core.kube.existing import Names
+from hyperjob_core.kube.resources import key_of
 
 # Name, cluster, demand and pods of a sub-job that would be made.
 Taken: TypeAlias = tuple[str, str, Resources, tuple[PodGroup, ...]]

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 from controller.model.reasons import Reason
 from controller.model.resources import parse_resources
-from hyperjob.api.names import binding_name
-from hyperjob.api.quantity import NANO
-from hyperjob.api.wire import at, mapping
 from hyperjob.client.summary import SubJob
 from hyperjob.client.why.evidence import Cause, Evidence
-from hyperjob.kube.errors import KubeError
+from hyperjob_core.api.names import binding_name
+from hyperjob_core.api.quantity import NANO
+from hyperjob_core.api.wire import at, mapping
+from hyperjob_core.kube.errors import KubeError
 
 
 def passed_over(evidence: Evidence) -> Iterator[Cause]:

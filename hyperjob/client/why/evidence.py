@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
-from hyperjob.api.leader import Leader, leader_of
-from hyperjob.api.meta import Object
-from hyperjob.api.wire import timestamp
 from hyperjob.client.reading import Reading, items
 from hyperjob.client.summary import SubJob, Summary
-from hyperjob.kube.errors import KubeError
+from hyperjob_core.api.leader import Leader, leader_of
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.wire import timestamp
+from hyperjob_core.kube.errors import KubeError
 
 _PATIENCE: Final = timedelta(seconds=15)
 """The age of an unobserved change after which the controller counts as missing."""

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from hyperjob.api.phases import Phase
 from hyperjob.client.reading import Reading
 from hyperjob.client.why import dispatcher, life, pods, waiting
 from hyperjob.client.why.evidence import Cause, Evidence, Explanation, Outcome
-from hyperjob.kube.errors import Forbidden, KubeError
+from hyperjob_core.api.phases import Phase
+from hyperjob_core.kube.errors import Forbidden, KubeError
 
 _RIGHTS: Final = "docs/reference/cli.md#rights"
 

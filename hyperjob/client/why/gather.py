@@ -5,16 +5,16 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Final
 
-from hyperjob.api.meta import Object
-from hyperjob.api.names import LABEL_HYPERJOB
-from hyperjob.api.phases import JobPhase
 from hyperjob.client.events import events_of
 from hyperjob.client.members import pod_groups_of_all, pods_of_all
 from hyperjob.client.reading import Reading, attempt
 from hyperjob.client.summary import SubJob, Summary, read
 from hyperjob.client.why.evidence import Evidence
-from hyperjob.kube.client import Kube
-from hyperjob.kube.resources import (
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.names import LABEL_HYPERJOB
+from hyperjob_core.api.phases import JobPhase
+from hyperjob_core.kube.client import Kube
+from hyperjob_core.kube.resources import (
     CLUSTERS,
     HYPERJOBS,
     LEASES,

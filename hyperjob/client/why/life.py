@@ -6,16 +6,16 @@ from typing import Final
 from controller.model.reasons import Reason
 from controller.model.runs import Run
 from controller.status.failure import container_text
-from hyperjob.api.names import MIGRATE_REQUEST, RESTART_REQUEST
-from hyperjob.api.phases import Phase
-from hyperjob.api.wire import mapping, string, timestamp
 from hyperjob.client.durations import age
 from hyperjob.client.reading import items
 from hyperjob.client.summary import SubJob, Summary
 from hyperjob.client.training import training_of
 from hyperjob.client.why.evidence import Cause, Evidence, is_older
-from hyperjob.kube.errors import KubeError
-from hyperjob.text import human_duration
+from hyperjob_core.api.names import MIGRATE_REQUEST, RESTART_REQUEST
+from hyperjob_core.api.phases import Phase
+from hyperjob_core.api.wire import mapping, string, timestamp
+from hyperjob_core.kube.errors import KubeError
+from hyperjob_core.text import human_duration
 
 _FOREGROUND: Final = "foregroundDeletion"
 _LEASE_SECONDS: Final = 15

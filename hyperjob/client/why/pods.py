@@ -5,12 +5,12 @@ from typing import Final
 
 from controller.model.reasons import Reason
 from controller.model.room import room_of
-from hyperjob.api.quantity import NANO
-from hyperjob.api.wire import at, condition, mapping, string
 from hyperjob.client.pods import pod_trouble
 from hyperjob.client.reading import items
 from hyperjob.client.summary import SubJob, Summary
 from hyperjob.client.why.evidence import Cause, Evidence
+from hyperjob_core.api.quantity import NANO
+from hyperjob_core.api.wire import at, condition, mapping, string
 
 _SHOWN: Final = 3
 _STARTED: Final = ("Running", "Failed")

@@ -11,18 +11,18 @@ from controller.model.reasons import Reason
 from controller.model.resources import is_extended
 from controller.model.room import room_of
 from controller.status.applying import apply_failure
-from hyperjob.api.meta import Object
-from hyperjob.api.names import GATE_HELD, binding_name
-from hyperjob.api.phases import Phase
-from hyperjob.api.quantity import NANO
-from hyperjob.api.wire import at, condition, mapping, string
 from hyperjob.client.devices import no_device
 from hyperjob.client.durations import age
 from hyperjob.client.reading import items
 from hyperjob.client.summary import SubJob
 from hyperjob.client.why.evidence import Cause, Evidence, is_older
-from hyperjob.kube.errors import KubeError
-from hyperjob.text import listed
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.names import GATE_HELD, binding_name
+from hyperjob_core.api.phases import Phase
+from hyperjob_core.api.quantity import NANO
+from hyperjob_core.api.wire import at, condition, mapping, string
+from hyperjob_core.kube.errors import KubeError
+from hyperjob_core.text import listed
 
 _NAMES_SHOWN: Final = 3
 _SEE: Final = "kubectl hyperjob describe {name} -n {namespace}"

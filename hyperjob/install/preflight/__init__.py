@@ -21,8 +21,8 @@ from hyperjob.install.preflight import (
 )
 from hyperjob.install.preflight.finding import CheckResult, Finding, Status, failed
 from hyperjob.install.preflight.observed import ObservedPlane, UnreadError, observe
-from hyperjob.kube.client import Kube
-from hyperjob.kube.errors import KubeError
+from hyperjob_core.kube.client import Kube
+from hyperjob_core.kube.errors import KubeError
 
 __all__ = ["CHECKS", "CheckResult", "Finding", "PreflightReport", "Status", "examine", "preflight"]
 

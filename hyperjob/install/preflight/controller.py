@@ -3,7 +3,6 @@
 from typing import Final
 
 import hyperjob
-from hyperjob.api.leader import Leader, leader_of
 from hyperjob.install.preflight.finding import (
     ONE_RELEASE,
     CheckResult,
@@ -15,7 +14,8 @@ from hyperjob.install.preflight.finding import (
 from hyperjob.install.preflight.observed import ObservedPlane, need
 from hyperjob.install.preflight.volcano import has_volcano_global
 from hyperjob.install.rbac import LEASE
-from hyperjob.text import human_duration
+from hyperjob_core.api.leader import Leader, leader_of
+from hyperjob_core.text import human_duration
 
 _START: Final = (
     "check in the host cluster that the Deployment hyperjob-controller runs, and read its log"

@@ -13,7 +13,7 @@ from hyperjob.install.interpreters import (
 from hyperjob.install.preflight.finding import INSTALL, CheckResult, failed, ok, warning
 from hyperjob.install.preflight.karmada import pod_templates_gate
 from hyperjob.install.preflight.observed import ObservedPlane, named, need
-from hyperjob.kube.resources import VCJOBS
+from hyperjob_core.kube.resources import VCJOBS
 
 # Karmada's own scripts return the whole status; scripts of others may return a part of it.
 _BETTER_LEFT: Final = ("healthInterpretation", "statusAggregation", "statusReflection")

@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from typing import Final
 
-from hyperjob.api.meta import Object
 from hyperjob.install.definitions import schema_of
 from hyperjob.install.preflight.finding import CheckResult, failed, ok, warning
 from hyperjob.install.preflight.observed import ObservedPlane, named, need
 from hyperjob.install.preflight.volcano import has_volcano_global
 from hyperjob.install.rbac import SKIP_PROPAGATION
-from hyperjob.kube.resources import PROPAGATION_POLICIES, RESOURCE_BINDINGS, VCJOBS, Resource
+from hyperjob_core.api.meta import Object
+from hyperjob_core.kube.resources import PROPAGATION_POLICIES, RESOURCE_BINDINGS, VCJOBS, Resource
 
 GROUPS: Final = ("cluster.karmada.io", "config.karmada.io", "policy.karmada.io", "work.karmada.io")
 

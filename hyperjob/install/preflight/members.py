@@ -2,13 +2,13 @@
 
 from typing import Final
 
-from hyperjob.api import conditions
-from hyperjob.api.meta import Object
-from hyperjob.api.quantity import Quantity
 from hyperjob.install.definitions import name_of
 from hyperjob.install.preflight.finding import CheckResult, failed, ok, warning
 from hyperjob.install.preflight.observed import ObservedPlane, named, need
-from hyperjob.kube.resources import SERVICE_EXPORTS, VCJOBS, Resource
+from hyperjob_core.api import conditions
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.quantity import Quantity
+from hyperjob_core.kube.resources import SERVICE_EXPORTS, VCJOBS, Resource
 
 _SHOWN: Final = 5
 _NO_MODELS: Final = '{"spec":{"resourceModels":null}}'

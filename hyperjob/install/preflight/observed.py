@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from hyperjob.api.meta import Object
-from hyperjob.api.names import WEBHOOK_VERSION
 from hyperjob.install.preflight.stored import StoredHyperJobs, read_stored
 from hyperjob.install.rbac import LEASE
-from hyperjob.kube.client import Kube
-from hyperjob.kube.errors import KubeError, NotFound
-from hyperjob.kube.resources import (
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.names import WEBHOOK_VERSION
+from hyperjob_core.kube.client import Kube
+from hyperjob_core.kube.errors import KubeError, NotFound
+from hyperjob_core.kube.resources import (
     ADMISSION_POLICY_BINDINGS,
     CLUSTER_PROPAGATION_POLICIES,
     CLUSTERS,

@@ -1,10 +1,10 @@
 """Check of the account that reads the progress of trainings. Pure."""
 
-from hyperjob.api.wire import at
 from hyperjob.install.preflight.finding import CheckResult, ok, warning
 from hyperjob.install.preflight.observed import ObservedPlane, named, need
 from hyperjob.install.progress import ACCOUNT
-from hyperjob.text import listed
+from hyperjob_core.api.wire import at
+from hyperjob_core.text import listed
 
 
 def progress(observed: ObservedPlane) -> CheckResult:

@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from hyperjob.api.meta import Object
 from hyperjob.install.preflight.finding import CheckResult, ok, warning
-from hyperjob.kube.client import Kube
-from hyperjob.kube.errors import KubeError, NotFound
-from hyperjob.kube.resources import HYPERJOBS, key_of
-from hyperjob.text import listed, shortened
+from hyperjob_core.api.meta import Object
+from hyperjob_core.kube.client import Kube
+from hyperjob_core.kube.errors import KubeError, NotFound
+from hyperjob_core.kube.resources import HYPERJOBS, key_of
+from hyperjob_core.text import listed, shortened
 from webhook.validation.report import Report
 from webhook.validation.structure import check_structure
 

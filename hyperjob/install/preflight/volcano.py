@@ -3,17 +3,17 @@
 from collections.abc import Iterator
 from typing import Final
 
-from hyperjob.api import conditions
-from hyperjob.api.meta import Object
-from hyperjob.api.volcano_global import queues_bindings
 from hyperjob.install.definitions import VOLCANO, lost_fields, missing_fields, name_of
 from hyperjob.install.diff import shorten
 from hyperjob.install.policies import DEFAULT_QUEUE, QUEUE_POLICY
 from hyperjob.install.preflight import stored
 from hyperjob.install.preflight.finding import INSTALL, CheckResult, failed, ok, warning
 from hyperjob.install.preflight.observed import ObservedPlane, UnreadError, named, need
-from hyperjob.kube.errors import KubeError
-from hyperjob.kube.resources import HYPERJOBS, QUEUES, VCJOBS, Resource
+from hyperjob_core.api import conditions
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.volcano_global import queues_bindings
+from hyperjob_core.kube.errors import KubeError
+from hyperjob_core.kube.resources import HYPERJOBS, QUEUES, VCJOBS, Resource
 
 _CLAIM: Final = "clusterpropagationpolicy.karmada.io/name"
 _OVERWRITE: Final = '{"spec":{"conflictResolution":"Overwrite"}}'

@@ -8,8 +8,6 @@ from typing import Final
 
 import hyperjob
 from certs.x509 import InvalidPair, facts, split_bundle
-from hyperjob.api.leader import leader_of
-from hyperjob.api.meta import Object
 from hyperjob.install.preflight.finding import (
     INSTALL,
     ONE_RELEASE,
@@ -20,7 +18,9 @@ from hyperjob.install.preflight.finding import (
     warning,
 )
 from hyperjob.install.preflight.observed import TRIAL_NAMESPACE, ObservedPlane, named
-from hyperjob.kube.errors import KubeError
+from hyperjob_core.api.leader import leader_of
+from hyperjob_core.api.meta import Object
+from hyperjob_core.kube.errors import KubeError
 from webhook.configuration import MUTATING_NAME, VALIDATING_NAME
 
 _SOON: Final = timedelta(days=14)

@@ -4,9 +4,9 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from hyperjob.kube import config
-from hyperjob.kube.client import USER_AGENT, Kube
-from hyperjob.kube.http import HttpTransport
+from hyperjob_core.kube import config
+from hyperjob_core.kube.client import USER_AGENT, Kube
+from hyperjob_core.kube.http import HttpTransport
 
 
 @asynccontextmanager

@@ -5,7 +5,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable
 from typing import Generic, TypeVar
 
-from hyperjob.tasks import cancel
+from hyperjob_core.tasks import cancel
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")

@@ -16,9 +16,6 @@ from typing import Final, NoReturn, Self
 
 from aiohttp import web
 
-from hyperjob.kube.client import Kube
-from hyperjob.kube.errors import KubeError, Unauthorized
-from hyperjob.kube.resources import CLUSTERS, HYPERJOBS, QUEUES, Resource
 from hyperjob.ui.access import checks
 from hyperjob.ui.access.answers import login_first, refusal, reload
 from hyperjob.ui.access.csrf import Csrf
@@ -29,6 +26,9 @@ from hyperjob.ui.access.login import Login
 from hyperjob.ui.access.reviews import AccessQuestion, AccessReviews, User
 from hyperjob.ui.access.sessions import Sessions
 from hyperjob.ui.visitor import Scope
+from hyperjob_core.kube.client import Kube
+from hyperjob_core.kube.errors import KubeError, Unauthorized
+from hyperjob_core.kube.resources import CLUSTERS, HYPERJOBS, QUEUES, Resource
 
 LONGEST_TOKEN: Final = 16 * 1024
 

@@ -15,15 +15,15 @@ from typing import Final, Self
 
 from aiohttp import web
 
-from hyperjob.kube.client import Kube
-from hyperjob.kube.errors import KubeError
-from hyperjob.kube.resources import HYPERJOBS
 from hyperjob.ui.access import checks
 from hyperjob.ui.access.answers import refusal, reload
 from hyperjob.ui.access.csrf import Csrf, same
 from hyperjob.ui.access.forms import check_form, checked
 from hyperjob.ui.access.reviews import AccessQuestion, AccessReviews
 from hyperjob.ui.visitor import EVERYTHING, Scope
+from hyperjob_core.kube.client import Kube
+from hyperjob_core.kube.errors import KubeError
+from hyperjob_core.kube.resources import HYPERJOBS
 
 PARAMETER: Final = "token"
 """The query parameter with the token."""

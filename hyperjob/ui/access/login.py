@@ -7,12 +7,12 @@ from typing import Final
 
 from aiohttp import web
 
-from hyperjob.kube.errors import KubeError
 from hyperjob.ui.access.answers import refusal
 from hyperjob.ui.access.checks import local_path
 from hyperjob.ui.access.csrf import FIELD, Csrf
 from hyperjob.ui.access.forms import checked
 from hyperjob.ui.render import render
+from hyperjob_core.kube.errors import KubeError
 
 SESSION_COOKIE: Final = "__Host-hyperjob-ui"
 FORM_COOKIE: Final = "__Host-hyperjob-ui-login"

@@ -11,16 +11,16 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Final, Self
 
-from hyperjob.api.meta import Object
-from hyperjob.api.wire import mapping, string, strings
-from hyperjob.kube.client import Kube
-from hyperjob.kube.resources import (
+from hyperjob.ui.access.cache import Cached
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.wire import mapping, string, strings
+from hyperjob_core.kube.client import Kube
+from hyperjob_core.kube.resources import (
     SELF_SUBJECT_ACCESS_REVIEWS,
     SUBJECT_ACCESS_REVIEWS,
     TOKEN_REVIEWS,
     Resource,
 )
-from hyperjob.ui.access.cache import Cached
 
 SECONDS: Final = 30.0
 """Maximum age of the cached answer to a review."""

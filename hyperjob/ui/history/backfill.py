@@ -7,12 +7,12 @@ from typing import Final, TypeAlias
 
 from controller.model.runs import Run
 from controller.status.failure import container_text
-from hyperjob.api.meta import Object
-from hyperjob.api.phases import JobPhase, Phase
-from hyperjob.api.wire import at, string, timestamp
 from hyperjob.client.events import event_begin, event_time
 from hyperjob.client.summary import SubJob, Summary
 from hyperjob.ui.history.spans import TICK, Span
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.phases import JobPhase, Phase
+from hyperjob_core.api.wire import at, string, timestamp
 
 Change: TypeAlias = tuple[datetime, str]
 """The time at which a HyperJob entered a phase, and the phase."""

@@ -8,14 +8,14 @@ from datetime import UTC, datetime
 from typing import Final
 
 from hyperjob.client.events import events_in
-from hyperjob.kube.client import Kube
-from hyperjob.kube.errors import KubeError
-from hyperjob.tasks import cancel
 from hyperjob.ui.history.backfill import changes_of
 from hyperjob.ui.history.recorder import History
 from hyperjob.ui.rows import Row
 from hyperjob.ui.visitor import EVERYTHING
 from hyperjob.ui.world import LiveState
+from hyperjob_core.kube.client import Kube
+from hyperjob_core.kube.errors import KubeError
+from hyperjob_core.tasks import cancel
 
 SAMPLE_SECONDS: Final = 60.0
 _log = logging.getLogger(__name__)

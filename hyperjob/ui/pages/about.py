@@ -7,20 +7,20 @@ from typing import Final
 
 import yaml
 
-from hyperjob.api.meta import Object
-from hyperjob.api.wire import string
 from hyperjob.client.events import event_time, events_of
 from hyperjob.client.plan.judge import Judgement, judge
 from hyperjob.client.plan.reading import read_world
 from hyperjob.client.reading import items
 from hyperjob.client.why.explain import explain
 from hyperjob.client.why.gather import gather
-from hyperjob.kube.client import Kube
-from hyperjob.kube.errors import KubeError
-from hyperjob.kube.resources import HYPERJOBS
-from hyperjob.text import shortened
 from hyperjob.ui.pages.context import Context
 from hyperjob.ui.render import render
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.wire import string
+from hyperjob_core.kube.client import Kube
+from hyperjob_core.kube.errors import KubeError
+from hyperjob_core.kube.resources import HYPERJOBS
+from hyperjob_core.text import shortened
 
 _EVENTS: Final = 300
 _TEXT: Final = 2000

@@ -3,9 +3,9 @@
 from hyperjob.client.errors import ClientError
 from hyperjob.client.requests import ask, migrate, restart
 from hyperjob.client.suspending import suspend
-from hyperjob.kube.client import Kube
-from hyperjob.kube.resources import HYPERJOBS
 from hyperjob.ui.rows import Row
+from hyperjob_core.kube.client import Kube
+from hyperjob_core.kube.resources import HYPERJOBS
 
 
 async def act(kube: Kube, row: Row, action: str, *, target: str, typed: str) -> str:

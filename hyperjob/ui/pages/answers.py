@@ -7,13 +7,13 @@ from typing import Any, Final
 from aiohttp import web
 
 from hyperjob.client.errors import words
-from hyperjob.kube.errors import KubeError
 from hyperjob.ui.pages.attention import lost, visible
 from hyperjob.ui.pages.context import Context
 from hyperjob.ui.pages.page import Page
 from hyperjob.ui.pages.resolve import resolve
 from hyperjob.ui.render import render
 from hyperjob.ui.visitor import VISITOR, Visitor
+from hyperjob_core.kube.errors import KubeError
 
 _OLDEST_SECONDS: Final = 20.0
 _HERE: Final = "<!-- body -->"

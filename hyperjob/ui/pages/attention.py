@@ -4,13 +4,13 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from hyperjob.api.phases import Phase
-from hyperjob.api.wire import condition, mapping, string
 from hyperjob.ui.attention import Attention, AttentionItem
 from hyperjob.ui.render import render
 from hyperjob.ui.rows import Row
 from hyperjob.ui.visitor import Scope
 from hyperjob.ui.world import LiveState
+from hyperjob_core.api.phases import Phase
+from hyperjob_core.api.wire import condition, mapping, string
 
 _SHOWN: Final = 200
 

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
-from hyperjob.api.meta import Object
-from hyperjob.api.phases import Phase
 from hyperjob.client.usage import ClusterUse
 from hyperjob.ui.holdings import Holding
 from hyperjob.ui.query import Query
@@ -16,6 +14,8 @@ from hyperjob.ui.render import render
 from hyperjob.ui.views import fleet
 from hyperjob.ui.visitor import Scope
 from hyperjob.ui.world import LiveState
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.phases import Phase
 
 _CARDS: Final = 2000
 _BETWEEN: Final = 20

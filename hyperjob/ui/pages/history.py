@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 from urllib.parse import urlencode
 
-from hyperjob.api.wire import at, string
 from hyperjob.ui.history.recorder import History
 from hyperjob.ui.history.use import Series
 from hyperjob.ui.render import render
@@ -14,6 +13,7 @@ from hyperjob.ui.views.axis import TimeScale, ticks_of
 from hyperjob.ui.views.use import Chart, chart, fleet
 from hyperjob.ui.visitor import Scope
 from hyperjob.ui.world import LiveState
+from hyperjob_core.api.wire import at, string
 
 RANGES: Final[Mapping[str, timedelta]] = {
     "1h": timedelta(hours=1),

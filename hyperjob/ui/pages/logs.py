@@ -15,11 +15,11 @@ from hyperjob.client.logs.choosing import Wanted
 from hyperjob.client.logs.following import Following
 from hyperjob.client.logs.standing import ChosenLogs
 from hyperjob.client.summary import read
-from hyperjob.kube.client import Kube
-from hyperjob.kube.errors import KubeError
-from hyperjob.kube.resources import HYPERJOBS
-from hyperjob.tasks import cancel
-from hyperjob.text import printable, shortened
+from hyperjob_core.kube.client import Kube
+from hyperjob_core.kube.errors import KubeError
+from hyperjob_core.kube.resources import HYPERJOBS
+from hyperjob_core.tasks import cancel
+from hyperjob_core.text import printable, shortened
 
 SIZES: Final = (50, 200, 1000)
 _LINE: Final = 4000

@@ -6,7 +6,6 @@ from typing import Final
 from aiohttp import web
 
 from hyperjob.client.errors import ClientError, words
-from hyperjob.kube.errors import KubeError
 from hyperjob.ui.pages import logs
 from hyperjob.ui.pages.about import SECTIONS, Section
 from hyperjob.ui.pages.acting import act
@@ -17,6 +16,7 @@ from hyperjob.ui.pages.resolve import job_page
 from hyperjob.ui.render import render
 from hyperjob.ui.views.actions import LABELS, VERBS, available, confirmation
 from hyperjob.ui.visitor import VISITOR, Visitor
+from hyperjob_core.kube.errors import KubeError
 
 _PATH: Final = "/hyperjobs/{namespace}/{name}"
 _FOLLOWERS: Final = 100

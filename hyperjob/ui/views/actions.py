@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from hyperjob.client.summary import Summary
-from hyperjob.text import listed
 from hyperjob.ui.rows import Row
+from hyperjob_core.text import listed
 
 LABELS: Final[Mapping[str, str]] = {
     "suspend": "Suspend",

@@ -4,10 +4,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from hyperjob.api.meta import Object
-from hyperjob.api.wire import at, condition, mapping, string
 from hyperjob.client.usage import ClusterUse
 from hyperjob.ui.holdings import Holding
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.wire import at, condition, mapping, string
 
 _NAMED: Final = 5
 _DRAWN: Final = 24

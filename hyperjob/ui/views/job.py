@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hyperjob.api.phases import JobPhase
 from hyperjob.client.summary import SubJob, Summary, pods_text
-from hyperjob.text import shortened
 from hyperjob.ui.rows import Row
+from hyperjob_core.api.phases import JobPhase
+from hyperjob_core.text import shortened
 
 _SHOWN = 200
 _MESSAGE = 600

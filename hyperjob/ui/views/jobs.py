@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from hyperjob.text import shortened
 from hyperjob.ui.rows import Row
+from hyperjob_core.text import shortened
 
 _MESSAGE = 240
 

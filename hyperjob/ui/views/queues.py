@@ -8,13 +8,13 @@ from typing import Final
 from controller.model.resources import Resources
 from controller.queueing.queues import ROOT, Tree
 from controller.status.waiting import trouble_of_queue
-from hyperjob.api.phases import Phase
-from hyperjob.api.quantity import NANO
 from hyperjob.client.usage import QueueUse
-from hyperjob.text import shortened
 from hyperjob.ui.lines import QueueLines
 from hyperjob.ui.rows import Row
 from hyperjob.ui.visitor import Scope
+from hyperjob_core.api.phases import Phase
+from hyperjob_core.api.quantity import NANO
+from hyperjob_core.text import shortened
 
 _SHOWN: Final = 20
 _MESSAGE: Final = 600

@@ -6,11 +6,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from controller.model.reasons import Reason
-from hyperjob.api.phases import JobPhase, Phase
 from hyperjob.client.summary import Summary
-from hyperjob.text import human_duration, shortened
 from hyperjob.ui.history.spans import Span
 from hyperjob.ui.views.axis import Tick, TimeScale, ticks_of
+from hyperjob_core.api.phases import JobPhase, Phase
+from hyperjob_core.text import human_duration, shortened
 
 _LANES: Final = 60
 _ROWS: Final = 300

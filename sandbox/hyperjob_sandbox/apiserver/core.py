@@ -3,7 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass
 
-from hyperjob.api.meta import Object
+from hyperjob_core.api.meta import Object
 from hyperjob_sandbox.apiserver import errors
 from hyperjob_sandbox.apiserver.admission.chain import AdmissionChain
 from hyperjob_sandbox.apiserver.rbac import Rbac

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from hyperjob.api.field import FieldError, invalid_status
-from hyperjob.api.meta import Object
+from hyperjob_core.api.field import FieldError, invalid_status
+from hyperjob_core.api.meta import Object
 from hyperjob_sandbox.apiserver.jsonvalue import Json
 
 

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from hyperjob.api.meta import Object
-from hyperjob.text import human_duration
+from hyperjob_core.api.meta import Object
+from hyperjob_core.text import human_duration
 from hyperjob_sandbox.apiserver.jsonvalue import Json, go_format
 
 _NAME_HELP = (

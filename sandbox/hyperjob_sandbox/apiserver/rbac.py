@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from hyperjob.api.meta import Object
+from hyperjob_core.api.meta import Object
 from hyperjob_sandbox.apiserver.state.store import Collection, Store
 from hyperjob_sandbox.apiserver.transport.authn import ADMIN_GROUP, User
 from hyperjob_sandbox.apiserver.transport.authorization import Action

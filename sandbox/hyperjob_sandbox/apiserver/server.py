@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Self
 from urllib.parse import quote, urlencode
 
-from hyperjob.api.meta import Object
+from hyperjob_core.api.meta import Object
 from hyperjob_sandbox.apiserver import errors
 from hyperjob_sandbox.apiserver.core import Core, Metrics
 from hyperjob_sandbox.apiserver.frontend import Frontend

@@ -5,7 +5,7 @@ from importlib.resources import files
 
 import yaml
 
-from hyperjob.api.meta import Object
+from hyperjob_core.api.meta import Object
 
 
 @cache

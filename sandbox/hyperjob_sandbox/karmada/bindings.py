@@ -3,8 +3,8 @@
 from copy import deepcopy
 from typing import Final
 
-from hyperjob.api.meta import Object
-from hyperjob.api.names import binding_name
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.names import binding_name
 from hyperjob_sandbox.controller import RetryError
 from hyperjob_sandbox.karmada import names
 from hyperjob_sandbox.karmada.policies import claim

@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from typing import Final
 
-from hyperjob.api.meta import Object
-from hyperjob.kube.client import Kube
-from hyperjob.kube.resources import (
+from hyperjob_core.api.meta import Object
+from hyperjob_core.kube.client import Kube
+from hyperjob_core.kube.resources import (
     CLUSTER_PROPAGATION_POLICIES,
     CLUSTERS,
     NAMESPACES,

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from hyperjob.api.meta import Object
-from hyperjob.kube.errors import KubeError
-from hyperjob.kube.resources import NAMESPACES
+from hyperjob_core.api.meta import Object
+from hyperjob_core.kube.errors import KubeError
+from hyperjob_core.kube.resources import NAMESPACES
 from hyperjob_sandbox.apiserver.state.clock import wire_now
 from hyperjob_sandbox.controller import Controller, change_of
 from hyperjob_sandbox.karmada import clusterstatus, names

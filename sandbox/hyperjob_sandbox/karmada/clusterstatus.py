@@ -4,10 +4,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from hyperjob.api.meta import Object
-from hyperjob.api.names import VCJOB_API_VERSION, VCJOB_KIND
-from hyperjob.api.quantity import NANO
-from hyperjob.kube.resources import CLUSTERS
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.names import VCJOB_API_VERSION, VCJOB_KIND
+from hyperjob_core.api.quantity import NANO
+from hyperjob_core.kube.resources import CLUSTERS
 from hyperjob_sandbox.apiserver.state.clock import wire_now
 from hyperjob_sandbox.clusters import Cluster, SandboxConfig
 from hyperjob_sandbox.member import resources

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from contextlib import AsyncExitStack, suppress
 from typing import Final
 
-from hyperjob.api.meta import Object
-from hyperjob.kube.client import Kube
-from hyperjob.kube.errors import AlreadyExists
-from hyperjob.kube.resources import CLUSTER_PROPAGATION_POLICIES, CLUSTERS, NAMESPACES, QUEUES
+from hyperjob_core.api.meta import Object
+from hyperjob_core.kube.client import Kube
+from hyperjob_core.kube.errors import AlreadyExists
+from hyperjob_core.kube.resources import CLUSTER_PROPAGATION_POLICIES, CLUSTERS, NAMESPACES, QUEUES
 from hyperjob_sandbox.background import Part
 from hyperjob_sandbox.clusters import Queue, SandboxConfig
 from hyperjob_sandbox.karmada.caches import Caches

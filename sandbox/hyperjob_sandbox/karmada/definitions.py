@@ -8,8 +8,8 @@ from typing import Final
 
 import yaml
 
-from hyperjob.api.meta import Object
-from hyperjob.api.volcanocrds import volcano_crds
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.volcanocrds import volcano_crds
 
 _MEMBER_GROUPS: Final = (
     "batch.volcano.sh",

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 from copy import deepcopy
 from uuid import uuid4
 
-from hyperjob.api.meta import Object
-from hyperjob.api.names import binding_name
-from hyperjob.kube.resources import VCJOBS, key_of
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.names import binding_name
+from hyperjob_core.kube.resources import VCJOBS, key_of
 from hyperjob_sandbox.controller import Controller, changed_besides_status
 from hyperjob_sandbox.karmada import names
 from hyperjob_sandbox.karmada.bindings import carrier, new_binding

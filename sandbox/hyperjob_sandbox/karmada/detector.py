@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from uuid import uuid4
 
-from hyperjob.api.meta import Object
-from hyperjob.kube.resources import key_of
+from hyperjob_core.api.meta import Object
+from hyperjob_core.kube.resources import key_of
 from hyperjob_sandbox.controller import Controller, RetryError, changed_besides_status, vanished
 from hyperjob_sandbox.karmada import interpreter, names, policies
 from hyperjob_sandbox.karmada.bindings import build_binding, new_binding, sync_binding

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from typing import Final
 from uuid import uuid4
 
-from hyperjob.api.meta import Object
-from hyperjob.kube.resources import key_of
+from hyperjob_core.api.meta import Object
+from hyperjob_core.kube.resources import key_of
 from hyperjob_sandbox.apiserver.state.clock import wire_now
 from hyperjob_sandbox.controller import (
     Controller,

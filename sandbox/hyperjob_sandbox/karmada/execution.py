@@ -2,10 +2,10 @@
 
 from typing import Final
 
-from hyperjob.api.meta import Object
-from hyperjob.kube.client import EventType
-from hyperjob.kube.errors import AlreadyExists, Conflict, KubeError
-from hyperjob.kube.resources import NAMESPACES, key_of
+from hyperjob_core.api.meta import Object
+from hyperjob_core.kube.client import EventType
+from hyperjob_core.kube.errors import AlreadyExists, Conflict, KubeError
+from hyperjob_core.kube.resources import NAMESPACES, key_of
 from hyperjob_sandbox.apiserver.state.clock import wire_now
 from hyperjob_sandbox.controller import (
     Controller,

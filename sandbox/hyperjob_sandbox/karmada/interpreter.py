@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 from copy import deepcopy
 from typing import Final
 
-from hyperjob.api.meta import Object
-from hyperjob.api.quantity import NANO
-from hyperjob.kube.resources import QUEUES, VCJOBS
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.quantity import NANO
+from hyperjob_core.kube.resources import QUEUES, VCJOBS
 from hyperjob_sandbox.member import resources
 from hyperjob_sandbox.member.jobstate import TERMINAL, job_phase
 

@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from hyperjob.api.meta import Object
-from hyperjob.kube.resources import key_of
+from hyperjob_core.api.meta import Object
+from hyperjob_core.kube.resources import key_of
 
 MANAGED: Final = "karmada.io/managed"
 POLICY_ID: Final = "propagationpolicy.karmada.io/permanent-id"

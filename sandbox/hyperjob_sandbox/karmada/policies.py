@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from copy import deepcopy
 from typing import Final
 
-from hyperjob.api.meta import Object
+from hyperjob_core.api.meta import Object
 from hyperjob_sandbox.karmada import names
 from hyperjob_sandbox.objects import annotations_of, is_going, labels_of, matches_labels
 

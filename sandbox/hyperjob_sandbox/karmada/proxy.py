@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from hyperjob.kube.resources import CLUSTERS
+from hyperjob_core.kube.resources import CLUSTERS
 from hyperjob_sandbox.apiserver import ApiServer
 from hyperjob_sandbox.apiserver.transport.call import Call, Reply, Stream
 

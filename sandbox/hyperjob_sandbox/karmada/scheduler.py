@@ -11,8 +11,8 @@ from typing import Final
 
 import orjson
 
-from hyperjob.api.meta import Object
-from hyperjob.kube.resources import key_of
+from hyperjob_core.api.meta import Object
+from hyperjob_core.kube.resources import key_of
 from hyperjob_sandbox.apiserver.state.clock import wire_now
 from hyperjob_sandbox.controller import Controller, change_of, generation_changed
 from hyperjob_sandbox.karmada import names

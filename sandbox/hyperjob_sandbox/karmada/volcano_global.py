@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from math import inf
 from typing import Final
 
-from hyperjob.api.meta import Object
-from hyperjob.kube.client import PatchType
-from hyperjob.kube.errors import KubeError
-from hyperjob.kube.resources import QUEUES, RESOURCE_BINDINGS, VCJOBS, key_of, split_key
+from hyperjob_core.api.meta import Object
+from hyperjob_core.kube.client import PatchType
+from hyperjob_core.kube.errors import KubeError
+from hyperjob_core.kube.resources import QUEUES, RESOURCE_BINDINGS, VCJOBS, key_of, split_key
 from hyperjob_sandbox.karmada.caches import Caches
 from hyperjob_sandbox.member import resources
 from hyperjob_sandbox.objects import is_going

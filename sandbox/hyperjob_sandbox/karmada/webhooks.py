@@ -13,11 +13,11 @@ import orjson
 import yaml
 from aiohttp import web
 
-from hyperjob.api.meta import Object
-from hyperjob.kube.client import Kube
-from hyperjob.kube.errors import KubeError
-from hyperjob.kube.informer import Informer
-from hyperjob.kube.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
+from hyperjob_core.api.meta import Object
+from hyperjob_core.kube.client import Kube
+from hyperjob_core.kube.errors import KubeError
+from hyperjob_core.kube.informer import Informer
+from hyperjob_core.kube.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
 from hyperjob_sandbox.apiserver.transport.pki import Authority
 from hyperjob_sandbox.background import Part
 from hyperjob_sandbox.karmada.interpreter import is_vcjob

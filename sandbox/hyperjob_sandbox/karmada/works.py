@@ -3,7 +3,7 @@
 from copy import deepcopy
 from typing import Final
 
-from hyperjob.api.meta import Object
+from hyperjob_core.api.meta import Object
 from hyperjob_sandbox.karmada import interpreter, names
 from hyperjob_sandbox.objects import State, annotations_of, labels_of, merge_marks, owner_reference
 

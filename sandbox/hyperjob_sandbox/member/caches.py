@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from hyperjob.api.meta import Object
-from hyperjob.kube.client import Kube
-from hyperjob.kube.resources import (
+from hyperjob_core.api.meta import Object
+from hyperjob_core.kube.client import Kube
+from hyperjob_core.kube.resources import (
     CONFIG_MAPS,
     NAMESPACES,
     NODES,

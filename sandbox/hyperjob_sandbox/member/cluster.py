@@ -10,10 +10,10 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from hyperjob.api.meta import Object
-from hyperjob.api.quantity import Quantity
-from hyperjob.kube.client import Kube
-from hyperjob.kube.resources import NODES, QUEUES
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.quantity import Quantity
+from hyperjob_core.kube.client import Kube
+from hyperjob_core.kube.resources import NODES, QUEUES
 from hyperjob_sandbox.apiserver import ApiServer
 from hyperjob_sandbox.apiserver.state.clock import wire_now
 from hyperjob_sandbox.apiserver.transport.call import Call, Reply, Stream

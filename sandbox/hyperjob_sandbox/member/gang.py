@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from operator import gt, lt
 from typing import Final
 
-from hyperjob.api.meta import Object
-from hyperjob.api.quantity import NANO
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.quantity import NANO
 from hyperjob_sandbox.member.caches import ENDED
 from hyperjob_sandbox.member.resources import Amounts, allocatable, pod_requests
 from hyperjob_sandbox.objects import labels_of, matches_labels, phase_of, untolerated_taint

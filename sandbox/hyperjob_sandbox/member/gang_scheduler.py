@@ -4,9 +4,9 @@ from collections import Counter
 from contextlib import suppress
 from typing import Final
 
-from hyperjob.api.meta import Object
-from hyperjob.kube.errors import Conflict
-from hyperjob.kube.resources import key_of
+from hyperjob_core.api.meta import Object
+from hyperjob_core.kube.errors import Conflict
+from hyperjob_core.kube.resources import key_of
 from hyperjob_sandbox.apiserver.state.clock import wire_now
 from hyperjob_sandbox.controller import Controller, change_of, together
 from hyperjob_sandbox.member import resources

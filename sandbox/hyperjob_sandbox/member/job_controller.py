@@ -5,9 +5,9 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final
 
-from hyperjob.api.meta import Object
-from hyperjob.kube.client import EventType
-from hyperjob.kube.resources import VCJOBS, key_of
+from hyperjob_core.api.meta import Object
+from hyperjob_core.kube.client import EventType
+from hyperjob_core.kube.resources import VCJOBS, key_of
 from hyperjob_sandbox.controller import Controller, change_of, together
 from hyperjob_sandbox.member import jobpods, jobstate
 from hyperjob_sandbox.member.caches import BY_JOB, MemberCaches, job_keys

@@ -6,7 +6,7 @@ Checked is what a sub-job can still meet in a member: its queue, and which of it
 from copy import deepcopy
 from typing import Final
 
-from hyperjob.api.meta import Object
+from hyperjob_core.api.meta import Object
 
 _MAX_RETRY: Final = 3
 _IMMUTABLE: Final = (

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from hyperjob.api.meta import Object
+from hyperjob_core.api.meta import Object
 from hyperjob_sandbox.member.caches import ENDED
 from hyperjob_sandbox.member.jobpods import (
     TASK_SPEC,

@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from hyperjob.api.meta import Object
+from hyperjob_core.api.meta import Object
 from hyperjob_sandbox.apiserver import errors
 from hyperjob_sandbox.apiserver.state.clock import wire_now
 from hyperjob_sandbox.apiserver.transport.call import Call, Reply, Stream

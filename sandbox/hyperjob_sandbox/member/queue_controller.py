@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from hyperjob.api.meta import Object
+from hyperjob_core.api.meta import Object
 from hyperjob_sandbox.controller import Controller
 from hyperjob_sandbox.member import resources
 from hyperjob_sandbox.member.caches import MemberCaches, holds_node

@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
-from hyperjob.api.meta import Object
-from hyperjob.api.quantity import Format, Quantity
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.quantity import Format, Quantity
 
 Amounts = Counter[str]
 

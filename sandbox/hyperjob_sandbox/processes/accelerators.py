@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Final
 
-from hyperjob.api.meta import Object
-from hyperjob.api.quantity import NANO, Quantity
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.quantity import NANO, Quantity
 
 VARIABLES: Final[Mapping[str, str]] = {
     "nvidia.com/gpu": "CUDA_VISIBLE_DEVICES",

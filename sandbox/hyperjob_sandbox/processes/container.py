@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from hyperjob.api.meta import Object
-from hyperjob.api.quantity import NANO, Quantity
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.quantity import NANO, Quantity
 from hyperjob_sandbox.apiserver.state.clock import wire_now
 from hyperjob_sandbox.processes import probes
 from hyperjob_sandbox.processes.environment import MissingSourceError, environment

@@ -7,8 +7,8 @@ import base64
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from hyperjob.api.meta import Object
-from hyperjob.api.quantity import NANO, Quantity
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.quantity import NANO, Quantity
 from hyperjob_sandbox.processes.expansion import expand
 
 

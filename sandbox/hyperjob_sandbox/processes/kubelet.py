@@ -7,10 +7,10 @@ import asyncio
 from collections.abc import Mapping
 from typing import Final
 
-from hyperjob.api.meta import Object
-from hyperjob.kube.client import EventType
-from hyperjob.kube.events import EventKind, EventRecorder
-from hyperjob.kube.resources import (
+from hyperjob_core.api.meta import Object
+from hyperjob_core.kube.client import EventType
+from hyperjob_core.kube.events import EventKind, EventRecorder
+from hyperjob_core.kube.resources import (
     CONFIG_MAPS,
     PERSISTENT_VOLUME_CLAIMS,
     PODS,

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hyperjob.api.meta import Object
-from hyperjob.kube.events import EventKind
+from hyperjob_core.api.meta import Object
+from hyperjob_core.kube.events import EventKind
 from hyperjob_sandbox.processes.accelerators import Slots
 from hyperjob_sandbox.processes.environment import Sources
 from hyperjob_sandbox.processes.hostclient import ProcessHost

@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import Final
 
-from hyperjob.api.meta import Object
-from hyperjob.kube.errors import KubeError
+from hyperjob_core.api.meta import Object
+from hyperjob_core.kube.errors import KubeError
 from hyperjob_sandbox.apiserver.state.clock import wire_now
 from hyperjob_sandbox.processes import volumes
 from hyperjob_sandbox.processes.container import Container

@@ -7,7 +7,7 @@ from typing import Final
 
 import aiohttp
 
-from hyperjob.api.meta import Object
+from hyperjob_core.api.meta import Object
 
 Exec = Callable[[Sequence[str]], Awaitable[int]]
 """Runs a command beside a container and returns its exit code."""

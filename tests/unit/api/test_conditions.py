@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hyperjob.api import conditions
-from hyperjob.api.model import Condition
+from hyperjob_core.api import conditions
+from hyperjob_core.api.model import Condition
 
 EARLY, LATE = "2026-11-21T03:43:16Z", "2026-11-21T03:44:00Z"
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from hyperjob.api.v1alpha1 import HyperJob
+from hyperjob_core.api.v1alpha1 import HyperJob
 from tests.support.structural import ROOT, crds, violations
 
 DATA = Path(__file__).parent / "data"

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hyperjob.api.duration import nanoseconds
+from hyperjob_core.api.duration import nanoseconds
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hyperjob.api import field
-from hyperjob.api.field import OMIT, ErrorType, FieldError, Path
-from hyperjob.api.quantity import Quantity
+from hyperjob_core.api import field
+from hyperjob_core.api.field import OMIT, ErrorType, FieldError, Path
+from hyperjob_core.api.quantity import Quantity
 
 SPEC = Path("spec")
 NAME = SPEC.child("replicatedJobs").index(0).child("name")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hyperjob.api import formats
+from hyperjob_core.api import formats
 
 LABEL = (
     "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and"

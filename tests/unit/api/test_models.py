@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from pydantic import ValidationError
 
-from hyperjob.api.batch import JobSpec, JobStatus
-from hyperjob.api.model import Condition, Model, ObjectMeta
-from hyperjob.api.phases import JobPhase, Phase
-from hyperjob.api.v1alpha1 import HyperJob, HyperJobSpec, HyperJobStatus
+from hyperjob_core.api.batch import JobSpec, JobStatus
+from hyperjob_core.api.model import Condition, Model, ObjectMeta
+from hyperjob_core.api.phases import JobPhase, Phase
+from hyperjob_core.api.v1alpha1 import HyperJob, HyperJobSpec, HyperJobStatus
 from tests.support.structural import crds, schema_of, strict
 
 Object = dict[str, Any]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hyperjob.api import names
+from hyperjob_core.api import names
 
 
 def test_a_child_is_named_as_the_go_controller_names_it() -> None:

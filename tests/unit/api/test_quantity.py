@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hyperjob.api.quantity import NANO, Format, Quantity
+from hyperjob_core.api.quantity import NANO, Format, Quantity
 
 REGEX = (
     "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"

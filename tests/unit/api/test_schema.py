@@ -12,9 +12,9 @@ import pytest
 from annotated_types import Ge, Le, MaxLen, MinLen
 from pydantic.fields import FieldInfo
 
-from hyperjob.api import batch, corev1, schema, v1alpha1
-from hyperjob.api.model import Model
-from hyperjob.kube import podschema
+from hyperjob_core.api import batch, corev1, schema, v1alpha1
+from hyperjob_core.api.model import Model
+from hyperjob_core.kube import podschema
 from tests.support.structural import FOLDERS, ROOT, crds, schema_of
 
 Schema = dict[str, Any]
@@ -22,11 +22,15 @@ Schema = dict[str, Any]
 
 @pytest.mark.parametrize("path", list(schema.files()), ids=str)
 def test_the_committed_file_is_what_the_types_give(path: Any) -> None:
-    assert (ROOT / path).read_text() == schema.files()[path], "run python -m hyperjob.api.schema"
+    assert (ROOT / path).read_text() == schema.files()[path], (
+        "run python -m hyperjob_core.api.schema"
+    )
 
 
 def test_the_pod_template_is_what_the_client_gives() -> None:
-    assert corev1.DATA.read_text() == podschema.render(), "run python -m hyperjob.kube.podschema"
+    assert corev1.DATA.read_text() == podschema.render(), (
+        "run python -m hyperjob_core.kube.podschema"
+    )
 
 
 # Agreement, field by field: what a type declares against what the committed file says.

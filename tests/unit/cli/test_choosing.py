@@ -2,13 +2,13 @@
 
 import pytest
 
-from hyperjob.api.phases import Phase
 from hyperjob.cli.wait import parse_goal
 from hyperjob.client.errors import ClientError, NeverError
 from hyperjob.client.logs.choosing import ContainerLog, Wanted, placed_jobs, require_placed, sources
 from hyperjob.client.requests import movable
 from hyperjob.client.selection import choose
 from hyperjob.client.summary import read
+from hyperjob_core.api.phases import Phase
 from tests.unit.cli.objects import hyperjob, pod, sub_job
 
 LLM = read(

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hyperjob.client.durations import age, parse_duration
-from hyperjob.text import human_duration
+from hyperjob_core.text import human_duration
 
 
 @pytest.mark.parametrize(

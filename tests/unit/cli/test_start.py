@@ -16,7 +16,7 @@ for verb in sys.argv[1:]:
 
 CONNECT = """
 import asyncio, sys
-from hyperjob.kube import config
+from hyperjob_core.kube import config
 asyncio.run(config.load(sys.argv[1]))
 """
 
@@ -68,9 +68,9 @@ def test_a_plan_needs_no_embedded_control_plane() -> None:
 
 CALL = """
 import asyncio, sys
-from hyperjob.kube.client import Kube
-from hyperjob.kube.errors import Unavailable
-from hyperjob.kube.resources import CLUSTERS
+from hyperjob_core.kube.client import Kube
+from hyperjob_core.kube.errors import Unavailable
+from hyperjob_core.kube.resources import CLUSTERS
 
 async def call():
     async with Kube.connect(kubeconfig=sys.argv[1], one_shot=True) as kube:
@@ -89,7 +89,7 @@ def test_the_calls_of_a_command_need_no_client_but_the_standard_librarys(tmp_pat
     path = tmp_path / "config"
     path.write_text(KUBECONFIG)
     found = imported(CALL, str(path))
-    assert "hyperjob.kube.oneshot" in found
+    assert "hyperjob_core.kube.oneshot" in found
     assert not DEAR & found
 
 

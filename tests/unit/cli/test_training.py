@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from hyperjob.api.phases import Phase
 from hyperjob.cli.describe.view import lines as described
 from hyperjob.cli.get.view import header, row
 from hyperjob.cli.tree.view import lines as tree
@@ -13,6 +12,7 @@ from hyperjob.client.errors import NeverError
 from hyperjob.client.goals import parse_goal
 from hyperjob.client.summary import read
 from hyperjob.client.training import goodput_of, training_of
+from hyperjob_core.api.phases import Phase
 
 NOW = datetime(2026, 1, 2, 3, 10, 0, tzinfo=UTC)
 TRAINING = {

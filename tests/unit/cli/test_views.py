@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hyperjob.api.leader import Leader
 from hyperjob.cli.describe import view as describe
 from hyperjob.cli.get import view as hyperjobs
 from hyperjob.cli.kubectl.lines import Text, TreeLine, draw
@@ -17,6 +16,7 @@ from hyperjob.cli.tree import view as tree
 from hyperjob.client import usage
 from hyperjob.client.pods import pod_counts
 from hyperjob.client.summary import read
+from hyperjob_core.api.leader import Leader
 from tests.unit.cli.objects import GPU, NOW, Object, cluster, hyperjob, pod, queue, sub_job
 
 AT = datetime.fromisoformat(NOW).astimezone(UTC)

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from hyperjob.api.names import GATE, GATE_HELD, QUEUE_ADMISSION, RESTART_REQUEST
 from hyperjob.cli.why import view
 from hyperjob.client.expected import expected_start
 from hyperjob.client.summary import read
 from hyperjob.client.why.evidence import Evidence, Explanation, Outcome
 from hyperjob.client.why.explain import explain
-from hyperjob.kube.errors import Forbidden, make_status
+from hyperjob_core.api.names import GATE, GATE_HELD, QUEUE_ADMISSION, RESTART_REQUEST
+from hyperjob_core.kube.errors import Forbidden, make_status
 from tests.unit.cli.objects import (
     GPU,
     NOW,

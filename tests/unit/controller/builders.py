@@ -9,7 +9,7 @@ from controller.model.parse import parse_binding, parse_hyperjob, parse_job, par
 from controller.model.request import PlacementRequest
 from controller.model.resources import parse_resources
 from controller.model.shortage import ClusterTrouble, Trouble
-from hyperjob.api.names import binding_name
+from hyperjob_core.api.names import binding_name
 
 Object = dict[str, Any]
 GPU = "nvidia.com/gpu"

@@ -29,8 +29,8 @@ from controller.queueing.quota import Charge, Charges, Forecast, forecast_dispat
 from controller.queueing.read import unit_of
 from controller.queueing.round import play
 from controller.queueing.verdict import verdict_of
-from hyperjob.api.names import GATE, GATE_OPEN, binding_name
-from hyperjob.api.quantity import NANO
+from hyperjob_core.api.names import GATE, GATE_OPEN, binding_name
+from hyperjob_core.api.quantity import NANO
 from tests.unit.controller.builders import GPU, Object, binding, cluster, vcjob_status
 from tests.unit.controller.world import World
 from webhook.bindings import stamp

@@ -16,8 +16,8 @@ from controller.model.resources import Resources
 from controller.model.waiting import WaitCode
 from controller.queueing.cache import QueueCache
 from controller.status.waiting import wait_text
-from hyperjob.kube.resources import HYPERJOBS, QUEUES
-from hyperjob.kube.workqueue import WorkQueue
+from hyperjob_core.kube.resources import HYPERJOBS, QUEUES
+from hyperjob_core.kube.workqueue import WorkQueue
 from tests.support.fakekube import FakeKube
 from tests.unit.controller.builders import (
     GPU,

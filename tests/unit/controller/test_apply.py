@@ -19,9 +19,9 @@ from controller.model.planned import (
     Repin,
     Resize,
 )
-from hyperjob.kube.client import PatchType
-from hyperjob.kube.errors import KubeError, from_status
-from hyperjob.kube.resources import Resource
+from hyperjob_core.kube.client import PatchType
+from hyperjob_core.kube.errors import KubeError, from_status
+from hyperjob_core.kube.resources import Resource
 
 Object = dict[str, Any]
 

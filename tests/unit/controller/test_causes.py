@@ -18,8 +18,8 @@ from controller.model.planned import FailedJob
 from controller.model.runs import ContainerFailure
 from controller.plan import CAUSE_RECHECK, plan
 from controller.status.failure import container_text
-from hyperjob.kube.errors import Forbidden, KubeError
-from hyperjob.kube.transport import Response
+from hyperjob_core.kube.errors import Forbidden, KubeError
+from hyperjob_core.kube.transport import Response
 from tests.support.fakekube import refusal
 from tests.unit.controller.builders import (
     NOW,

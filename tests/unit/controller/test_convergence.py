@@ -12,7 +12,7 @@ from controller.model.observed import QueueAdmission
 from controller.model.planned import Action, CreateChild
 from controller.model.shortage import ClusterTrouble, Trouble
 from controller.plan import plan
-from hyperjob.api.phases import JobPhase
+from hyperjob_core.api.phases import JobPhase
 from tests.unit.controller.builders import (
     Object,
     cluster,

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from controller.apply.exports import Exports
-from hyperjob.kube.errors import AlreadyExists, KubeError, NotFound, from_status
-from hyperjob.kube.resources import SERVICE_EXPORTS, Resource
+from hyperjob_core.kube.errors import AlreadyExists, KubeError, NotFound, from_status
+from hyperjob_core.kube.resources import SERVICE_EXPORTS, Resource
 
 Object = dict[str, Any]
 

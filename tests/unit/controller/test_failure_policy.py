@@ -11,7 +11,7 @@ from controller.lifecycle.backoff import FIRST, LONGEST, STABLE, delay, retry_ti
 from controller.model.observed import Cluster
 from controller.model.planned import CreateChild, DeleteChild
 from controller.plan import AT_ONCE, plan
-from hyperjob.api.wire import rfc3339
+from hyperjob_core.api.wire import rfc3339
 from tests.unit.controller.builders import (
     NOW,
     Object,

@@ -10,7 +10,7 @@ from controller.memory.reservations import Reservations
 from controller.model.observed import QueueVerdict
 from controller.observe import Limits, Observer
 from controller.placement.capacity import Candidacy
-from hyperjob.kube.client import EventType
+from hyperjob_core.kube.client import EventType
 from tests.unit.controller.builders import (
     GPU,
     NOW,

@@ -10,8 +10,8 @@ from controller.gang.giveback import SOON, backs_off
 from controller.model.observed import Observed, QueueAdmission
 from controller.model.planned import CreateChild, DeleteChild, OpenGate, Plan
 from controller.plan import plan
-from hyperjob.api.v1alpha1 import HyperJobStatus
-from hyperjob.api.wire import rfc3339, timestamp
+from hyperjob_core.api.v1alpha1 import HyperJobStatus
+from hyperjob_core.api.wire import rfc3339, timestamp
 from tests.unit.controller.builders import (
     NOW,
     Object,

@@ -10,8 +10,8 @@ from controller.model.child import child_of
 from controller.model.observed import Record, Rejection
 from controller.model.planned import Plan, Repin
 from controller.plan import plan
-from hyperjob.api.v1alpha1 import HyperJobStatus
-from hyperjob.api.wire import rfc3339
+from hyperjob_core.api.v1alpha1 import HyperJobStatus
+from hyperjob_core.api.wire import rfc3339
 from tests.unit.controller.builders import (
     NOW,
     Object,

@@ -23,8 +23,8 @@ from controller.status.goodput import (
     ratio,
 )
 from controller.status.timeuse import time_use
-from hyperjob.api.choices import TimeUse
-from hyperjob.api.phases import Phase
+from hyperjob_core.api.choices import TimeUse
+from hyperjob_core.api.phases import Phase
 
 T0 = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 FAILURE, PLANNED = TimeUse.LOST_TO_FAILURES, TimeUse.LOST_TO_PLANNED_STOPS

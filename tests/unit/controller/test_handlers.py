@@ -12,8 +12,8 @@ from controller.model.parse import parse_binding
 from controller.model.planned import Plan
 from controller.model.resources import Resources, parse_resources
 from controller.wake.handlers import Handlers
-from hyperjob.kube.client import EventType
-from hyperjob.kube.resources import (
+from hyperjob_core.kube.client import EventType
+from hyperjob_core.kube.resources import (
     HYPERJOBS,
     PROPAGATION_POLICIES,
     RESOURCE_BINDINGS,

@@ -9,7 +9,7 @@ import pytest
 from controller.model.observed import Cluster, QueueAdmission
 from controller.model.planned import Adopt, CreateChild, DeleteChild, DeleteHyperJob, Plan
 from controller.plan import AT_ONCE, plan
-from hyperjob.api.wire import rfc3339
+from hyperjob_core.api.wire import rfc3339
 from tests.unit.controller.builders import (
     NOW,
     Object,

@@ -8,7 +8,7 @@ import pytest
 
 from controller.model.observed import Observed, QueueAdmission, QueueVerdict
 from controller.plan import plan
-from hyperjob.api.phases import Phase
+from hyperjob_core.api.phases import Phase
 from tests.unit.controller.arrows import NEW, arrows
 from tests.unit.controller.builders import (
     Object,

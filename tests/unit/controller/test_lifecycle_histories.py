@@ -12,8 +12,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from controller.model.observed import QueueAdmission
 from controller.model.shortage import ClusterTrouble, Trouble
-from hyperjob.api.names import LABEL_ATTEMPT, MIGRATE_REQUEST, RESTART_REQUEST
-from hyperjob.api.phases import JobPhase
+from hyperjob_core.api.names import LABEL_ATTEMPT, MIGRATE_REQUEST, RESTART_REQUEST
+from hyperjob_core.api.phases import JobPhase
 from tests.unit.controller.arrows import NEW, pairs
 from tests.unit.controller.builders import Object, cluster, group, hyperjob, vcjob_status
 from tests.unit.controller.world import World

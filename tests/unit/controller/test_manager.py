@@ -6,7 +6,7 @@ import pytest
 
 from controller.manager import Manager
 from controller.options import Options
-from hyperjob.kube.resources import (
+from hyperjob_core.kube.resources import (
     CLUSTERS,
     EVENTS,
     HYPERJOBS,

@@ -6,8 +6,8 @@ import pytest
 
 from controller.admission.mode import Mode
 from controller.model.observed import QueueAdmission
-from hyperjob.kube.client import EventType
-from hyperjob.kube.informer import Handler
+from hyperjob_core.kube.client import EventType
+from hyperjob_core.kube.informer import Handler
 from tests.unit.install.observations import volcano_global
 
 Object = dict[str, Any]

@@ -5,8 +5,8 @@ import pytest
 
 from controller.caches import mutationcache
 from controller.caches.mutationcache import MutationCache
-from hyperjob.kube.client import EventType
-from hyperjob.kube.store import Store
+from hyperjob_core.kube.client import EventType
+from hyperjob_core.kube.store import Store
 
 Object = dict[str, Any]
 

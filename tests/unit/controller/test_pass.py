@@ -23,8 +23,8 @@ from controller.model.observed import HyperJob, QueueAdmission
 from controller.model.planned import Plan
 from controller.options import Options
 from controller.reconciler import _sooner
-from hyperjob.kube.informer import Informer
-from hyperjob.kube.resources import (
+from hyperjob_core.kube.informer import Informer
+from hyperjob_core.kube.resources import (
     CLUSTERS,
     HYPERJOBS,
     PROPAGATION_POLICIES,
@@ -32,8 +32,8 @@ from hyperjob.kube.resources import (
     RESOURCE_BINDINGS,
     VCJOBS,
 )
-from hyperjob.kube.transport import Response
-from hyperjob.telemetry.metrics import Metrics
+from hyperjob_core.kube.transport import Response
+from hyperjob_core.telemetry.metrics import Metrics
 from tests.support.controller import round_is_due
 from tests.support.fakekube import FakeKube, refusal
 from tests.support.memory import differences, remembered

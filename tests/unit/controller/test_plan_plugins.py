@@ -9,7 +9,7 @@ from controller.model.observed import QueueAdmission
 from controller.model.planned import CreateChild, DeleteChild, OpenGate, Plan, Repin
 from controller.plan import plan
 from controller.plugins.hook import generation_of
-from hyperjob.api.names import WORLD
+from hyperjob_core.api.names import WORLD
 from tests.support.podenv import pods_of
 from tests.unit.controller.builders import (
     binding,

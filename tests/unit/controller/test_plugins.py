@@ -14,7 +14,7 @@ from controller.model.subjobs import SubJob
 from controller.plugins.equip import LONGEST_VALUE, TooLongError, equip, export_of
 from controller.plugins.hosts import UnknownHostError
 from controller.plugins.world import World, world_of
-from hyperjob.api.plugins import PLUGINS
+from hyperjob_core.api.plugins import PLUGINS
 from tests.support.podenv import Pod, pods_of
 from tests.unit.controller.builders import UID, group, hyperjob, job, task, template
 

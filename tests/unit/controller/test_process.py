@@ -17,9 +17,9 @@ from controller.manager import Manager, run
 from controller.model.observed import QueueAdmission
 from controller.options import Options
 from hyperjob import __version__
-from hyperjob.kube.errors import ConfigError
-from hyperjob.kube.leaderelection import LeadershipLostError
-from hyperjob.kube.resources import HYPERJOBS
+from hyperjob_core.kube.errors import ConfigError
+from hyperjob_core.kube.leaderelection import LeadershipLostError
+from hyperjob_core.kube.resources import HYPERJOBS
 from tests.support.fakekube import FakeKube, refusal
 from tests.unit.controller.test_pass import running, until
 

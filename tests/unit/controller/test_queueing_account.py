@@ -7,7 +7,7 @@ from controller.model.waiting import Limit
 from controller.queueing.account import QueueUsage
 from controller.queueing.queues import Tree
 from controller.queueing.shapes import Shapes
-from hyperjob.api.quantity import NANO
+from hyperjob_core.api.quantity import NANO
 from tests.unit.controller.builders import GPU
 from tests.unit.controller.queueworld import queue, unit
 

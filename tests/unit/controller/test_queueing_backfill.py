@@ -13,8 +13,8 @@ from controller.queueing.queues import ESTIMATE, Tree, parse_queue
 from controller.queueing.units import QueuedHyperJob
 from controller.queueing.verdict import verdict_of
 from controller.status.waiting import wait_text
-from hyperjob.api.quantity import NANO
-from hyperjob.api.wire import rfc3339
+from hyperjob_core.api.quantity import NANO
+from hyperjob_core.api.wire import rfc3339
 from tests.unit.controller.builders import GPU, NOW
 from tests.unit.controller.queueworld import LAG, QueueWorld, queue, unit
 

@@ -11,8 +11,8 @@ from controller.model.reasons import Reason
 from controller.plan import plan
 from controller.queueing.verdict import verdict_of
 from controller.status.waiting import wait_text
-from hyperjob.api.quantity import NANO
-from hyperjob.api.wire import rfc3339
+from hyperjob_core.api.quantity import NANO
+from hyperjob_core.api.wire import rfc3339
 from tests.unit.controller.builders import NOW, hyperjob, observed
 from tests.unit.controller.queueworld import queue, unit
 from tests.unit.controller.test_queueing_backfill import HOUR, Estimating, job, world

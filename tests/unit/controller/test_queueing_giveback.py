@@ -11,7 +11,7 @@ from controller.model.planned import CreateChild, DeleteChild, Plan
 from controller.model.reasons import Reason
 from controller.plan import plan
 from controller.queueing.read import unit_of
-from hyperjob.api.wire import rfc3339
+from hyperjob_core.api.wire import rfc3339
 from tests.unit.controller.builders import (
     NOW,
     Object,

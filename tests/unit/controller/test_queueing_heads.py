@@ -10,7 +10,7 @@ from controller.queueing.cache import QueueCache
 from controller.queueing.confirm import BuiltinQueues
 from controller.queueing.room import Space
 from controller.queueing.round import play
-from hyperjob.api.quantity import NANO
+from hyperjob_core.api.quantity import NANO
 from tests.unit.controller.builders import GPU, NOW, cluster
 from tests.unit.controller.queueworld import LAG, queue, unit, world
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from controller.queueing.entries import Entry
 from controller.queueing.reclaim import loss_of
 from controller.queueing.units import QueuedHyperJob
-from hyperjob.api.microtime import micro_time
+from hyperjob_core.api.microtime import micro_time
 from tests.unit.controller.builders import NOW
 from tests.unit.controller.queueworld import LAG, QueueWorld, unit, world
 

@@ -14,7 +14,7 @@ from controller.queueing.round import play
 from controller.queueing.units import QueuedHyperJob
 from controller.queueing.verdict import share_of
 from controller.status.detail import detail_text
-from hyperjob.api.wire import rfc3339
+from hyperjob_core.api.wire import rfc3339
 from tests.unit.controller.queueworld import LAG, QueueWorld, queue, unit, world
 
 RULES: dict[str, tuple[QueueWorld, set[str], dict[str, str]]] = {

@@ -11,7 +11,7 @@ import pytest
 from controller.model.observed import Cluster, QueueAdmission
 from controller.model.planned import OpenGate, Plan
 from controller.plan import plan
-from hyperjob.api.v1alpha1 import HyperJobStatus
+from hyperjob_core.api.v1alpha1 import HyperJobStatus
 from tests.unit.controller.builders import (
     NOW,
     Object,

@@ -11,9 +11,9 @@ from controller.memory.releases import Releases
 from controller.model.observed import QueueAdmission
 from controller.model.planned import ReleaseScheduling
 from controller.plan import plan
-from hyperjob.api.quantity import NANO
-from hyperjob.kube.client import EventType, WatchEvent
-from hyperjob.kube.informer import Informer
+from hyperjob_core.api.quantity import NANO
+from hyperjob_core.kube.client import EventType, WatchEvent
+from hyperjob_core.kube.informer import Informer
 from tests.unit.controller.builders import GPU, NOW, binding, hyperjob, job, observed, policy
 from tests.unit.controller.plans import FULL
 from tests.unit.controller.queueworld import queue

@@ -10,8 +10,8 @@ import pytest
 
 from controller.manager import Manager
 from controller.model.observed import QueueAdmission
-from hyperjob.api.names import GATE, GATE_HELD, GATE_OPEN
-from hyperjob.kube.resources import (
+from hyperjob_core.api.names import GATE, GATE_HELD, GATE_OPEN
+from hyperjob_core.kube.resources import (
     CLUSTERS,
     HYPERJOBS,
     PROPAGATION_POLICIES,

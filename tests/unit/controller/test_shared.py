@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from controller.caches.informers import slim_policy
 from controller.caches.shared import Shared
-from hyperjob.kube.informer import strip_managed_fields
+from hyperjob_core.kube.informer import strip_managed_fields
 from tests.unit.controller.builders import policy
 
 scalars = st.none() | st.booleans() | st.integers(-3, 3) | st.sampled_from([0.0, 1.0, "", "a"])

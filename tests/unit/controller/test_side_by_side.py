@@ -6,7 +6,7 @@ import pytest
 
 from controller.model.planned import AskAgain, CreateChild, Plan
 from controller.plan import plan
-from hyperjob.api.wire import rfc3339
+from hyperjob_core.api.wire import rfc3339
 from tests.unit.controller.builders import (
     GPU,
     NOW,

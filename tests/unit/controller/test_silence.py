@@ -13,8 +13,8 @@ from controller.model.observed import Observed
 from controller.model.planned import AskAgain, DeleteChild, DeletionCause, Plan
 from controller.plan import plan
 from controller.status.transitions import action_events
-from hyperjob.api.v1alpha1 import HyperJobStatus
-from hyperjob.api.wire import rfc3339
+from hyperjob_core.api.v1alpha1 import HyperJobStatus
+from hyperjob_core.api.wire import rfc3339
 from tests.unit.controller.builders import (
     NOW,
     Object,

@@ -49,8 +49,8 @@ from controller.status.derive import _joined
 from controller.training.schedule import Lane, Schedule
 from controller.training.sources import LoggedTask, _tasks
 from controller.wake.handlers import _is_settled
-from hyperjob.api.choices import TimeUse
-from hyperjob.kube.client import EventType
+from hyperjob_core.api.choices import TimeUse
+from hyperjob_core.kube.client import EventType
 from tests.unit.controller.builders import (
     GPU,
     NOW,

@@ -7,8 +7,8 @@ from controller.model.planned import Action, Adopt, DeleteChild, OpenGate, Repin
 from controller.plan import plan
 from controller.status.diff import merge_patch
 from controller.status.transitions import action_events, status_events
-from hyperjob.api.v1alpha1 import HyperJobStatus
-from hyperjob.api.wire import rfc3339, timestamp
+from hyperjob_core.api.v1alpha1 import HyperJobStatus
+from hyperjob_core.api.wire import rfc3339, timestamp
 from tests.unit.controller.builders import (
     GPU,
     NOW,

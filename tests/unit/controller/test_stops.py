@@ -16,8 +16,8 @@ from controller.model.planned import CreateChild, DeleteChild, Plan
 from controller.model.training import JobTraining
 from controller.plan import AT_ONCE, plan
 from controller.status.stops import describe
-from hyperjob.api.microtime import micro_time
-from hyperjob.api.wire import rfc3339
+from hyperjob_core.api.microtime import micro_time
+from hyperjob_core.api.wire import rfc3339
 from tests.support.podenv import pods_of
 from tests.unit.controller.builders import (
     NOW,

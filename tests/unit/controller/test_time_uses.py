@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from controller.insight.timeuse import TimeUses
 from controller.status.goodput import GoodputAccount, account_object, ratio
-from hyperjob.api.choices import TimeUse
-from hyperjob.kube.client import EventType
+from hyperjob_core.api.choices import TimeUse
+from hyperjob_core.kube.client import EventType
 from tests.unit.controller.builders import Object
 
 T0 = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)

@@ -15,7 +15,7 @@ from controller.training.reader import Reader
 from controller.training.schedule import Lane, Schedule
 from controller.training.sources import LoggedTask, Source, sources_of
 from controller.training.watch import LIMIT_BYTES, Watch, watch
-from hyperjob.kube.errors import unreachable
+from hyperjob_core.kube.errors import unreachable
 from tests.support.fakekube import refusal
 from tests.unit.controller.builders import binding, hyperjob, job, labels, observed, pod, template
 

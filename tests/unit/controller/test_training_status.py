@@ -11,7 +11,7 @@ from controller.model.training import JobTraining
 from controller.plan import plan
 from controller.status.stops import describe, has_lost
 from controller.status.training import with_last_lines
-from hyperjob.api.wire import rfc3339
+from hyperjob_core.api.wire import rfc3339
 from tests.unit.controller.builders import NOW, Object, binding, group, hyperjob, job, observed
 
 BEGAN = NOW - timedelta(minutes=5)

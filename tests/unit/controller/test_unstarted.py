@@ -13,8 +13,8 @@ from controller.model.planned import CreateChild, DeleteChild, Plan
 from controller.model.resources import parse_resources
 from controller.plan import plan
 from controller.queueing.read import unit_of
-from hyperjob.api.v1alpha1 import HyperJobStatus
-from hyperjob.api.wire import rfc3339, timestamp
+from hyperjob_core.api.v1alpha1 import HyperJobStatus
+from hyperjob_core.api.wire import rfc3339, timestamp
 from tests.unit.controller.builders import (
     GPU,
     NOW,

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from hyperjob.api.wire import integer, mapping, natural, objects, string, string_map, strings
+from hyperjob_core.api.wire import integer, mapping, natural, objects, string, string_map, strings
 
 ODD: list[Any] = [None, True, 3, 1.5, "text", [], [1], {}, {"a": 1}]
 

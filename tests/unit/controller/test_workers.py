@@ -8,12 +8,12 @@ import pytest
 
 from controller.memory.refusals import Refusals
 from controller.wake.workers import run_workers
-from hyperjob.api.meta import Object
-from hyperjob.kube.errors import from_status
-from hyperjob.kube.ratelimit import DefaultLimiter
-from hyperjob.kube.workqueue import WorkQueue
-from hyperjob.telemetry.logs import JsonFormatter
-from hyperjob.telemetry.metrics import Metrics
+from hyperjob_core.api.meta import Object
+from hyperjob_core.kube.errors import from_status
+from hyperjob_core.kube.ratelimit import DefaultLimiter
+from hyperjob_core.kube.workqueue import WorkQueue
+from hyperjob_core.telemetry.logs import JsonFormatter
+from hyperjob_core.telemetry.metrics import Metrics
 
 LIMIT = 10.0
 

@@ -29,7 +29,7 @@ from controller.model.planned import (
 from controller.model.resources import Resources, fits, subtract
 from controller.placement.capacity import reservation, reserved
 from controller.plan import plan
-from hyperjob.api.names import binding_name
+from hyperjob_core.api.names import binding_name
 from tests.unit.controller.builders import NOW, Object, binding
 
 LAG = timedelta(seconds=30)

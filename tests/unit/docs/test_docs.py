@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from hyperjob.api.names import KIND
-from hyperjob.api.reference import render
+from hyperjob_core.api.names import KIND
+from hyperjob_core.api.reference import render
 from webhook.defaulting import default
 from webhook.validation import validate_create
 
@@ -84,7 +84,7 @@ def test_every_page_can_be_reached_from_the_contents():
 def test_the_reference_of_the_api_is_current():
     page = ROOT / "docs" / "reference" / "api.md"
     assert page.read_text(encoding="utf-8") == render(), (
-        "run: python -m hyperjob.api.reference docs/reference/api.md"
+        "run: python -m hyperjob_core.api.reference docs/reference/api.md"
     )
 
 

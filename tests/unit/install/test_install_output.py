@@ -13,8 +13,8 @@ from hyperjob.install.diff import changed_fields, shorten
 from hyperjob.install.plan import Action, Change
 from hyperjob.install.preflight import CheckResult, Finding, PreflightReport, Status
 from hyperjob.install.problems import Problem, field_conflict, refused
-from hyperjob.kube.errors import Conflict, Forbidden, NotFound, Unavailable, make_status
-from hyperjob.kube.resources import CLUSTER_ROLES, CRDS, LEASES, NAMESPACES
+from hyperjob_core.kube.errors import Conflict, Forbidden, NotFound, Unavailable, make_status
+from hyperjob_core.kube.resources import CLUSTER_ROLES, CRDS, LEASES, NAMESPACES
 from tests.unit.install.observations import ca_pem
 
 Object = dict[str, Any]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hyperjob.api.quantity import Quantity
+from hyperjob_core.api.quantity import Quantity
 from tests.unit.install.karmadalua import Script
 
 GPU = "nvidia.com/gpu"

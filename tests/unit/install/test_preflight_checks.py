@@ -10,7 +10,7 @@ from hyperjob.install.preflight import CHECKS, Status, examine
 from hyperjob.install.preflight.observed import DryRun, ObservedPlane
 from hyperjob.install.preflight.stored import StoredHyperJobs
 from hyperjob.install.tenancy import POLICIES
-from hyperjob.kube.errors import Forbidden, InternalError, Invalid, make_status
+from hyperjob_core.kube.errors import Forbidden, InternalError, Invalid, make_status
 from tests.unit.install.changes import add, changed, drop, not_established, older_karmada, without
 from tests.unit.install.observations import (
     GPU,

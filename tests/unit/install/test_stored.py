@@ -5,10 +5,10 @@ from typing import Any
 import orjson
 import pytest
 
-from hyperjob.api.limits import MAX_REPLICATED_JOBS
 from hyperjob.install.preflight.stored import StoredHyperJobs, read_stored
-from hyperjob.kube.errors import Forbidden, KubeError
-from hyperjob.kube.transport import Response
+from hyperjob_core.api.limits import MAX_REPLICATED_JOBS
+from hyperjob_core.kube.errors import Forbidden, KubeError
+from hyperjob_core.kube.transport import Response
 from tests.support.fakekube import refusal
 
 Object = dict[str, Any]

@@ -16,7 +16,7 @@ import trustme
 import yaml
 from aiohttp import web
 
-from hyperjob.kube.client import Kube
+from hyperjob_core.kube.client import Kube
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 

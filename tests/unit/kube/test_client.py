@@ -15,11 +15,11 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from hyperjob.kube import errors
-from hyperjob.kube.client import EventType, Kube, PatchType
-from hyperjob.kube.exchange import why_no_connection, why_not_trusted
-from hyperjob.kube.http import why_not_connected
-from hyperjob.kube.resources import CLUSTERS, HYPERJOBS, NODES, PODS
+from hyperjob_core.kube import errors
+from hyperjob_core.kube.client import EventType, Kube, PatchType
+from hyperjob_core.kube.exchange import why_no_connection, why_not_trusted
+from hyperjob_core.kube.http import why_not_connected
+from hyperjob_core.kube.resources import CLUSTERS, HYPERJOBS, NODES, PODS
 
 JOBS = "/apis/training.volcano.sh/v1alpha1/namespaces/default/hyperjobs"
 JOB = f"{JOBS}/llm"

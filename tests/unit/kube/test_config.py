@@ -11,11 +11,11 @@ import pytest
 import trustme
 import yaml
 
-from hyperjob.kube import config
-from hyperjob.kube.client import Kube
-from hyperjob.kube.errors import ConfigError, Unavailable
-from hyperjob.kube.http import HttpTransport
-from hyperjob.kube.resources import NODES
+from hyperjob_core.kube import config
+from hyperjob_core.kube.client import Kube
+from hyperjob_core.kube.errors import ConfigError, Unavailable
+from hyperjob_core.kube.http import HttpTransport
+from hyperjob_core.kube.resources import NODES
 
 VERSION = "/version"
 

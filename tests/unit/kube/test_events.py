@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from hyperjob.kube import errors
-from hyperjob.kube.client import PatchType
-from hyperjob.kube.events import EventRecorder, reference
-from hyperjob.kube.resources import EVENTS
+from hyperjob_core.kube import errors
+from hyperjob_core.kube.client import PatchType
+from hyperjob_core.kube.events import EventRecorder, reference
+from hyperjob_core.kube.resources import EVENTS
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 JOB = {

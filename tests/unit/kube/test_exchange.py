@@ -7,12 +7,18 @@ from typing import Any
 
 import pytest
 
-from hyperjob.kube import errors, exchange
-from hyperjob.kube.config import Connection
-from hyperjob.kube.errors import ConfigError, KubeError, Unavailable, from_response, make_status
-from hyperjob.kube.exchange import Exchange, _wait_before_retry
-from hyperjob.kube.transport import Response
 from hyperjob.simulate.clock import run
+from hyperjob_core.kube import errors, exchange
+from hyperjob_core.kube.config import Connection
+from hyperjob_core.kube.errors import (
+    ConfigError,
+    KubeError,
+    Unavailable,
+    from_response,
+    make_status,
+)
+from hyperjob_core.kube.exchange import Exchange, _wait_before_retry
+from hyperjob_core.kube.transport import Response
 from tests.unit.recorded.clients import Counting
 
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from hyperjob.kube import existing as module
-from hyperjob.kube.errors import Forbidden, KubeError, Unavailable, from_status, make_status
-from hyperjob.kube.existing import existing
-from hyperjob.kube.resources import CONFIG_MAPS, SECRETS, Resource
+from hyperjob_core.kube import existing as module
+from hyperjob_core.kube.errors import Forbidden, KubeError, Unavailable, from_status, make_status
+from hyperjob_core.kube.existing import existing
+from hyperjob_core.kube.resources import CONFIG_MAPS, SECRETS, Resource
 
 ACCEPT = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1, application/json"
 

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hyperjob.kube import errors
-from hyperjob.kube.backoff import Backoff
-from hyperjob.kube.client import EventType, ObjectList, WatchEvent
-from hyperjob.kube.informer import Informer
-from hyperjob.kube.resources import HYPERJOBS, NODES
+from hyperjob_core.kube import errors
+from hyperjob_core.kube.backoff import Backoff
+from hyperjob_core.kube.client import EventType, ObjectList, WatchEvent
+from hyperjob_core.kube.informer import Informer
+from hyperjob_core.kube.resources import HYPERJOBS, NODES
 
 PATH = "/api/v1/nodes"
 
@@ -243,7 +243,7 @@ async def test_a_missing_crd_is_waited_for_and_said_once(server, kube, caplog):
         server.stream(event("MODIFIED", changed), then="hang"),
     )
     informer = quick(kube, HYPERJOBS)
-    with caplog.at_level(logging.INFO, logger="hyperjob.kube.informer"):
+    with caplog.at_level(logging.INFO, logger="hyperjob_core.kube.informer"):
         log = Log(informer)
         async with running(informer):
             await log.until(1)

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hyperjob.api.microtime import micro_time
-from hyperjob.kube import errors
-from hyperjob.kube.leaderelection import LeaderElector, LeadershipLostError
-from hyperjob.kube.lease import Sight, held, released
+from hyperjob_core.api.microtime import micro_time
+from hyperjob_core.kube import errors
+from hyperjob_core.kube.leaderelection import LeaderElector, LeadershipLostError
+from hyperjob_core.kube.lease import Sight, held, released
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

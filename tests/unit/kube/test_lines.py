@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Iterable
 
 import pytest
 
-from hyperjob.kube import http
+from hyperjob_core.kube import http
 
 
 class Content:

@@ -5,7 +5,7 @@ import ssl
 import pytest
 import yaml
 
-from hyperjob.kube import plainkubeconfig
+from hyperjob_core.kube import plainkubeconfig
 
 CERTIFICATE = {"client-certificate": "client.pem", "client-key": "client.key"}
 

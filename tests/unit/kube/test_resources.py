@@ -2,8 +2,8 @@
 
 import pytest
 
-from hyperjob.kube import resources
-from hyperjob.kube.resources import Resource, key_of, split_key
+from hyperjob_core.kube import resources
+from hyperjob_core.kube.resources import Resource, key_of, split_key
 
 PATHS = {
     "HYPERJOBS": "/apis/training.volcano.sh/v1alpha1/namespaces/n/hyperjobs/x",

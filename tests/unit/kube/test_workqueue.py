@@ -10,8 +10,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from hyperjob.kube.ratelimit import DefaultLimiter, ItemBackoff, TokenBucket
-from hyperjob.kube.workqueue import PATIENCE, WorkQueue
+from hyperjob_core.kube.ratelimit import DefaultLimiter, ItemBackoff, TokenBucket
+from hyperjob_core.kube.workqueue import PATIENCE, WorkQueue
 
 
 class Hand:

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from hyperjob.api.field import ROOT
-from hyperjob.api.meta import Object
+from hyperjob_core.api.field import ROOT
+from hyperjob_core.api.meta import Object
 from tests.unit.recorded.generated import hyperjob_of, some
 from tests.unit.recorded.recording import Case, line
 from tests.unit.webhook.test_never_raises import (

@@ -9,15 +9,15 @@ from typing import Any, Final
 
 import orjson
 
-from hyperjob.api.meta import Object
-from hyperjob.kube.client import Kube, PatchType, Propagation
-from hyperjob.kube.config import Connection
-from hyperjob.kube.errors import KubeError, from_status, make_status
-from hyperjob.kube.exchange import Exchange
-from hyperjob.kube.informer import Informer
-from hyperjob.kube.resources import CLUSTERS, HYPERJOBS, VCJOBS
-from hyperjob.kube.transport import Params, Response
 from hyperjob.simulate.clock import run
+from hyperjob_core.api.meta import Object
+from hyperjob_core.kube.client import Kube, PatchType, Propagation
+from hyperjob_core.kube.config import Connection
+from hyperjob_core.kube.errors import KubeError, from_status, make_status
+from hyperjob_core.kube.exchange import Exchange
+from hyperjob_core.kube.informer import Informer
+from hyperjob_core.kube.resources import CLUSTERS, HYPERJOBS, VCJOBS
+from hyperjob_core.kube.transport import Params, Response
 from tests.unit.recorded.generated import some
 from tests.unit.recorded.recording import Case, line
 
@@ -61,7 +61,7 @@ class Logging(logging.Handler):
 @contextmanager
 def logged(rows: list[str]) -> Iterator[None]:
     """Add what the client layer logs while inside, debug messages too."""
-    log, handler = logging.getLogger("hyperjob.kube"), Logging(rows)
+    log, handler = logging.getLogger("hyperjob_core.kube"), Logging(rows)
     level, disabled = log.level, logging.root.manager.disable
     logging.disable(logging.NOTSET)
     log.setLevel(logging.DEBUG)

@@ -12,7 +12,7 @@ from controller.model.resources import parse_resources
 from controller.queueing.cache import QueueCache
 from controller.queueing.queues import parse_queue
 from controller.queueing.units import QueuedHyperJob, QueuedSubJob
-from hyperjob.text import shortened
+from hyperjob_core.text import shortened
 from tests.unit.controller.builders import GPU, NOW, Object, request
 from tests.unit.controller.queueworld import LAG
 from tests.unit.recorded.generated import some

@@ -27,7 +27,7 @@ from controller.lifecycle.stops import going_on, is_over, suspending
 from controller.lifecycle.unstarted import next_due, not_started
 from controller.model.child import child_of
 from controller.model.observed import GangRecord
-from hyperjob.text import shortened
+from hyperjob_core.text import shortened
 from tests.unit.recorded.generated import hyperjob_of, some
 from tests.unit.recorded.recording import Case, line
 from tests.unit.recorded.snapshots import observed_of, wanted_of

@@ -10,12 +10,12 @@ from types import ModuleType
 from typing import Any, Final
 
 import controller
-import hyperjob.kube
+import hyperjob_core.kube
 import webhook
-from hyperjob.kube.resources import Resource
+from hyperjob_core.kube.resources import Resource
 from tests.unit.recorded.recording import Case
 
-PACKAGES: Final = (controller, webhook, hyperjob.kube)
+PACKAGES: Final = (controller, webhook, hyperjob_core.kube)
 NUMBERS: Final = (bool, int, float, timedelta, datetime)
 
 

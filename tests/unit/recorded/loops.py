@@ -6,15 +6,15 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from hyperjob.api.meta import Object
-from hyperjob.kube.backoff import Backoff
-from hyperjob.kube.errors import from_status, make_status
-from hyperjob.kube.events import EventRecorder
-from hyperjob.kube.leaderelection import LeaderElector
-from hyperjob.kube.ratelimit import DefaultLimiter, ItemBackoff, TokenBucket
-from hyperjob.kube.resources import Resource, key_of
-from hyperjob.kube.workqueue import WorkQueue
 from hyperjob.simulate.clock import now, run
+from hyperjob_core.api.meta import Object
+from hyperjob_core.kube.backoff import Backoff
+from hyperjob_core.kube.errors import from_status, make_status
+from hyperjob_core.kube.events import EventRecorder
+from hyperjob_core.kube.leaderelection import LeaderElector
+from hyperjob_core.kube.ratelimit import DefaultLimiter, ItemBackoff, TokenBucket
+from hyperjob_core.kube.resources import Resource, key_of
+from hyperjob_core.kube.workqueue import WorkQueue
 from tests.unit.recorded.clients import Counting, logged, seeded
 from tests.unit.recorded.generated import some
 from tests.unit.recorded.recording import Case, line

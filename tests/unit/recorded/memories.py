@@ -14,8 +14,8 @@ from controller.model.planned import CreateChild, Repin
 from controller.model.resources import parse_resources
 from controller.placement.capacity import Candidacy, ClusterSummary, summarise
 from controller.queueing.read import unit_of_remains
-from hyperjob.api.meta import Object
-from hyperjob.api.quantity import NANO
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.quantity import NANO
 from tests.unit.controller.builders import (
     GPU,
     NOW,

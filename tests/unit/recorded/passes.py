@@ -24,8 +24,8 @@ from controller.model.splitting import CallFailed, CallFault, NoneGiven, SplitAn
 from controller.model.training import JobTraining
 from controller.model.waiting import KeptRoom, Share, Wait, WaitCode
 from controller.plan import plan
-from hyperjob.api.choices import TimeUse
-from hyperjob.api.names import binding_name
+from hyperjob_core.api.choices import TimeUse
+from hyperjob_core.api.names import binding_name
 from tests.unit.controller.builders import GPU, NOW, Object, vcjob_status
 from tests.unit.controller.world import World
 from tests.unit.recorded.generated import hyperjob_of, some

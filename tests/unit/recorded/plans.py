@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from controller.model.planned import Action, CreateChild, Plan, Repin
-from hyperjob.api.quantity import NANO
+from hyperjob_core.api.quantity import NANO
 from tests.unit.controller.builders import GPU, Object
 from tests.unit.recorded.recording import changes, line
 

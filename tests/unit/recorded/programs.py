@@ -23,9 +23,9 @@ from controller.status.goodput import (
 from controller.status.training import SubJobProgress, whole
 from controller.training.sources import LoggedTask, Source
 from controller.training.watch import LIMIT_BYTES, Watch, watch
-from hyperjob.api.choices import TimeUse
-from hyperjob.api.meta import Object
-from hyperjob.api.phases import Phase
+from hyperjob_core.api.choices import TimeUse
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.phases import Phase
 from tests.unit.controller.builders import NOW
 from tests.unit.recorded.generated import some
 from tests.unit.recorded.recording import Case, changes, line, plain

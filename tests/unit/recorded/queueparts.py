@@ -31,7 +31,7 @@ from controller.queueing.reclaim import loss_of
 from controller.queueing.room import Space
 from controller.queueing.shapes import Shape, Shapes
 from controller.queueing.units import QueuedHyperJob, QueuedSubJob
-from hyperjob.api.meta import Object
+from hyperjob_core.api.meta import Object
 from tests.unit.controller.builders import GPU, NOW
 from tests.unit.recorded.generated import hyperjob_of, some
 from tests.unit.recorded.placements import clusters_of

@@ -18,9 +18,9 @@ from controller.model.room import room_of
 from controller.placement.capacity import Candidacy, summarise
 from controller.queueing.queues import parse_queue
 from controller.status.goodput import parse_account
-from hyperjob.api.meta import Object
-from hyperjob.api.wire import mapping
-from hyperjob.text import shortened
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.wire import mapping
+from hyperjob_core.text import shortened
 from tests.unit.controller.builders import GPU, binding, hyperjob, job, labels, owner, policy
 from tests.unit.recorded.recording import Case, changes, line, plain
 

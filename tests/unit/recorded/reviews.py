@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from hyperjob.api.meta import Object
+from hyperjob_core.api.meta import Object
 from tests.unit.recorded.generated import some
 from tests.unit.recorded.recording import Case, line
 from webhook.admission import admit, check_http

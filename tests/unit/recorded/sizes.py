@@ -15,7 +15,7 @@ from controller.model.subjobs import SubJob
 from controller.plugins.equip import TooLongError, equip, export_of
 from controller.plugins.hosts import UnknownHostError
 from controller.plugins.world import world_of
-from hyperjob.api.meta import Object
+from hyperjob_core.api.meta import Object
 from tests.unit.controller.builders import GPU, binding, hyperjob, job, observed, policy
 from tests.unit.recorded.generated import some
 from tests.unit.recorded.plans import amounts

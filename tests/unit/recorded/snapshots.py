@@ -47,13 +47,13 @@ from controller.status.diff import weigh
 from controller.status.outlook import Outlook, Outlooks
 from controller.status.transitions import status_events
 from controller.training.sources import sources_of
-from hyperjob.api.checkpoint import StopCause
-from hyperjob.api.choices import TimeUse
-from hyperjob.api.meta import Object
-from hyperjob.api.names import binding_name
-from hyperjob.api.phases import JobPhase, Phase
-from hyperjob.api.wire import rfc3339
-from hyperjob.text import shortened
+from hyperjob_core.api.checkpoint import StopCause
+from hyperjob_core.api.choices import TimeUse
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.names import binding_name
+from hyperjob_core.api.phases import JobPhase, Phase
+from hyperjob_core.api.wire import rfc3339
+from hyperjob_core.text import shortened
 from tests.unit.controller.builders import NOW
 from tests.unit.recorded.arbitrary import arbitrary, made
 from tests.unit.recorded.generated import hyperjob_of, some

@@ -22,7 +22,7 @@ from controller.status.shortage import hindrance_text, need_text, trouble_text
 from controller.status.splitting import split_trouble_text
 from controller.status.transitions import action_events
 from controller.status.waiting import after_its_name, trouble_of_queue
-from hyperjob.text import shortened
+from hyperjob_core.text import shortened
 from tests.unit.recorded.arbitrary import TEXTS, arbitrary, made
 from tests.unit.recorded.recording import Case, line
 

@@ -21,18 +21,18 @@ import orjson
 from controller.manager import Manager
 from controller.model.observed import QueueAdmission
 from controller.options import Options
-from hyperjob.api.meta import Object
-from hyperjob.api.names import FIELD_MANAGER
-from hyperjob.kube.client import Kube
-from hyperjob.kube.errors import from_status, make_status
-from hyperjob.kube.resources import HYPERJOBS, QUEUES, RESOURCE_BINDINGS, key_of
-from hyperjob.kube.transport import Params, Response
 from hyperjob.simulate.clock import now, run
 from hyperjob.simulate.engine import _run_to_end
 from hyperjob.simulate.plane import Plane
 from hyperjob.simulate.sites import queue, site, urgent_class
 from hyperjob.simulate.workload import Failures, Outage, Scenario, Site, Submission
 from hyperjob.simulate.world import Simulation
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.names import FIELD_MANAGER
+from hyperjob_core.kube.client import Kube
+from hyperjob_core.kube.errors import from_status, make_status
+from hyperjob_core.kube.resources import HYPERJOBS, QUEUES, RESOURCE_BINDINGS, key_of
+from hyperjob_core.kube.transport import Params, Response
 from tests.unit.controller.builders import GPU
 from tests.unit.recorded.generated import hyperjob_of, some
 from tests.unit.recorded.plans import where

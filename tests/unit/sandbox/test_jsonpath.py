@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from hyperjob.text import human_duration
+from hyperjob_core.text import human_duration
 from hyperjob_sandbox.apiserver.printing import JSONPath, JSONPathError
 
 OBJ = {

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hyperjob.api.names import binding_name
+from hyperjob_core.api.names import binding_name
 from hyperjob_sandbox.karmada import names, policies
 
 

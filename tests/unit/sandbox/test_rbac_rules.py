@@ -2,7 +2,7 @@
 
 import pytest
 
-from hyperjob.api.meta import Object
+from hyperjob_core.api.meta import Object
 from hyperjob_sandbox.apiserver.rbac import allows
 from hyperjob_sandbox.apiserver.transport.authorization import Action
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hyperjob.api.field import Path, required
+from hyperjob_core.api.field import Path, required
 from hyperjob_sandbox.apiserver.errors import ApiError
 from hyperjob_sandbox.apiserver.schema.scale import Scale
 from hyperjob_sandbox.apiserver.schema.structural import StructuralSchema

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hyperjob.serving.table import Connection, ConnectionTable, Rank, peer_of
+from hyperjob_core.serving.table import Connection, ConnectionTable, Rank, peer_of
 
 PEERS = {
     "IPv4": (("10.0.0.1", 5), "10.0.0.1"),

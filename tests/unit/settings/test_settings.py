@@ -9,7 +9,7 @@ import pytest
 
 import controller.options
 import webhook.options
-from hyperjob.settings import Setting, read_options
+from hyperjob_core.settings import Setting, read_options
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,12 +5,12 @@ from contextlib import aclosing
 
 import pytest
 
-from hyperjob.kube.client import EventType, Kube, PatchType
-from hyperjob.kube.errors import AlreadyExists, Conflict, NotFound
-from hyperjob.kube.resources import HYPERJOBS, VCJOBS
 from hyperjob.simulate.clock import now, run
 from hyperjob.simulate.patches import merged, patched
 from hyperjob.simulate.plane import Plane
+from hyperjob_core.kube.client import EventType, Kube, PatchType
+from hyperjob_core.kube.errors import AlreadyExists, Conflict, NotFound
+from hyperjob_core.kube.resources import HYPERJOBS, VCJOBS
 
 HYPERJOB = {"metadata": {"namespace": "a", "name": "one"}, "spec": {"suspend": False}}
 

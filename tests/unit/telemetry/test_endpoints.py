@@ -6,9 +6,9 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from hyperjob.telemetry.endpoints import ListenError, parse_address, serve
-from hyperjob.telemetry.health import Checks
-from hyperjob.telemetry.metrics import Metrics
+from hyperjob_core.telemetry.endpoints import ListenError, parse_address, serve
+from hyperjob_core.telemetry.health import Checks
+from hyperjob_core.telemetry.metrics import Metrics
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import re
 
 import pytest
 
-from hyperjob.telemetry import logs
+from hyperjob_core.telemetry import logs
 
 
 @pytest.fixture

@@ -3,8 +3,8 @@
 import pytest
 from prometheus_client import CollectorRegistry, Histogram, generate_latest
 
-from hyperjob.kube import instruments
-from hyperjob.telemetry.metrics import Metrics, ReconcileResult
+from hyperjob_core.kube import instruments
+from hyperjob_core.telemetry.metrics import Metrics, ReconcileResult
 
 
 @pytest.fixture

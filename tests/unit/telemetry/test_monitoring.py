@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import yaml
 
-from hyperjob.telemetry.metrics import Metrics
-from hyperjob.telemetry.reference import families, render
-from hyperjob.telemetry.training import TrainingMetrics
+from hyperjob_core.telemetry.metrics import Metrics
+from hyperjob_core.telemetry.reference import families, render
+from hyperjob_core.telemetry.training import TrainingMetrics
 
 ROOT = Path(__file__).parents[3]
 FILES = ROOT / "charts" / "hyperjob" / "files"

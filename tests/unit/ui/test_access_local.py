@@ -9,9 +9,9 @@ import aiohttp
 import pytest
 from aiohttp.test_utils import TestClient, TestServer, unused_port
 
-from hyperjob.kube.errors import unreachable
 from hyperjob.ui.access.local import LocalAccess, is_loopback
 from hyperjob.ui.visitor import EVERYTHING
+from hyperjob_core.kube.errors import unreachable
 from tests.support.uisite import DONE, site
 
 TOKEN = "s3cret-token"

@@ -11,11 +11,11 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from hyperjob.kube.resources import HYPERJOBS
 from hyperjob.ui import live
 from hyperjob.ui.pages import jobs
 from hyperjob.ui.pages.context import Context
 from hyperjob.ui.running import running
+from hyperjob_core.kube.resources import HYPERJOBS
 from tests.support.fleet import FleetKube, fill, hyperjob
 from tests.support.openaccess import OpenAccess
 

@@ -10,9 +10,9 @@ import orjson
 import pytest
 
 from hyperjob import __version__
-from hyperjob.api.field import Path as FieldPath
-from hyperjob.api.field import invalid, required
-from hyperjob.api.names import WEBHOOK_VERSION
+from hyperjob_core.api.field import Path as FieldPath
+from hyperjob_core.api.field import invalid, required
+from hyperjob_core.api.names import WEBHOOK_VERSION
 from webhook import handlers
 from webhook.admission import admit, check_http
 from webhook.decision import Decision

@@ -10,8 +10,8 @@ from unittest.mock import Mock
 import pytest
 from aiohttp import web
 
-from hyperjob.serving.table import Connection, ConnectionTable, Rank
 from hyperjob.simulate.clock import run
+from hyperjob_core.serving.table import Connection, ConnectionTable, Rank
 from tests.unit.webhook.test_server import HEADERS, REVIEW, Witness, head
 from webhook.admission import refuse
 from webhook.connections import (

@@ -13,8 +13,8 @@ from typing import Any
 import orjson
 import pytest
 
-from hyperjob.api.limits import MAX_ALL_TASKS, MAX_METADATA_KEYS, MAX_SPEC_BYTES, count_tasks
-from hyperjob.api.meta import Object
+from hyperjob_core.api.limits import MAX_ALL_TASKS, MAX_METADATA_KEYS, MAX_SPEC_BYTES, count_tasks
+from hyperjob_core.api.meta import Object
 from tests.support.growth import Growing, growing
 from webhook.admission import admit
 from webhook.defaulting import default

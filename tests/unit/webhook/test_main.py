@@ -20,7 +20,7 @@ import aiohttp
 import pytest
 
 from certs.x509 import issue_ca, issue_serving
-from hyperjob.telemetry.metrics import Metrics
+from hyperjob_core.telemetry.metrics import Metrics
 from webhook import __main__ as process
 from webhook.__main__ import CannotStart, _certificate, main
 from webhook.options import Options, parse

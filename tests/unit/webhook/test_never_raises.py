@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from hyperjob.api.meta import Object
+from hyperjob_core.api.meta import Object
 from tests.support.structural import crds, schema_of
 from webhook.defaulting import default
 from webhook.patch import diff

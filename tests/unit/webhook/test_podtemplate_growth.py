@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hyperjob.api.field import ROOT
+from hyperjob_core.api.field import ROOT
 from webhook.validation.podtemplate.spec import validate_pod_spec
 from webhook.validation.report import EnoughError, Report
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import orjson
 import pytest
 
-from hyperjob.telemetry.logs import JsonFormatter
-from hyperjob.telemetry.metrics import Metrics
+from hyperjob_core.telemetry.logs import JsonFormatter
+from hyperjob_core.telemetry.metrics import Metrics
 from webhook.admission import Reply, admit, refuse
 from webhook.decisionlog import BATCH_BYTES, DecisionLog
 from webhook.paths import MUTATE_HYPERJOB, MUTATE_RESOURCEBINDING, VALIDATE_HYPERJOB

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hyperjob.api.field import ErrorType, FieldError
+from hyperjob_core.api.field import ErrorType, FieldError
 from webhook.admission import check_http, fail, refuse
 from webhook.decision import Decision
 from webhook.response import cut_warnings, denial, encode, failure

@@ -14,7 +14,7 @@ import pytest
 
 from certs.source import FileSource
 from certs.x509 import issue_ca, issue_serving
-from hyperjob.serving.table import Connection, ConnectionTable, Rank
+from hyperjob_core.serving.table import Connection, ConnectionTable, Rank
 from webhook import server as server_module
 from webhook.admission import Reply, admit
 from webhook.connections import MAX_HEADER_BYTES, WebhookProtocols
@@ -516,7 +516,7 @@ async def test_stop_lets_a_review_in_flight_finish(tls):
 async def test_stop_leaves_no_connection_without_a_handshake_and_no_thread_for_reviews(
     tls, monkeypatch
 ):
-    monkeypatch.setattr("hyperjob.serving.listener.HANDSHAKE_SECONDS", 3600.0)
+    monkeypatch.setattr("hyperjob_core.serving.listener.HANDSHAKE_SECONDS", 3600.0)
     async with serving(tls) as running:
         reader, writer = await asyncio.open_connection("127.0.0.1", running.port)
         async with running.session() as session, session.post(running.url, data=REVIEW):

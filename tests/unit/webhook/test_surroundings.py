@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from hyperjob.kube.errors import from_status, make_status
-from hyperjob.kube.informer import Informer
-from hyperjob.kube.resources import CLUSTERS, PRIORITY_CLASSES, QUEUES
 from hyperjob.simulate.clock import run
+from hyperjob_core.kube.errors import from_status, make_status
+from hyperjob_core.kube.informer import Informer
+from hyperjob_core.kube.resources import CLUSTERS, PRIORITY_CLASSES, QUEUES
 from tests.support.fakekube import FakeKube
 from webhook.review import AdmissionRequest
 from webhook.surroundings import MOST_BYTES, Surroundings

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hyperjob.api import formats
-from hyperjob.api.field import ROOT, Path
-from hyperjob.hints import MAX_COMPARED, MAX_HINTS, Hints, _apart, _edits, did_you_mean
+from hyperjob_core.api import formats
+from hyperjob_core.api.field import ROOT, Path
+from hyperjob_core.hints import MAX_COMPARED, MAX_HINTS, Hints, _apart, _edits, did_you_mean
 from webhook.resourcenames import is_native, is_unqualified, may_be_overcommitted
 from webhook.validation.changes import changes
 from webhook.validation.forms import check

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hyperjob.api.field import ROOT
+from hyperjob_core.api.field import ROOT
 from webhook.validation import validate_update
 from webhook.validation.fieldpath import SPEC
 from webhook.validation.report import Report

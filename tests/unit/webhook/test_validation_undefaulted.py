@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from hyperjob.api.limits import MAX_PODS, MAX_SPEC_BYTES
-from hyperjob.api.names import MAX_TOKEN, RESTART_REQUEST
+from hyperjob_core.api.limits import MAX_PODS, MAX_SPEC_BYTES
+from hyperjob_core.api.names import MAX_TOKEN, RESTART_REQUEST
 from webhook.validation import validate_create, validate_update
 from webhook.validation.needs import needs
 from webhook.validation.repair import Repair

@@ -3,8 +3,8 @@
 An absent field counts with the default that the API server sets.
 """
 
-from hyperjob.api.field import Path
-from hyperjob.api.meta import Object
+from hyperjob_core.api.field import Path
+from hyperjob_core.api.meta import Object
 from webhook.validation.podtemplate.metadata import validate_pod_metadata
 from webhook.validation.podtemplate.spec import validate_pod_spec
 from webhook.validation.report import Report

@@ -3,9 +3,9 @@
 import ipaddress
 from typing import Final
 
-from hyperjob.api import formats
-from hyperjob.api.field import Path
-from hyperjob.api.meta import Object
+from hyperjob_core.api import formats
+from hyperjob_core.api.field import Path
+from hyperjob_core.api.meta import Object
 from webhook.validation.forms import check
 from webhook.validation.podtemplate.objects import each, items
 from webhook.validation.podtemplate.pod import Pod

@@ -6,8 +6,8 @@ Volcano sets the names of pods: a name in the template is not validated.
 import re
 from typing import Final
 
-from hyperjob.api.field import Path
-from hyperjob.api.meta import Object
+from hyperjob_core.api.field import Path
+from hyperjob_core.api.meta import Object
 from webhook.validation.forms import validate_annotations, validate_labels
 from webhook.validation.podtemplate.rows import row
 from webhook.validation.report import Report

@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from hyperjob.api.field import Path
-from hyperjob.api.meta import Object
+from hyperjob_core.api.field import Path
+from hyperjob_core.api.meta import Object
 from webhook.validation.podtemplate.paths import descending, has_backsteps
 from webhook.validation.podtemplate.pod import Pod
 from webhook.validation.podtemplate.rows import row

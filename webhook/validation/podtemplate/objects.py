@@ -3,8 +3,8 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from hyperjob.api.field import ErrorType, Path
-from hyperjob.api.meta import Object
+from hyperjob_core.api.field import ErrorType, Path
+from hyperjob_core.api.meta import Object
 from webhook.validation.forms import FormCheck
 from webhook.validation.podtemplate.pod import Pod
 from webhook.validation.podtemplate.table import Cell, Check, Maker, Type, all_of

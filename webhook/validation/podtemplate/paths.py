@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from hyperjob.api.field import Path
+from hyperjob_core.api.field import Path
 from webhook.validation.podtemplate.rows import row
 from webhook.validation.podtemplate.values import held
 from webhook.validation.report import Report

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 from typing import Final, NamedTuple, Self
 
-from hyperjob.api.meta import Object
+from hyperjob_core.api.meta import Object
 
 DEFAULT_GRACE: Final = 30
 

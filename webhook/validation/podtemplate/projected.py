@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Final
 
-from hyperjob.api.field import Path
-from hyperjob.api.meta import Object
+from hyperjob_core.api.field import Path
+from hyperjob_core.api.meta import Object
 from webhook.validation.podtemplate.env import FIELD, FILE_FIELDS, RESOURCE_OF_FILE, field_ref
 from webhook.validation.podtemplate.objects import exactly_one, items, struct
 from webhook.validation.podtemplate.paths import file

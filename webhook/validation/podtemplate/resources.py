@@ -4,10 +4,10 @@ from collections.abc import Collection
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from hyperjob.api import formats
-from hyperjob.api.field import Path
-from hyperjob.api.meta import Object
-from hyperjob.api.quantity import Quantity
+from hyperjob_core.api import formats
+from hyperjob_core.api.field import Path
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.quantity import Quantity
 from webhook.resourcenames import (
     COMPUTE,
     HUGE_PAGES,

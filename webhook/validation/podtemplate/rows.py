@@ -3,7 +3,7 @@
 from functools import cache
 from importlib import resources
 
-from hyperjob.api.field import ErrorType
+from hyperjob_core.api.field import ErrorType
 from webhook.validation.rules import Rule, rule
 
 

@@ -3,8 +3,8 @@
 import re
 from typing import Final
 
-from hyperjob.api.field import Path
-from hyperjob.api.meta import Object
+from hyperjob_core.api.field import Path
+from hyperjob_core.api.meta import Object
 from webhook.validation.podtemplate.objects import Unique, each, items
 from webhook.validation.podtemplate.paths import descend, is_padded
 from webhook.validation.podtemplate.pod import Pod

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Final
 
-from hyperjob.api.field import Path
-from hyperjob.api.meta import Object
+from hyperjob_core.api.field import Path
+from hyperjob_core.api.meta import Object
 from webhook.validation.amounts import parse
 from webhook.validation.claims import validate_claim_spec
 from webhook.validation.podtemplate.objects import exactly_one, items, struct

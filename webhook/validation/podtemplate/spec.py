@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from hyperjob.api import formats
-from hyperjob.api.field import Path
-from hyperjob.api.meta import Object
+from hyperjob_core.api import formats
+from hyperjob_core.api.field import Path
+from hyperjob_core.api.meta import Object
 from webhook.validation.podtemplate.affinity import AFFINITY
 from webhook.validation.podtemplate.containers import (
     CONTAINER,

@@ -8,8 +8,8 @@ every message of the API server has an id.
 from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
-from hyperjob.api.field import ErrorType, Path
-from hyperjob.api.meta import Object
+from hyperjob_core.api.field import ErrorType, Path
+from hyperjob_core.api.meta import Object
 from webhook.validation.podtemplate.pod import Pod
 from webhook.validation.report import Report
 from webhook.validation.rules import REQUIRED, Rule, rule

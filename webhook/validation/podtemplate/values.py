@@ -4,8 +4,8 @@ from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any, Final
 
-from hyperjob.api.field import ErrorType, Path, Step
-from hyperjob.api.meta import Object
+from hyperjob_core.api.field import ErrorType, Path, Step
+from hyperjob_core.api.meta import Object
 from webhook.validation.forms import FormCheck, validate_labels
 from webhook.validation.podtemplate.pod import Pod
 from webhook.validation.podtemplate.table import Cell, Check, Maker, all_of

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from hyperjob.api import formats
+from hyperjob_core.api import formats
 from webhook.validation.podtemplate.objects import one_of
 from webhook.validation.podtemplate.sources import SOURCES
 from webhook.validation.podtemplate.table import Type, required

@@ -9,8 +9,8 @@ import asyncio
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from hyperjob.api.field import go_quote
-from hyperjob.api.meta import Object
+from hyperjob_core.api.field import go_quote
+from hyperjob_core.api.meta import Object
 from hyperjob_sandbox.apiserver import errors
 from hyperjob_sandbox.apiserver.admission.client import ServiceResolver, WebhookClient
 from hyperjob_sandbox.apiserver.admission.hooks import Hook, compile_hooks, exempt

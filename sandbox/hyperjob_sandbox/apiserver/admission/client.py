@@ -10,7 +10,7 @@ from typing import Final
 import aiohttp
 import orjson
 
-from hyperjob.api.field import go_quote
+from hyperjob_core.api.field import go_quote
 from hyperjob_sandbox.apiserver.admission.hooks import Hook
 from hyperjob_sandbox.apiserver.admission.review import WebhookError
 from hyperjob_sandbox.apiserver.jsonvalue import Json

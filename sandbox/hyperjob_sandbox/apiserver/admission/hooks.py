@@ -4,7 +4,7 @@ import base64
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from hyperjob.api.meta import Object
+from hyperjob_core.api.meta import Object
 from hyperjob_sandbox.apiserver import errors
 from hyperjob_sandbox.apiserver.admission.review import (
     AdmissionRequest,

@@ -8,8 +8,8 @@ from typing import Literal, NamedTuple
 
 import orjson
 
-from hyperjob.api.field import go_quote
-from hyperjob.api.meta import Object
+from hyperjob_core.api.field import go_quote
+from hyperjob_core.api.meta import Object
 from hyperjob_sandbox.apiserver.jsonvalue import Json
 
 Operation = Literal["CREATE", "UPDATE", "DELETE"]

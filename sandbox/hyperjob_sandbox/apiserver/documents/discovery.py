@@ -4,7 +4,7 @@ Each group has its own documents: a client that asks for all groups in one answe
 discovery) falls back to them.
 """
 
-from hyperjob.api.meta import Object
+from hyperjob_core.api.meta import Object
 from hyperjob_sandbox.apiserver.jsonvalue import Json
 from hyperjob_sandbox.apiserver.state.resources import Registry, ResourceInfo
 from hyperjob_sandbox.apiserver.transport.call import Reply, json_reply

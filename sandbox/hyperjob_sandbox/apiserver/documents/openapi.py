@@ -8,7 +8,7 @@ kubectl asks: which kind a path has, and that writes take `fieldValidation`.
 import hashlib
 from typing import Final
 
-from hyperjob.api.meta import Object
+from hyperjob_core.api.meta import Object
 from hyperjob_sandbox.apiserver.schema import objectmeta
 from hyperjob_sandbox.apiserver.state.resources import Registry, ResourceInfo
 from hyperjob_sandbox.apiserver.transport.call import Reply

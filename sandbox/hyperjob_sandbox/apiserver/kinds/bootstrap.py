@@ -3,7 +3,7 @@
 import copy
 from collections.abc import Sequence
 
-from hyperjob.api.meta import Object
+from hyperjob_core.api.meta import Object
 from hyperjob_sandbox.apiserver.core import Core, key_of
 from hyperjob_sandbox.apiserver.kinds import definitions
 from hyperjob_sandbox.apiserver.kinds.strategy import before_create, normalise_meta

@@ -2,7 +2,7 @@
 
 from functools import cache, partial
 
-from hyperjob.api.meta import Object
+from hyperjob_core.api.meta import Object
 from hyperjob_sandbox.apiserver.kinds.defaults import fill
 from hyperjob_sandbox.apiserver.kinds.printers import column
 from hyperjob_sandbox.apiserver.printing import NAME_COLUMN

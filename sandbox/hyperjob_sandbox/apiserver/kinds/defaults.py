@@ -6,7 +6,7 @@
 import base64
 from collections.abc import Callable
 
-from hyperjob.api.meta import Object
+from hyperjob_core.api.meta import Object
 from hyperjob_sandbox.apiserver import jsonvalue
 
 

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 
 from pydantic_core import SchemaError
 
-from hyperjob.api import field
-from hyperjob.api.field import FieldError, Path
-from hyperjob.api.meta import Object
+from hyperjob_core.api import field
+from hyperjob_core.api.field import FieldError, Path
+from hyperjob_core.api.meta import Object
 from hyperjob_sandbox.apiserver.cel import CelError
 from hyperjob_sandbox.apiserver.core import Core
 from hyperjob_sandbox.apiserver.printing import (

@@ -3,16 +3,16 @@
 from collections.abc import Sequence
 from functools import lru_cache
 
-from hyperjob.api import field
-from hyperjob.api.field import FieldError, Path
-from hyperjob.api.formats import (
+from hyperjob_core.api import field
+from hyperjob_core.api.field import FieldError, Path
+from hyperjob_core.api.formats import (
     dns1035_label,
     dns1123_label,
     dns1123_subdomain,
     label_value,
     qualified_name,
 )
-from hyperjob.api.meta import Object
+from hyperjob_core.api.meta import Object
 from hyperjob_sandbox.apiserver.state.resources import ResourceInfo
 
 _ROOT = Path("metadata")

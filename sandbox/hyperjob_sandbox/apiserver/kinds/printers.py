@@ -7,7 +7,7 @@ here does so from those that the sandbox's objects have.
 from collections.abc import Callable
 from datetime import datetime
 
-from hyperjob.api.meta import Object
+from hyperjob_core.api.meta import Object
 from hyperjob_sandbox.apiserver.jsonvalue import Json, at
 from hyperjob_sandbox.apiserver.printing import AGE_COLUMN, NAME_COLUMN, Column, age
 

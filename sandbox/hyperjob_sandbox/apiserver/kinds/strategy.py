@@ -7,7 +7,7 @@ BeforeUpdate and each kind's PrepareForCreate and PrepareForUpdate.
 import random
 import uuid
 
-from hyperjob.api.meta import Object
+from hyperjob_core.api.meta import Object
 from hyperjob_sandbox.apiserver.state.clock import wire_now
 from hyperjob_sandbox.apiserver.state.resources import ResourceInfo
 

@@ -9,7 +9,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Final
 
-from hyperjob.api.meta import Object
+from hyperjob_core.api.meta import Object
 from hyperjob_sandbox.apiserver import errors, jsonvalue
 from hyperjob_sandbox.apiserver.ownership import typed
 from hyperjob_sandbox.apiserver.ownership.fields import EMPTY, FieldPath, Fields, print_path

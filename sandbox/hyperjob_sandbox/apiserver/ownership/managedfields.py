@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
-from hyperjob.api.field import go_quote
-from hyperjob.api.meta import Object
+from hyperjob_core.api.field import go_quote
+from hyperjob_core.api.meta import Object
 from hyperjob_sandbox.apiserver.jsonvalue import Json
 from hyperjob_sandbox.apiserver.ownership import fields
 from hyperjob_sandbox.apiserver.ownership.fields import Fields

@@ -6,7 +6,7 @@ The algebra below server-side apply. Pure: results share nothing that is changed
 from collections.abc import Collection, Iterator
 from typing import Final, TypeAlias
 
-from hyperjob.api.meta import Object
+from hyperjob_core.api.meta import Object
 from hyperjob_sandbox.apiserver import jsonvalue
 from hyperjob_sandbox.apiserver.jsonvalue import Json
 from hyperjob_sandbox.apiserver.ownership.fields import (

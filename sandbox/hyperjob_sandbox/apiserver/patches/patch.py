@@ -7,7 +7,7 @@ None changes its input: the patched object is a new value. What cannot be applie
 import jsonpatch
 import jsonpointer
 
-from hyperjob.api.meta import Object
+from hyperjob_core.api.meta import Object
 from hyperjob_sandbox.apiserver import errors, jsonvalue
 from hyperjob_sandbox.apiserver.jsonvalue import Json
 from hyperjob_sandbox.apiserver.ownership.typed import merged_order

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
-from hyperjob.api import field
-from hyperjob.api.meta import Object
+from hyperjob_core.api import field
+from hyperjob_core.api.meta import Object
 from hyperjob_sandbox.apiserver import errors
 from hyperjob_sandbox.apiserver.jsonvalue import Json
 from hyperjob_sandbox.apiserver.ownership.apply import Writer, apply

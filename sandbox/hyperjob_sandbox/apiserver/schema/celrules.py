@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from hyperjob.api import field
-from hyperjob.api.field import OMIT, FieldError, Path
-from hyperjob.api.meta import Object
+from hyperjob_core.api import field
+from hyperjob_core.api.field import OMIT, FieldError, Path
+from hyperjob_core.api.meta import Object
 from hyperjob_sandbox.apiserver import jsonvalue
 from hyperjob_sandbox.apiserver.cel import CelError, Expression
 from hyperjob_sandbox.apiserver.jsonvalue import Json

@@ -1,6 +1,6 @@
 """What the API server checks in a custom resource beside its shape: text formats, unique items.
 
-Hooks for the compiler of `hyperjob.api.shape`; each adds findings to those of the node itself.
+Hooks for the compiler of `hyperjob_core.api.shape`; each adds findings to those of the node itself.
 """
 
 import re
@@ -12,9 +12,9 @@ import orjson
 from pydantic_core import InitErrorDetails, PydanticCustomError, ValidationError, core_schema
 from pydantic_core.core_schema import CoreSchema
 
-from hyperjob.api.duration import nanoseconds
-from hyperjob.api.meta import Object
-from hyperjob.api.shapeerrors import BAD_FORMAT
+from hyperjob_core.api.duration import nanoseconds
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.shapeerrors import BAD_FORMAT
 from hyperjob_sandbox.apiserver.jsonvalue import Json
 
 _DATE_TIME: Final = re.compile(

@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from pydantic_core import ErrorDetails
 
-from hyperjob.api.meta import Object
+from hyperjob_core.api.meta import Object
 from hyperjob_sandbox.apiserver import errors
 from hyperjob_sandbox.apiserver.jsonvalue import json_type
 

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from hyperjob.api import field
-from hyperjob.api.field import FieldError, Path
-from hyperjob.api.meta import Object
+from hyperjob_core.api import field
+from hyperjob_core.api.field import FieldError, Path
+from hyperjob_core.api.meta import Object
 from hyperjob_sandbox.apiserver.jsonvalue import at, go_format, go_type
 
 _META = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from hyperjob.api.meta import Object
+from hyperjob_core.api.meta import Object
 from hyperjob_sandbox.apiserver import jsonvalue
 from hyperjob_sandbox.apiserver.jsonvalue import Json
 from hyperjob_sandbox.apiserver.schema.typeinfo import DEDUCED, MISSING, TypeInfo

@@ -10,11 +10,11 @@ from typing import Final
 
 from pydantic_core import ErrorDetails, SchemaValidator, ValidationError
 
-from hyperjob.api import field
-from hyperjob.api.field import ErrorType, FieldError, Path
-from hyperjob.api.meta import Object
-from hyperjob.api.shape import compile_schema
-from hyperjob.api.shapeerrors import explain, is_harmless
+from hyperjob_core.api import field
+from hyperjob_core.api.field import ErrorType, FieldError, Path
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.shape import compile_schema
+from hyperjob_core.api.shapeerrors import explain, is_harmless
 from hyperjob_sandbox.apiserver import jsonvalue
 from hyperjob_sandbox.apiserver.schema import objectmeta
 from hyperjob_sandbox.apiserver.schema.celrules import Rules

@@ -8,7 +8,7 @@ are served without one: a list is known by its own field and the nearest field a
 from functools import lru_cache
 from typing import Final
 
-from hyperjob.api.meta import Object
+from hyperjob_core.api.meta import Object
 from hyperjob_sandbox.apiserver.jsonvalue import Json
 from hyperjob_sandbox.apiserver.shipped import shipped
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from hyperjob.api.meta import Object
+from hyperjob_core.api.meta import Object
 from hyperjob_sandbox.apiserver.printing import AGE_COLUMN, NAME_COLUMN, Column
 from hyperjob_sandbox.apiserver.schema.scale import Scale
 from hyperjob_sandbox.apiserver.schema.structural import StructuralSchema

@@ -7,9 +7,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from hyperjob.api.field import go_quote
-from hyperjob.api.formats import label_value, qualified_name
-from hyperjob.api.meta import Object
+from hyperjob_core.api.field import go_quote
+from hyperjob_core.api.formats import label_value, qualified_name
+from hyperjob_core.api.meta import Object
 from hyperjob_sandbox.apiserver.jsonvalue import at
 
 _TERM = re.compile(

@@ -12,7 +12,7 @@ from typing import Literal
 
 import orjson
 
-from hyperjob.api.meta import Object
+from hyperjob_core.api.meta import Object
 
 ChangeType = Literal["ADDED", "MODIFIED", "DELETED"]
 GroupResource = tuple[str, str]

@@ -3,7 +3,7 @@
 The stored form is the core one; both views write their empty times.
 """
 
-from hyperjob.api.meta import Object
+from hyperjob_core.api.meta import Object
 
 GROUP = "events.k8s.io"
 EVENTS = ("", "events")

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import orjson
 import yaml
 
-from hyperjob.api.meta import Object
+from hyperjob_core.api.meta import Object
 from hyperjob_sandbox.apiserver import errors
 from hyperjob_sandbox.apiserver.jsonvalue import Json, json_type
 from hyperjob_sandbox.apiserver.state.resources import ResourceInfo

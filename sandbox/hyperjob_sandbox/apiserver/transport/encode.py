@@ -6,7 +6,7 @@ structs as far as something reads it: kind, apiVersion, metadata, then the rest 
 
 import orjson
 
-from hyperjob.api.meta import Object
+from hyperjob_core.api.meta import Object
 from hyperjob_sandbox.apiserver.jsonvalue import Json
 from hyperjob_sandbox.apiserver.state.resources import ResourceInfo
 from hyperjob_sandbox.apiserver.state.store import Stored

@@ -7,7 +7,7 @@ import base64
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from hyperjob.api.meta import Object
+from hyperjob_core.api.meta import Object
 from hyperjob_sandbox.apiserver import errors
 from hyperjob_sandbox.apiserver.jsonvalue import Json
 from hyperjob_sandbox.apiserver.shipped import shipped

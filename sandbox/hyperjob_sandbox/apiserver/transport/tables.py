@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from hyperjob.api.meta import Object
+from hyperjob_core.api.meta import Object
 from hyperjob_sandbox.apiserver.state.store import Stored
 from hyperjob_sandbox.apiserver.transport.call import Call
 from hyperjob_sandbox.apiserver.transport.encode import ordered_meta, to_version

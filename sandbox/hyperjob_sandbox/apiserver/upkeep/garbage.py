@@ -6,7 +6,7 @@ the real collector.
 
 from collections.abc import Sequence
 
-from hyperjob.api.meta import Object
+from hyperjob_core.api.meta import Object
 from hyperjob_sandbox.apiserver.core import Core
 from hyperjob_sandbox.apiserver.state.store import Change, GroupResource, Key, Stored
 from hyperjob_sandbox.apiserver.verbs.deleting import delete_stored

@@ -6,7 +6,7 @@ One task does it, woken by changes in the store. It writes past admission.
 import asyncio
 import logging
 
-from hyperjob.api.meta import Object
+from hyperjob_core.api.meta import Object
 from hyperjob_sandbox.apiserver.core import Core
 from hyperjob_sandbox.apiserver.kinds.definitions import DEFINITIONS, FINALIZER
 from hyperjob_sandbox.apiserver.state.resources import ResourceInfo

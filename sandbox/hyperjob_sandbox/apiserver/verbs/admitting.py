@@ -1,8 +1,8 @@
 """Admission: the namespace must exist and live; then the webhooks are asked."""
 
-from hyperjob.api import field
-from hyperjob.api.field import FieldError
-from hyperjob.api.meta import Object
+from hyperjob_core.api import field
+from hyperjob_core.api.field import FieldError
+from hyperjob_core.api.meta import Object
 from hyperjob_sandbox.apiserver import errors
 from hyperjob_sandbox.apiserver.admission.hooks import compile_hooks
 from hyperjob_sandbox.apiserver.admission.review import (

@@ -2,8 +2,8 @@
 
 from datetime import UTC, datetime, timedelta
 
-from hyperjob.api.field import Path, not_supported
-from hyperjob.api.meta import Object
+from hyperjob_core.api.field import Path, not_supported
+from hyperjob_core.api.meta import Object
 from hyperjob_sandbox.apiserver import errors
 from hyperjob_sandbox.apiserver.core import Core
 from hyperjob_sandbox.apiserver.state.resources import ResourceInfo

@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import UTC, datetime, timedelta
 
-from hyperjob.api.meta import Object
+from hyperjob_core.api.meta import Object
 from hyperjob_sandbox.apiserver import errors
 from hyperjob_sandbox.apiserver.core import Core
 from hyperjob_sandbox.apiserver.transport.call import Call, Reply, Stream

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from hyperjob.api.meta import Object
+from hyperjob_core.api.meta import Object
 from hyperjob_sandbox.apiserver import errors
 from hyperjob_sandbox.apiserver.core import Core
 from hyperjob_sandbox.apiserver.transport.authn import User

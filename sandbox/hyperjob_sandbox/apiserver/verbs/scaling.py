@@ -1,7 +1,7 @@
 """The scale subresource: a small object over two paths of the real one."""
 
-from hyperjob.api import field
-from hyperjob.api.meta import Object
+from hyperjob_core.api import field
+from hyperjob_core.api.meta import Object
 from hyperjob_sandbox.apiserver import errors
 from hyperjob_sandbox.apiserver.core import Core
 from hyperjob_sandbox.apiserver.jsonvalue import Json

@@ -7,9 +7,9 @@ validation → validating webhooks → store. A patch that loses a race is appli
 from collections.abc import Callable
 from dataclasses import replace
 
-from hyperjob.api import field
-from hyperjob.api.field import FieldError, invalid_status
-from hyperjob.api.meta import Object
+from hyperjob_core.api import field
+from hyperjob_core.api.field import FieldError, invalid_status
+from hyperjob_core.api.meta import Object
 from hyperjob_sandbox.apiserver import errors
 from hyperjob_sandbox.apiserver.core import Core, key_of
 from hyperjob_sandbox.apiserver.kinds import definitions

@@ -1,0 +1,34 @@
+"""The limits of a HyperJob's size: far above any real one, and small enough for the memory."""
+
+from typing import Final
+
+from hyperjob_core.api.meta import Object
+
+MAX_SUB_JOBS: Final = 5_000
+"""Sub-jobs of all replicatedJobs together."""
+MAX_PODS: Final = 200_000
+"""Pods of all sub-jobs together."""
+MAX_REPLICATED_JOBS: Final = 1_000
+MAX_TASKS: Final = 256
+"""Tasks of one template."""
+MAX_ALL_TASKS: Final = 5_000
+"""Tasks of all templates together."""
+MAX_SPEC_BYTES: Final = 1_572_864
+"""Bytes of a spec as JSON: more than etcd stores of a whole object by default."""
+
+MAX_METADATA_KEYS: Final = 10_000
+"""Labels of one HyperJob, and annotations."""
+
+
+def count_tasks(spec: object) -> int:
+    """Return the number of tasks of all templates, or of replicatedJobs if these are more."""
+    jobs = spec.get("replicatedJobs") if isinstance(spec, dict) else None
+    if not isinstance(jobs, list):
+        return 0
+    return max(len(jobs), sum(len(_tasks(job)) for job in jobs if isinstance(job, dict)))
+
+
+def _tasks(job: Object) -> list[object]:
+    template = job.get("templateSpec")
+    tasks = template.get("tasks") if isinstance(template, dict) else None
+    return tasks if isinstance(tasks, list) else []

@@ -1,0 +1,330 @@
+"""The types of the HyperJob, version v1alpha1.
+
+Fields that the Go controller's API has keep their names, types and defaults, so its manifests
+work unchanged; all others are optional.
+"""
+
+from typing import Annotated
+
+from pydantic import ConfigDict, Field
+
+from hyperjob_core.api.batch import JobSpec
+from hyperjob_core.api.choices import (
+    ClusterPolicy,
+    DependencyStatus,
+    FailedPhase,
+    FailurePolicyAction,
+    SplitMode,
+    SuccessOperator,
+)
+from hyperjob_core.api.limits import MAX_REPLICATED_JOBS, MAX_SUB_JOBS
+from hyperjob_core.api.markers import LABEL_PATTERN, SUBDOMAIN_PATTERN, atomic_list, list_map, rules
+from hyperjob_core.api.model import Bool, Count, Int32, Model, ObjectMeta
+from hyperjob_core.api.names import API_VERSION, KIND
+from hyperjob_core.api.phases import Phase
+from hyperjob_core.api.plugins import PLUGINS
+from hyperjob_core.api.status import (
+    ClusterStatus,
+    HandledRequests,
+    HyperJobState,
+    HyperJobStatus,
+    JobStatus,
+    ReplicatedJobStatus,
+)
+
+__all__ = [
+    "Checkpoint",
+    "ClusterPolicy",
+    "ClusterStatus",
+    "DependencyStatus",
+    "DependsOn",
+    "FailedPhase",
+    "FailurePolicy",
+    "FailurePolicyAction",
+    "FailurePolicyRule",
+    "HandledRequests",
+    "HyperJob",
+    "HyperJobSpec",
+    "HyperJobState",
+    "HyperJobStatus",
+    "JobStatus",
+    "Phase",
+    "ReplicatedJob",
+    "ReplicatedJobStatus",
+    "SplitMode",
+    "SplitPolicy",
+    "SuccessOperator",
+    "SuccessPolicy",
+    "TemplateMetadata",
+]
+
+
+class SplitPolicy(Model):
+    """How accelerators are shared out over the sub-jobs of a replicated job."""
+
+    mode: SplitMode | None = Field(
+        default=None,
+        description="static: the sub-jobs share the accelerators equally. auto: the controller"
+        " decides number and size of the sub-jobs by the free resources of the clusters.",
+    )
+    accelerators: Annotated[int, Field(strict=True, ge=1, le=2**31 - 1)] | None = Field(
+        default=None,
+        description="Exact number of accelerators of all sub-jobs together.",
+    )
+    accelerator_type: str | None = Field(
+        default=None,
+        description="Resource name of the accelerator, as the pods request it.",
+        min_length=1,
+        max_length=316,
+    )
+
+
+class DependsOn(Model):
+    """A replicated job that must be Ready or Complete before this one starts."""
+
+    name: str = Field(
+        description="Name of an earlier replicated job in the list.", min_length=1, max_length=63
+    )
+    status: DependencyStatus = Field(
+        description="Ready: all its sub-jobs run. Complete: all its sub-jobs completed."
+    )
+
+
+class TemplateMetadata(Model):
+    """Labels and annotations of the sub-jobs."""
+
+    labels: dict[str, str] | None = Field(default=None, description="Labels of every sub-job.")
+    annotations: dict[str, str] | None = Field(
+        default=None, description="Annotations of every sub-job."
+    )
+
+
+_AUTO_DECIDES_REPLICAS = (
+    (
+        "!has(self.splitPolicy) || !has(self.splitPolicy.mode) || self.splitPolicy.mode != 'auto'"
+        " || self.replicas == 1"
+    ),
+    "replicas must be unset if splitPolicy.mode is auto: the split decides it",
+)
+_REQUIRED_NEEDS_CLUSTERS = (
+    "self.clusterPolicy != 'Required' || (has(self.clusterNames) && size(self.clusterNames) > 0)",
+    "clusterNames must be set if clusterPolicy is Required",
+)
+_NOT_ON_ITSELF = (
+    "!has(self.dependsOn) || self.dependsOn.all(d, d.name != self.name)",
+    "a replicated job must not depend on itself",
+)
+
+
+class ReplicatedJob(Model):
+    """The sub-jobs of one template, each a vcjob in one cluster."""
+
+    model_config = ConfigDict(
+        json_schema_extra=rules(_AUTO_DECIDES_REPLICAS, _REQUIRED_NEEDS_CLUSTERS, _NOT_ON_ITSELF)
+    )
+
+    name: str = Field(
+        description="Name of the replicated job, unique in the HyperJob.",
+        min_length=1,
+        max_length=63,
+        pattern=LABEL_PATTERN,
+    )
+    template_metadata: TemplateMetadata | None = Field(
+        default=None, description="Labels and annotations of the sub-jobs."
+    )
+    template_spec: JobSpec = Field(description="Spec of the vcjob of every sub-job.")
+    split_policy: SplitPolicy | None = Field(
+        default=None,
+        description="How accelerators are shared out over the sub-jobs; unset: every sub-job is as"
+        " the template.",
+    )
+    replicas: Annotated[Int32, Field(ge=1, le=MAX_SUB_JOBS)] = Field(
+        default=1,
+        description="Number of sub-jobs; the controller decides it if splitPolicy.mode is auto.",
+    )
+    cluster_names: tuple[Annotated[str, Field(min_length=1, max_length=253)], ...] | None = Field(
+        default=None,
+        description="Preferred clusters, in this order. The controller uses other clusters only if"
+        " none of these has room, and never if clusterPolicy is Required.",
+        max_length=256,
+        json_schema_extra=atomic_list(),
+    )
+    cluster_policy: ClusterPolicy = Field(
+        default=ClusterPolicy.PREFERRED,
+        description="Whether clusterNames is a preference or the only clusters allowed.",
+    )
+    depends_on: tuple[DependsOn, ...] | None = Field(
+        default=None,
+        description="Replicated jobs that must be Ready or Complete before this one starts.",
+        max_length=16,
+        json_schema_extra=list_map("name"),
+    )
+
+
+class FailurePolicyRule(Model):
+    """One rule of a failure policy: the failures that it matches, and its action."""
+
+    action: FailurePolicyAction = Field(description="Action of the rule.")
+    on_job_phases: tuple[FailedPhase, ...] | None = Field(
+        default=None,
+        description="Phases of a sub-job that the rule matches. If this and onClusterLost are"
+        " unset, the rule matches every failure.",
+        max_length=8,
+        json_schema_extra=atomic_list(),
+    )
+    on_cluster_lost: Bool | None = Field(
+        default=None, description="Whether the rule matches the loss of a sub-job's cluster."
+    )
+    target_replicated_jobs: (
+        tuple[Annotated[str, Field(min_length=1, max_length=63)], ...] | None
+    ) = Field(
+        default=None,
+        description="Replicated jobs of the rule; unset: all.",
+        max_length=256,
+        json_schema_extra=atomic_list(),
+    )
+
+
+class FailurePolicy(Model):
+    """The reaction to failed sub-jobs and lost clusters."""
+
+    max_restarts: Count = Field(
+        default=0,
+        description="Greatest number of restarts and moves, of the HyperJob and its sub-jobs"
+        " together.",
+    )
+    rules: tuple[FailurePolicyRule, ...] | None = Field(
+        default=None,
+        description="Rules, of which the first matching one decides. A failure that matches no"
+        " rule restarts the HyperJob while maxRestarts allows it, and fails it otherwise.",
+        max_length=64,
+        json_schema_extra=atomic_list(),
+    )
+
+
+class SuccessPolicy(Model):
+    """Which sub-jobs must complete before the HyperJob is Completed."""
+
+    operator: SuccessOperator = Field(
+        default=SuccessOperator.ALL, description="Whether all sub-jobs or any one must complete."
+    )
+    target_replicated_jobs: (
+        tuple[Annotated[str, Field(min_length=1, max_length=63)], ...] | None
+    ) = Field(
+        default=None,
+        description="Replicated jobs that count; unset: all.",
+        max_length=256,
+        json_schema_extra=atomic_list(),
+    )
+
+
+_ONE_PLACE = (
+    "has(self.directory) != has(self.persistentVolumeClaim)",
+    "exactly one of directory and persistentVolumeClaim must be set",
+)
+_PATH_OF_CLAIM = (
+    "!has(self.path) || has(self.persistentVolumeClaim)",
+    "path may be set only with persistentVolumeClaim",
+)
+
+
+class Checkpoint(Model):
+    """Where the program saves its checkpoints, and how long a pod has to save one."""
+
+    model_config = ConfigDict(json_schema_extra=rules(_ONE_PLACE, _PATH_OF_CLAIM))
+
+    directory: str | None = Field(
+        default=None,
+        description="Absolute path in the containers, or URL of an object store, of the"
+        " checkpoints. The templates themselves mount the path.",
+        min_length=1,
+        max_length=1024,
+    )
+    persistent_volume_claim: str | None = Field(
+        default=None,
+        description="Name of a PersistentVolumeClaim in the namespace of the HyperJob, which the"
+        " controller mounts at `path` in all containers of the sub-jobs.",
+        min_length=1,
+        max_length=253,
+        pattern=SUBDOMAIN_PATTERN,
+    )
+    path: str | None = Field(
+        default=None,
+        description="Absolute mount path of the claim; /checkpoints if unset.",
+        min_length=1,
+        max_length=1024,
+    )
+    grace_period_seconds: Annotated[Int32, Field(ge=1)] | None = Field(
+        default=None,
+        description="Seconds that a pod has from SIGTERM to save a checkpoint: the"
+        " terminationGracePeriodSeconds of pods whose template has none; 30 if unset.",
+    )
+    interval_seconds: Annotated[Int32, Field(ge=1)] | None = Field(
+        default=None,
+        description="Expected seconds between two checkpoints of the program.",
+    )
+
+
+class HyperJobSpec(Model):
+    """The spec of a HyperJob."""
+
+    replicated_jobs: tuple[ReplicatedJob, ...] = Field(
+        description="The replicated jobs of the HyperJob, each a template and a number of"
+        " sub-jobs.",
+        min_length=1,
+        max_length=MAX_REPLICATED_JOBS,
+        json_schema_extra=list_map("name"),
+    )
+    min_available: Count | None = Field(
+        default=None,
+        description="Number of sub-jobs that must be admitted and placed before any of them"
+        " starts. With fewer running sub-jobs the HyperJob is Degraded. Unset: all.",
+    )
+    max_domains: Annotated[Int32, Field(ge=1)] | None = Field(
+        default=None,
+        description="Greatest number of clusters for all sub-jobs together; 1 keeps them in one"
+        " cluster. Unset: no limit.",
+    )
+    plugins: dict[str, tuple[str, ...]] | None = Field(
+        default=None,
+        description=f"HyperJob plugins by name, each with its arguments: {', '.join(PLUGINS)}."
+        " They set up a framework over all sub-jobs.",
+    )
+    suspend: Bool | None = Field(
+        default=None,
+        description="true: the controller deletes the sub-jobs and frees their quota. false: it"
+        " creates them again.",
+    )
+    failure_policy: FailurePolicy | None = Field(
+        default=None,
+        description="The reaction to failures; unset: no sub-job is restarted, and the HyperJob"
+        " ends when every sub-job has ended.",
+    )
+    success_policy: SuccessPolicy | None = Field(
+        default=None, description="When the HyperJob is Completed; unset: when all sub-jobs are."
+    )
+    quorum: Annotated[Int32, Field(ge=1)] | None = Field(
+        default=None,
+        description="Fewest sub-jobs that can train without the others. If it is set, the"
+        " controller recreates a failed sub-job, or one on a lost cluster, alone while the others"
+        " train on; after the start of the first sub-jobs no sub-job waits for the others. Unset:"
+        " all sub-jobs are one world.",
+    )
+    checkpoint: Checkpoint | None = Field(
+        default=None,
+        description="Where the checkpoints are, and how long a pod has to save one. If it is set,"
+        " every planned stop waits until all sub-jobs have ended, and all resume from one step.",
+    )
+    ttl_seconds_after_finished: Count | None = Field(
+        default=None, description="Seconds between the end and the deletion of the HyperJob."
+    )
+
+
+class HyperJob(Model):
+    """One training job that is split over several clusters and runs as one."""
+
+    api_version: str = API_VERSION
+    kind: str = KIND
+    metadata: ObjectMeta = ObjectMeta()
+    spec: HyperJobSpec = Field(description="Spec of the HyperJob.")
+    status: HyperJobStatus = Field(default=HyperJobStatus(), description="Status of the HyperJob.")

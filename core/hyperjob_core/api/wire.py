@@ -1,0 +1,86 @@
+"""Accessors for untyped objects: each returns its type for any argument.
+
+Objects of other authors may be malformed: a missing field, or a value of another type, reads as
+absent and never raises.
+"""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+from hyperjob_core.api.meta import Object
+
+
+def mapping(value: object) -> Object:
+    """Return value if it is an object, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def objects(value: object) -> list[Object]:
+    """Return the objects in a list, without its other values."""
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def string(value: object) -> str:
+    """Return value if it is a string, else an empty one."""
+    return value if isinstance(value, str) else ""
+
+
+def strings(value: object) -> tuple[str, ...]:
+    """Return the non-empty strings in a list."""
+    if not isinstance(value, list):
+        return ()
+    return tuple(item for item in value if isinstance(item, str) and item)
+
+
+def string_map(value: object) -> dict[str, str]:
+    """Return the string entries of an object, as labels and annotations have them."""
+    return {str(key): item for key, item in mapping(value).items() if isinstance(item, str)}
+
+
+def integer(value: object) -> int | None:
+    """Return value if it is an integer (and no boolean)."""
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def count(value: object) -> int:
+    """Return value if it is a non-negative integer, else 0."""
+    number = integer(value)
+    return number if number is not None and number > 0 else 0
+
+
+def natural(text: str) -> int | None:
+    """Return the number in a text of 1 to 18 decimal digits; None for any other text."""
+    return int(text) if len(text) <= 18 and text.isascii() and text.isdigit() else None
+
+
+def at(value: object, *path: str) -> object:
+    """Return the value at a path of object keys; None if a key is missing."""
+    for key in path:
+        if not isinstance(value, Mapping):
+            return None
+        value = value.get(key)
+    return value
+
+
+def condition(status: Object, kind: str) -> Object:
+    """Return the condition of a type; an empty object if there is none."""
+    for item in objects(status.get("conditions")):
+        if item.get("type") == kind:
+            return item
+    return {}
+
+
+def timestamp(value: object) -> datetime | None:
+    """Parse an RFC 3339 time as Kubernetes prints it; None for any other value."""
+    if not isinstance(value, str):
+        return None
+    try:
+        parsed = datetime.fromisoformat(value)
+    except ValueError:
+        return None
+    return parsed if parsed.tzinfo is not None else parsed.replace(tzinfo=UTC)
+
+
+def rfc3339(moment: datetime) -> str:
+    """Return a time as metav1.Time prints it: UTC, whole seconds."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,6 @@
+"""The asynchronous Kubernetes client, on plain dicts: the counterpart of Go's client-go.
+
+Objects are the API server's own JSON: fields that this release does not know stay. The package
+imports neither the programs that use it nor the telemetry: its callers pass the metrics
+(`hyperjob_core.kube.instruments`).
+"""

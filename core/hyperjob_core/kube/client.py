@@ -1,0 +1,422 @@
+"""The verbs of the Kubernetes API on plain dicts: get, list, watch, create, replace, apply, patch.
+
+Objects stay dicts: a field that this release does not know survives a read and a write. Bodies are
+JSON by orjson, and every patch has its content type.
+
+    async with Kube.connect(kubeconfig="karmada.kubeconfig") as kube:
+        job = await kube.get(HYPERJOBS, "llm", namespace="default")
+"""
+
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from types import TracebackType
+from typing import Literal, Self
+
+import orjson
+
+import hyperjob_core
+from hyperjob_core.api.meta import Object
+from hyperjob_core.kube import config
+from hyperjob_core.kube.errors import Gone, from_status, unreachable
+from hyperjob_core.kube.instruments import SILENT, ClientMetrics
+from hyperjob_core.kube.resources import Resource, key_of
+from hyperjob_core.kube.transport import Params, Response, Transport
+
+USER_AGENT = f"hyperjob/{hyperjob_core.__version__}"
+TIME_LIMIT = 30.0
+IDLE_LIMIT = 150.0  # seconds; an API server sends a bookmark about once a minute
+
+Objects = list[Object]  # within Kube, `list` is the verb
+Propagation = Literal["Background", "Foreground", "Orphan"]
+
+
+class PatchType(StrEnum):
+    """The content types of PATCH."""
+
+    JSON = "application/json-patch+json"
+    MERGE = "application/merge-patch+json"
+    APPLY = "application/apply-patch+yaml"
+
+
+class EventType(StrEnum):
+    """The type of a watch event; a BOOKMARK has only a resourceVersion."""
+
+    ADDED = "ADDED"
+    MODIFIED = "MODIFIED"
+    DELETED = "DELETED"
+    BOOKMARK = "BOOKMARK"
+
+
+@dataclass(frozen=True, slots=True)
+class WatchEvent:
+    """One event of a watch."""
+
+    type: EventType
+    object: Object
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectList:
+    """A complete list; a watch from `resource_version` has all later changes."""
+
+    items: list[Object]
+    resource_version: str
+
+
+class Kube:
+    """A client of one API server; use as `async with Kube.connect(…) as kube`."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        *,
+        time_limit: float = TIME_LIMIT,
+        namespace: str = config.DEFAULT_NAMESPACE,
+    ) -> None:
+        self.namespace = namespace
+        self._transport = transport
+        self._time_limit = time_limit
+
+    @classmethod
+    @asynccontextmanager
+    async def connect(
+        cls,
+        *,
+        kubeconfig: str | Path | None = None,
+        context: str | None = None,
+        user_agent: str = USER_AGENT,
+        time_limit: float = TIME_LIMIT,
+        metrics: ClientMetrics = SILENT,
+        one_shot: bool = False,
+    ) -> AsyncIterator[Self]:
+        """Find the API server as kubectl does and close all connections at the end.
+
+        `user_agent` up to its slash is also the field manager of creates, updates and patches.
+        `one_shot` is for a program with few requests: it starts with less CPU.
+        Raises ConfigError with the file and the next step.
+        """
+        connection = await config.load(kubeconfig, context=context)
+        transport: Transport
+        if one_shot and not connection.proxy:
+            from hyperjob_core.kube.oneshot import OneShotTransport
+
+            transport = OneShotTransport(connection, user_agent=user_agent, metrics=metrics)
+        else:
+            from hyperjob_core.kube.http import HttpTransport  # a slow import: not for --help
+
+            transport = HttpTransport(connection, user_agent=user_agent, metrics=metrics)
+        async with cls(transport, time_limit=time_limit, namespace=connection.namespace) as kube:
+            yield kube
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._transport.close()
+
+    @property
+    def host(self) -> str:
+        """Return the server's host and port."""
+        return self._transport.host
+
+    async def get(
+        self,
+        resource: Resource,
+        name: str,
+        *,
+        namespace: str | None = None,
+        subresource: str | None = None,
+    ) -> Object:
+        """Read one object."""
+        return await self._call("GET", resource.path(namespace, name, subresource))
+
+    async def list(
+        self,
+        resource: Resource,
+        *,
+        namespace: str | None = None,
+        label_selector: str | None = None,
+        field_selector: str | None = None,
+        limit: int = 500,
+        transform: Callable[[Object], Object] = lambda obj: obj,
+    ) -> ObjectList:
+        """Read all objects, `limit` at a time; after an expired page token again without pages.
+
+        `transform` is applied to each object of a page: only its result stays in memory.
+        """
+        path = resource.path(namespace)
+        selectors = _selectors(label_selector, field_selector)
+        try:
+            pages = {**selectors, "limit": str(limit)}
+            return await self._pages(resource, path, pages, transform)
+        except Gone:
+            return await self._pages(resource, path, selectors, transform)
+
+    async def _pages(
+        self,
+        resource: Resource,
+        path: str,
+        params: Params,
+        transform: Callable[[Object], Object],
+    ) -> ObjectList:
+        items: Objects = []
+        version = token = ""
+        while True:
+            page = await self._call(
+                "GET", path, params={**params, "continue": token} if token else params
+            )
+            for item in page.get("items") or ():
+                item.setdefault("apiVersion", resource.api_version)
+                item.setdefault("kind", resource.kind)  # items of built-in lists have neither
+                items.append(transform(item))
+            metadata = page.get("metadata") or {}
+            version = version or str(metadata.get("resourceVersion") or "")
+            token = metadata.get("continue") or ""
+            if not token:
+                break
+        return ObjectList(items, version)
+
+    async def watch(
+        self,
+        resource: Resource,
+        *,
+        namespace: str | None = None,
+        resource_version: str,
+        label_selector: str | None = None,
+        field_selector: str | None = None,
+        timeout_seconds: int = 300,
+        idle_limit: float = IDLE_LIMIT,
+        opened: Callable[[], None] | None = None,
+    ) -> AsyncGenerator[WatchEvent, None]:
+        """Yield changes after `resource_version`, bookmarks included, until the server ends.
+
+        Raises Gone if the version is too old; Unavailable if the connection breaks, is silent for
+        `idle_limit` seconds or sends garbage. Calls `opened` after the server's response header.
+        The caller must close it: `async with aclosing(kube.watch(…)) as events`.
+        """
+        params = {
+            "watch": "1",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": resource_version,
+            "timeoutSeconds": str(timeout_seconds),
+            **_selectors(label_selector, field_selector),
+        }
+        path = resource.path(namespace)
+        stream = self._transport.lines(
+            path,
+            params=params,
+            idle_limit=idle_limit,
+            time_limit=timeout_seconds + self._time_limit,
+            opened=opened,
+        )
+        async with aclosing(stream) as lines:
+            async for line in lines:
+                yield _event(line, f"WATCH {path}")
+
+    async def create(
+        self,
+        resource: Resource,
+        obj: Object,
+        *,
+        namespace: str | None = None,
+        dry_run: bool = False,
+    ) -> Object:
+        """Create an object in its own namespace (or the given one)."""
+        where = namespace or obj.get("metadata", {}).get("namespace")
+        path = resource.path(where)
+        if resource.namespaced and not where:
+            raise ValueError(f"{resource.kind} to create needs a namespace")
+        return await self._call("POST", path, params=_write(dry_run=dry_run), body=obj)
+
+    async def replace(
+        self,
+        resource: Resource,
+        obj: Object,
+        *,
+        subresource: str | None = None,
+        dry_run: bool = False,
+    ) -> Object:
+        """Replace an object that was read before; raises Conflict if it has changed since."""
+        metadata = obj["metadata"]
+        path = resource.path(metadata.get("namespace"), metadata["name"], subresource)
+        return await self._call("PUT", path, params=_write(dry_run=dry_run), body=obj)
+
+    async def apply(
+        self,
+        resource: Resource,
+        obj: Object,
+        *,
+        field_manager: str,
+        force: bool = True,
+        subresource: str | None = None,
+        dry_run: bool = False,
+    ) -> Object:
+        """Apply server-side: own exactly the fields of `obj`; raises Conflict unless `force`."""
+        metadata = obj["metadata"]
+        body = {"apiVersion": resource.api_version, "kind": resource.kind, **obj}
+        return await self._call(
+            "PATCH",
+            resource.path(metadata.get("namespace"), metadata["name"], subresource),
+            params={
+                "fieldManager": field_manager,
+                "force": "true" if force else "false",
+                **_write(dry_run=dry_run),
+            },
+            body=body,
+            content_type=PatchType.APPLY,
+        )
+
+    async def patch(
+        self,
+        resource: Resource,
+        name: str,
+        body: Object | Objects,
+        *,
+        kind: PatchType,
+        namespace: str | None = None,
+        subresource: str | None = None,
+        field_manager: str | None = None,
+        dry_run: bool = False,
+    ) -> Object:
+        """Change an object by a patch of the named kind."""
+        params = _write(dry_run=dry_run)
+        if field_manager:
+            params["fieldManager"] = field_manager
+        return await self._call(
+            "PATCH",
+            resource.path(namespace, name, subresource),
+            params=params,
+            body=body,
+            content_type=kind,
+        )
+
+    async def delete(
+        self,
+        resource: Resource,
+        name: str,
+        *,
+        namespace: str | None = None,
+        uid: str | None = None,
+        propagation: Propagation | None = None,
+        dry_run: bool = False,
+    ) -> Object:
+        """Delete an object; with `uid` only the object with this UID, else Conflict is raised.
+
+        Return the Status, or the object if finalizers delay its removal.
+        """
+        options: Object = {"apiVersion": "v1", "kind": "DeleteOptions"}
+        if uid is not None:
+            options["preconditions"] = {"uid": uid}
+        if propagation is not None:
+            options["propagationPolicy"] = propagation
+        if dry_run:  # in the body: with one there the API server ignores the query parameter
+            options["dryRun"] = ["All"]
+        return await self._call("DELETE", resource.path(namespace, name), body=options)
+
+    async def raw(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Params | None = None,
+        body: Object | Objects | bytes | None = None,
+        content_type: str = "application/json",
+        accept: str = "application/json",
+    ) -> Response:
+        """Send any other request, for example discovery; raises KubeError unless 2xx."""
+        return await self._transport.request(
+            method,
+            path,
+            params=params,
+            body=body if body is None or isinstance(body, bytes) else orjson.dumps(body),
+            content_type=content_type,
+            accept=accept,
+            time_limit=self._time_limit,
+        )
+
+    async def lines(
+        self,
+        path: str,
+        *,
+        params: Params,
+        idle_limit: float | None = None,
+        opened: Callable[[], None] | None = None,
+    ) -> AsyncGenerator[bytes, None]:
+        """Yield the lines of a text such as a log, empty ones too; no `idle_limit`: no time limit.
+
+        Raises KubeError as `watch` does. The caller must close it:
+        `async with aclosing(kube.lines(…)) as lines`.
+        """
+        stream = self._transport.lines(
+            path, params=params, idle_limit=idle_limit, time_limit=None, opened=opened, empty=True
+        )
+        async with aclosing(stream) as lines:
+            async for line in lines:
+                yield line
+
+    async def _call(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Params | None = None,
+        body: Object | Objects | None = None,
+        content_type: str = "application/json",
+    ) -> Object:
+        response = await self._transport.request(
+            method,
+            path,
+            params=params,
+            body=None if body is None else orjson.dumps(body),
+            content_type=content_type,
+            time_limit=self._time_limit,
+        )
+        try:
+            decoded = response.json()
+        except orjson.JSONDecodeError:
+            decoded = None
+        if not isinstance(decoded, dict):
+            raise unreachable(f"{method} {path}", "the answer is no JSON object")
+        return decoded
+
+
+def _selectors(label_selector: str | None, field_selector: str | None) -> dict[str, str]:
+    params = {}
+    if label_selector:
+        params["labelSelector"] = label_selector
+    if field_selector:
+        params["fieldSelector"] = field_selector
+    return params
+
+
+def _write(*, dry_run: bool) -> dict[str, str]:
+    return {"dryRun": "All"} if dry_run else {}
+
+
+def _event(line: bytes, request: str) -> WatchEvent:
+    """Decode a line of a watch; raises the error of an ERROR event, or Unavailable on garbage."""
+    try:
+        decoded = orjson.loads(line)
+        kind, obj = decoded["type"], decoded["object"]
+        if kind != "ERROR":
+            event = WatchEvent(EventType(kind), obj)
+            if event.type is not EventType.BOOKMARK:
+                key_of(obj)
+            _ = obj["metadata"]["resourceVersion"]
+            return event
+        failure = from_status(obj, request)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise unreachable(request, f"the watch carries garbage: {line[:80]!r}") from error
+    raise failure

@@ -1,0 +1,205 @@
+"""The errors of API requests, by the reason of the Status in the response.
+
+`str()` of an error is the request line and the API server's own message.
+"""
+# ruff: noqa: N818 - the names are the reasons of the Status
+
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any, ClassVar
+
+import orjson
+
+from hyperjob_core.api.meta import Object
+
+_BODY_SHOWN = 512
+
+
+class ConfigError(Exception):
+    """A kubeconfig is missing or wrong."""
+
+
+class KubeError(Exception):
+    """An API call failed.
+
+    `status` is the Status object (generated if the response has none), `request` the request line.
+    """
+
+    code: ClassVar[int] = 0
+
+    def __init__(
+        self, status: Object, request: str = "", *, retry_after: float | None = None
+    ) -> None:
+        self.status = status
+        self.request = request
+        self.retry_after = retry_after
+        super().__init__(status, request)
+
+    def __str__(self) -> str:
+        return f"{self.request}: {self.message}" if self.request else self.message
+
+    @property
+    def message(self) -> str:
+        """Return the server's message."""
+        return str(self.status.get("message") or self.reason or f"HTTP {self.http_code}")
+
+    @property
+    def reason(self) -> str:
+        """Return the machine-readable reason (`NotFound`, `Conflict`, …); empty if none."""
+        return str(self.status.get("reason") or "")
+
+    @property
+    def http_code(self) -> int:
+        """Return the HTTP status; 0 if the server never answered."""
+        return int(self.status.get("code") or 0)
+
+    @property
+    def causes(self) -> list[dict[str, str]]:
+        """Return `details.causes`: for Invalid one entry per field, with reason, message, field."""
+        return list((self.status.get("details") or {}).get("causes") or [])
+
+
+class BadRequest(KubeError):
+    """400: the request makes no sense to the server."""
+
+    code = 400
+
+
+class Unauthorized(KubeError):
+    """401: the credentials are missing, wrong or expired."""
+
+    code = 401
+
+
+class Forbidden(KubeError):
+    """403: RBAC or an admission webhook refuses."""
+
+    code = 403
+
+
+class NotFound(KubeError):
+    """404: no such object, or no such resource (is the CRD installed?)."""
+
+    code = 404
+
+
+class Conflict(KubeError):
+    """409: the object has changed since it was read, or another field manager owns a field."""
+
+    code = 409
+
+
+class AlreadyExists(KubeError):
+    """409 on create: an object of this name exists."""
+
+    code = 409
+
+
+class Gone(KubeError):
+    """410: the resourceVersion or continue token is too old; list again."""
+
+    code = 410
+
+
+class Invalid(KubeError):
+    """422: the object violates the schema or a rule; `causes` has the fields."""
+
+    code = 422
+
+
+class TooManyRequests(KubeError):
+    """429: too many requests; `retry_after` is the wait in seconds, if the server sent one."""
+
+    code = 429
+
+
+class InternalError(KubeError):
+    """500: the server, or an admission webhook that it called, failed."""
+
+    code = 500
+
+
+class Unavailable(KubeError):
+    """502, 503, 504, a lost connection or a time limit: the request may be retried later.
+
+    `answered` is False if the server never answered: a write may or may not have happened.
+    """
+
+    code = 503
+
+    def __init__(
+        self,
+        status: Object,
+        request: str = "",
+        *,
+        retry_after: float | None = None,
+        answered: bool = True,
+    ) -> None:
+        super().__init__(status, request, retry_after=retry_after)
+        self.answered = answered
+
+
+_BY_CODE: dict[int, type[KubeError]] = {
+    kind.code: kind
+    for kind in (
+        BadRequest,
+        Unauthorized,
+        Forbidden,
+        NotFound,
+        Conflict,
+        Gone,
+        Invalid,
+        TooManyRequests,
+        InternalError,
+    )
+} | dict.fromkeys((502, 503, 504), Unavailable)
+
+
+def from_status(status: Object, request: str, *, retry_after: float | None = None) -> KubeError:
+    """Return the error of a Status object."""
+    code = int(status.get("code") or 0)
+    kind = _BY_CODE.get(code, KubeError)
+    if kind is Conflict and status.get("reason") == "AlreadyExists":
+        kind = AlreadyExists
+    return kind(status, request, retry_after=retry_after)
+
+
+def from_response(code: int, headers: Mapping[str, str], body: bytes, request: str) -> KubeError:
+    """Return the error of an HTTP response outside 2xx, whose body need not be a Status."""
+    try:
+        parsed: Any = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        parsed = None
+    if isinstance(parsed, dict) and parsed.get("kind") == "Status":
+        status = {**parsed, "code": parsed.get("code") or code}
+    else:
+        status = make_status(code, body.decode(errors="replace").strip()[:_BODY_SHOWN])
+    return from_status(status, request, retry_after=retry_after(headers))
+
+
+def unreachable(request: str, message: str, *, timeout: bool = False) -> Unavailable:
+    """Return the error of a request without a response."""
+    status = make_status(0, message, reason="Timeout" if timeout else "ServiceUnavailable")
+    return Unavailable(status, request, answered=False)
+
+
+def make_status(code: int, message: str, *, reason: str = "") -> Object:
+    """Return a failure Status for a response without one."""
+    if not reason:
+        phrases = {int(status): status.phrase for status in HTTPStatus}
+        reason = phrases.get(code, "Unknown").title().replace(" ", "")
+    return {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Failure",
+        "message": message or reason,
+        "reason": reason,
+        "code": code,
+    }
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Return Retry-After in seconds, the only form that a Kubernetes API server sends."""
+    value = headers.get("Retry-After", "")
+    return float(value) if value.isascii() and value.isdigit() else None

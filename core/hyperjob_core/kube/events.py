@@ -1,0 +1,266 @@
+"""Kubernetes Events (events.k8s.io/v1) about objects, for people who run `kubectl describe`.
+
+Recording never waits and never fails: an Event that cannot be written is counted and dropped. A
+repeated Event becomes a series of the first one. The rate of Events about one object is bounded.
+"""
+
+import asyncio
+import logging
+import secrets
+from collections import OrderedDict
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal, Protocol
+
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.microtime import micro_time, utc_now
+from hyperjob_core.kube.client import PatchType
+from hyperjob_core.kube.clock import Clock, LoopClock
+from hyperjob_core.kube.errors import AlreadyExists, KubeError, NotFound
+from hyperjob_core.kube.instruments import SILENT, EventMetrics
+from hyperjob_core.kube.ratelimit import TokenBucket
+from hyperjob_core.kube.resources import EVENTS, Resource
+
+log = logging.getLogger(__name__)
+
+EventKind = Literal["Normal", "Warning"]
+
+_NOTE_BYTES = 1024
+_WAITING = 1000
+_REMEMBERED = 4096
+_SERIES_SECONDS = 360.0
+_BURST = 25
+_REFILL_PER_SECOND = 1 / 300
+_FLUSH_SECONDS = 2.0
+
+Key = tuple[str, ...]
+
+
+class EventWriter(Protocol):
+    """The methods of a client that the recorder calls; `Kube` has them."""
+
+    async def create(self, resource: Resource, obj: Object) -> Object:
+        """Create an object."""
+        ...
+
+    async def patch(
+        self,
+        resource: Resource,
+        name: str,
+        body: Object,
+        *,
+        kind: PatchType,
+        namespace: str | None = None,
+    ) -> Object:
+        """Change an object."""
+        ...
+
+
+@dataclass(slots=True)
+class _Series:
+    """One Event and its number of repetitions."""
+
+    event: Object
+    last: float
+    count: int = 1
+    created: bool = False
+
+
+class EventRecorder:
+    """Record Events in the background; `run()` belongs in the caller's TaskGroup."""
+
+    def __init__(
+        self,
+        kube: EventWriter,
+        reporting_controller: str,
+        *,
+        instance: str = "",
+        metrics: EventMetrics = SILENT,
+        clock: Clock | None = None,
+        wall: Callable[[], datetime] = utc_now,
+    ) -> None:
+        self._kube = kube
+        self._controller = reporting_controller
+        self._instance = (instance or reporting_controller)[:128]
+        self._metrics = metrics
+        self._clock = clock or LoopClock()
+        self._wall = wall
+        self._series: OrderedDict[Key, _Series] = OrderedDict()
+        self._buckets: OrderedDict[str, TokenBucket] = OrderedDict()
+        self._waiting: OrderedDict[Key, None] = OrderedDict()
+        self._arrived = asyncio.Event()
+
+    def event(
+        self,
+        obj: Object,
+        type: EventKind,  # noqa: A002 - the field's name
+        reason: str,
+        action: str,
+        note: str,
+        *,
+        related: Object | None = None,
+    ) -> None:
+        """Record that `reason` (one CamelCase word) happened to `obj` during `action`.
+
+        Returns at once. `obj` needs apiVersion, kind and metadata.
+        """
+        regarding = reference(obj)
+        note = _shorten(note)
+        key = (str(regarding.get("uid")), _place(regarding), type, reason, action, note)
+        now = self._clock.now()
+        series = self._series.get(key)
+        if series is not None and now - series.last < _SERIES_SECONDS:
+            series.count += 1
+            series.last = now
+            series.event["series"] = {
+                "count": series.count,
+                "lastObservedTime": micro_time(self._wall()),
+            }
+        elif not self._allowed(key[0] + key[1]):
+            self._metrics.event_dropped("spam")
+            return
+        else:
+            event = self._build(regarding, type, reason, action, note, related)
+            self._series[key] = _Series(event, now)
+        self._series.move_to_end(key)
+        if key not in self._waiting and len(self._waiting) >= _WAITING:
+            self._series.pop(key, None)
+            self._metrics.event_dropped("full")
+            return
+        self._waiting[key] = None
+        self._arrived.set()
+        while len(self._series) > _REMEMBERED:
+            self._forget_oldest()
+
+    async def run(self) -> None:
+        """Write the recorded Events until cancelled, then the rest for at most two seconds."""
+        try:
+            while True:
+                await self._arrived.wait()
+                await self._flush()
+        finally:
+            try:
+                async with asyncio.timeout(_FLUSH_SECONDS):
+                    await self._flush()
+            except TimeoutError:
+                for _ in self._waiting:
+                    self._metrics.event_dropped("failed")
+
+    async def _flush(self) -> None:
+        while self._waiting:
+            key, _ = self._waiting.popitem(last=False)
+            series = self._series.get(key)
+            if series is None:
+                continue
+            try:
+                await self._write(series)
+            except asyncio.CancelledError:
+                self._waiting[key] = None
+                raise
+            except KubeError as error:
+                self._metrics.event_dropped("failed")
+                log.info(
+                    "Event not recorded",
+                    extra={
+                        "about": _place(series.event["regarding"]),
+                        "reason": series.event["reason"],
+                        "error": str(error),
+                    },
+                )
+        self._arrived.clear()
+
+    async def _write(self, series: _Series) -> None:
+        metadata = series.event["metadata"]
+        if series.created and "series" in series.event:
+            try:
+                await self._kube.patch(
+                    EVENTS,
+                    metadata["name"],
+                    {"series": series.event["series"]},
+                    kind=PatchType.MERGE,
+                    namespace=metadata["namespace"],
+                )
+            except NotFound:  # the API server deletes an Event after an hour
+                metadata["name"] = _name(series.event["regarding"])
+            else:
+                return
+        with suppress(AlreadyExists):  # an earlier try succeeded, but its response was lost
+            await self._kube.create(EVENTS, series.event)
+        series.created = True
+
+    def _build(
+        self,
+        regarding: Object,
+        kind: EventKind,
+        reason: str,
+        action: str,
+        note: str,
+        related: Object | None,
+    ) -> Object:
+        event: Object = {
+            "apiVersion": EVENTS.api_version,
+            "kind": EVENTS.kind,
+            "metadata": {
+                "name": _name(regarding),
+                "namespace": regarding.get("namespace") or "default",
+            },
+            "eventTime": micro_time(self._wall()),
+            "reportingController": self._controller,
+            "reportingInstance": self._instance,
+            "type": kind,
+            "reason": reason[:128],
+            "action": action[:128],
+            "regarding": regarding,
+            "note": note,
+        }
+        if related is not None:
+            event["related"] = reference(related)
+        return event
+
+    def _allowed(self, about: str) -> bool:
+        """Return whether the object's token bucket has a token; the oldest buckets are dropped."""
+        bucket = self._buckets.get(about)
+        if bucket is None:
+            bucket = TokenBucket(qps=_REFILL_PER_SECOND, burst=_BURST, clock=self._clock)
+            self._buckets[about] = bucket
+        self._buckets.move_to_end(about)
+        if len(self._buckets) > _REMEMBERED:
+            self._buckets.popitem(last=False)
+        return bucket.take()
+
+    def _forget_oldest(self) -> None:
+        key, _ = self._series.popitem(last=False)
+        self._waiting.pop(key, None)
+
+
+def reference(obj: Object) -> Object:
+    """Build the ObjectReference of an object, without what it lacks."""
+    metadata = obj["metadata"]
+    fields = {
+        "apiVersion": obj.get("apiVersion"),
+        "kind": obj.get("kind"),
+        "namespace": metadata.get("namespace"),
+        "name": metadata.get("name"),
+        "uid": metadata.get("uid"),
+        "resourceVersion": metadata.get("resourceVersion"),
+    }
+    return {name: value for name, value in fields.items() if value}
+
+
+def _place(regarding: Object) -> str:
+    return "/".join(str(regarding.get(part, "")) for part in ("kind", "namespace", "name"))
+
+
+def _name(regarding: Object) -> str:
+    """Return the name of an Event, at most 253 characters: the object's and a unique suffix."""
+    return f"{str(regarding['name'])[:236]}.{secrets.token_hex(8)}"
+
+
+def _shorten(note: str) -> str:
+    """Return a note cut to the limit of the API server, at a whole character."""
+    encoded = note.encode()
+    if len(encoded) <= _NOTE_BYTES:
+        return note
+    return encoded[: _NOTE_BYTES - 3].decode(errors="ignore") + "…"

@@ -1,0 +1,66 @@
+"""The check which of the objects that pods need exist, by name and by their metadata only."""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final, TypeAlias
+
+from hyperjob_core.kube.client import Kube
+from hyperjob_core.kube.errors import KubeError, NotFound
+from hyperjob_core.kube.resources import (
+    CONFIG_MAPS,
+    PERSISTENT_VOLUME_CLAIMS,
+    SECRETS,
+    SERVICE_ACCOUNTS,
+    Resource,
+)
+
+Names: TypeAlias = Mapping[tuple[str, str], frozenset[str]]
+"""The existing names, by namespace and kind; a missing key means unknown."""
+
+KINDS: Final[Mapping[str, Resource]] = {
+    each.kind: each for each in (CONFIG_MAPS, PERSISTENT_VOLUME_CLAIMS, SECRETS, SERVICE_ACCOUNTS)
+}
+_MOST: Final = 200
+_PARALLEL: Final = 16
+_METADATA: Final = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+
+
+async def existing(
+    kube: Kube,
+    wanted: Iterable[tuple[str, str, str]],
+    *,
+    left_out: Callable[[Resource, KubeError | ValueError], None],
+    most: int = _MOST,
+) -> Names:
+    """Read the metadata of each namespace, kind and name, at most 16 at a time and `most` in all.
+
+    A kind that the client may not read in a namespace, or that is above `most`, is unknown:
+    `left_out` is called with the first error.
+    """
+    found: dict[tuple[str, str], set[str]] = {}
+    unknown: set[tuple[str, str]] = set()
+    limit = asyncio.Semaphore(_PARALLEL)
+
+    async def look(namespace: str, kind: str, name: str) -> None:
+        key = namespace, kind
+        found.setdefault(key, set())
+        try:
+            async with limit:
+                if key in unknown:
+                    return
+                path = KINDS[kind].path(namespace, name)
+                await kube.raw("GET", path, accept=f"{_METADATA}, application/json")
+            found[key].add(name)
+        except NotFound:
+            return
+        except (KubeError, ValueError) as error:
+            if key not in unknown:
+                unknown.add(key)
+                left_out(KINDS[kind], error)
+
+    ordered = sorted(set(wanted))
+    async with asyncio.TaskGroup() as group:
+        for each in ordered[:most]:
+            group.create_task(look(*each))
+    unknown |= {(namespace, kind) for namespace, kind, _ in ordered[most:]}
+    return {key: frozenset(names) for key, names in found.items() if key not in unknown}

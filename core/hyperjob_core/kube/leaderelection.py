@@ -1,0 +1,261 @@
+"""Leader election by a Lease: one replica leads, the others wait for its release or expiry.
+
+The body runs only while this process surely holds the Lease. If it cannot renew the Lease in time,
+it cancels and awaits the body before another replica may acquire the Lease: there are never two
+leaders.
+"""
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable, Coroutine, Mapping
+from datetime import datetime
+from typing import Any, Protocol
+
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.microtime import utc_now
+from hyperjob_core.kube.errors import KubeError, NotFound
+from hyperjob_core.kube.instruments import SILENT, LeaderMetrics
+from hyperjob_core.kube.lease import Sight, held, new_lease, released
+from hyperjob_core.kube.resources import LEASES, Resource
+
+log = logging.getLogger(__name__)
+
+LEASE_SECONDS = 15
+RENEW_SECONDS = 10.0
+RETRY_SECONDS = 2.0
+_JITTER = 0.2
+_RELEASE_SECONDS = 5.0
+
+
+class Leases(Protocol):
+    """The methods of a client that an elector calls; `Kube` has them."""
+
+    async def get(self, resource: Resource, name: str, *, namespace: str | None = None) -> Object:
+        """Read one object."""
+        ...
+
+    async def create(self, resource: Resource, obj: Object) -> Object:
+        """Create an object."""
+        ...
+
+    async def replace(self, resource: Resource, obj: Object) -> Object:
+        """Replace an object that was read before."""
+        ...
+
+
+class LeadershipLostError(Exception):
+    """The Lease was not renewed in time, or another replica acquired it; the body was stopped."""
+
+
+class LeaderElector:
+    """Run a body while leading.
+
+    Other replicas wait `lease_seconds` without a renewal. The leader stops its body
+    `renew_seconds` after the last renewal. Both retry every `retry_seconds`. The three must be in
+    descending order.
+    """
+
+    def __init__(
+        self,
+        kube: Leases,
+        namespace: str,
+        name: str,
+        identity: str,
+        *,
+        lease_seconds: int = LEASE_SECONDS,
+        renew_seconds: float = RENEW_SECONDS,
+        retry_seconds: float = RETRY_SECONDS,
+        metrics: LeaderMetrics = SILENT,
+        overdue: Callable[[], None] | None = None,
+        annotations: Callable[[], Mapping[str, str]] = dict,
+        wall: Callable[[], datetime] = utc_now,
+    ) -> None:
+        """`overdue` is called if a stopped body still runs when the Lease expires: end the process.
+
+        Each renewal writes `annotations` to the Lease.
+
+        Raises ValueError for durations out of order or an empty identity.
+        """
+        if not identity:
+            raise ValueError("a candidate needs an identity")
+        if not lease_seconds > renew_seconds > retry_seconds * (1 + _JITTER) > 0:
+            raise ValueError("lease_seconds > renew_seconds > 1.2 retry_seconds > 0 must hold")
+        self.identity = identity
+        self._kube = kube
+        self._namespace = namespace
+        self._name = name
+        self._lease_seconds = lease_seconds
+        self._renew_seconds = renew_seconds
+        self._retry_seconds = retry_seconds
+        self._metrics = metrics
+        self._overdue = overdue
+        self._wall = wall
+        self._annotations = annotations
+        self._sight: Sight | None = None
+        self._held_since = 0.0
+        self._sure = False
+        metrics.leader_changed(name, leading=False)
+
+    @property
+    def leader(self) -> str:
+        """Return the last observed holder of the Lease; empty for none."""
+        return self._sight.holder if self._sight else ""
+
+    async def run(self, body: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Acquire the Lease, run `body` while this process holds it, then release it.
+
+        Returns after the body, and raises the exceptions of the body. Raises LeadershipLostError if
+        the Lease is lost; the caller then starts over, best as a new process.
+        """
+        await self._acquire()
+        log.info("Leading", extra=self._about())
+        self._lead(leading=True)
+        task = asyncio.create_task(body(), name=f"leader of {self._namespace}/{self._name}")
+        try:
+            lost = await self._renew_beside(task)
+        finally:
+            try:
+                await self._stop(task)
+            finally:
+                self._lead(leading=False)
+                await self._release()
+        if lost:
+            raise LeadershipLostError(
+                f"lease {self._namespace}/{self._name} could not be renewed within "
+                f"{self._renew_seconds:g}s" + (f": {self.leader} has it" if self.leader else "")
+            )
+        await task
+
+    async def _acquire(self) -> None:
+        log.info("Waiting to lead", extra=self._about())
+        seen = ""
+        while not await self._try():
+            if self.leader != seen:
+                seen = self.leader
+                log.info("Another leads", extra=self._about(leader=seen))
+            await asyncio.sleep(self._pause())
+
+    async def _renew_beside(self, task: asyncio.Task[None]) -> bool:
+        """Renew until the body ends (False) or the Lease is lost (True)."""
+        loop = asyncio.get_running_loop()
+        while True:
+            deadline = self._held_since + self._renew_seconds
+            left = deadline - loop.time()
+            if left <= 0:
+                log.warning("Cannot renew the lease in time", extra=self._about())
+                return True
+            await asyncio.wait({task}, timeout=min(self._pause(), left))
+            if task.done():
+                return False
+            try:
+                async with asyncio.timeout_at(deadline):
+                    await self._try()
+            except TimeoutError:
+                continue
+            if self.leader not in ("", self.identity):
+                log.warning("Another took the lease", extra=self._about(leader=self.leader))
+                return True
+
+    async def _try(self) -> bool:
+        """Acquire or renew the Lease once; False if another replica holds it, or on an error.
+
+        The holding time counts from *before* the write: the other replicas count from later on.
+        """
+        loop = asyncio.get_running_loop()
+        written, started = None, loop.time()
+        try:
+            async with asyncio.timeout(self._renew_seconds):
+                if not self._sure:
+                    await self._look()
+                sight, started = self._sight, loop.time()
+                if sight is None:
+                    lease = new_lease(
+                        self._namespace,
+                        self._name,
+                        self.identity,
+                        seconds=self._lease_seconds,
+                        now=self._wall(),
+                    )
+                    written = await self._kube.create(LEASES, self._annotated(lease))
+                elif self._is_free(sight, started):
+                    lease = held(
+                        sight, self.identity, seconds=self._lease_seconds, now=self._wall()
+                    )
+                    written = await self._kube.replace(LEASES, self._annotated(lease))
+        except (KubeError, TimeoutError) as error:
+            log.debug("Lease call failed", extra=self._about(error=str(error)))
+        finally:
+            self._sure = written is not None
+        if written is None:
+            return False
+        self._sight = Sight(written, loop.time())
+        self._held_since = started
+        return True
+
+    def _annotated(self, lease: Object) -> Object:
+        metadata, wanted = lease["metadata"], self._annotations()
+        if not wanted:
+            return lease
+        annotations = {**(metadata.get("annotations") or {}), **wanted}
+        return {**lease, "metadata": {**metadata, "annotations": annotations}}
+
+    async def _look(self) -> None:
+        """Read the Lease and record whether it has changed since the last read."""
+        try:
+            lease = await self._kube.get(LEASES, self._name, namespace=self._namespace)
+        except NotFound:
+            self._sight = None
+            return
+        now = asyncio.get_running_loop().time()
+        self._sight = self._sight.updated(lease, now) if self._sight else Sight(lease, now)
+
+    def _is_free(self, sight: Sight, now: float) -> bool:
+        return sight.holder in ("", self.identity) or now >= sight.expires(self._lease_seconds)
+
+    async def _stop(self, task: asyncio.Task[None]) -> None:
+        """Cancel the body and await its end, however long that takes, even when cancelled."""
+        if task.done():
+            return
+        expires = self._held_since + self._lease_seconds
+        task.cancel()
+        cancelled: asyncio.CancelledError | None = None
+        warned = False
+        while not task.done():
+            left = expires - asyncio.get_running_loop().time()
+            if left <= 0 and not warned:
+                warned = True
+                log.critical("The lease expires while its work still runs", extra=self._about())
+                if self._overdue:
+                    self._overdue()
+            try:
+                await asyncio.wait({task}, timeout=None if warned else max(left, 0))
+            except asyncio.CancelledError as error:
+                cancelled = error
+        if not task.cancelled() and (failure := task.exception()):
+            log.error("The leader's work failed as it was stopped", exc_info=failure)
+        if cancelled:
+            raise cancelled
+
+    async def _release(self) -> None:
+        """Release the Lease if this process still holds it: the next leader then need not wait."""
+        sight = self._sight
+        if sight is None or sight.holder != self.identity:
+            return
+        try:
+            async with asyncio.timeout(_RELEASE_SECONDS):
+                written = await self._kube.replace(LEASES, released(sight, now=self._wall()))
+            self._sight = Sight(written, asyncio.get_running_loop().time())
+            log.info("Gave the lease up", extra=self._about())
+        except (KubeError, TimeoutError) as error:
+            log.info("Could not give the lease up", extra=self._about(error=str(error)))
+
+    def _lead(self, *, leading: bool) -> None:
+        self._metrics.leader_changed(self._name, leading=leading)
+
+    def _pause(self) -> float:
+        return self._retry_seconds * (1 + random.uniform(0, _JITTER))
+
+    def _about(self, **more: str) -> dict[str, object]:
+        lease = {"namespace": self._namespace, "name": self._name}
+        return {"lease": lease, "identity": self.identity, **more}

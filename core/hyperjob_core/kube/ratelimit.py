@@ -1,0 +1,119 @@
+"""The rate limiters of a workqueue: a back-off per item, and an overall token bucket.
+
+They compute waits from the clock that they get; the workqueue waits.
+"""
+
+from collections.abc import Hashable
+from typing import Generic, Protocol, TypeVar
+
+from hyperjob_core.kube.clock import Clock, LoopClock
+
+K = TypeVar("K", bound=Hashable)
+K_contra = TypeVar("K_contra", bound=Hashable, contravariant=True)
+
+_BASE = 0.005
+_CAP = 1000.0
+_QPS = 10.0
+_BURST = 100
+
+
+class RateLimiter(Protocol[K_contra]):
+    """Computes how long an item waits before its next try."""
+
+    def when(self, item: K_contra) -> float:
+        """Count one more failure and give the wait in seconds."""
+        ...
+
+    def forget(self, item: K_contra) -> None:
+        """Reset the failures of an item."""
+        ...
+
+    def failures(self, item: K_contra) -> int:
+        """Count the item's failures since it was forgotten last."""
+        ...
+
+
+class ItemBackoff(Generic[K]):
+    """Doubles an item's wait with each failure, from `base` to `cap` seconds."""
+
+    def __init__(self, *, base: float = _BASE, cap: float = _CAP) -> None:
+        self._base = base
+        self._cap = cap
+        self._failures: dict[K, int] = {}
+
+    def when(self, item: K) -> float:
+        """Count one more failure and give the wait in seconds."""
+        count = self._failures.get(item, 0)
+        self._failures[item] = count + 1
+        # A float knows no power beyond this one, and the cap is reached long before.
+        return min(self._cap, self._base * 2.0 ** min(count, 512))
+
+    def forget(self, item: K) -> None:
+        """Reset the failures of an item."""
+        self._failures.pop(item, None)
+
+    def failures(self, item: K) -> int:
+        """Count the item's failures since it was forgotten last."""
+        return self._failures.get(item, 0)
+
+
+class TokenBucket:
+    """At most `burst` at once and `qps` a second after that, whatever the items are."""
+
+    def __init__(
+        self, *, qps: float = _QPS, burst: int = _BURST, clock: Clock | None = None
+    ) -> None:
+        self._qps = qps
+        self._burst = burst
+        self._clock = clock or LoopClock()
+        self._tokens = float(burst)
+        self._filled: float | None = None
+
+    def reserve(self) -> float:
+        """Take a token, from the future when there is none, and give the wait until it is due."""
+        self._fill()
+        self._tokens -= 1
+        return max(0.0, -self._tokens / self._qps)
+
+    def take(self) -> bool:
+        """Take a token if there is one now."""
+        self._fill()
+        if self._tokens < 1:
+            return False
+        self._tokens -= 1
+        return True
+
+    def _fill(self) -> None:
+        now = self._clock.now()
+        if self._filled is not None:
+            gained = (now - self._filled) * self._qps
+            self._tokens = min(float(self._burst), self._tokens + gained)
+        self._filled = now
+
+
+class DefaultLimiter(Generic[K]):
+    """The longer of the item's own back-off and the bucket for all items."""
+
+    def __init__(
+        self,
+        *,
+        base: float = _BASE,
+        cap: float = _CAP,
+        qps: float = _QPS,
+        burst: int = _BURST,
+        clock: Clock | None = None,
+    ) -> None:
+        self._items: ItemBackoff[K] = ItemBackoff(base=base, cap=cap)
+        self._bucket = TokenBucket(qps=qps, burst=burst, clock=clock)
+
+    def when(self, item: K) -> float:
+        """Count one more failure and give the wait in seconds."""
+        return max(self._items.when(item), self._bucket.reserve())
+
+    def forget(self, item: K) -> None:
+        """Reset the failures of an item."""
+        self._items.forget(item)
+
+    def failures(self, item: K) -> int:
+        """Count the item's failures since it was forgotten last."""
+        return self._items.failures(item)

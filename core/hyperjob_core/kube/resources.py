@@ -1,0 +1,172 @@
+"""The resources that HyperJob reads or writes, and the URL path of each.
+
+All kinds are known in advance: HyperJob needs no discovery requests.
+"""
+
+from dataclasses import dataclass
+from sys import intern
+from urllib.parse import quote
+
+from hyperjob_core.api.meta import Object
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """One served resource: `Resource("apps", "v1", "deployments", "Deployment")`."""
+
+    group: str
+    version: str
+    plural: str
+    kind: str
+    namespaced: bool = True
+
+    @property
+    def api_version(self) -> str:
+        """Return `group/version`, or the bare version in the core group."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def group_resource(self) -> str:
+        """Return `plural.group`, as the API server names it in messages."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    def path(
+        self,
+        namespace: str | None = None,
+        name: str | None = None,
+        subresource: str | None = None,
+    ) -> str:
+        """Build the URL path: of one object, of a namespace, or (without both) of the cluster.
+
+        Raises ValueError for a namespaced object without a namespace.
+        """
+        prefix = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
+        if self.namespaced and namespace:
+            prefix += f"/namespaces/{quote(namespace, safe='')}"
+        elif self.namespaced and name is not None:
+            raise ValueError(f"{self.kind} {name!r} needs a namespace")
+        path = f"{prefix}/{self.plural}"
+        if name is not None:
+            if not name:
+                raise ValueError(f"{self.kind} needs a name")
+            path += f"/{quote(name, safe=':')}"
+            if subresource:
+                path += f"/{subresource}"
+        return path
+
+
+def key_of(obj: Object) -> str:
+    """Return an object's key: `namespace/name`, or `name` without a namespace."""
+    metadata = obj["metadata"]
+    namespace = metadata.get("namespace")
+    return intern(f"{namespace}/{metadata['name']}" if namespace else str(metadata["name"]))
+
+
+def split_key(key: str) -> tuple[str | None, str]:
+    """Split a key into namespace (None for cluster-wide objects) and name."""
+    namespace, slash, name = key.partition("/")
+    return (namespace, name) if slash else (None, key)
+
+
+HYPERJOBS = Resource("training.volcano.sh", "v1alpha1", "hyperjobs", "HyperJob")
+
+VCJOBS = Resource("batch.volcano.sh", "v1alpha1", "jobs", "Job")
+QUEUES = Resource("scheduling.volcano.sh", "v1beta1", "queues", "Queue", namespaced=False)
+PODGROUPS = Resource("scheduling.volcano.sh", "v1beta1", "podgroups", "PodGroup")
+COMMANDS = Resource("bus.volcano.sh", "v1alpha1", "commands", "Command")
+
+PROPAGATION_POLICIES = Resource(
+    "policy.karmada.io", "v1alpha1", "propagationpolicies", "PropagationPolicy"
+)
+CLUSTER_PROPAGATION_POLICIES = Resource(
+    "policy.karmada.io",
+    "v1alpha1",
+    "clusterpropagationpolicies",
+    "ClusterPropagationPolicy",
+    namespaced=False,
+)
+RESOURCE_BINDINGS = Resource("work.karmada.io", "v1alpha2", "resourcebindings", "ResourceBinding")
+WORKS = Resource("work.karmada.io", "v1alpha1", "works", "Work")
+SERVICE_EXPORTS = Resource("multicluster.x-k8s.io", "v1alpha1", "serviceexports", "ServiceExport")
+CLUSTERS = Resource("cluster.karmada.io", "v1alpha1", "clusters", "Cluster", namespaced=False)
+RESOURCE_INTERPRETERS = Resource(
+    "config.karmada.io",
+    "v1alpha1",
+    "resourceinterpretercustomizations",
+    "ResourceInterpreterCustomization",
+    namespaced=False,
+)
+
+NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
+NODES = Resource("", "v1", "nodes", "Node", namespaced=False)
+PODS = Resource("", "v1", "pods", "Pod")
+SECRETS = Resource("", "v1", "secrets", "Secret")
+CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
+PERSISTENT_VOLUME_CLAIMS = Resource("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
+SERVICE_ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")
+LEASES = Resource("coordination.k8s.io", "v1", "leases", "Lease")
+EVENTS = Resource("events.k8s.io", "v1", "events", "Event")
+CORE_EVENTS = Resource("", "v1", "events", "Event")
+"""The same Events in the core group, which has field selectors in every release."""
+PRIORITY_CLASSES = Resource(
+    "scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False
+)
+TOKEN_REVIEWS = Resource(
+    "authentication.k8s.io", "v1", "tokenreviews", "TokenReview", namespaced=False
+)
+SUBJECT_ACCESS_REVIEWS = Resource(
+    "authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview", namespaced=False
+)
+SELF_SUBJECT_ACCESS_REVIEWS = Resource(
+    "authorization.k8s.io",
+    "v1",
+    "selfsubjectaccessreviews",
+    "SelfSubjectAccessReview",
+    namespaced=False,
+)
+CRDS = Resource(
+    "apiextensions.k8s.io",
+    "v1",
+    "customresourcedefinitions",
+    "CustomResourceDefinition",
+    namespaced=False,
+)
+DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment")
+MUTATING_WEBHOOKS = Resource(
+    "admissionregistration.k8s.io",
+    "v1",
+    "mutatingwebhookconfigurations",
+    "MutatingWebhookConfiguration",
+    namespaced=False,
+)
+VALIDATING_WEBHOOKS = Resource(
+    "admissionregistration.k8s.io",
+    "v1",
+    "validatingwebhookconfigurations",
+    "ValidatingWebhookConfiguration",
+    namespaced=False,
+)
+ADMISSION_POLICIES = Resource(
+    "admissionregistration.k8s.io",
+    "v1",
+    "validatingadmissionpolicies",
+    "ValidatingAdmissionPolicy",
+    namespaced=False,
+)
+ADMISSION_POLICY_BINDINGS = Resource(
+    "admissionregistration.k8s.io",
+    "v1",
+    "validatingadmissionpolicybindings",
+    "ValidatingAdmissionPolicyBinding",
+    namespaced=False,
+)
+CLUSTER_ROLES = Resource(
+    "rbac.authorization.k8s.io", "v1", "clusterroles", "ClusterRole", namespaced=False
+)
+CLUSTER_ROLE_BINDINGS = Resource(
+    "rbac.authorization.k8s.io",
+    "v1",
+    "clusterrolebindings",
+    "ClusterRoleBinding",
+    namespaced=False,
+)

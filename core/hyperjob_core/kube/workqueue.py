@@ -1,0 +1,205 @@
+"""The workqueue between informers and workers, with client-go's guarantees and two priorities.
+
+No two workers process an item at the same time, an item waits at most once, and it is never lost:
+an item that is added while it is being processed is queued again afterwards. The queue belongs to
+one event loop; other threads must not call it.
+"""
+
+import asyncio
+import heapq
+import itertools
+from collections import deque
+from collections.abc import Hashable
+from typing import Final, Generic, TypeVar
+
+from hyperjob_core.kube.clock import Cancellable, Clock, LoopClock
+from hyperjob_core.kube.instruments import SILENT, QueueMetrics
+from hyperjob_core.kube.ratelimit import DefaultLimiter, RateLimiter
+
+K = TypeVar("K", bound=Hashable)
+
+PATIENCE: Final = 10
+"""An item of low priority comes after at most so many later items."""
+
+
+class WorkQueue(Generic[K]):
+    """Distinct items in order of arrival, each to one worker at a time.
+
+    while True:
+        key = await queue.get()
+        try: …
+        finally: queue.done(key)
+    """
+
+    def __init__(
+        self,
+        name: str = "",
+        *,
+        limiter: RateLimiter[K] | None = None,
+        clock: Clock | None = None,
+        metrics: QueueMetrics = SILENT,
+    ) -> None:
+        self.name = name
+        self._clock = clock or LoopClock()
+        self._limiter: RateLimiter[K] = limiter or DefaultLimiter(clock=self._clock)
+        self._metrics = metrics
+        self._queue: deque[K] = deque()
+        self._low: dict[K, None] = {}
+        self._passed_low = 0
+        self._dirty: set[K] = set()
+        self._processing: dict[K, float] = {}
+        self._added: dict[K, float] = {}
+        self._getters: deque[asyncio.Future[None]] = deque()
+        self._due: dict[K, float] = {}
+        self._heap: list[tuple[float, int, K]] = []
+        self._order = itertools.count()
+        self._timer: Cancellable | None = None
+        self._timer_at = 0.0
+        metrics.queue_started(name, self)
+
+    def __len__(self) -> int:
+        return len(self._queue) + len(self._low)
+
+    def add(self, item: K, *, low: bool = False) -> None:
+        """Queue an item unless it waits already; one in processing is queued again afterwards.
+
+        `low`: low priority, for items of the first list after a restart. Every other item comes
+        first, but at most `PATIENCE` of them. An item that is added both ways is not low.
+        """
+        if item in self._dirty:
+            if not low and item in self._low:
+                del self._low[item]
+                self._queue.append(item)
+            return
+        self._metrics.queue_added(self.name)
+        self._dirty.add(item)
+        self._added[item] = self._clock.now()
+        if item in self._processing:
+            return
+        if low:
+            self._low[item] = None
+            self._wake()
+        else:
+            self._push(item)
+
+    def add_after(self, item: K, delay: float) -> None:
+        """Queue an item `delay` seconds from now; of several times the earliest counts."""
+        self._metrics.queue_retried(self.name)
+        if delay <= 0:
+            self.add(item)
+            return
+        due = self._clock.now() + delay
+        known = self._due.get(item)
+        if known is not None and known <= due:
+            return
+        self._due[item] = due
+        heapq.heappush(self._heap, (due, next(self._order), item))
+        self._arm()
+
+    def add_rate_limited(self, item: K) -> None:
+        """Queue a failed item after its back-off and the overall rate limit."""
+        self.add_after(item, self._limiter.when(item))
+
+    def forget(self, item: K) -> None:
+        """Reset an item's failures, after its success or for the last time."""
+        self._limiter.forget(item)
+
+    def failures(self, item: K) -> int:
+        """Return how often an item was added rate-limited since the last `forget`."""
+        return self._limiter.failures(item)
+
+    def due_in(self, item: K) -> float | None:
+        """Return the seconds until an item is queued; 0 if it waits, None if it is not due."""
+        if item in self._dirty:
+            return 0.0
+        due = self._due.get(item)
+        return None if due is None else max(0.0, due - self._clock.now())
+
+    async def get(self) -> K:
+        """Wait for an item and return it; the worker must call `done` afterwards."""
+        while not len(self):
+            getter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._getters.append(getter)
+            try:
+                await getter
+            except BaseException:
+                if getter in self._getters:
+                    self._getters.remove(getter)
+                elif len(self):
+                    self._wake()  # passes the wake-up on to another worker
+                raise
+        item = self._pop()
+        now = self._clock.now()
+        self._processing[item] = now
+        self._dirty.discard(item)
+        self._metrics.queue_waited(self.name, now - self._added.pop(item, now))
+        return item
+
+    def done(self, item: K) -> None:
+        """End the processing of an item; queue it again if it was added meanwhile."""
+        started = self._processing.pop(item, None)
+        if started is None:
+            return
+        self._metrics.queue_worked(self.name, self._clock.now() - started)
+        if item in self._dirty:
+            self._push(item)
+
+    def depth(self) -> int:
+        """Return the number of waiting items."""
+        return len(self)
+
+    def unfinished_seconds(self) -> float:
+        """Return the sum of the times of all items that are being processed."""
+        now = self._clock.now() if self._processing else 0.0
+        return sum(now - started for started in self._processing.values())
+
+    def longest_running_seconds(self) -> float:
+        """Return the time of the item that has been processed longest."""
+        if not self._processing:
+            return 0.0
+        return self._clock.now() - min(self._processing.values())
+
+    def _pop(self) -> K:
+        """Remove and return the next item; of low priority if no other waits, or in its turn."""
+        if self._low and (not self._queue or self._passed_low >= PATIENCE):
+            self._passed_low = 0
+            item = next(iter(self._low))
+            del self._low[item]
+            return item
+        self._passed_low += bool(self._low)
+        return self._queue.popleft()
+
+    def _push(self, item: K) -> None:
+        self._queue.append(item)
+        self._wake()
+
+    def _wake(self) -> None:
+        while self._getters:
+            getter = self._getters.popleft()
+            if not getter.done():
+                getter.set_result(None)
+                return
+
+    def _arm(self) -> None:
+        """Keep one timer, for the earliest delayed item."""
+        while self._heap and self._due.get(self._heap[0][2]) != self._heap[0][0]:
+            heapq.heappop(self._heap)  # replaced by an earlier time
+        if not self._heap:
+            return
+        due = self._heap[0][0]
+        if self._timer is not None:
+            if self._timer_at <= due:
+                return
+            self._timer.cancel()
+        self._timer_at = due
+        self._timer = self._clock.call_later(max(0.0, due - self._clock.now()), self._ripen)
+
+    def _ripen(self) -> None:
+        self._timer = None
+        now = self._clock.now()
+        while self._heap and self._heap[0][0] <= now:
+            due, _, item = heapq.heappop(self._heap)
+            if self._due.get(item) == due:
+                del self._due[item]
+                self.add(item)
+        self._arm()

@@ -1,0 +1,167 @@
+"""The plain-HTTP endpoints of a process: /healthz, /livez, /readyz and /metrics.
+
+They answer GET only and show no object, except at a separate address for debugging.
+"""
+
+import asyncio
+import ipaddress
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from aiohttp import web
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import choose_encoder
+
+from hyperjob_core.serving.listener import Listener
+from hyperjob_core.serving.table import ConnectionTable
+from hyperjob_core.telemetry.health import Checks
+
+_STOP_SECONDS = 2.0
+_KEEPALIVE_SECONDS = 75.0
+_CONNECTIONS = 128
+_CONNECTIONS_PER_PEER = 64
+"""Maximum number of connections, of which the kubelet and Prometheus need one each."""
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    """The bound addresses, `host:port`; None for a disabled endpoint."""
+
+    health: str | None
+    metrics: str | None
+    debug: str | None = None
+
+
+class ListenError(OSError):
+    """Listening on an address failed; the text names the address and its flag."""
+
+    def __init__(self, where: str, error: OSError, *, flag: str) -> None:
+        # asyncio's own text repeats the address
+        reason = os.strerror(error.errno).lower() if error.errno else str(error)
+        super().__init__(f"cannot listen on {where}: {reason}; choose another address with {flag}")
+
+
+def parse_address(address: str) -> tuple[str | None, int] | None:
+    """Parse `host:port`, `:port` or `[v6]:port`; None for "0" and "", a disabled endpoint."""
+    if address in ("", "0"):
+        return None
+    host, colon, port = address.rpartition(":")
+    if not colon or not (port.isascii() and port.isdigit()) or int(port) > 65535:
+        raise ValueError(f"{address!r} is not an address: give host:port, :port, or 0 for none")
+    if host.startswith("[") and host.endswith("]"):
+        host = str(ipaddress.IPv6Address(host[1:-1]))
+    elif ":" in host:
+        raise ValueError(f"{address!r}: write an IPv6 address in brackets, [::1]:8080")
+    return (host or None), int(port)
+
+
+@asynccontextmanager
+async def serve(
+    *,
+    healthz: Checks,
+    readyz: Checks,
+    registry: CollectorRegistry,
+    health_address: str,
+    metrics_address: str,
+    debug: Mapping[str, Handler] = MappingProxyType({}),
+    debug_address: str = "0",
+) -> AsyncIterator[Addresses]:
+    """Serve for the length of the block; equal addresses share a listener. Raises ListenError.
+
+    `debug` has the handlers of the debug paths, which show objects.
+    """
+    routes: dict[str, dict[str, Handler]] = {}
+    routes.setdefault(health_address, {}).update(health_routes(healthz, readyz))
+    routes.setdefault(metrics_address, {}).update(metrics_routes(registry))
+    routes.setdefault(debug_address, {}).update(debug)
+    flags = {
+        debug_address: "--debug-bind-address",
+        metrics_address: "--metrics-bind-address",
+        health_address: "--health-probe-bind-address",
+    }
+    async with AsyncExitStack() as stack:
+        found = {
+            address: await stack.enter_async_context(
+                _listen(_app(handlers), address, flag=flags[address])
+            )
+            for address, handlers in routes.items()
+        }
+        yield Addresses(found[health_address], found[metrics_address], found[debug_address])
+
+
+def health_routes(healthz: Checks, readyz: Checks) -> dict[str, Handler]:
+    """Return the handlers of the health paths, for the application of another server."""
+    routes: dict[str, Handler] = {}
+    for path, checks in (("/healthz", healthz), ("/livez", healthz), ("/readyz", readyz)):
+        routes[path] = routes[f"{path}/{{check}}"] = _health(checks)
+    return routes
+
+
+def metrics_routes(registry: CollectorRegistry) -> dict[str, Handler]:
+    """Return the handler of /metrics."""
+
+    async def handler(request: web.Request) -> web.StreamResponse:
+        encode, content_type = choose_encoder(request.headers.get("Accept", ""))
+        response = web.Response(body=encode(registry), headers={"Content-Type": content_type})
+        response.enable_compression()
+        return response
+
+    return {"/metrics": handler}
+
+
+def _health(checks: Checks) -> Handler:
+    async def handler(request: web.Request) -> web.StreamResponse:
+        try:
+            report = checks.report(
+                only=request.match_info.get("check"), exclude=request.query.getall("exclude", ())
+            )
+        except KeyError:
+            raise web.HTTPNotFound from None
+        return web.Response(
+            text=report.text(verbose="verbose" in request.query),
+            status=200 if report.passed else 500,
+            headers={"X-Content-Type-Options": "nosniff", "Cache-Control": "no-cache"},
+        )
+
+    return handler
+
+
+def _app(routes: dict[str, Handler]) -> web.Application:
+    app = web.Application(client_max_size=1024)
+    for path, handler in routes.items():
+        app.router.add_get(path, handler)
+    return app
+
+
+@asynccontextmanager
+async def _listen(app: web.Application, address: str, *, flag: str) -> AsyncIterator[str | None]:
+    place = parse_address(address)
+    if place is None:
+        yield None
+        return
+    runner = web.AppRunner(
+        app,
+        access_log=None,
+        shutdown_timeout=_STOP_SECONDS,
+        keepalive_timeout=_KEEPALIVE_SECONDS,
+    )
+    await runner.setup()
+    server = runner.server
+    assert server is not None, "the runner is set up"
+    table = ConnectionTable(limit=_CONNECTIONS, per_peer=_CONNECTIONS_PER_PEER)
+    listener = Listener(lambda _connection: server(), table=table)
+    try:
+        try:
+            host, port = listener.open(place[0] or "", place[1])
+        except OSError as error:
+            raise ListenError(address, error, flag=flag) from None
+        yield f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    finally:
+        listener.close()
+        async with asyncio.timeout(2 * _STOP_SECONDS):
+            await runner.cleanup()

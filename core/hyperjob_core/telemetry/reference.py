@@ -1,0 +1,91 @@
+"""Generate the reference page of the metrics from the code that registers them.
+
+`python -m hyperjob_core.telemetry.reference docs/reference/metrics.md` writes the page; a test compares
+it.
+"""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from hyperjob_core.markdown import row, table
+from hyperjob_core.telemetry.families import Family
+from hyperjob_core.telemetry.metrics import Metrics
+from hyperjob_core.telemetry.training import (
+    TIME_USE,
+    TrainingMetrics,
+    show_accelerators,
+    show_time_use,
+)
+
+INTRO: Final = """\
+# Metrics
+
+Both processes serve metrics in Prometheus' format at `/metrics` of `--metrics-bind-address`.
+`python -m hyperjob_core.telemetry.reference docs/reference/metrics.md` generates this page; do not edit
+it.
+
+Metrics that Go controllers also have use the names of controller-runtime and client-go: their
+dashboards and alerts work unchanged. Labels have no names of objects, except those of clusters and
+queues. A histogram has `_bucket`, `_sum` and `_count`. Every replica of the controller counts
+HyperJobs and accelerators, and only the leader acts: use the `max` of gauges and the `sum` of
+counters.
+
+The chart has [alerts](../runbooks.md) and a dashboard (`metrics.prometheusRule`,
+`metrics.dashboard`). The Prometheus client adds `process_*` and `python_gc_*`.
+"""
+
+_SECTIONS: Final = (
+    ("HyperJobs, by the controller", ("hyperjob_",)),
+    ("Admission and certificates, by the webhook", ("controller_runtime_webhook_", "certwatcher_")),
+    ("Reconciling and its queue, by the controller", ("controller_runtime_", "workqueue_")),
+    ("Access to the API server, by the controller", ("rest_client_", "leader_election_")),
+)
+_EVERYWHERE: Final = (
+    "hyperjob_build_info",
+    "hyperjob_certificate",
+    "hyperjob_informer",
+    "hyperjob_events",
+)
+
+
+def families() -> list[Family]:
+    """Return the families of both processes."""
+    metrics = Metrics()
+    metrics.show_certificate(lambda: 0.0)
+    TrainingMetrics(metrics.families)
+    kinds = ("allocatable", "free", "reserved")
+    show_accelerators(metrics.families, {kind: lambda: () for kind in kinds})
+    show_time_use(metrics.families, {name: lambda: () for name in TIME_USE})
+    return metrics.families.known
+
+
+def render() -> str:
+    """Return the page as Markdown."""
+    return "\n".join(_lines())
+
+
+def _lines() -> Iterator[str]:
+    yield INTRO
+    left = sorted(families(), key=lambda family: family.name)
+    own = [family for family in left if family.name.startswith(_EVERYWHERE)]
+    left = [family for family in left if family not in own]
+    for title, prefixes in _SECTIONS:
+        found = [family for family in left if family.name.startswith(prefixes)]
+        left = [family for family in left if family not in found]
+        yield from _section(title, found)
+    yield from _section("The processes themselves", own + left)
+
+
+def _section(title: str, found: list[Family]) -> Iterator[str]:
+    yield f"## {title}\n"
+    yield from table("metric", "type", "labels", "meaning")
+    for family in found:
+        labels = ", ".join(f"`{label}`" for label in family.labels)
+        yield row(f"`{family.name}`", family.type, labels, family.text)
+    yield ""
+
+
+if __name__ == "__main__":
+    Path(sys.argv[1]).write_text(render(), encoding="utf-8")
