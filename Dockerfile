@@ -21,6 +21,8 @@ COPY crds crds
 COPY examples examples
 COPY certs certs
 COPY core core
+COPY engine engine
+COPY rules rules
 COPY hyperjob hyperjob
 COPY webhook webhook
 COPY controller controller

@@ -96,7 +96,7 @@ recorded: $(VENV)/.dev ## write the recorded decisions anew: their diff is the c
 	$(BIN)/python -m tests.unit.recorded $(ARGS)
 
 docs: $(VENV)/.dev ## regenerate the pages and pictures that are made from code
-	$(BIN)/python -m webhook.messages docs/messages.md
+	$(BIN)/python -m hyperjob_rules.messages docs/messages.md
 	$(BIN)/python -m hyperjob_core.api.reference docs/reference/api.md
 	$(BIN)/python -m hyperjob.cli.reference docs/reference/cli.md
 	$(BIN)/python -m charts.reference docs/reference/values.md

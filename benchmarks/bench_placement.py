@@ -14,15 +14,15 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
-from controller.model.nodes import PodGroup, parse_nodes
-from controller.model.observed import Cluster, Observed, QueueAdmission
-from controller.model.parse import parse_hyperjob, parse_job, parse_policy
-from controller.model.request import PlacementRequest
-from controller.model.resources import Resources, fits, parse_resources, subtract, whole
-from controller.placement.assign import FreeRoom
-from controller.placement.place import place
-from controller.placement.share import Wish, share
-from controller.plan import plan
+from hyperjob_engine.model.nodes import PodGroup, parse_nodes
+from hyperjob_engine.model.observed import Cluster, Observed, QueueAdmission
+from hyperjob_engine.model.parse import parse_hyperjob, parse_job, parse_policy
+from hyperjob_engine.model.request import PlacementRequest
+from hyperjob_engine.model.resources import Resources, fits, parse_resources, subtract, whole
+from hyperjob_engine.placement.assign import FreeRoom
+from hyperjob_engine.placement.place import place
+from hyperjob_engine.placement.share import Wish, share
+from hyperjob_engine.plan import plan
 from hyperjob_sandbox.karmada.clusterstatus import default_resource_models
 
 GPU = "nvidia.com/gpu"

@@ -14,13 +14,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from controller.model.observed import Cluster
-from controller.model.request import PlacementRequest
-from controller.model.resources import Resources, fits, parse_resources, subtract, total
-from controller.queueing.cache import QueueCache
-from controller.queueing.queues import parse_queue
-from controller.queueing.round import play
-from controller.queueing.units import QueuedHyperJob, QueuedSubJob
+from hyperjob_engine.model.observed import Cluster
+from hyperjob_engine.model.request import PlacementRequest
+from hyperjob_engine.model.resources import Resources, fits, parse_resources, subtract, total
+from hyperjob_engine.queueing.cache import QueueCache
+from hyperjob_engine.queueing.queues import parse_queue
+from hyperjob_engine.queueing.round import play
+from hyperjob_engine.queueing.units import QueuedHyperJob, QueuedSubJob
 
 GPU = "nvidia.com/gpu"
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

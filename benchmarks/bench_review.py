@@ -19,9 +19,9 @@ import orjson
 
 from hyperjob_core.api.limits import MAX_ALL_TASKS, MAX_REPLICATED_JOBS, MAX_TASKS
 from hyperjob_core.api.meta import Object
+from hyperjob_rules.paths import MUTATE_HYPERJOB, VALIDATE_HYPERJOB
 from tests.support.largereviews import large_reviews
 from webhook.admission import admit
-from webhook.paths import MUTATE_HYPERJOB, VALIDATE_HYPERJOB
 
 _ROUNDS = 5
 _AIM = 20.0

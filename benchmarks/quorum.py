@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from controller.status.goodput import parse_account
 from e2e.support import training
 from e2e.support.scenario import Scenario, clusters_of, open_scenario
 from e2e.support.settings import Settings
@@ -25,6 +24,7 @@ from e2e.test_quorum import NAME, documents
 from hyperjob_core.api.choices import TimeUse
 from hyperjob_core.api.meta import Object
 from hyperjob_core.kube.resources import HYPERJOBS
+from hyperjob_engine.status.goodput import parse_account
 
 SECONDS, EVERY, AWAY = (
     float(os.environ.get(name, given))

@@ -21,7 +21,6 @@ from benchmarks.bench_expansion import hyperjobs
 from benchmarks.bench_storm import vcjob_status
 from benchmarks.scale import bound
 from controller.manager import Manager
-from controller.model.observed import QueueAdmission
 from controller.options import Options
 from hyperjob_core.api.meta import Object
 from hyperjob_core.kube.client import ObjectList
@@ -35,6 +34,7 @@ from hyperjob_core.kube.resources import (
     Resource,
     key_of,
 )
+from hyperjob_engine.model.observed import QueueAdmission
 from tests.support.fakekube import FakeKube
 from tests.support.system import phase_of
 from tests.unit.controller.test_pass import member

@@ -6,8 +6,8 @@ The later steps, observe and plan, only read.
 from controller.admission.line import Line
 from controller.memory.reservations import Reservations
 from controller.memory.tombstones import Tombstones
-from controller.model.observed import Observed
 from controller.observe import Observer, not_applied
+from hyperjob_engine.model.observed import Observed
 
 
 class Learner:

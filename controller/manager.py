@@ -31,11 +31,8 @@ from controller.memory.priorities import Priorities
 from controller.memory.refusals import Refusals
 from controller.memory.reservations import Reservations
 from controller.memory.tombstones import Tombstones
-from controller.model.observed import QueueAdmission
 from controller.observe import Limits, Observer
 from controller.options import AUTO, Options
-from controller.plan import CAUSE_RECHECK
-from controller.queueing.cache import QueueCache
 from controller.reconciler import Reconciler
 from controller.splitting.client import Splitter
 from controller.training.reader import Reader
@@ -56,6 +53,9 @@ from hyperjob_core.telemetry.endpoints import serve
 from hyperjob_core.telemetry.health import Checks
 from hyperjob_core.telemetry.metrics import Metrics
 from hyperjob_core.telemetry.training import TrainingMetrics, show_accelerators, show_time_use
+from hyperjob_engine.model.observed import QueueAdmission
+from hyperjob_engine.plan import CAUSE_RECHECK
+from hyperjob_engine.queueing.cache import QueueCache
 
 log = logging.getLogger(__name__)
 

@@ -12,12 +12,18 @@ from controller.admission.line import Line
 from controller.caches.informers import Caches
 from controller.caches.parsed import Parsed
 from controller.causes.reader import CauseReader
-from controller.expansion.expand import SpecError, check_size, sub_job_count
 from controller.memory.capacity import Capacity
 from controller.memory.priorities import Priorities
 from controller.memory.refusals import Refusals
 from controller.memory.tombstones import Tombstones
-from controller.model.observed import (
+from controller.splitting.client import Splitter
+from hyperjob_core.api.limits import MAX_SUB_JOBS
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.names import child_name
+from hyperjob_core.api.wire import at, string
+from hyperjob_core.kube.resources import key_of
+from hyperjob_engine.expansion.expand import SpecError, check_size, sub_job_count
+from hyperjob_engine.model.observed import (
     Binding,
     HyperJob,
     Job,
@@ -26,14 +32,8 @@ from controller.model.observed import (
     QueueAdmission,
     ReplicatedJob,
 )
-from controller.model.parse import parse_binding, parse_hyperjob, parse_job, parse_policy
-from controller.model.training import JobTraining
-from controller.splitting.client import Splitter
-from hyperjob_core.api.limits import MAX_SUB_JOBS
-from hyperjob_core.api.meta import Object
-from hyperjob_core.api.names import child_name
-from hyperjob_core.api.wire import at, string
-from hyperjob_core.kube.resources import key_of
+from hyperjob_engine.model.parse import parse_binding, parse_hyperjob, parse_job, parse_policy
+from hyperjob_engine.model.training import JobTraining
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,10 +6,10 @@ from datetime import timedelta
 from typing import Final, Literal
 from urllib.parse import urlsplit
 
-from controller.model.observed import QueueAdmission
-from controller.placement.capacity import Candidacy
 from hyperjob_core.settings import Setting, flag_of, read_options
 from hyperjob_core.telemetry.endpoints import parse_address
+from hyperjob_engine.model.observed import QueueAdmission
+from hyperjob_engine.placement.capacity import Candidacy
 
 AUTO: Final = "auto"
 

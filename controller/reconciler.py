@@ -18,12 +18,7 @@ from controller.insight.measures import Meter
 from controller.learn import Learner
 from controller.memory.refusals import Refusals
 from controller.memory.reservations import Reservations
-from controller.model.observed import Observed
-from controller.model.planned import Event, Plan
-from controller.plan import plan
 from controller.splitting.client import Splitter
-from controller.status.diff import Weight, merge_patch, weigh
-from controller.status.transitions import action_events
 from controller.training.reader import Reader
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import FIELD_MANAGER
@@ -33,6 +28,11 @@ from hyperjob_core.kube.errors import Conflict, NotFound
 from hyperjob_core.kube.events import EventKind
 from hyperjob_core.kube.resources import HYPERJOBS, split_key
 from hyperjob_core.telemetry.logs import ref
+from hyperjob_engine.model.observed import Observed
+from hyperjob_engine.model.planned import Event, Plan
+from hyperjob_engine.plan import plan
+from hyperjob_engine.status.diff import Weight, merge_patch, weigh
+from hyperjob_engine.status.transitions import action_events
 
 log = logging.getLogger(__name__)
 

@@ -23,13 +23,13 @@ from hyperjob_core.telemetry import logs
 from hyperjob_core.telemetry.endpoints import Addresses, ListenError, serve
 from hyperjob_core.telemetry.health import Checks, Remark
 from hyperjob_core.telemetry.metrics import Metrics
+from hyperjob_rules.defaulting import default
+from hyperjob_rules.validation import validate_create
+from hyperjob_rules.validation.context import NOTHING_KNOWN, Context
 from webhook.decisionlog import DecisionLog
-from webhook.defaulting import default
 from webhook.options import Options, parse
 from webhook.requestlog import RequestLog
 from webhook.server import Limits, WebhookServer
-from webhook.validation import validate_create
-from webhook.validation.context import NOTHING_KNOWN, Context
 
 if TYPE_CHECKING:
     from webhook.surroundings import Surroundings

@@ -7,11 +7,11 @@ as a denial. `admit` never raises.
 
 from typing import NamedTuple
 
-from webhook.decision import Decision
+from hyperjob_rules.decision import Decision
+from hyperjob_rules.validation.context import NOTHING_KNOWN, Context
 from webhook.handlers import ROUTES
 from webhook.response import encode, failure
 from webhook.review import MAX_BODY_BYTES, AdmissionRequest, BadReview, decode
-from webhook.validation.context import NOTHING_KNOWN, Context
 
 
 class Reply(NamedTuple):

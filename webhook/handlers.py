@@ -11,13 +11,13 @@ from typing import Final
 import hyperjob_core
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import WEBHOOK_VERSION
-from webhook.bindings import stamp
-from webhook.decision import ALLOWED, Decision
-from webhook.defaulting import default
-from webhook.patch import diff
-from webhook.paths import MUTATE_HYPERJOB, MUTATE_RESOURCEBINDING, VALIDATE_HYPERJOB
+from hyperjob_rules.bindings import stamp
+from hyperjob_rules.decision import ALLOWED, Decision
+from hyperjob_rules.defaulting import default
+from hyperjob_rules.patch import diff
+from hyperjob_rules.paths import MUTATE_HYPERJOB, MUTATE_RESOURCEBINDING, VALIDATE_HYPERJOB
+from hyperjob_rules.validation import Context, validate_create, validate_update
 from webhook.review import AdmissionRequest, BadReview
-from webhook.validation import Context, validate_create, validate_update
 
 Handler = Callable[[AdmissionRequest, Context], Decision]
 

@@ -7,8 +7,8 @@ import logging
 from typing import Final
 
 from hyperjob_core.telemetry.metrics import Metrics
+from hyperjob_rules.decision import Decision
 from webhook.admission import Reply
-from webhook.decision import Decision
 from webhook.decisionlog import DecisionLog
 from webhook.review import AdmissionRequest
 

@@ -18,6 +18,8 @@ from aiohttp import web
 from hyperjob_core.api.meta import Object
 from hyperjob_core.serving.listener import OTHER_FILES, Listener, allow_files
 from hyperjob_core.serving.table import ConnectionTable
+from hyperjob_rules.paths import PATHS, VALIDATE_HYPERJOB
+from hyperjob_rules.validation.context import NOTHING_KNOWN, Context
 from webhook.admission import Reply, admit, check_http, fail, refuse
 from webhook.bodies import Bodies, Body, BodyTooLarge
 from webhook.connections import (
@@ -27,10 +29,8 @@ from webhook.connections import (
     WebhookProtocols,
     as_response,
 )
-from webhook.paths import PATHS, VALIDATE_HYPERJOB
 from webhook.response import encode
 from webhook.review import MAX_BODY_BYTES, AdmissionRequest
-from webhook.validation.context import NOTHING_KNOWN, Context
 
 Missing: TypeAlias = Callable[[AdmissionRequest, Object], Awaitable[Sequence[str]]]
 

@@ -18,11 +18,11 @@ from hyperjob_core.kube.existing import existing
 from hyperjob_core.kube.informer import Informer
 from hyperjob_core.kube.resources import CLUSTERS, PRIORITY_CLASSES, QUEUES
 from hyperjob_core.telemetry.metrics import Metrics
+from hyperjob_rules.validation.context import NOTHING_KNOWN, Cluster, Context, Queue, known_objects
+from hyperjob_rules.validation.needs import needs
+from hyperjob_rules.validation.references import warn_references
+from hyperjob_rules.validation.report import Report
 from webhook.review import AdmissionRequest
-from webhook.validation.context import NOTHING_KNOWN, Cluster, Context, Queue, known_objects
-from webhook.validation.needs import needs
-from webhook.validation.references import warn_references
-from webhook.validation.report import Report
 
 USER_AGENT: Final = "hyperjob-webhook/1"
 LOOK_SECONDS: Final = 1.0

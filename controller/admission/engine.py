@@ -13,20 +13,20 @@ from typing import Final, Protocol
 
 from controller.caches.informers import Caches, hyperjob_keys
 from controller.memory.releases import Releases
-from controller.model.observed import Binding, Cluster, Observed, QueueAdmission, QueueVerdict
-from controller.model.request import PlacementRequest
-from controller.model.resources import Resources
-from controller.queueing.cache import QueueCache
-from controller.queueing.confirm import BuiltinQueues, Confirmer, NoConfirmation, VolcanoGlobal
-from controller.queueing.queues import parse_queue
-from controller.queueing.read import unit_of, unit_of_remains
-from controller.queueing.round import play
-from controller.queueing.verdict import verdict_of
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import at
 from hyperjob_core.kube.client import EventType
 from hyperjob_core.kube.resources import key_of
 from hyperjob_core.kube.workqueue import WorkQueue
+from hyperjob_engine.model.observed import Binding, Cluster, Observed, QueueAdmission, QueueVerdict
+from hyperjob_engine.model.request import PlacementRequest
+from hyperjob_engine.model.resources import Resources
+from hyperjob_engine.queueing.cache import QueueCache
+from hyperjob_engine.queueing.confirm import BuiltinQueues, Confirmer, NoConfirmation, VolcanoGlobal
+from hyperjob_engine.queueing.queues import parse_queue
+from hyperjob_engine.queueing.read import unit_of, unit_of_remains
+from hyperjob_engine.queueing.round import play
+from hyperjob_engine.queueing.verdict import verdict_of
 
 log = logging.getLogger(__name__)
 

@@ -12,10 +12,10 @@ from typing import Final
 from controller.admission.engine import Admission
 from controller.admission.unplaced import Unplaced
 from controller.memory.capacity import Capacity
-from controller.model.observed import Binding, Observed, QueueVerdict
-from controller.model.planned import Plan
-from controller.model.request import PlacementRequest
 from hyperjob_core.api.meta import Object
+from hyperjob_engine.model.observed import Binding, Observed, QueueVerdict
+from hyperjob_engine.model.planned import Plan
+from hyperjob_engine.model.request import PlacementRequest
 
 _SOON: Final = timedelta(seconds=1)
 

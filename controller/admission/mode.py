@@ -8,11 +8,11 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
-from controller.model.observed import QueueAdmission
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.volcano_global import queues_bindings
 from hyperjob_core.kube.client import EventType
 from hyperjob_core.kube.informer import Informer
+from hyperjob_engine.model.observed import QueueAdmission
 
 log = logging.getLogger(__name__)
 

@@ -11,20 +11,6 @@ from typing import Final, assert_never
 
 from controller.apply.exports import Exports
 from controller.caches.informers import Caches
-from controller.model.planned import (
-    Action,
-    Adopt,
-    AskAgain,
-    CreateChild,
-    DeleteChild,
-    DeleteHyperJob,
-    Look,
-    OpenGate,
-    ReleaseQuota,
-    ReleaseScheduling,
-    Repin,
-    Resize,
-)
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import ASKED_AGAIN, FIELD_MANAGER, GATE, GATE_OPEN
 from hyperjob_core.kube.client import Kube, PatchType
@@ -44,6 +30,20 @@ from hyperjob_core.kube.resources import (
     RESOURCE_BINDINGS,
     VCJOBS,
     Resource,
+)
+from hyperjob_engine.model.planned import (
+    Action,
+    Adopt,
+    AskAgain,
+    CreateChild,
+    DeleteChild,
+    DeleteHyperJob,
+    Look,
+    OpenGate,
+    ReleaseQuota,
+    ReleaseScheduling,
+    Repin,
+    Resize,
 )
 
 _DELETIONS: Final = (DeleteChild, DeleteHyperJob)

@@ -3,12 +3,12 @@
 A ServiceExport of that name that another client created serves as well, and is never deleted.
 """
 
-from controller.model.parse import controller_of
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import mapping, string
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import AlreadyExists, NotFound
 from hyperjob_core.kube.resources import SERVICE_EXPORTS
+from hyperjob_engine.model.parse import controller_of
 
 
 class Exports:

@@ -9,8 +9,6 @@ from typing import Final
 
 from controller.caches.mutationcache import MutationCache
 from controller.caches.shared import Shared
-from controller.model.parse import controller_of
-from controller.status.diff import merge_patch
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import (
     GATE,
@@ -37,6 +35,8 @@ from hyperjob_core.kube.resources import (
     Resource,
     key_of,
 )
+from hyperjob_engine.model.parse import controller_of
+from hyperjob_engine.status.diff import merge_patch
 
 BY_HYPERJOB: Final = "hyperjob"
 

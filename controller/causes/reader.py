@@ -14,12 +14,12 @@ from typing import Final
 import orjson
 
 from controller.causes.pods import first_failure
-from controller.model.planned import FailedJob
-from controller.model.runs import ContainerFailure
 from hyperjob_core.api.wire import objects
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import Forbidden, KubeError
 from hyperjob_core.kube.resources import CLUSTERS, PODS, split_key
+from hyperjob_engine.model.planned import FailedJob
+from hyperjob_engine.model.runs import ContainerFailure
 
 log = logging.getLogger(__name__)
 

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TypeAlias
 
-from controller.model.observed import Cluster
-from controller.model.resources import Resources, is_extended
 from hyperjob_core.api.quantity import NANO
 from hyperjob_core.telemetry.families import Samples
+from hyperjob_engine.model.observed import Cluster
+from hyperjob_engine.model.resources import Resources, is_extended
 
 Sample: TypeAlias = tuple[tuple[str, ...], float]
 

@@ -12,9 +12,9 @@ from aiohttp import web
 from controller.insight.explain import QueueState, explain
 from controller.memory.reservations import Reservations
 from controller.observe import Observer
-from controller.plan import plan
 from hyperjob_core.kube.workqueue import WorkQueue
 from hyperjob_core.telemetry.endpoints import Handler
+from hyperjob_engine.plan import plan
 
 
 def debug_routes(

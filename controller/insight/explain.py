@@ -9,15 +9,15 @@ from dataclasses import dataclass, fields
 from datetime import timedelta
 from typing import Final
 
-from controller.model.child import Child, child_of
-from controller.model.observed import Binding, Cluster, Job, Observed, Policy, QueueVerdict
-from controller.model.planned import Action, Plan
-from controller.model.resources import Resources, amount_text, order_of
-from controller.status.diff import merge_patch
-from controller.status.shortage import trouble_text
-from controller.status.waiting import wait_text
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import objects, rfc3339
+from hyperjob_engine.model.child import Child, child_of
+from hyperjob_engine.model.observed import Binding, Cluster, Job, Observed, Policy, QueueVerdict
+from hyperjob_engine.model.planned import Action, Plan
+from hyperjob_engine.model.resources import Resources, amount_text, order_of
+from hyperjob_engine.status.diff import merge_patch
+from hyperjob_engine.status.shortage import trouble_text
+from hyperjob_engine.status.waiting import wait_text
 
 _HIDDEN: Final = frozenset({"policy", "job", "placement", "patch", "operations", "demand", "pods"})
 

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from controller.model.observed import HyperJob
-from controller.model.planned import Action, CreateChild, OpenGate, Plan
-from controller.model.reasons import Reason
-from controller.status.jobs import PLACED
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.phases import Phase
 from hyperjob_core.api.wire import at, count, objects, string, timestamp
 from hyperjob_core.kube.client import EventType
 from hyperjob_core.telemetry.training import TrainingMetrics
+from hyperjob_engine.model.observed import HyperJob
+from hyperjob_engine.model.planned import Action, CreateChild, OpenGate, Plan
+from hyperjob_engine.model.reasons import Reason
+from hyperjob_engine.status.jobs import PLACED
 
 _STARTED: Final = frozenset({Phase.STARTING, Phase.RUNNING, Phase.DEGRADED})
 

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from controller.status.goodput import GoodputAccount, parse_account
 from hyperjob_core.api.choices import TimeUse
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import at, string
 from hyperjob_core.kube.client import EventType
+from hyperjob_engine.status.goodput import GoodputAccount, parse_account
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 Sample = tuple[tuple[str, ...], float]

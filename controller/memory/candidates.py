@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from controller.memory.reservations import Reservations
-from controller.model.observed import Cluster
-from controller.placement.capacity import ClusterSummary, candidates
+from hyperjob_engine.model.observed import Cluster
+from hyperjob_engine.placement.capacity import ClusterSummary, candidates
 
 
 class Candidates:

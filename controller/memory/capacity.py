@@ -8,14 +8,20 @@ from datetime import datetime, timedelta
 
 from controller.memory.candidates import Candidates
 from controller.memory.reservations import Reservations
-from controller.model.observed import Cluster
-from controller.model.request import PlacementRequest
-from controller.model.resources import Resources
-from controller.placement.capacity import Candidacy, ClusterSummary, free_of, less_each, summarise
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import at, string
 from hyperjob_core.kube.client import EventType
 from hyperjob_core.kube.informer import Informer
+from hyperjob_engine.model.observed import Cluster
+from hyperjob_engine.model.request import PlacementRequest
+from hyperjob_engine.model.resources import Resources
+from hyperjob_engine.placement.capacity import (
+    Candidacy,
+    ClusterSummary,
+    free_of,
+    less_each,
+    summarise,
+)
 
 
 class Capacity:

@@ -1,11 +1,11 @@
 """The priorities of HyperJobs, by the PriorityClasses in the informer cache."""
 
-from controller.model.observed import HyperJob
-from controller.queueing.priority import preempts, priority_of
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import at, string
 from hyperjob_core.kube.client import EventType
 from hyperjob_core.kube.informer import Informer
+from hyperjob_engine.model.observed import HyperJob
+from hyperjob_engine.queueing.priority import preempts, priority_of
 
 
 class Priorities:

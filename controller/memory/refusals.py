@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from controller.model.observed import Refusal
+from hyperjob_engine.model.observed import Refusal
 
 _FIRST: Final = 5.0
 _LONGEST: Final = 300.0

@@ -14,23 +14,23 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TypeAlias, TypeVar
 
-from controller.expansion.expand import pod_groups
-from controller.model.memo import Memo
-from controller.model.nodes import PodGroup
-from controller.model.observed import Binding, Cluster, ReportedStatus
-from controller.model.parse import (
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.names import KIND, LABEL_HYPERJOB, LABEL_REPLICATED_JOB
+from hyperjob_core.api.wire import at, mapping, string, string_map
+from hyperjob_engine.expansion.expand import pod_groups
+from hyperjob_engine.model.memo import Memo
+from hyperjob_engine.model.nodes import PodGroup
+from hyperjob_engine.model.observed import Binding, Cluster, ReportedStatus
+from hyperjob_engine.model.parse import (
     controller_of,
     parse_binding,
     parse_report,
     pinned_clusters,
 )
-from controller.model.planned import Action, CreateChild, Repin
-from controller.model.resources import Resources, accumulate, scale, total
-from controller.placement.capacity import Reservation, is_complete, is_listed, reservation
-from controller.queueing.occupancy import Occupancy
-from hyperjob_core.api.meta import Object
-from hyperjob_core.api.names import KIND, LABEL_HYPERJOB, LABEL_REPLICATED_JOB
-from hyperjob_core.api.wire import at, mapping, string, string_map
+from hyperjob_engine.model.planned import Action, CreateChild, Repin
+from hyperjob_engine.model.resources import Resources, accumulate, scale, total
+from hyperjob_engine.placement.capacity import Reservation, is_complete, is_listed, reservation
+from hyperjob_engine.queueing.occupancy import Occupancy
 
 Lookup = Callable[[str], Object | None]
 PodKind: TypeAlias = tuple[tuple[str, int], ...]

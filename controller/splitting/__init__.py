@@ -1,4 +1,4 @@
-"""The external splitter: an HTTP service of the user that decides how accelerators are shared out.
+"""The calls to an external splitter: an HTTP service of the user that shares out accelerators.
 
-`protocol` is pure and serves both sides; `client` makes the calls; `outside` checks the answers.
+`hyperjob_engine.splitting` has the question and the checks of the answer.
 """

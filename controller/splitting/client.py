@@ -15,9 +15,15 @@ from typing import Final
 
 import aiohttp
 
-from controller.model.planned import SplitQuestion
-from controller.model.splitting import CallFailed, CallFault, NoneGiven, SplitAnswer, SplitTrouble
-from controller.splitting.protocol import AnswerError, RawAnswer, read_answer
+from hyperjob_engine.model.planned import SplitQuestion
+from hyperjob_engine.model.splitting import (
+    CallFailed,
+    CallFault,
+    NoneGiven,
+    SplitAnswer,
+    SplitTrouble,
+)
+from hyperjob_engine.splitting.protocol import AnswerError, RawAnswer, read_answer
 
 log = logging.getLogger(__name__)
 

@@ -12,8 +12,6 @@ from contextlib import aclosing
 from datetime import datetime
 from typing import Final, Protocol
 
-from controller.model.observed import Observed
-from controller.model.training import JobTraining
 from controller.training.schedule import Item, Schedule
 from controller.training.sources import Source, sources_of
 from controller.training.watch import LIMIT_BYTES, Watch, watch
@@ -21,6 +19,8 @@ from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import Forbidden, KubeError, NotFound
 from hyperjob_core.kube.ratelimit import TokenBucket
 from hyperjob_core.kube.resources import CLUSTERS, PODS
+from hyperjob_engine.model.observed import Observed
+from hyperjob_engine.model.training import JobTraining
 
 log = logging.getLogger(__name__)
 

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
-from controller.model.child import child_of
-from controller.model.observed import Observed, Ownership
-from controller.model.training import JobTraining
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.phases import JobPhase
 from hyperjob_core.api.wire import at, count, mapping, objects, string, string_map, strings
+from hyperjob_engine.model.child import child_of
+from hyperjob_engine.model.observed import Observed, Ownership
+from hyperjob_engine.model.training import JobTraining
 
 _DEFAULT_CONTAINER = "kubectl.kubernetes.io/default-container"
 _READ = frozenset({JobPhase.RUNNING, JobPhase.COMPLETING, JobPhase.TERMINATING, JobPhase.ABORTING})

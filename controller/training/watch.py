@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
 
-from controller.model.training import JobTraining
-from controller.training.lines import progress_lines, time_of
 from controller.training.schedule import Lane
 from controller.training.sources import Source
-from controller.training.track import Track, advance, training_of
 from hyperjob_core.api.microtime import micro_time
+from hyperjob_engine.model.training import JobTraining
+from hyperjob_engine.training.lines import progress_lines, time_of
+from hyperjob_engine.training.track import Track, advance, training_of
 
 LIMIT_BYTES: Final = 256 * 1024
 """The bytes of a log in one read."""

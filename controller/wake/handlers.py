@@ -10,7 +10,6 @@ from typing import Final
 from controller.admission.line import Line
 from controller.caches.informers import Caches, hyperjob_keys, job_key_of_binding
 from controller.memory.reservations import Reservations
-from controller.model.room import room_of
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import GATE, MIGRATE_REQUEST, RESTART_REQUEST
 from hyperjob_core.api.wire import at, condition, mapping, objects, string
@@ -23,6 +22,7 @@ from hyperjob_core.kube.resources import (
     key_of,
 )
 from hyperjob_core.kube.workqueue import WorkQueue
+from hyperjob_engine.model.room import room_of
 
 # The fields of each kind that a pass reads: other changes request no pass.
 _METADATA: Final = (

@@ -14,9 +14,9 @@ import yaml
 from e2e.support.settings import Settings
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.quantity import Quantity
+from hyperjob_rules.configuration import MUTATING_NAME
 from tests.support.processes import wait_for
 from tests.support.stack import ROOT, Stack, installed, kubectl, our_stack, sandbox
-from webhook.configuration import MUTATING_NAME
 
 CLUSTERS_FILE = ROOT / "e2e/clusters.yaml"
 LOST_TIMEOUT = 10.0  # the --cluster-lost-timeout of a controller that the tests run

@@ -6,13 +6,13 @@ A value that the status does not have is empty.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from controller.model.resources import accelerator_of, pod_request, scale, total
-from controller.model.runs import ContainerFailure, Run, read_failure, read_runs
 from hyperjob.client.expected import ExpectedStart, expected_start
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.phases import JobPhase, Phase
 from hyperjob_core.api.quantity import NANO
 from hyperjob_core.api.wire import at, count, integer, mapping, objects, string, string_map, strings
+from hyperjob_engine.model.resources import accelerator_of, pod_request, scale, total
+from hyperjob_engine.model.runs import ContainerFailure, Run, read_failure, read_runs
 
 COUNTERS = ("pending", "running", "succeeded", "failed", "terminating", "unknown")
 

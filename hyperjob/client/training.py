@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from controller.status.goodput import parse_account, ratio
 from hyperjob_core.api.choices import TimeUse
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import count, integer, string, string_map, timestamp
 from hyperjob_core.text import human_duration
+from hyperjob_engine.status.goodput import parse_account, ratio
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,15 +7,15 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from controller.model.resources import is_extended, parse_resources
-from controller.model.room import room_of
-from controller.queueing.queues import ROOT, Tree, parse_queue
 from hyperjob.client.summary import Summary
 from hyperjob.client.tally import Key, Tally
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import binding_name
 from hyperjob_core.api.quantity import NANO
 from hyperjob_core.api.wire import at, condition, mapping, string
+from hyperjob_engine.model.resources import is_extended, parse_resources
+from hyperjob_engine.model.room import room_of
+from hyperjob_engine.queueing.queues import ROOT, Tree, parse_queue
 
 _UNREPORTED = "?"
 

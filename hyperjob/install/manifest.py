@@ -16,7 +16,7 @@ from hyperjob.install.progress import ACCOUNT, progress
 from hyperjob.install.rbac import CERTS, account_user, rbac, subject
 from hyperjob.install.tenancy import tenancy
 from hyperjob_core.kube.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
-from webhook.configuration import ServiceReference, configurations
+from hyperjob_rules.configuration import ServiceReference, configurations
 
 ORDER: Final = tuple(Component)
 

@@ -32,7 +32,7 @@ from hyperjob_core.kube.resources import (
     VCJOBS,
     Resource,
 )
-from webhook.configuration import MUTATING_NAME, VALIDATING_NAME
+from hyperjob_rules.configuration import MUTATING_NAME, VALIDATING_NAME
 
 CONTROLLER: Final = "hyperjob-controller"
 CERTS: Final = "hyperjob-certs"

@@ -11,7 +11,7 @@ from hyperjob.install.rbac import CONTROLLER
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import NotFound
 from hyperjob_core.kube.resources import CLUSTER_ROLES, HYPERJOBS, MUTATING_WEBHOOKS
-from webhook.configuration import MUTATING_NAME
+from hyperjob_rules.configuration import MUTATING_NAME
 
 MARK: Final = f"{HYPERJOBS.group}/release"
 _MARKED: Final = ((CLUSTER_ROLES, CONTROLLER), (MUTATING_WEBHOOKS, MUTATING_NAME))

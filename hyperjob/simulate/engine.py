@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from typing import Final
 
 from controller.manager import Manager
-from controller.model.observed import QueueAdmission
 from controller.options import Options
 from hyperjob.simulate.breakage import Breakage
 from hyperjob.simulate.clock import now, run
@@ -22,6 +21,7 @@ from hyperjob.simulate.world import Simulation
 from hyperjob_core.garbage import collect_rarely
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.tasks import cancel
+from hyperjob_engine.model.observed import QueueAdmission
 
 Progress = Callable[[int, int, float], None]
 """Gets the number of ended jobs, the number of all jobs, and the virtual time in seconds."""

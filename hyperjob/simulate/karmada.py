@@ -10,9 +10,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
-from controller.expansion.expand import pod_groups
-from controller.model.parse import controller_of, pinned_clusters
-from controller.model.resources import quantities
 from hyperjob.simulate.member import Member, Pods
 from hyperjob.simulate.patches import patched
 from hyperjob.simulate.plane import Plane
@@ -26,7 +23,10 @@ from hyperjob_core.kube.resources import (
     VCJOBS,
     key_of,
 )
-from webhook.bindings import stamp
+from hyperjob_engine.expansion.expand import pod_groups
+from hyperjob_engine.model.parse import controller_of, pinned_clusters
+from hyperjob_engine.model.resources import quantities
+from hyperjob_rules.bindings import stamp
 
 _BIND = 0.5
 _DISPATCH = 1.0

@@ -6,9 +6,9 @@ The member makes only Volcano's decision: when a gang of pods gets its nodes.
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from controller.model.nodes import PodGroup
-from controller.model.resources import accumulate, scale
 from hyperjob.simulate.nodes import BoundPods, Node, Nodes, devices
+from hyperjob_engine.model.nodes import PodGroup
+from hyperjob_engine.model.resources import accumulate, scale
 
 
 @dataclass(slots=True)

@@ -7,8 +7,8 @@ fit a pod it prefers the node with the least free resources, as Volcano's binpac
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from controller.model.nodes import PodGroup
-from controller.model.resources import (
+from hyperjob_engine.model.nodes import PodGroup
+from hyperjob_engine.model.resources import (
     accelerator_of,
     accumulate,
     measure_of,

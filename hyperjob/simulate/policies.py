@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final
 
-from controller.queueing.queues import DISABLED, PREEMPTION
 from hyperjob.simulate.workload import Scenario, Submission
 from hyperjob_core.api.meta import Object
+from hyperjob_engine.queueing.queues import DISABLED, PREEMPTION
 
 OURS: Final = "hyperjob"
 STATIC: Final = "static-weights"

@@ -7,14 +7,14 @@ of their pods wait for each other, possibly without end.
 import asyncio
 import random
 
-from controller.expansion.expand import pod_groups
-from controller.model.nodes import PodGroup
 from hyperjob.simulate.member import Pods
 from hyperjob.simulate.runs import SubJob
 from hyperjob.simulate.scene import Scene
 from hyperjob.simulate.workload import Scenario, Submission
 from hyperjob_core.api.phases import Phase
 from hyperjob_core.api.wire import objects
+from hyperjob_engine.expansion.expand import pod_groups
+from hyperjob_engine.model.nodes import PodGroup
 
 
 class StaticWeights(Scene):

@@ -3,9 +3,9 @@
 from bisect import bisect_left, insort
 from collections.abc import Mapping, Sequence
 
-from controller.queueing.units import OrderInQueue
 from hyperjob.ui.rows import Row, order_of
 from hyperjob_core.api.meta import Object
+from hyperjob_engine.queueing.units import OrderInQueue
 
 
 class QueueLines:

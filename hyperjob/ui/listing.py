@@ -5,11 +5,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, TypeAlias
 
-from controller.queueing.units import OrderInQueue
 from hyperjob.ui.query import Query
 from hyperjob.ui.rows import Row
 from hyperjob.ui.visitor import Scope
 from hyperjob_core.api.phases import Phase
+from hyperjob_engine.queueing.units import OrderInQueue
 
 _PHASES: Final = {str(phase): number for number, phase in enumerate(Phase)}
 _Value: TypeAlias = int | str | OrderInQueue

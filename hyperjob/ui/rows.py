@@ -4,10 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from controller.model.reasons import Reason
-from controller.model.runs import Run
-from controller.queueing.priority import value_of
-from controller.queueing.units import OrderInQueue
 from hyperjob.client.summary import SubJob, Summary, read
 from hyperjob.client.tally import waits
 from hyperjob_core.api.meta import Object
@@ -15,6 +11,10 @@ from hyperjob_core.api.names import MIGRATE_REQUEST, RESTART_REQUEST
 from hyperjob_core.api.phases import Phase
 from hyperjob_core.api.wire import at, integer, mapping, string, string_map
 from hyperjob_core.text import shortened
+from hyperjob_engine.model.reasons import Reason
+from hyperjob_engine.model.runs import Run
+from hyperjob_engine.queueing.priority import value_of
+from hyperjob_engine.queueing.units import OrderInQueue
 
 _MESSAGE_LIMIT: Final = 4096
 _WORD: Final = 64

@@ -17,7 +17,7 @@ from certs.x509 import facts, is_signed_by
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import AlreadyExists, Conflict
 from hyperjob_core.kube.resources import MUTATING_WEBHOOKS, SECRETS, VALIDATING_WEBHOOKS
-from webhook.configuration import MUTATING_NAME, VALIDATING_NAME, configurations
+from hyperjob_rules.configuration import MUTATING_NAME, VALIDATING_NAME, configurations
 
 pytestmark = pytest.mark.scenario
 

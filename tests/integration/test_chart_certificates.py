@@ -23,10 +23,10 @@ from hyperjob_core.kube.resources import (
     VALIDATING_WEBHOOKS,
     Resource,
 )
+from hyperjob_rules.configuration import MUTATING_NAME, VALIDATING_NAME
 from tests.support.charted import DEPLOYMENTS, World, deployment, world
 from tests.support.controller import eventually
 from tests.support.helm import MAJORS, NAMESPACE, RELEASE, unpack
-from webhook.configuration import MUTATING_NAME, VALIDATING_NAME
 
 pytestmark = [pytest.mark.scenario, pytest.mark.timeout(400)]
 

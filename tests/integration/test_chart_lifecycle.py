@@ -29,12 +29,12 @@ from hyperjob_core.kube.resources import (
     VCJOBS,
     Resource,
 )
+from hyperjob_rules.configuration import MUTATING_NAME, VALIDATING_NAME
 from hyperjob_sandbox.apiserver.transport.authorization import Action
 from tests.support.charted import DEPLOYMENTS, Audit, World, deployment, world
 from tests.support.controller import clusters, eventually
 from tests.support.helm import MAJORS, NAMESPACE, RELEASE, one, unpack
 from tests.support.processes import free_port
-from webhook.configuration import MUTATING_NAME, VALIDATING_NAME
 
 pytestmark = [pytest.mark.scenario, pytest.mark.timeout(400)]
 

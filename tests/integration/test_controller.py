@@ -10,7 +10,6 @@ import pytest
 
 from controller.admission.unplaced import MESSAGE_SECONDS
 from controller.manager import Manager, utc_now
-from controller.model.observed import QueueAdmission
 from hyperjob_core.kube.client import Kube, PatchType
 from hyperjob_core.kube.resources import (
     CLUSTERS,
@@ -20,6 +19,7 @@ from hyperjob_core.kube.resources import (
     RESOURCE_BINDINGS,
     VCJOBS,
 )
+from hyperjob_engine.model.observed import QueueAdmission
 from tests.support.controller import (
     clusters,
     eventually,

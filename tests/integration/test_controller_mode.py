@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from controller.manager import Manager
-from controller.model.observed import QueueAdmission
 from hyperjob_core.api.names import AFFINITY_GATED, AFFINITY_HELD
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.resources import (
@@ -16,6 +15,7 @@ from hyperjob_core.kube.resources import (
     PROPAGATION_POLICIES,
     VCJOBS,
 )
+from hyperjob_engine.model.observed import QueueAdmission
 from tests.integration.test_controller_queues import hyperjob, until_jobs
 from tests.support.controller import clusters, eventually, queue, running_controller
 from tests.support.controlplane import ControlPlane

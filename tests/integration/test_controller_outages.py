@@ -20,10 +20,10 @@ import yaml
 
 from controller import manager as manager_module
 from controller.manager import Manager
-from controller.model.observed import QueueAdmission
 from controller.options import Options
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.resources import CRDS, HYPERJOBS, PROPAGATION_POLICIES, VCJOBS, Resource
+from hyperjob_engine.model.observed import QueueAdmission
 from hyperjob_sandbox.apiserver import ApiServer
 from tests.support.controller import clusters, eventually
 from tests.support.controlplane import ControlPlane

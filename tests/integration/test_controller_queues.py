@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from controller.model.observed import QueueAdmission
 from hyperjob_core.kube.client import Kube, PatchType
 from hyperjob_core.kube.resources import (
     CONFIG_MAPS,
@@ -15,6 +14,7 @@ from hyperjob_core.kube.resources import (
     QUEUES,
     VCJOBS,
 )
+from hyperjob_engine.model.observed import QueueAdmission
 from tests.support.controller import (
     clusters,
     eventually,

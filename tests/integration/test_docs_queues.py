@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 import yaml
 
-from controller.model.observed import QueueAdmission
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.resources import (
     CLUSTER_PROPAGATION_POLICIES,
@@ -17,6 +16,7 @@ from hyperjob_core.kube.resources import (
     QUEUES,
     VCJOBS,
 )
+from hyperjob_engine.model.observed import QueueAdmission
 from tests.support.controller import clusters, eventually, running_controller
 from tests.support.controlplane import ControlPlane
 

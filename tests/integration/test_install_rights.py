@@ -11,7 +11,6 @@ import pytest
 import yaml
 
 from controller.manager import Manager
-from controller.model.observed import QueueAdmission
 from controller.options import Options
 from hyperjob.install.rbac import CONTROLLER, controller_rules, lease_rules, rbac
 from hyperjob_core.kube import config
@@ -28,6 +27,7 @@ from hyperjob_core.kube.resources import (
     VCJOBS,
 )
 from hyperjob_core.kube.transport import Params, Response
+from hyperjob_engine.model.observed import QueueAdmission
 from tests.support.controller import TIME_LIMIT, clusters, eventually, queue, settled
 from tests.support.controlplane import ControlPlane
 from tests.support.controlplane import control_plane as start_control_plane

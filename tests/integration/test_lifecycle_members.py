@@ -21,12 +21,12 @@ from hyperjob_core.kube.resources import (
     VCJOBS,
     WORKS,
 )
+from hyperjob_rules.defaulting import default
 from hyperjob_sandbox.clusters import VolcanoGlobal
 from hyperjob_sandbox.topology import Topology
 from tests.support.controller import eventually, running_controller
 from tests.support.sandbox import GPU, Follower, config, following
 from tests.support.stack import HYPERJOB_CRD
-from webhook.defaulting import default
 
 Object = dict[str, Any]
 FAILURES = 'failures: [{job: "*-moves-*", cluster: member1, exitCode: 3}, {job: "*-crashes-*"}]\n'

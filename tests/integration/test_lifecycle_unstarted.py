@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from controller.model.observed import QueueAdmission
 from hyperjob.cli import main
+from hyperjob_engine.model.observed import QueueAdmission
 from tests.integration.test_lifecycle_members import Life, Object, group, jobs_of, living
 from tests.support.controller import eventually, queue
 from tests.support.sandbox import GPU

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from controller.model.observed import QueueAdmission
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.resources import HYPERJOBS, QUEUES, VCJOBS
+from hyperjob_engine.model.observed import QueueAdmission
 from tests.support.controller import clusters, eventually, running_controller, settled
 from tests.support.controlplane import ControlPlane
 

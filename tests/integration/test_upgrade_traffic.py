@@ -21,6 +21,7 @@ from hyperjob_core.kube.resources import (
     MUTATING_WEBHOOKS,
     VALIDATING_WEBHOOKS,
 )
+from hyperjob_rules.configuration import configurations
 from hyperjob_sandbox.apiserver import ApiServer
 from hyperjob_sandbox.apiserver.state.store import Change, GroupResource
 from tests.support.controller import clusters, eventually
@@ -28,7 +29,6 @@ from tests.support.embedded import crd_files
 from tests.support.processes import free_port
 from tests.support.rolling import Pod, Service
 from tests.support.stack import Certificates, issue_certificates
-from webhook.configuration import configurations
 
 pytestmark = [pytest.mark.scenario, pytest.mark.timeout(300)]
 

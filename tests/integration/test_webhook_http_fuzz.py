@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from hyperjob_rules.paths import MUTATE_RESOURCEBINDING, PATHS
 from tests.support.reviewfuzz import mutated
 from tests.support.stack import issue_certificates
 from tests.support.webhookprocess import RawConnection, webhook_process
-from webhook.paths import MUTATE_RESOURCEBINDING, PATHS
 
 pytestmark = pytest.mark.scenario
 

@@ -10,9 +10,9 @@ import pytest
 from certs.rotation import Action, Bundle, RotationPolicy, advance, perform
 from certs.store import DirectoryStore
 from certs.x509 import facts
+from hyperjob_rules.paths import MUTATE_RESOURCEBINDING
 from tests.support.stack import Certificates
 from tests.support.webhookprocess import RawConnection, webhook_process
-from webhook.paths import MUTATE_RESOURCEBINDING
 
 pytestmark = pytest.mark.scenario
 

@@ -233,7 +233,13 @@ def test_its_steps_make_a_tree_that_works_and_writes_nothing(tmp_path: Path) -> 
     assert not any(path.name.startswith(("pip", "hatchling")) for path in packages.iterdir())
     assert not list(base.rglob("site-packages/pip"))
     compiled = packages.rglob("*.pyc")
-    for name in ("hyperjob/cli", "webhook", "controller/placement", "aiohttp", "kubernetes/aio"):
+    for name in (
+        "hyperjob/cli",
+        "webhook",
+        "engine/hyperjob_engine/placement",
+        "aiohttp",
+        "kubernetes/aio",
+    ):
         assert list(packages.glob(f"{name}/__pycache__/__init__.*.pyc")), name
     # Without a time in it, which would make each build another image.
     assert {path.read_bytes()[4] for path in compiled} == {1}

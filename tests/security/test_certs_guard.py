@@ -9,10 +9,10 @@ import pytest
 
 from hyperjob.install.guard import certs_guard
 from hyperjob.install.rbac import rbac
+from hyperjob_rules.configuration import configurations
 from tests.support.envtest import kube_apiserver
 from tests.support.processes import wait_for
 from tests.support.stack import issue_certificates, kubectl
-from webhook.configuration import configurations
 
 ASSETS = os.environ.get("KUBEBUILDER_ASSETS")
 

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from controller.model.observed import QueueAdmission
 from hyperjob_core.api.limits import MAX_REPLICATED_JOBS, MAX_SUB_JOBS
 from hyperjob_core.api.names import binding_name
 from hyperjob_core.api.wire import at
@@ -18,6 +17,7 @@ from hyperjob_core.kube.resources import (
     RESOURCE_BINDINGS,
     VCJOBS,
 )
+from hyperjob_engine.model.observed import QueueAdmission
 from tests.integration.test_controller import hyperjob, phase_is
 from tests.security.conftest import People
 from tests.support.controller import clusters, eventually, queue, running_controller, settled

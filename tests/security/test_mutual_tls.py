@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 import yaml
 
+from hyperjob_rules.configuration import configurations
 from tests.support.envtest import kube_apiserver
 from tests.support.stack import installed, issue_certificates, kubectl
 from tests.support.webhookprocess import webhook_process
-from webhook.configuration import configurations
 
 ROOT = Path(__file__).parents[2]
 ASSETS = os.environ.get("KUBEBUILDER_ASSETS")

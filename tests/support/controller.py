@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from controller.manager import Manager, utc_now
-from controller.model.observed import QueueAdmission
 from controller.options import Options
 from controller.wake.ratelimit import LONGEST_REST
 from hyperjob_core.api.names import LABEL_HYPERJOB
@@ -24,6 +23,7 @@ from hyperjob_core.kube.resources import (
     Resource,
     key_of,
 )
+from hyperjob_engine.model.observed import QueueAdmission
 
 Object = dict[str, Any]
 TIME_LIMIT = 30.0

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from hyperjob_core.api.meta import Object
-from webhook.validation.schema import hyperjob_schema
+from hyperjob_rules.validation.schema import hyperjob_schema
 
 Steps = tuple[str | int, ...]
 

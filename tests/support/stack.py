@@ -16,8 +16,8 @@ from pathlib import Path
 
 import yaml
 
+from hyperjob_rules.configuration import MUTATING_NAME, VALIDATING_NAME, configurations
 from tests.support.processes import free_port, wait_for
-from webhook.configuration import MUTATING_NAME, VALIDATING_NAME, configurations
 
 ROOT = Path(__file__).resolve().parents[2]
 KUBECTL = Path(sys.executable).parent / "kubectl"

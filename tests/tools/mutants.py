@@ -1,6 +1,6 @@
 """Try random small changes of the code and report those that no test notices.
 
-`python -m tests.tools.mutants controller/placement --count 50 --seed 7`
+`python -m tests.tools.mutants engine/hyperjob_engine/placement --count 50 --seed 7`
 
 1. pytest collects the tests, once. Each runs under coverage, which notes its lines and its time
    (kept in `.mutants/` for tests and code that do not change). Tests that fail here do not count.

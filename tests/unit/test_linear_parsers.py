@@ -11,8 +11,6 @@ from typing import Any
 
 import pytest
 
-from controller.model.resources import parse_resources
-from controller.plugins.hook import generation_of
 from hyperjob.cli.lint.documents import _FLOAT, _INTEGER
 from hyperjob.client.durations import parse_duration
 from hyperjob_core.api import formats
@@ -24,12 +22,14 @@ from hyperjob_core.api.plugins import fill, placeholders_of
 from hyperjob_core.api.quantity import Quantity
 from hyperjob_core.api.wire import natural, timestamp
 from hyperjob_core.telemetry.logs import _hide
-from webhook.patch import escape
+from hyperjob_engine.model.resources import parse_resources
+from hyperjob_engine.plugins.hook import generation_of
+from hyperjob_rules.patch import escape
+from hyperjob_rules.validation.arguments import validate_arguments
+from hyperjob_rules.validation.durations import validate_duration
+from hyperjob_rules.validation.forms import check, validate_annotations, validate_labels
+from hyperjob_rules.validation.report import Report
 from webhook.response import cut_warnings
-from webhook.validation.arguments import validate_arguments
-from webhook.validation.durations import validate_duration
-from webhook.validation.forms import check, validate_annotations, validate_labels
-from webhook.validation.report import Report
 
 FLAGS = {"port": Kind.PORT, "name-pattern": Kind.HOST, "worker": Kind.TASK, "count": Kind.NUMBER}
 FORMS = (

@@ -8,13 +8,13 @@ from typing import Final
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from controller.model.reasons import Reason
 from hyperjob.cli.kubectl.styles import phase
 from hyperjob.cli.kubectl.table import Row, table
 from hyperjob.cli.tree import view as tree
 from hyperjob.client import usage
 from hyperjob.client.summary import Summary
 from hyperjob_core.api.meta import Object
+from hyperjob_engine.model.reasons import Reason
 
 EXAMPLE: Final = "recovers.yaml"
 _BAR: Final = 24

@@ -5,7 +5,6 @@ from datetime import datetime
 
 from rich.text import Text
 
-from controller.status.failure import container_text
 from hyperjob.cli.kubectl.styles import phase
 from hyperjob.cli.kubectl.table import indented, table
 from hyperjob.client.durations import age, lasted
@@ -16,6 +15,7 @@ from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import MIGRATE_REQUEST, RESTART_REQUEST
 from hyperjob_core.api.wire import mapping, objects, string, string_map
 from hyperjob_core.text import once
+from hyperjob_engine.status.failure import container_text
 
 _NOTHING = "<none>"
 _WIDTH = 20

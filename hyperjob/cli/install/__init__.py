@@ -27,7 +27,7 @@ from hyperjob.install.objects import Component
 from hyperjob.install.plan import InstallPlan, plan, require_karmada
 from hyperjob.install.problems import InstallError, problems_text
 from hyperjob.install.release import marked, other_release
-from webhook.configuration import ServiceReference
+from hyperjob_rules.configuration import ServiceReference
 
 
 @click.command()

@@ -8,9 +8,9 @@ from hyperjob.cli.lint.documents import Document, ManifestFile
 from hyperjob_core.api.field import FieldError
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import API_VERSION, GROUP, KIND
-from webhook.defaulting import default
-from webhook.validation.context import NOTHING_KNOWN
-from webhook.validation.create import inspect
+from hyperjob_rules.defaulting import default
+from hyperjob_rules.validation.context import NOTHING_KNOWN
+from hyperjob_rules.validation.create import inspect
 
 LIST_KIND: Final = f"{KIND}List"
 

@@ -14,8 +14,8 @@ import yaml
 from hyperjob.cli.lint.check import is_hyperjob
 from hyperjob.cli.lint.documents import Document, ManifestFile, parse
 from hyperjob_core.api.meta import Object
-from webhook.defaulting import default
-from webhook.patch import diff
+from hyperjob_rules.defaulting import default
+from hyperjob_rules.patch import diff
 
 
 class CannotFixError(ValueError):

@@ -11,8 +11,6 @@ from pathlib import Path
 
 import click
 
-from controller.model.observed import QueueAdmission
-from controller.placement.capacity import Candidacy
 from hyperjob.cli.files import file_option, manifests_option
 from hyperjob.cli.kubectl import output as out
 from hyperjob.cli.kubectl.access import Access, access
@@ -28,6 +26,8 @@ from hyperjob.client.plan.whatif import what_if as predicted
 from hyperjob.client.plan.world import Snapshot
 from hyperjob_core.api.meta import Object
 from hyperjob_core.kube.resources import QUEUES
+from hyperjob_engine.model.observed import QueueAdmission
+from hyperjob_engine.placement.capacity import Candidacy
 
 _TABLE, _TREE = "table", "tree"
 # The exit code is that of the first of these verdicts that a HyperJob has.

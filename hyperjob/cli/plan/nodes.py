@@ -6,9 +6,9 @@ The models let the plan refuse a pod that is larger than every node.
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from controller.model.resources import is_extended, parse_resources
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.quantity import NANO
+from hyperjob_engine.model.resources import is_extended, parse_resources
 
 NodeGroup = tuple[Mapping[str, object], int]
 """The allocatable resources of a node, and the number of such nodes."""

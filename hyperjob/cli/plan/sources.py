@@ -5,8 +5,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from controller.model.observed import QueueAdmission
-from controller.placement.capacity import Candidacy
 from hyperjob.cli.kubectl.access import Access
 from hyperjob.cli.kubectl.exits import Code, FailureError
 from hyperjob.cli.kubectl.output import remark
@@ -14,6 +12,8 @@ from hyperjob.cli.plan.nodes import with_node_sizes
 from hyperjob.client.plan.reading import admitting, read_world
 from hyperjob.client.plan.world import Snapshot, world_of
 from hyperjob_core.api.meta import Object
+from hyperjob_engine.model.observed import QueueAdmission
+from hyperjob_engine.placement.capacity import Candidacy
 
 if TYPE_CHECKING:
     from hyperjob.cli.embedded import SandboxConfig

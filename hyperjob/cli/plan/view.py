@@ -4,8 +4,6 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from rich.text import Text
 
-from controller.status.shortage import amount_only
-from controller.status.waiting import share_text
 from hyperjob.cli.kubectl.lines import TreeLine, draw
 from hyperjob.cli.kubectl.styles import dim
 from hyperjob.cli.kubectl.table import indented, table
@@ -13,6 +11,8 @@ from hyperjob.client.plan.judge import Judgement, Piece, Verdict
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import rfc3339
 from hyperjob_core.text import once
+from hyperjob_engine.status.shortage import amount_only
+from hyperjob_engine.status.waiting import share_text
 
 _STYLES: Mapping[Verdict, str] = {
     Verdict.FITS: "bold green",

@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from controller.expansion.expand import SpecError, expand
-from controller.model.parse import parse_hyperjob
 from hyperjob.cli.kubectl.exits import Code, FailureError
 from hyperjob.cli.lint.documents import ManifestFile, UnreadableError, files_of, read
 from hyperjob.simulate.nodes import devices
@@ -13,9 +11,11 @@ from hyperjob.simulate.workload import ARRIVAL, DURATION, Outage, Site, Submissi
 from hyperjob_core.api.duration import nanoseconds
 from hyperjob_core.api.meta import Object
 from hyperjob_core.kube.resources import HYPERJOBS, PRIORITY_CLASSES, QUEUES
-from webhook.defaulting import default
-from webhook.validation.context import Context
-from webhook.validation.create import inspect
+from hyperjob_engine.expansion.expand import SpecError, expand
+from hyperjob_engine.model.parse import parse_hyperjob
+from hyperjob_rules.defaulting import default
+from hyperjob_rules.validation.context import Context
+from hyperjob_rules.validation.create import inspect
 
 
 def sites_of(path: Path | None) -> tuple[list[Site], list[Object], list[Outage]]:

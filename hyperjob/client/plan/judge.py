@@ -9,22 +9,6 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Final
 
-from controller.expansion.auto import Split
-from controller.model.child import child_of
-from controller.model.observed import Observed, QueueAdmission
-from controller.model.planned import CreateChild, Plan
-from controller.model.reasons import Reason
-from controller.model.request import PlacementRequest
-from controller.model.resources import accelerator_of
-from controller.model.shortage import Obstacle
-from controller.model.subjobs import SubJob, queue_of
-from controller.model.waiting import Share
-from controller.placement.alternatives import alternatives
-from controller.placement.assign import FreeRoom
-from controller.plan import decide
-from controller.status.detail import detail_text
-from controller.status.shortage import hindrance_text
-from controller.steps.draft import Draft
 from hyperjob.client import summary
 from hyperjob.client.expected import ExpectedStart, expected_start
 from hyperjob.client.plan.prospect import has_room, impossible, is_down, too_large
@@ -32,12 +16,28 @@ from hyperjob.client.plan.queueing import LinePosition, ask
 from hyperjob.client.plan.world import Snapshot
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import at, mapping, objects, rfc3339, string
-from webhook.defaulting import default
-from webhook.validation.context import Cluster as KnownCluster
-from webhook.validation.context import Context, known_objects
-from webhook.validation.context import Queue as KnownQueue
-from webhook.validation.create import inspect
-from webhook.validation.update import inspect_update
+from hyperjob_engine.expansion.auto import Split
+from hyperjob_engine.model.child import child_of
+from hyperjob_engine.model.observed import Observed, QueueAdmission
+from hyperjob_engine.model.planned import CreateChild, Plan
+from hyperjob_engine.model.reasons import Reason
+from hyperjob_engine.model.request import PlacementRequest
+from hyperjob_engine.model.resources import accelerator_of
+from hyperjob_engine.model.shortage import Obstacle
+from hyperjob_engine.model.subjobs import SubJob, queue_of
+from hyperjob_engine.model.waiting import Share
+from hyperjob_engine.placement.alternatives import alternatives
+from hyperjob_engine.placement.assign import FreeRoom
+from hyperjob_engine.plan import decide
+from hyperjob_engine.status.detail import detail_text
+from hyperjob_engine.status.shortage import hindrance_text
+from hyperjob_engine.steps.draft import Draft
+from hyperjob_rules.defaulting import default
+from hyperjob_rules.validation.context import Cluster as KnownCluster
+from hyperjob_rules.validation.context import Context, known_objects
+from hyperjob_rules.validation.context import Queue as KnownQueue
+from hyperjob_rules.validation.create import inspect
+from hyperjob_rules.validation.update import inspect_update
 
 
 class Verdict(enum.StrEnum):

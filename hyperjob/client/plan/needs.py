@@ -9,10 +9,10 @@ from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import KubeError
 from hyperjob_core.kube.existing import KINDS, Names, existing
 from hyperjob_core.kube.resources import PRIORITY_CLASSES, Resource
-from webhook.defaulting import default
-from webhook.validation.context import NOTHING_KNOWN
-from webhook.validation.create import inspect
-from webhook.validation.needs import needs
+from hyperjob_rules.defaulting import default
+from hyperjob_rules.validation.context import NOTHING_KNOWN
+from hyperjob_rules.validation.create import inspect
+from hyperjob_rules.validation.needs import needs
 
 
 def needed(hyperjobs: Iterable[Object], *, namespace: str) -> set[tuple[str, str, str]]:

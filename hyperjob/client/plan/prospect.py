@@ -3,15 +3,15 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from controller.model.observed import Cluster
-from controller.model.request import PlacementRequest
-from controller.model.resources import amount_text, is_extended
-from controller.model.shortage import ClusterTrouble
-from controller.model.subjobs import SubJob
-from controller.placement.assign import FreeRoom
-from controller.placement.place import could_hold
-from controller.placement.search import assign
 from hyperjob.client.devices import no_device
+from hyperjob_engine.model.observed import Cluster
+from hyperjob_engine.model.request import PlacementRequest
+from hyperjob_engine.model.resources import amount_text, is_extended
+from hyperjob_engine.model.shortage import ClusterTrouble
+from hyperjob_engine.model.subjobs import SubJob
+from hyperjob_engine.placement.assign import FreeRoom
+from hyperjob_engine.placement.place import could_hold
+from hyperjob_engine.placement.search import assign
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,20 +7,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
-from controller.model.observed import Observed, QueueAdmission
-from controller.model.waiting import Share
-from controller.placement.capacity import less_each
-from controller.queueing.cache import QueueCache
-from controller.queueing.confirm import BuiltinQueues, Confirmer, NoConfirmation, VolcanoGlobal
-from controller.queueing.queues import parse_queue
-from controller.queueing.quota import Charges
-from controller.queueing.read import unit_of
-from controller.queueing.round import play
-from controller.queueing.units import QueuedHyperJob
-from controller.queueing.verdict import share_of, verdict_of
-from controller.status.waiting import after_its_name
 from hyperjob.client.plan.prospect import Gang
 from hyperjob.client.plan.world import Snapshot
+from hyperjob_engine.model.observed import Observed, QueueAdmission
+from hyperjob_engine.model.waiting import Share
+from hyperjob_engine.placement.capacity import less_each
+from hyperjob_engine.queueing.cache import QueueCache
+from hyperjob_engine.queueing.confirm import BuiltinQueues, Confirmer, NoConfirmation, VolcanoGlobal
+from hyperjob_engine.queueing.queues import parse_queue
+from hyperjob_engine.queueing.quota import Charges
+from hyperjob_engine.queueing.read import unit_of
+from hyperjob_engine.queueing.round import play
+from hyperjob_engine.queueing.units import QueuedHyperJob
+from hyperjob_engine.queueing.verdict import share_of, verdict_of
+from hyperjob_engine.status.waiting import after_its_name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

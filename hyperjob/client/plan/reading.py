@@ -4,8 +4,6 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from datetime import UTC, datetime, timedelta
 
-from controller.model.observed import QueueAdmission
-from controller.placement.capacity import Candidacy
 from hyperjob.client.errors import words
 from hyperjob.client.plan.needs import needed, read_needed
 from hyperjob.client.plan.world import Snapshot, world_of
@@ -26,6 +24,8 @@ from hyperjob_core.kube.resources import (
     VCJOBS,
     Resource,
 )
+from hyperjob_engine.model.observed import QueueAdmission
+from hyperjob_engine.placement.capacity import Candidacy
 
 
 async def read_world(

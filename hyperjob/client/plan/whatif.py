@@ -9,13 +9,13 @@ import enum
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from controller.queueing.cache import QueueCache
-from controller.queueing.verdict import verdict_of
-from controller.status.waiting import wait_text
 from hyperjob.client.expected import ExpectedStart
 from hyperjob.client.plan.queueing import played, unit_in
 from hyperjob.client.plan.world import Snapshot
 from hyperjob_core.api.meta import Object
+from hyperjob_engine.queueing.cache import QueueCache
+from hyperjob_engine.queueing.verdict import verdict_of
+from hyperjob_engine.status.waiting import wait_text
 
 
 class HyperJobChange(enum.StrEnum):

@@ -10,20 +10,20 @@ from typing import TypeAlias
 
 from controller.caches.informers import hyperjob_keys, job_key_of_binding
 from controller.memory.reservations import Reservations
-from controller.model.nodes import PodGroup
-from controller.model.observed import Cluster, Observed, QueueAdmission
-from controller.model.parse import parse_binding, parse_hyperjob, parse_job, parse_policy
-from controller.model.resources import Resources, subtract
-from controller.model.shortage import ClusterTrouble, Trouble
-from controller.placement.capacity import Candidacy, candidates, holding, summarise
-from controller.queueing.priority import priority_of
-from controller.queueing.quota import Charge, charge_of
 from hyperjob.client.plan.needs import together, written
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import binding_name
 from hyperjob_core.api.wire import at, string
 from hyperjob_core.kube.existing import Names
 from hyperjob_core.kube.resources import key_of
+from hyperjob_engine.model.nodes import PodGroup
+from hyperjob_engine.model.observed import Cluster, Observed, QueueAdmission
+from hyperjob_engine.model.parse import parse_binding, parse_hyperjob, parse_job, parse_policy
+from hyperjob_engine.model.resources import Resources, subtract
+from hyperjob_engine.model.shortage import ClusterTrouble, Trouble
+from hyperjob_engine.placement.capacity import Candidacy, candidates, holding, summarise
+from hyperjob_engine.queueing.priority import priority_of
+from hyperjob_engine.queueing.quota import Charge, charge_of
 
 # Name, cluster, demand and pods of a sub-job that would be made.
 Taken: TypeAlias = tuple[str, str, Resources, tuple[PodGroup, ...]]

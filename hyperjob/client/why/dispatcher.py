@@ -5,14 +5,14 @@ The rules look for these reasons themselves: the dispatcher writes none into an 
 
 from collections.abc import Iterator
 
-from controller.model.reasons import Reason
-from controller.model.resources import parse_resources
 from hyperjob.client.summary import SubJob
 from hyperjob.client.why.evidence import Cause, Evidence
 from hyperjob_core.api.names import binding_name
 from hyperjob_core.api.quantity import NANO
 from hyperjob_core.api.wire import at, mapping
 from hyperjob_core.kube.errors import KubeError
+from hyperjob_engine.model.reasons import Reason
+from hyperjob_engine.model.resources import parse_resources
 
 
 def passed_over(evidence: Evidence) -> Iterator[Cause]:

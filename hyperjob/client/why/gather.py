@@ -24,7 +24,7 @@ from hyperjob_core.kube.resources import (
     VCJOBS,
     Resource,
 )
-from webhook.defaulting import default
+from hyperjob_rules.defaulting import default
 
 _JOBS_LOOKED_INTO: Final = 4
 _LEASE: Final = "hyperjob-controller"

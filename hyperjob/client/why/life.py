@@ -3,9 +3,6 @@
 from collections.abc import Collection, Iterator
 from typing import Final
 
-from controller.model.reasons import Reason
-from controller.model.runs import Run
-from controller.status.failure import container_text
 from hyperjob.client.durations import age
 from hyperjob.client.reading import items
 from hyperjob.client.summary import SubJob, Summary
@@ -16,6 +13,9 @@ from hyperjob_core.api.phases import Phase
 from hyperjob_core.api.wire import mapping, string, timestamp
 from hyperjob_core.kube.errors import KubeError
 from hyperjob_core.text import human_duration
+from hyperjob_engine.model.reasons import Reason
+from hyperjob_engine.model.runs import Run
+from hyperjob_engine.status.failure import container_text
 
 _FOREGROUND: Final = "foregroundDeletion"
 _LEASE_SECONDS: Final = 15

@@ -3,14 +3,14 @@
 from collections.abc import Iterator
 from typing import Final
 
-from controller.model.reasons import Reason
-from controller.model.room import room_of
 from hyperjob.client.pods import pod_trouble
 from hyperjob.client.reading import items
 from hyperjob.client.summary import SubJob, Summary
 from hyperjob.client.why.evidence import Cause, Evidence
 from hyperjob_core.api.quantity import NANO
 from hyperjob_core.api.wire import at, condition, mapping, string
+from hyperjob_engine.model.reasons import Reason
+from hyperjob_engine.model.room import room_of
 
 _SHOWN: Final = 3
 _STARTED: Final = ("Running", "Failed")

@@ -7,10 +7,6 @@ same problem.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from controller.model.reasons import Reason
-from controller.model.resources import is_extended
-from controller.model.room import room_of
-from controller.status.applying import apply_failure
 from hyperjob.client.devices import no_device
 from hyperjob.client.durations import age
 from hyperjob.client.reading import items
@@ -23,6 +19,10 @@ from hyperjob_core.api.quantity import NANO
 from hyperjob_core.api.wire import at, condition, mapping, string
 from hyperjob_core.kube.errors import KubeError
 from hyperjob_core.text import listed
+from hyperjob_engine.model.reasons import Reason
+from hyperjob_engine.model.resources import is_extended
+from hyperjob_engine.model.room import room_of
+from hyperjob_engine.status.applying import apply_failure
 
 _NAMES_SHOWN: Final = 3
 _SEE: Final = "kubectl hyperjob describe {name} -n {namespace}"
@@ -198,7 +198,7 @@ def karmada(evidence: Evidence) -> Iterator[Cause]:
                 yield _no_binding(evidence, job, vcjob)
             continue
         # Importing the models takes a fifth of the command's CPU time.
-        from controller.model.parse import parse_binding
+        from hyperjob_engine.model.parse import parse_binding
 
         binding = parse_binding(raw)
         if at(raw, "spec", "suspension", "scheduling") is True and job.reason not in (

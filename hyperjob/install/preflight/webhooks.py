@@ -21,7 +21,7 @@ from hyperjob.install.preflight.observed import TRIAL_NAMESPACE, ObservedPlane, 
 from hyperjob_core.api.leader import leader_of
 from hyperjob_core.api.meta import Object
 from hyperjob_core.kube.errors import KubeError
-from webhook.configuration import MUTATING_NAME, VALIDATING_NAME
+from hyperjob_rules.configuration import MUTATING_NAME, VALIDATING_NAME
 
 _SOON: Final = timedelta(days=14)
 _INJECT: Final = "hyperjob-certs inject --ca-file ca.crt"

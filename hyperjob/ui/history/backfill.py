@@ -5,14 +5,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final, TypeAlias
 
-from controller.model.runs import Run
-from controller.status.failure import container_text
 from hyperjob.client.events import event_begin, event_time
 from hyperjob.client.summary import SubJob, Summary
 from hyperjob.ui.history.spans import TICK, Span
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.phases import JobPhase, Phase
 from hyperjob_core.api.wire import at, string, timestamp
+from hyperjob_engine.model.runs import Run
+from hyperjob_engine.status.failure import container_text
 
 Change: TypeAlias = tuple[datetime, str]
 """The time at which a HyperJob entered a phase, and the phase."""

@@ -5,9 +5,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from controller.model.resources import Resources
-from controller.queueing.queues import ROOT, Tree
-from controller.status.waiting import trouble_of_queue
 from hyperjob.client.usage import QueueUse
 from hyperjob.ui.lines import QueueLines
 from hyperjob.ui.rows import Row
@@ -15,6 +12,9 @@ from hyperjob.ui.visitor import Scope
 from hyperjob_core.api.phases import Phase
 from hyperjob_core.api.quantity import NANO
 from hyperjob_core.text import shortened
+from hyperjob_engine.model.resources import Resources
+from hyperjob_engine.queueing.queues import ROOT, Tree
+from hyperjob_engine.status.waiting import trouble_of_queue
 
 _SHOWN: Final = 20
 _MESSAGE: Final = 600

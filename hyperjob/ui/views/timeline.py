@@ -5,12 +5,12 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from controller.model.reasons import Reason
 from hyperjob.client.summary import Summary
 from hyperjob.ui.history.spans import Span
 from hyperjob.ui.views.axis import Tick, TimeScale, ticks_of
 from hyperjob_core.api.phases import JobPhase, Phase
 from hyperjob_core.text import human_duration, shortened
+from hyperjob_engine.model.reasons import Reason
 
 _LANES: Final = 60
 _ROWS: Final = 300

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hyperjob.cli.lint import lint
 from hyperjob.cli.lint.documents import UnreadableError, parse, read
 from hyperjob.cli.lint.fix import fixed
-from webhook.defaulting import default
+from hyperjob_rules.defaulting import default
 
 GOOD = """\
 apiVersion: training.volcano.sh/v1alpha1

@@ -8,14 +8,14 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from controller.model.observed import QueueAdmission
-from controller.placement.capacity import Candidacy
 from hyperjob.cli.lint.documents import read
 from hyperjob.cli.plan import plan
 from hyperjob.cli.plan.judge import judge
 from hyperjob.client.plan.judge import Verdict
 from hyperjob.client.plan.world import world_of
-from webhook.defaulting import default
+from hyperjob_engine.model.observed import QueueAdmission
+from hyperjob_engine.placement.capacity import Candidacy
+from hyperjob_rules.defaulting import default
 
 ROOT = Path(__file__).parents[3]
 CLUSTERS = ROOT / "examples/clusters.yaml"

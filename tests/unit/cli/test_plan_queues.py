@@ -9,14 +9,14 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from controller.model.observed import QueueAdmission
-from controller.placement.capacity import Candidacy
-from controller.status.waiting import share_text
 from hyperjob.cli.lint.documents import read
 from hyperjob.cli.plan import plan
 from hyperjob.cli.plan.judge import judge
 from hyperjob.client.plan.judge import Judgement, Verdict
 from hyperjob.client.plan.world import Snapshot, world_of
+from hyperjob_engine.model.observed import QueueAdmission
+from hyperjob_engine.placement.capacity import Candidacy
+from hyperjob_engine.status.waiting import share_text
 from tests.unit.cli.objects import GPU, queue
 from tests.unit.cli.test_plan import job, judged
 

@@ -8,12 +8,12 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from controller.model.observed import QueueAdmission
-from controller.placement.capacity import Candidacy
 from hyperjob.cli.plan import plan
 from hyperjob.cli.plan.whatif import as_table
 from hyperjob.client.plan.whatif import HyperJobChange, Prospect, what_if
 from hyperjob.client.plan.world import Snapshot, world_of
+from hyperjob_engine.model.observed import QueueAdmission
+from hyperjob_engine.placement.capacity import Candidacy
 from tests.unit.cli.objects import GPU, queue
 from tests.unit.cli.test_plan_queues import Object, existing, live, member
 

@@ -59,7 +59,9 @@ import_module("hyperjob.client.why.explain")
 
 def test_what_reads_and_shows_a_hyperjob_has_no_models_and_no_second_client() -> None:
     """A model of pydantic costs as much CPU as all else that these commands do."""
-    assert not (DEAR | {"controller.model.observed"}) & imported(EVERYTHING, "get", "tree", "why")
+    assert not (DEAR | {"hyperjob_engine.model.observed"}) & imported(
+        EVERYTHING, "get", "tree", "why"
+    )
 
 
 def test_a_plan_needs_no_embedded_control_plane() -> None:

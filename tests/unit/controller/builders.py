@@ -4,12 +4,12 @@ from collections.abc import Collection, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from controller.model.observed import Cluster, Observed, QueueAdmission, Refusal
-from controller.model.parse import parse_binding, parse_hyperjob, parse_job, parse_policy
-from controller.model.request import PlacementRequest
-from controller.model.resources import parse_resources
-from controller.model.shortage import ClusterTrouble, Trouble
 from hyperjob_core.api.names import binding_name
+from hyperjob_engine.model.observed import Cluster, Observed, QueueAdmission, Refusal
+from hyperjob_engine.model.parse import parse_binding, parse_hyperjob, parse_job, parse_policy
+from hyperjob_engine.model.request import PlacementRequest
+from hyperjob_engine.model.resources import parse_resources
+from hyperjob_engine.model.shortage import ClusterTrouble, Trouble
 
 Object = dict[str, Any]
 GPU = "nvidia.com/gpu"

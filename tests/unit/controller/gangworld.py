@@ -13,27 +13,27 @@ from datetime import datetime, timedelta
 import jsonpatch
 
 from controller.admission.unplaced import SETTLE_SECONDS, Unplaced
-from controller.expansion.expand import demand_of
-from controller.gang.gate import is_through
-from controller.model.child import child_of
-from controller.model.observed import Observed, QueueAdmission, QueueVerdict
-from controller.model.parse import parse_binding, parse_hyperjob
-from controller.model.planned import Action, CreateChild, DeleteChild, OpenGate, Plan, Repin
-from controller.model.resources import Resources, subtract
-from controller.placement.capacity import less
-from controller.plan import plan
-from controller.queueing.cache import QueueCache
-from controller.queueing.confirm import BuiltinQueues, Confirmer, NoConfirmation, VolcanoGlobal
-from controller.queueing.queues import parse_queue
-from controller.queueing.quota import Charge, Charges, Forecast, forecast_dispatch
-from controller.queueing.read import unit_of
-from controller.queueing.round import play
-from controller.queueing.verdict import verdict_of
 from hyperjob_core.api.names import GATE, GATE_OPEN, binding_name
 from hyperjob_core.api.quantity import NANO
+from hyperjob_engine.expansion.expand import demand_of
+from hyperjob_engine.gang.gate import is_through
+from hyperjob_engine.model.child import child_of
+from hyperjob_engine.model.observed import Observed, QueueAdmission, QueueVerdict
+from hyperjob_engine.model.parse import parse_binding, parse_hyperjob
+from hyperjob_engine.model.planned import Action, CreateChild, DeleteChild, OpenGate, Plan, Repin
+from hyperjob_engine.model.resources import Resources, subtract
+from hyperjob_engine.placement.capacity import less
+from hyperjob_engine.plan import plan
+from hyperjob_engine.queueing.cache import QueueCache
+from hyperjob_engine.queueing.confirm import BuiltinQueues, Confirmer, NoConfirmation, VolcanoGlobal
+from hyperjob_engine.queueing.queues import parse_queue
+from hyperjob_engine.queueing.quota import Charge, Charges, Forecast, forecast_dispatch
+from hyperjob_engine.queueing.read import unit_of
+from hyperjob_engine.queueing.round import play
+from hyperjob_engine.queueing.verdict import verdict_of
+from hyperjob_rules.bindings import stamp
 from tests.unit.controller.builders import GPU, Object, binding, cluster, vcjob_status
 from tests.unit.controller.world import World
-from webhook.bindings import stamp
 
 LIMIT = timedelta(minutes=5)
 LAG = timedelta(seconds=30)

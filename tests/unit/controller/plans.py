@@ -1,7 +1,7 @@
 """What tests read from a plan."""
 
-from controller.model.observed import QueueAdmission
-from controller.model.planned import (
+from hyperjob_engine.model.observed import QueueAdmission
+from hyperjob_engine.model.planned import (
     CreateChild,
     Plan,
 )

@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 
 import jsonpatch
 
-from controller.expansion.expand import demand_of
-from controller.model.observed import QueueAdmission
-from controller.model.parse import parse_hyperjob
-from controller.model.planned import Plan
-from controller.queueing.queues import parse_queue
+from hyperjob_engine.expansion.expand import demand_of
+from hyperjob_engine.model.observed import QueueAdmission
+from hyperjob_engine.model.parse import parse_hyperjob
+from hyperjob_engine.model.planned import Plan
+from hyperjob_engine.queueing.queues import parse_queue
+from hyperjob_rules.bindings import stamp
 from tests.unit.controller.builders import GPU, Object
 from tests.unit.controller.gangworld import ENDED, GangWorld, gpus_of, phase_of
-from webhook.bindings import stamp
 
 
 @dataclass

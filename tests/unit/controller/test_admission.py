@@ -10,14 +10,14 @@ import pytest
 
 from controller.admission.engine import Admission
 from controller.caches.informers import Caches
-from controller.model.observed import Cluster, Observed, QueueAdmission
-from controller.model.reasons import Reason
-from controller.model.resources import Resources
-from controller.model.waiting import WaitCode
-from controller.queueing.cache import QueueCache
-from controller.status.waiting import wait_text
 from hyperjob_core.kube.resources import HYPERJOBS, QUEUES
 from hyperjob_core.kube.workqueue import WorkQueue
+from hyperjob_engine.model.observed import Cluster, Observed, QueueAdmission
+from hyperjob_engine.model.reasons import Reason
+from hyperjob_engine.model.resources import Resources
+from hyperjob_engine.model.waiting import WaitCode
+from hyperjob_engine.queueing.cache import QueueCache
+from hyperjob_engine.status.waiting import wait_text
 from tests.support.fakekube import FakeKube
 from tests.unit.controller.builders import (
     GPU,

@@ -5,7 +5,10 @@ from typing import Any
 import pytest
 
 from controller.apply.applier import Applier
-from controller.model.planned import (
+from hyperjob_core.kube.client import PatchType
+from hyperjob_core.kube.errors import KubeError, from_status
+from hyperjob_core.kube.resources import Resource
+from hyperjob_engine.model.planned import (
     Action,
     Adopt,
     AskAgain,
@@ -19,9 +22,6 @@ from controller.model.planned import (
     Repin,
     Resize,
 )
-from hyperjob_core.kube.client import PatchType
-from hyperjob_core.kube.errors import KubeError, from_status
-from hyperjob_core.kube.resources import Resource
 
 Object = dict[str, Any]
 

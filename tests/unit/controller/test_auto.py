@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller.expansion.members import present_indices
-from controller.model.observed import QueueVerdict
-from controller.model.planned import CreateChild, DeleteChild
-from controller.plan import plan
-from controller.status.detail import detail_text
+from hyperjob_engine.expansion.members import present_indices
+from hyperjob_engine.model.observed import QueueVerdict
+from hyperjob_engine.model.planned import CreateChild, DeleteChild
+from hyperjob_engine.plan import plan
+from hyperjob_engine.status.detail import detail_text
 from tests.unit.controller.builders import (
     GPU,
     Object,

@@ -3,10 +3,10 @@ from typing import Any
 
 import pytest
 
-from controller.model.observed import ReportedStatus
-from controller.model.parse import parse_report
-from controller.model.resources import parse_resources
-from controller.placement.capacity import (
+from hyperjob_engine.model.observed import ReportedStatus
+from hyperjob_engine.model.parse import parse_report
+from hyperjob_engine.model.resources import parse_resources
+from hyperjob_engine.placement.capacity import (
     Candidacy,
     Reservation,
     candidates,
@@ -14,7 +14,7 @@ from controller.placement.capacity import (
     reserved,
     summarise,
 )
-from controller.status.shortage import trouble_text
+from hyperjob_engine.status.shortage import trouble_text
 from tests.unit.controller.builders import GPU, NOW, Object, vcjob_status
 
 LAG = timedelta(seconds=30)

@@ -12,14 +12,14 @@ import pytest
 
 from controller.causes.pods import first_failure
 from controller.causes.reader import CauseReader
-from controller.lifecycle.causes import unexplained
-from controller.model.observed import Observed
-from controller.model.planned import FailedJob
-from controller.model.runs import ContainerFailure
-from controller.plan import CAUSE_RECHECK, plan
-from controller.status.failure import container_text
 from hyperjob_core.kube.errors import Forbidden, KubeError
 from hyperjob_core.kube.transport import Response
+from hyperjob_engine.lifecycle.causes import unexplained
+from hyperjob_engine.model.observed import Observed
+from hyperjob_engine.model.planned import FailedJob
+from hyperjob_engine.model.runs import ContainerFailure
+from hyperjob_engine.plan import CAUSE_RECHECK, plan
+from hyperjob_engine.status.failure import container_text
 from tests.support.fakekube import refusal
 from tests.unit.controller.builders import (
     NOW,

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from controller.expansion.checkpoint import with_checkpoint
-from controller.model.observed import Checkpoint
-from controller.model.planned import CreateChild
-from controller.plan import plan
+from hyperjob_engine.expansion.checkpoint import with_checkpoint
+from hyperjob_engine.model.observed import Checkpoint
+from hyperjob_engine.model.planned import CreateChild
+from hyperjob_engine.plan import plan
 from tests.support.podenv import pods_of
 from tests.unit.controller.builders import (
     cluster,

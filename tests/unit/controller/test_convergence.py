@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from controller.model.observed import QueueAdmission
-from controller.model.planned import Action, CreateChild
-from controller.model.shortage import ClusterTrouble, Trouble
-from controller.plan import plan
 from hyperjob_core.api.phases import JobPhase
+from hyperjob_engine.model.observed import QueueAdmission
+from hyperjob_engine.model.planned import Action, CreateChild
+from hyperjob_engine.model.shortage import ClusterTrouble, Trouble
+from hyperjob_engine.plan import plan
 from tests.unit.controller.builders import (
     Object,
     cluster,

@@ -1,16 +1,16 @@
 import pytest
 
-from controller.expansion.adopt import adoptions, conflict
-from controller.expansion.expand import expand, sub_jobs
-from controller.expansion.members import members_of
-from controller.expansion.objects import policy as policy_object
-from controller.expansion.objects import vcjob
-from controller.expansion.resize import resize
-from controller.model.child import child_of
-from controller.model.observed import Observed, QueueAdmission
-from controller.model.parse import parse_hyperjob, parse_job
-from controller.model.subjobs import SubJob
-from controller.status.detail import detail_text
+from hyperjob_engine.expansion.adopt import adoptions, conflict
+from hyperjob_engine.expansion.expand import expand, sub_jobs
+from hyperjob_engine.expansion.members import members_of
+from hyperjob_engine.expansion.objects import policy as policy_object
+from hyperjob_engine.expansion.objects import vcjob
+from hyperjob_engine.expansion.resize import resize
+from hyperjob_engine.model.child import child_of
+from hyperjob_engine.model.observed import Observed, QueueAdmission
+from hyperjob_engine.model.parse import parse_hyperjob, parse_job
+from hyperjob_engine.model.subjobs import SubJob
+from hyperjob_engine.status.detail import detail_text
 from tests.unit.controller.builders import (
     UID,
     Object,

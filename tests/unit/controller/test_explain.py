@@ -5,8 +5,8 @@ from datetime import timedelta
 import orjson
 
 from controller.insight.explain import QueueState, explain
-from controller.model.observed import QueueAdmission, Refusal
-from controller.plan import plan
+from hyperjob_engine.model.observed import QueueAdmission, Refusal
+from hyperjob_engine.plan import plan
 from tests.unit.controller.builders import (
     GPU,
     NOW,

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from controller.lifecycle.backoff import FIRST, LONGEST, STABLE, delay, retry_time
-from controller.model.observed import Cluster
-from controller.model.planned import CreateChild, DeleteChild
-from controller.plan import AT_ONCE, plan
 from hyperjob_core.api.wire import rfc3339
+from hyperjob_engine.lifecycle.backoff import FIRST, LONGEST, STABLE, delay, retry_time
+from hyperjob_engine.model.observed import Cluster
+from hyperjob_engine.model.planned import CreateChild, DeleteChild
+from hyperjob_engine.plan import AT_ONCE, plan
 from tests.unit.controller.builders import (
     NOW,
     Object,

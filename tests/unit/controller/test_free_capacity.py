@@ -7,10 +7,10 @@ from typing import Any
 from controller.admission.line import Line, Turn
 from controller.memory.capacity import Capacity
 from controller.memory.reservations import Reservations
-from controller.model.observed import QueueVerdict
 from controller.observe import Limits, Observer
-from controller.placement.capacity import Candidacy
 from hyperjob_core.kube.client import EventType
+from hyperjob_engine.model.observed import QueueVerdict
+from hyperjob_engine.placement.capacity import Candidacy
 from tests.unit.controller.builders import (
     GPU,
     NOW,

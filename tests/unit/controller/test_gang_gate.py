@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from controller.gang.gate import is_through
-from controller.model.child import child_of
-from controller.model.observed import Cluster, QueueAdmission
-from controller.model.planned import OpenGate, Plan, Repin
-from controller.plan import plan
+from hyperjob_engine.gang.gate import is_through
+from hyperjob_engine.model.child import child_of
+from hyperjob_engine.model.observed import Cluster, QueueAdmission
+from hyperjob_engine.model.planned import OpenGate, Plan, Repin
+from hyperjob_engine.plan import plan
 from tests.unit.controller.builders import (
     Object,
     binding,

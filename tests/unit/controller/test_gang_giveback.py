@@ -6,12 +6,12 @@ from itertools import pairwise
 
 import pytest
 
-from controller.gang.giveback import SOON, backs_off
-from controller.model.observed import Observed, QueueAdmission
-from controller.model.planned import CreateChild, DeleteChild, OpenGate, Plan
-from controller.plan import plan
 from hyperjob_core.api.v1alpha1 import HyperJobStatus
 from hyperjob_core.api.wire import rfc3339, timestamp
+from hyperjob_engine.gang.giveback import SOON, backs_off
+from hyperjob_engine.model.observed import Observed, QueueAdmission
+from hyperjob_engine.model.planned import CreateChild, DeleteChild, OpenGate, Plan
+from hyperjob_engine.plan import plan
 from tests.unit.controller.builders import (
     NOW,
     Object,

@@ -5,13 +5,13 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from controller.gang.rejections import check_rejection
-from controller.model.child import child_of
-from controller.model.observed import Record, Rejection
-from controller.model.planned import Plan, Repin
-from controller.plan import plan
 from hyperjob_core.api.v1alpha1 import HyperJobStatus
 from hyperjob_core.api.wire import rfc3339
+from hyperjob_engine.gang.rejections import check_rejection
+from hyperjob_engine.model.child import child_of
+from hyperjob_engine.model.observed import Record, Rejection
+from hyperjob_engine.model.planned import Plan, Repin
+from hyperjob_engine.plan import plan
 from tests.unit.controller.builders import (
     NOW,
     Object,

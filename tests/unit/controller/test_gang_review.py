@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller.gang.places import domains
-from controller.gang.review import PinnedPlace, Review, review
-from controller.model.observed import Cluster
-from controller.model.resources import Resources, fits, parse_resources, subtract, total
-from controller.model.shortage import ShortageCode
-from controller.status.detail import detail_text
+from hyperjob_engine.gang.places import domains
+from hyperjob_engine.gang.review import PinnedPlace, Review, review
+from hyperjob_engine.model.observed import Cluster
+from hyperjob_engine.model.resources import Resources, fits, parse_resources, subtract, total
+from hyperjob_engine.model.shortage import ShortageCode
+from hyperjob_engine.status.detail import detail_text
 from tests.unit.controller.builders import GPU, cluster, observed, request
 
 

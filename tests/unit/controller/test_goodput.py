@@ -9,9 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.model.reasons import Reason
-from controller.model.training import JobTraining
-from controller.status.goodput import (
+from hyperjob_core.api.choices import TimeUse
+from hyperjob_core.api.phases import Phase
+from hyperjob_engine.model.reasons import Reason
+from hyperjob_engine.model.training import JobTraining
+from hyperjob_engine.status.goodput import (
     GoodputAccount,
     Moment,
     OpenStop,
@@ -22,9 +24,7 @@ from controller.status.goodput import (
     parse_account,
     ratio,
 )
-from controller.status.timeuse import time_use
-from hyperjob_core.api.choices import TimeUse
-from hyperjob_core.api.phases import Phase
+from hyperjob_engine.status.timeuse import time_use
 
 T0 = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 FAILURE, PLANNED = TimeUse.LOST_TO_FAILURES, TimeUse.LOST_TO_PLANNED_STOPS

@@ -8,9 +8,6 @@ from controller.admission.line import Line
 from controller.admission.unplaced import Unplaced
 from controller.caches.informers import hyperjob_keys, job_key_of_binding, slim_binding
 from controller.memory.reservations import Reservations
-from controller.model.parse import parse_binding
-from controller.model.planned import Plan
-from controller.model.resources import Resources, parse_resources
 from controller.wake.handlers import Handlers
 from hyperjob_core.kube.client import EventType
 from hyperjob_core.kube.resources import (
@@ -20,6 +17,9 @@ from hyperjob_core.kube.resources import (
     VCJOBS,
     Resource,
 )
+from hyperjob_engine.model.parse import parse_binding
+from hyperjob_engine.model.planned import Plan
+from hyperjob_engine.model.resources import Resources, parse_resources
 from tests.unit.controller.builders import (
     GPU,
     NOW,

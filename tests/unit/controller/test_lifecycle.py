@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from controller.model.observed import Cluster, QueueAdmission
-from controller.model.planned import Adopt, CreateChild, DeleteChild, DeleteHyperJob, Plan
-from controller.plan import AT_ONCE, plan
 from hyperjob_core.api.wire import rfc3339
+from hyperjob_engine.model.observed import Cluster, QueueAdmission
+from hyperjob_engine.model.planned import Adopt, CreateChild, DeleteChild, DeleteHyperJob, Plan
+from hyperjob_engine.plan import AT_ONCE, plan
 from tests.unit.controller.builders import (
     NOW,
     Object,

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from controller.model.observed import Observed, QueueAdmission, QueueVerdict
-from controller.plan import plan
 from hyperjob_core.api.phases import Phase
+from hyperjob_engine.model.observed import Observed, QueueAdmission, QueueVerdict
+from hyperjob_engine.plan import plan
 from tests.unit.controller.arrows import NEW, arrows
 from tests.unit.controller.builders import (
     Object,

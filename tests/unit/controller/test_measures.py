@@ -6,11 +6,11 @@ import pytest
 
 from controller.insight.accelerators import accelerator_samples
 from controller.insight.measures import Meter, StatusChange, change_of, opened_after, placed
-from controller.model.planned import CreateChild, OpenGate, Plan
-from controller.plan import plan
 from hyperjob_core.kube.client import EventType
 from hyperjob_core.telemetry.metrics import Metrics
 from hyperjob_core.telemetry.training import TrainingMetrics, show_accelerators
+from hyperjob_engine.model.planned import CreateChild, OpenGate, Plan
+from hyperjob_engine.plan import plan
 from tests.unit.controller.builders import GPU, NOW, cluster, hyperjob, observed
 
 Object = dict[str, Any]

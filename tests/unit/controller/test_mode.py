@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from controller.admission.mode import Mode
-from controller.model.observed import QueueAdmission
 from hyperjob_core.kube.client import EventType
 from hyperjob_core.kube.informer import Handler
+from hyperjob_engine.model.observed import QueueAdmission
 from tests.unit.install.observations import volcano_global
 
 Object = dict[str, Any]

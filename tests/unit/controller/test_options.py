@@ -1,7 +1,7 @@
 import pytest
 
-from controller.model.observed import QueueAdmission
 from controller.options import parse
+from hyperjob_engine.model.observed import QueueAdmission
 
 
 def test_the_defaults_are_a_deployments() -> None:

@@ -19,8 +19,6 @@ from controller.insight.measures import Meter
 from controller.manager import Manager
 from controller.memory.candidates import Candidates
 from controller.memory.reservations import Reservations
-from controller.model.observed import HyperJob, QueueAdmission
-from controller.model.planned import Plan
 from controller.options import Options
 from controller.reconciler import _sooner
 from hyperjob_core.kube.informer import Informer
@@ -34,6 +32,8 @@ from hyperjob_core.kube.resources import (
 )
 from hyperjob_core.kube.transport import Response
 from hyperjob_core.telemetry.metrics import Metrics
+from hyperjob_engine.model.observed import HyperJob, QueueAdmission
+from hyperjob_engine.model.planned import Plan
 from tests.support.controller import round_is_due
 from tests.support.fakekube import FakeKube, refusal
 from tests.support.memory import differences, remembered

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from controller.model.observed import Observed
-from controller.plan import plan
+from hyperjob_engine.model.observed import Observed
+from hyperjob_engine.plan import plan
 from tests.unit.controller.builders import (
     Object,
     binding,

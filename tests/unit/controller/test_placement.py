@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller.model.observed import Cluster
-from controller.model.request import PlacementRequest
-from controller.model.resources import fits, parse_resources, subtract
-from controller.placement.place import Placement, place
-from controller.status.detail import detail_text
+from hyperjob_engine.model.observed import Cluster
+from hyperjob_engine.model.request import PlacementRequest
+from hyperjob_engine.model.resources import fits, parse_resources, subtract
+from hyperjob_engine.placement.place import Placement, place
+from hyperjob_engine.status.detail import detail_text
 from tests.unit.controller.builders import GPU, cluster, request
 
 CPU = parse_resources({"cpu": "64", "pods": "110"})

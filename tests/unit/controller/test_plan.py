@@ -2,17 +2,17 @@ from datetime import timedelta
 
 import pytest
 
-from controller.model.observed import Cluster, QueueAdmission, Refusal
-from controller.model.planned import (
+from hyperjob_engine.model.observed import Cluster, QueueAdmission, Refusal
+from hyperjob_engine.model.planned import (
     Adopt,
     DeleteChild,
     Plan,
     Repin,
     Resize,
 )
-from controller.plan import plan
-from controller.status.transitions import action_events
-from controller.steps.requeue import CONFLICT_RECHECK
+from hyperjob_engine.plan import plan
+from hyperjob_engine.status.transitions import action_events
+from hyperjob_engine.steps.requeue import CONFLICT_RECHECK
 from tests.unit.controller.builders import (
     GPU,
     NOW,

@@ -2,11 +2,11 @@
 
 import pytest
 
-from controller.model.planned import (
+from hyperjob_engine.model.planned import (
     CreateChild,
     OpenGate,
 )
-from controller.plan import plan
+from hyperjob_engine.plan import plan
 from tests.unit.controller.builders import (
     binding,
     group,

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from controller.model.observed import QueueAdmission
-from controller.model.planned import CreateChild, DeleteChild, OpenGate, Plan, Repin
-from controller.plan import plan
-from controller.plugins.hook import generation_of
 from hyperjob_core.api.names import WORLD
+from hyperjob_engine.model.observed import QueueAdmission
+from hyperjob_engine.model.planned import CreateChild, DeleteChild, OpenGate, Plan, Repin
+from hyperjob_engine.plan import plan
+from hyperjob_engine.plugins.hook import generation_of
 from tests.support.podenv import pods_of
 from tests.unit.controller.builders import (
     binding,

@@ -3,11 +3,11 @@
 from dataclasses import replace
 from typing import Any
 
-from controller.model.observed import QueueAdmission, QueueVerdict
-from controller.model.planned import CreateChild, OpenGate, Plan, Resize
-from controller.model.waiting import Wait, WaitCode
-from controller.placement.place import place
-from controller.plan import plan
+from hyperjob_engine.model.observed import QueueAdmission, QueueVerdict
+from hyperjob_engine.model.planned import CreateChild, OpenGate, Plan, Resize
+from hyperjob_engine.model.waiting import Wait, WaitCode
+from hyperjob_engine.placement.place import place
+from hyperjob_engine.plan import plan
 from tests.unit.controller.builders import (
     Object,
     binding,

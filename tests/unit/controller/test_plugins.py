@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.expansion.expand import expand, sub_jobs
-from controller.model.observed import HyperJob
-from controller.model.parse import parse_hyperjob
-from controller.model.subjobs import SubJob
-from controller.plugins.equip import LONGEST_VALUE, TooLongError, equip, export_of
-from controller.plugins.hosts import UnknownHostError
-from controller.plugins.world import World, world_of
 from hyperjob_core.api.plugins import PLUGINS
+from hyperjob_engine.expansion.expand import expand, sub_jobs
+from hyperjob_engine.model.observed import HyperJob
+from hyperjob_engine.model.parse import parse_hyperjob
+from hyperjob_engine.model.subjobs import SubJob
+from hyperjob_engine.plugins.equip import LONGEST_VALUE, TooLongError, equip, export_of
+from hyperjob_engine.plugins.hosts import UnknownHostError
+from hyperjob_engine.plugins.world import World, world_of
 from tests.support.podenv import Pod, pods_of
 from tests.unit.controller.builders import UID, group, hyperjob, job, task, template
 

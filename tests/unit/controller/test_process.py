@@ -14,12 +14,12 @@ import pytest
 from controller import __main__ as process
 from controller import manager as managers
 from controller.manager import Manager, run
-from controller.model.observed import QueueAdmission
 from controller.options import Options
 from hyperjob import __version__
 from hyperjob_core.kube.errors import ConfigError
 from hyperjob_core.kube.leaderelection import LeadershipLostError
 from hyperjob_core.kube.resources import HYPERJOBS
+from hyperjob_engine.model.observed import QueueAdmission
 from tests.support.fakekube import FakeKube, refusal
 from tests.unit.controller.test_pass import running, until
 

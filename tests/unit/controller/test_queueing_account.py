@@ -2,12 +2,12 @@
 
 from dataclasses import replace
 
-from controller.model.resources import parse_resources
-from controller.model.waiting import Limit
-from controller.queueing.account import QueueUsage
-from controller.queueing.queues import Tree
-from controller.queueing.shapes import Shapes
 from hyperjob_core.api.quantity import NANO
+from hyperjob_engine.model.resources import parse_resources
+from hyperjob_engine.model.waiting import Limit
+from hyperjob_engine.queueing.account import QueueUsage
+from hyperjob_engine.queueing.queues import Tree
+from hyperjob_engine.queueing.shapes import Shapes
 from tests.unit.controller.builders import GPU
 from tests.unit.controller.queueworld import queue, unit
 

@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller.queueing.backfill import CapacityTimeline, end_of
-from controller.queueing.entries import Entry
-from controller.queueing.queues import ESTIMATE, Tree, parse_queue
-from controller.queueing.units import QueuedHyperJob
-from controller.queueing.verdict import verdict_of
-from controller.status.waiting import wait_text
 from hyperjob_core.api.quantity import NANO
 from hyperjob_core.api.wire import rfc3339
+from hyperjob_engine.queueing.backfill import CapacityTimeline, end_of
+from hyperjob_engine.queueing.entries import Entry
+from hyperjob_engine.queueing.queues import ESTIMATE, Tree, parse_queue
+from hyperjob_engine.queueing.units import QueuedHyperJob
+from hyperjob_engine.queueing.verdict import verdict_of
+from hyperjob_engine.status.waiting import wait_text
 from tests.unit.controller.builders import GPU, NOW
 from tests.unit.controller.queueworld import LAG, QueueWorld, queue, unit
 

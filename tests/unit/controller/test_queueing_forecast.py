@@ -6,13 +6,13 @@ from datetime import datetime, timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller.model.observed import QueueAdmission, QueueVerdict
-from controller.model.reasons import Reason
-from controller.plan import plan
-from controller.queueing.verdict import verdict_of
-from controller.status.waiting import wait_text
 from hyperjob_core.api.quantity import NANO
 from hyperjob_core.api.wire import rfc3339
+from hyperjob_engine.model.observed import QueueAdmission, QueueVerdict
+from hyperjob_engine.model.reasons import Reason
+from hyperjob_engine.plan import plan
+from hyperjob_engine.queueing.verdict import verdict_of
+from hyperjob_engine.status.waiting import wait_text
 from tests.unit.controller.builders import NOW, hyperjob, observed
 from tests.unit.controller.queueworld import queue, unit
 from tests.unit.controller.test_queueing_backfill import HOUR, Estimating, job, world

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from controller.model.observed import Observed, QueueAdmission, QueueVerdict
-from controller.model.planned import CreateChild, DeleteChild, Plan
-from controller.model.reasons import Reason
-from controller.plan import plan
-from controller.queueing.read import unit_of
 from hyperjob_core.api.wire import rfc3339
+from hyperjob_engine.model.observed import Observed, QueueAdmission, QueueVerdict
+from hyperjob_engine.model.planned import CreateChild, DeleteChild, Plan
+from hyperjob_engine.model.reasons import Reason
+from hyperjob_engine.plan import plan
+from hyperjob_engine.queueing.read import unit_of
 from tests.unit.controller.builders import (
     NOW,
     Object,

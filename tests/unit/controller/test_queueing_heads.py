@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.queueing.cache import QueueCache
-from controller.queueing.confirm import BuiltinQueues
-from controller.queueing.room import Space
-from controller.queueing.round import play
 from hyperjob_core.api.quantity import NANO
+from hyperjob_engine.queueing.cache import QueueCache
+from hyperjob_engine.queueing.confirm import BuiltinQueues
+from hyperjob_engine.queueing.room import Space
+from hyperjob_engine.queueing.round import play
 from tests.unit.controller.builders import GPU, NOW, cluster
 from tests.unit.controller.queueworld import LAG, queue, unit, world
 

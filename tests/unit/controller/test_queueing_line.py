@@ -7,15 +7,15 @@ from datetime import timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller.model.observed import Cluster
-from controller.model.request import PlacementRequest
-from controller.model.resources import Resources, fits, subtract, total
-from controller.placement.assign import FreeRoom
-from controller.placement.search import assign
-from controller.queueing.cache import QueueCache
-from controller.queueing.confirm import IMPLICIT, NoConfirmation
-from controller.queueing.round import play
-from controller.queueing.units import QueuedHyperJob
+from hyperjob_engine.model.observed import Cluster
+from hyperjob_engine.model.request import PlacementRequest
+from hyperjob_engine.model.resources import Resources, fits, subtract, total
+from hyperjob_engine.placement.assign import FreeRoom
+from hyperjob_engine.placement.search import assign
+from hyperjob_engine.queueing.cache import QueueCache
+from hyperjob_engine.queueing.confirm import IMPLICIT, NoConfirmation
+from hyperjob_engine.queueing.round import play
+from hyperjob_engine.queueing.units import QueuedHyperJob
 from tests.unit.controller.builders import NOW, cluster
 from tests.unit.controller.queueworld import unit
 

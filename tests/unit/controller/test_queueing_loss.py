@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.queueing.entries import Entry
-from controller.queueing.reclaim import loss_of
-from controller.queueing.units import QueuedHyperJob
 from hyperjob_core.api.microtime import micro_time
+from hyperjob_engine.queueing.entries import Entry
+from hyperjob_engine.queueing.reclaim import loss_of
+from hyperjob_engine.queueing.units import QueuedHyperJob
 from tests.unit.controller.builders import NOW
 from tests.unit.controller.queueworld import LAG, QueueWorld, unit, world
 

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller.queueing.cache import QueueCache
-from controller.queueing.confirm import NoConfirmation
-from controller.queueing.queues import PREEMPTION, Queue, parse_queue
-from controller.queueing.round import play
-from controller.queueing.units import QueuedHyperJob
-from controller.queueing.verdict import name_for
+from hyperjob_engine.queueing.cache import QueueCache
+from hyperjob_engine.queueing.confirm import NoConfirmation
+from hyperjob_engine.queueing.queues import PREEMPTION, Queue, parse_queue
+from hyperjob_engine.queueing.round import play
+from hyperjob_engine.queueing.units import QueuedHyperJob
+from hyperjob_engine.queueing.verdict import name_for
 from tests.unit.controller.queueworld import LAG, QueueWorld, queue, unit, world
 
 URGENT = 1000

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from controller.model.observed import QueueAdmission
-from controller.queueing.priority import priority_of, value_of
-from controller.queueing.read import unit_of
-from controller.queueing.units import QueuedHyperJob
+from hyperjob_engine.model.observed import QueueAdmission
+from hyperjob_engine.queueing.priority import priority_of, value_of
+from hyperjob_engine.queueing.read import unit_of
+from hyperjob_engine.queueing.units import QueuedHyperJob
 from tests.unit.controller.builders import (
     GPU,
     Object,

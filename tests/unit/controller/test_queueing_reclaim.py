@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.queueing.queues import Queue
-from controller.queueing.round import play
-from controller.queueing.units import QueuedHyperJob
+from hyperjob_engine.queueing.queues import Queue
+from hyperjob_engine.queueing.round import play
+from hyperjob_engine.queueing.units import QueuedHyperJob
 from tests.unit.controller.queueworld import LAG, QueueWorld, queue, unit, world
 
 LENDS = queue("x", reclaimable=True)

@@ -2,9 +2,9 @@
 
 import pytest
 
-from controller.model.observed import QueueAdmission
-from controller.model.parse import parse_binding
-from controller.queueing.read import unit_of, unit_of_remains
+from hyperjob_engine.model.observed import QueueAdmission
+from hyperjob_engine.model.parse import parse_binding
+from hyperjob_engine.queueing.read import unit_of, unit_of_remains
 from tests.unit.controller.builders import (
     Object,
     binding,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from controller.model.observed import QueueAdmission
+from hyperjob_engine.model.observed import QueueAdmission
 from tests.unit.controller.gangworld import GangWorld
 from tests.unit.controller.histories import made
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.model.observed import Cluster, Observed
-from controller.model.planned import CreateChild, DeleteChild, Plan
-from controller.plan import plan
-from controller.queueing.read import unit_of
+from hyperjob_engine.model.observed import Cluster, Observed
+from hyperjob_engine.model.planned import CreateChild, DeleteChild, Plan
+from hyperjob_engine.plan import plan
+from hyperjob_engine.queueing.read import unit_of
 from tests.unit.controller.builders import (
     NOW,
     Object,

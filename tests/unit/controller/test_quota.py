@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from controller.model.observed import QueueAdmission
-from controller.model.planned import ReleaseQuota
-from controller.plan import plan
+from hyperjob_engine.model.observed import QueueAdmission
+from hyperjob_engine.model.planned import ReleaseQuota
+from hyperjob_engine.plan import plan
 from tests.unit.controller.builders import (
     binding,
     hyperjob,

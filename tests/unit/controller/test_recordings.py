@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from controller.model.observed import Cluster, QueueAdmission
-from controller.model.planned import OpenGate, Plan
-from controller.plan import plan
 from hyperjob_core.api.v1alpha1 import HyperJobStatus
+from hyperjob_engine.model.observed import Cluster, QueueAdmission
+from hyperjob_engine.model.planned import OpenGate, Plan
+from hyperjob_engine.plan import plan
 from tests.unit.controller.builders import (
     NOW,
     Object,

@@ -8,12 +8,12 @@ import pytest
 
 from controller.caches.informers import Caches
 from controller.memory.releases import Releases
-from controller.model.observed import QueueAdmission
-from controller.model.planned import ReleaseScheduling
-from controller.plan import plan
 from hyperjob_core.api.quantity import NANO
 from hyperjob_core.kube.client import EventType, WatchEvent
 from hyperjob_core.kube.informer import Informer
+from hyperjob_engine.model.observed import QueueAdmission
+from hyperjob_engine.model.planned import ReleaseScheduling
+from hyperjob_engine.plan import plan
 from tests.unit.controller.builders import GPU, NOW, binding, hyperjob, job, observed, policy
 from tests.unit.controller.plans import FULL
 from tests.unit.controller.queueworld import queue

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from controller.manager import Manager
-from controller.model.observed import QueueAdmission
 from hyperjob_core.api.names import GATE, GATE_HELD, GATE_OPEN
 from hyperjob_core.kube.resources import (
     CLUSTERS,
@@ -21,6 +20,7 @@ from hyperjob_core.kube.resources import (
     Resource,
     key_of,
 )
+from hyperjob_engine.model.observed import QueueAdmission
 from tests.support.fakekube import FakeKube
 from tests.unit.controller.builders import Object, binding, group, vcjob_status
 from tests.unit.controller.test_pass import member, named, running, soon, until

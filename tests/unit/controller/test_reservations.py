@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from controller.memory.reservations import Reservations
-from controller.model.nodes import PodGroup
-from controller.model.planned import CreateChild
-from controller.model.resources import parse_resources, subtract
+from hyperjob_engine.model.nodes import PodGroup
+from hyperjob_engine.model.planned import CreateChild
+from hyperjob_engine.model.resources import parse_resources, subtract
 from tests.unit.controller.builders import (
     GPU,
     NOW,

@@ -1,6 +1,6 @@
 import pytest
 
-from controller.model.resources import (
+from hyperjob_engine.model.resources import (
     accelerator_of,
     amount_text,
     fits,

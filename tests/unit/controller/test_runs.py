@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.lifecycle.runs import kept
-from controller.model.observed import Cluster
-from controller.model.parse import parse_report
-from controller.model.runs import ContainerFailure, Run, read_failure, read_runs
-from controller.plan import plan
-from controller.status.transitions import status_events
+from hyperjob_engine.lifecycle.runs import kept
+from hyperjob_engine.model.observed import Cluster
+from hyperjob_engine.model.parse import parse_report
+from hyperjob_engine.model.runs import ContainerFailure, Run, read_failure, read_runs
+from hyperjob_engine.plan import plan
+from hyperjob_engine.status.transitions import status_events
 from tests.unit.controller.builders import (
     NOW,
     Object,

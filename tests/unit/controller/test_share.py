@@ -5,13 +5,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller.model.nodes import PodGroup
-from controller.model.observed import Cluster
-from controller.model.resources import fits, parse_resources, whole
-from controller.placement.assign import FreeRoom
-from controller.placement.share import SplitShare, Wish, share
-from controller.placement.shortfall import explain_overflow_of, explain_shortfall
-from controller.status.detail import detail_text
+from hyperjob_engine.model.nodes import PodGroup
+from hyperjob_engine.model.observed import Cluster
+from hyperjob_engine.model.resources import fits, parse_resources, whole
+from hyperjob_engine.placement.assign import FreeRoom
+from hyperjob_engine.placement.share import SplitShare, Wish, share
+from hyperjob_engine.placement.shortfall import explain_overflow_of, explain_shortfall
+from hyperjob_engine.status.detail import detail_text
 from tests.unit.controller.builders import GPU, cluster
 
 

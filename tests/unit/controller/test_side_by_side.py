@@ -4,9 +4,9 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from controller.model.planned import AskAgain, CreateChild, Plan
-from controller.plan import plan
 from hyperjob_core.api.wire import rfc3339
+from hyperjob_engine.model.planned import AskAgain, CreateChild, Plan
+from hyperjob_engine.plan import plan
 from tests.unit.controller.builders import (
     GPU,
     NOW,

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.lifecycle.silence import FEW, TIMES
-from controller.model.observed import Observed
-from controller.model.planned import AskAgain, DeleteChild, DeletionCause, Plan
-from controller.plan import plan
-from controller.status.transitions import action_events
 from hyperjob_core.api.v1alpha1 import HyperJobStatus
 from hyperjob_core.api.wire import rfc3339
+from hyperjob_engine.lifecycle.silence import FEW, TIMES
+from hyperjob_engine.model.observed import Observed
+from hyperjob_engine.model.planned import AskAgain, DeleteChild, DeletionCause, Plan
+from hyperjob_engine.plan import plan
+from hyperjob_engine.status.transitions import action_events
 from tests.unit.controller.builders import (
     NOW,
     Object,

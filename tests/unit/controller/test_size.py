@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from controller.expansion.expand import SpecError, check_size, expand
-from controller.model.parse import parse_hyperjob
 from controller.observe import _wanted
-from controller.plan import plan
 from hyperjob_core.api.limits import MAX_PODS, MAX_SUB_JOBS
+from hyperjob_engine.expansion.expand import SpecError, check_size, expand
+from hyperjob_engine.model.parse import parse_hyperjob
+from hyperjob_engine.plan import plan
 from tests.unit.controller.builders import GPU, group, hyperjob, observed, task, template
 from tests.unit.controller.plans import A, message, phase
 

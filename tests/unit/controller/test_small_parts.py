@@ -10,47 +10,47 @@ import pytest
 
 from controller.caches.informers import Caches, slim_deployment, slim_job
 from controller.caches.mutationcache import _version
-from controller.expansion.adopt import adoptions
-from controller.expansion.expand import expand, sub_jobs
-from controller.gang.gate import openings
-from controller.gang.places import pinned_place_of, review_places
-from controller.gang.rejections import check_rejection
-from controller.lifecycle.decisions import Recreation, Restart
-from controller.lifecycle.dependencies import waiting
-from controller.lifecycle.loss import next_loss
-from controller.lifecycle.records import with_restart
-from controller.lifecycle.silence import SilentCounts, count_silent
-from controller.lifecycle.unstarted import next_due, not_started
 from controller.memory import candidates as memory
 from controller.memory.candidates import Candidates
 from controller.memory.capacity import Capacity
 from controller.memory.releases import _queue
 from controller.memory.reservations import Reservations
-from controller.model.child import child_of
-from controller.model.observed import (
+from controller.options import SETTINGS
+from controller.training.schedule import Lane, Schedule
+from controller.training.sources import LoggedTask, _tasks
+from controller.wake.handlers import _is_settled
+from hyperjob_core.api.choices import TimeUse
+from hyperjob_core.kube.client import EventType
+from hyperjob_engine.expansion.adopt import adoptions
+from hyperjob_engine.expansion.expand import expand, sub_jobs
+from hyperjob_engine.gang.gate import openings
+from hyperjob_engine.gang.places import pinned_place_of, review_places
+from hyperjob_engine.gang.rejections import check_rejection
+from hyperjob_engine.lifecycle.decisions import Recreation, Restart
+from hyperjob_engine.lifecycle.dependencies import waiting
+from hyperjob_engine.lifecycle.loss import next_loss
+from hyperjob_engine.lifecycle.records import with_restart
+from hyperjob_engine.lifecycle.silence import SilentCounts, count_silent
+from hyperjob_engine.lifecycle.unstarted import next_due, not_started
+from hyperjob_engine.model.child import child_of
+from hyperjob_engine.model.observed import (
     GangRecord,
     Observed,
     QueueAdmission,
     QueueVerdict,
     Rejection,
 )
-from controller.model.outcomes import Loss, Requested
-from controller.model.reasons import Reason
-from controller.model.shortage import Hindrance, Lack, NoDevice, Obstacle
-from controller.model.subjobs import SubJob
-from controller.options import SETTINGS
-from controller.placement.capacity import Candidacy, summarise
-from controller.placement.shortage import _no_device
-from controller.plan import plan
-from controller.queueing.entries import Entry
-from controller.queueing.queues import Tree
-from controller.queueing.reclaim import loss_of
-from controller.status.derive import _joined
-from controller.training.schedule import Lane, Schedule
-from controller.training.sources import LoggedTask, _tasks
-from controller.wake.handlers import _is_settled
-from hyperjob_core.api.choices import TimeUse
-from hyperjob_core.kube.client import EventType
+from hyperjob_engine.model.outcomes import Loss, Requested
+from hyperjob_engine.model.reasons import Reason
+from hyperjob_engine.model.shortage import Hindrance, Lack, NoDevice, Obstacle
+from hyperjob_engine.model.subjobs import SubJob
+from hyperjob_engine.placement.capacity import Candidacy, summarise
+from hyperjob_engine.placement.shortage import _no_device
+from hyperjob_engine.plan import plan
+from hyperjob_engine.queueing.entries import Entry
+from hyperjob_engine.queueing.queues import Tree
+from hyperjob_engine.queueing.reclaim import loss_of
+from hyperjob_engine.status.derive import _joined
 from tests.unit.controller.builders import (
     GPU,
     NOW,

@@ -13,12 +13,12 @@ import pytest
 import trustme
 from aiohttp import web
 
-from controller.model.planned import SplitQuestion
-from controller.model.splitting import SplitAnswer
 from controller.splitting.client import _MAX_BYTES, Splitter
-from controller.splitting.protocol import AnswerError
-from controller.status.splitting import split_trouble_text
 from hyperjob.cli.splitter import application
+from hyperjob_engine.model.planned import SplitQuestion
+from hyperjob_engine.model.splitting import SplitAnswer
+from hyperjob_engine.splitting.protocol import AnswerError
+from hyperjob_engine.status.splitting import split_trouble_text
 from tests.unit.controller.builders import NOW, cluster
 from tests.unit.controller.test_splitter_protocol import A, B, asked, wish
 

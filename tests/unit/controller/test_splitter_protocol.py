@@ -6,17 +6,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller.model.nodes import PodGroup
-from controller.model.parse import parse_hyperjob
-from controller.model.planned import SplitQuestion
-from controller.model.resources import parse_resources
-from controller.model.splitting import CallFailed, CallFault, SplitAnswer
-from controller.placement.assign import FreeRoom
-from controller.placement.share import Wish, share
-from controller.plan import plan
-from controller.splitting.protocol import AnswerError, question, read_answer, usable
-from controller.status.splitting import split_trouble_text
 from hyperjob.cli.splitter.service import QuestionError, answer, read_question
+from hyperjob_engine.model.nodes import PodGroup
+from hyperjob_engine.model.parse import parse_hyperjob
+from hyperjob_engine.model.planned import SplitQuestion
+from hyperjob_engine.model.resources import parse_resources
+from hyperjob_engine.model.splitting import CallFailed, CallFault, SplitAnswer
+from hyperjob_engine.placement.assign import FreeRoom
+from hyperjob_engine.placement.share import Wish, share
+from hyperjob_engine.plan import plan
+from hyperjob_engine.splitting.protocol import AnswerError, question, read_answer, usable
+from hyperjob_engine.status.splitting import split_trouble_text
 from tests.unit.controller.builders import (
     GPU,
     NOW,

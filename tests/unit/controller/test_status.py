@@ -2,13 +2,13 @@ from datetime import timedelta
 
 import pytest
 
-from controller.model.observed import QueueAdmission
-from controller.model.planned import Action, Adopt, DeleteChild, OpenGate, Repin, Resize
-from controller.plan import plan
-from controller.status.diff import merge_patch
-from controller.status.transitions import action_events, status_events
 from hyperjob_core.api.v1alpha1 import HyperJobStatus
 from hyperjob_core.api.wire import rfc3339, timestamp
+from hyperjob_engine.model.observed import QueueAdmission
+from hyperjob_engine.model.planned import Action, Adopt, DeleteChild, OpenGate, Repin, Resize
+from hyperjob_engine.plan import plan
+from hyperjob_engine.status.diff import merge_patch
+from hyperjob_engine.status.transitions import action_events, status_events
 from tests.unit.controller.builders import (
     GPU,
     NOW,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from controller.status.diff import Weight, weigh
+from hyperjob_engine.status.diff import Weight, weigh
 from tests.unit.controller.builders import Object
 
 BASE: Object = {

@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.lifecycle.stops import ON_ITS_WAY
-from controller.model.observed import Observed
-from controller.model.parse import with_status
-from controller.model.planned import CreateChild, DeleteChild, Plan
-from controller.model.training import JobTraining
-from controller.plan import AT_ONCE, plan
-from controller.status.stops import describe
 from hyperjob_core.api.microtime import micro_time
 from hyperjob_core.api.wire import rfc3339
+from hyperjob_engine.lifecycle.stops import ON_ITS_WAY
+from hyperjob_engine.model.observed import Observed
+from hyperjob_engine.model.parse import with_status
+from hyperjob_engine.model.planned import CreateChild, DeleteChild, Plan
+from hyperjob_engine.model.training import JobTraining
+from hyperjob_engine.plan import AT_ONCE, plan
+from hyperjob_engine.status.stops import describe
 from tests.support.podenv import pods_of
 from tests.unit.controller.builders import (
     NOW,

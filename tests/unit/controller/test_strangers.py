@@ -4,11 +4,11 @@ from datetime import timedelta
 
 import pytest
 
-from controller.model.observed import QueueAdmission
-from controller.model.planned import Adopt, DeleteChild, OpenGate, Plan
-from controller.plan import plan
-from controller.status.transitions import action_events
-from controller.steps.requeue import CONFLICT_RECHECK
+from hyperjob_engine.model.observed import QueueAdmission
+from hyperjob_engine.model.planned import Adopt, DeleteChild, OpenGate, Plan
+from hyperjob_engine.plan import plan
+from hyperjob_engine.status.transitions import action_events
+from hyperjob_engine.steps.requeue import CONFLICT_RECHECK
 from tests.unit.controller.builders import (
     Object,
     binding,

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller.insight.timeuse import TimeUses
-from controller.status.goodput import GoodputAccount, account_object, ratio
 from hyperjob_core.api.choices import TimeUse
 from hyperjob_core.kube.client import EventType
+from hyperjob_engine.status.goodput import GoodputAccount, account_object, ratio
 from tests.unit.controller.builders import Object
 
 T0 = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from controller.expansion.expand import expand, sub_jobs
-from controller.lifecycle.quorum import trainers
-from controller.model.parse import parse_hyperjob
-from controller.model.planned import CreateChild
-from controller.plan import plan
-from controller.plugins.equip import equip
-from controller.plugins.world import world_of
+from hyperjob_engine.expansion.expand import expand, sub_jobs
+from hyperjob_engine.lifecycle.quorum import trainers
+from hyperjob_engine.model.parse import parse_hyperjob
+from hyperjob_engine.model.planned import CreateChild
+from hyperjob_engine.plan import plan
+from hyperjob_engine.plugins.equip import equip
+from hyperjob_engine.plugins.world import world_of
 from tests.support.podenv import pods_of
 from tests.unit.controller.builders import (
     NOW,

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.model.training import JobTraining
-from controller.training.lines import (
+from hyperjob_engine.model.training import JobTraining
+from hyperjob_engine.training.lines import (
     MAX_LINE,
     MAX_METRICS,
     MAX_STEP,
@@ -19,7 +19,7 @@ from controller.training.lines import (
     progress_lines,
     time_of,
 )
-from controller.training.track import Track, advance, speed, training_of
+from hyperjob_engine.training.track import Track, advance, speed, training_of
 
 T0 = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 STAMP = b"2026-01-02T03:04:05.25Z "

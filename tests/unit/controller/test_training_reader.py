@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.model.observed import Observed
 from controller.training.reader import Reader
 from controller.training.schedule import Lane, Schedule
 from controller.training.sources import LoggedTask, Source, sources_of
 from controller.training.watch import LIMIT_BYTES, Watch, watch
 from hyperjob_core.kube.errors import unreachable
+from hyperjob_engine.model.observed import Observed
 from tests.support.fakekube import refusal
 from tests.unit.controller.builders import binding, hyperjob, job, labels, observed, pod, template
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from controller.model.observed import Observed
-from controller.model.training import JobTraining
-from controller.plan import plan
-from controller.status.stops import describe, has_lost
-from controller.status.training import with_last_lines
 from hyperjob_core.api.wire import rfc3339
+from hyperjob_engine.model.observed import Observed
+from hyperjob_engine.model.training import JobTraining
+from hyperjob_engine.plan import plan
+from hyperjob_engine.status.stops import describe, has_lost
+from hyperjob_engine.status.training import with_last_lines
 from tests.unit.controller.builders import NOW, Object, binding, group, hyperjob, job, observed
 
 BEGAN = NOW - timedelta(minutes=5)

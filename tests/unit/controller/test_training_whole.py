@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from controller.model.training import JobTraining
-from controller.plan import plan
-from controller.status.training import SubJobProgress, whole
+from hyperjob_engine.model.training import JobTraining
+from hyperjob_engine.plan import plan
+from hyperjob_engine.status.training import SubJobProgress, whole
 from tests.unit.controller.builders import NOW, binding, hyperjob, job, observed
 
 

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from controller.model.observed import Cluster, Observed, QueueAdmission, QueueVerdict
-from controller.model.parse import with_fields
-from controller.model.planned import CreateChild, DeleteChild, Plan
-from controller.model.resources import parse_resources
-from controller.plan import plan
-from controller.queueing.read import unit_of
 from hyperjob_core.api.v1alpha1 import HyperJobStatus
 from hyperjob_core.api.wire import rfc3339, timestamp
+from hyperjob_engine.model.observed import Cluster, Observed, QueueAdmission, QueueVerdict
+from hyperjob_engine.model.parse import with_fields
+from hyperjob_engine.model.planned import CreateChild, DeleteChild, Plan
+from hyperjob_engine.model.resources import parse_resources
+from hyperjob_engine.plan import plan
+from hyperjob_engine.queueing.read import unit_of
 from tests.unit.controller.builders import (
     GPU,
     NOW,

@@ -4,16 +4,17 @@ import copy
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from controller.expansion.expand import demand_of
-from controller.model.observed import Cluster, Observed, QueueAdmission
-from controller.model.parse import (
+from hyperjob_core.api.names import binding_name
+from hyperjob_engine.expansion.expand import demand_of
+from hyperjob_engine.model.observed import Cluster, Observed, QueueAdmission
+from hyperjob_engine.model.parse import (
     parse_binding,
     parse_hyperjob,
     parse_job,
     parse_policy,
     parse_report,
 )
-from controller.model.planned import (
+from hyperjob_engine.model.planned import (
     Action,
     Adopt,
     CreateChild,
@@ -26,10 +27,9 @@ from controller.model.planned import (
     Repin,
     Resize,
 )
-from controller.model.resources import Resources, fits, subtract
-from controller.placement.capacity import reservation, reserved
-from controller.plan import plan
-from hyperjob_core.api.names import binding_name
+from hyperjob_engine.model.resources import Resources, fits, subtract
+from hyperjob_engine.placement.capacity import reservation, reserved
+from hyperjob_engine.plan import plan
 from tests.unit.controller.builders import NOW, Object, binding
 
 LAG = timedelta(seconds=30)

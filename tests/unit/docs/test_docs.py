@@ -10,8 +10,8 @@ import yaml
 
 from hyperjob_core.api.names import KIND
 from hyperjob_core.api.reference import render
-from webhook.defaulting import default
-from webhook.validation import validate_create
+from hyperjob_rules.defaulting import default
+from hyperjob_rules.validation import validate_create
 
 ROOT = Path(__file__).parents[3]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("e2e/*.md")])

@@ -189,7 +189,7 @@ DECIDING = (
     *("steps", "lifecycle", "gang", "expansion", "queueing", "placement", "plugins", "model"),
     *("splitting", "causes", "training"),
 )
-"""Rooms of the controller that decide: the words for it are made in `controller/status`."""
+"""Rooms of the controller that decide: the words for it are made in `engine/hyperjob_engine/status`."""
 
 
 def prose(source: str) -> Iterator[str]:

@@ -16,8 +16,8 @@ from hyperjob.install.preflight.observed import DryRun, ObservedPlane
 from hyperjob.install.preflight.stored import StoredHyperJobs
 from hyperjob_core.api.names import CONTROLLER_VERSION, QUEUE_ADMISSION
 from hyperjob_core.api.schema import hyperjob_crd
+from hyperjob_rules.configuration import configurations
 from tests.support.structural import crds
-from webhook.configuration import configurations
 
 Object = dict[str, Any]
 NOW = datetime(2026, 6, 1, tzinfo=UTC)

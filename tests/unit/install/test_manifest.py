@@ -11,8 +11,8 @@ from hyperjob.install.interpreters import SCRIPTS, Clash, clashes, interpreters
 from hyperjob.install.manifest import Settings, manifest
 from hyperjob.install.objects import Component, Item, is_ours
 from hyperjob.install.remove import targets
+from hyperjob_rules.configuration import ServiceReference
 from tests.unit.install.observations import ca_pem, interpreter
-from webhook.configuration import ServiceReference
 
 URL = "https://hj.svc:443"
 ROOT = Path(__file__).parents[3]

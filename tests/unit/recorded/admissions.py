@@ -8,6 +8,11 @@ from typing import Any
 
 from hyperjob_core.api.field import ROOT
 from hyperjob_core.api.meta import Object
+from hyperjob_rules.decision import Decision
+from hyperjob_rules.defaulting import default
+from hyperjob_rules.patch import diff
+from hyperjob_rules.validation import validate_create, validate_update
+from hyperjob_rules.validation.context import Cluster, Context, Queue
 from tests.unit.recorded.generated import hyperjob_of, some
 from tests.unit.recorded.recording import Case, line
 from tests.unit.webhook.test_never_raises import (
@@ -19,11 +24,6 @@ from tests.unit.webhook.test_never_raises import (
     places,
     replaced,
 )
-from webhook.decision import Decision
-from webhook.defaulting import default
-from webhook.patch import diff
-from webhook.validation import validate_create, validate_update
-from webhook.validation.context import Cluster, Context, Queue
 
 KNOWN = Context(
     clusters={"a": Cluster(), "b": Cluster(ready=False), "cluster-a": Cluster()},

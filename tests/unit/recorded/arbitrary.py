@@ -10,8 +10,8 @@ from dataclasses import MISSING, Field, fields, is_dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from controller.model.resources import parse_resources
 from hyperjob_core.api.phases import JobPhase
+from hyperjob_engine.model.resources import parse_resources
 from tests.unit.controller.builders import GPU, NOW
 from tests.unit.recorded.generated import some
 

@@ -6,13 +6,13 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Final
 
-from controller.model.nodes import Grade, Nodes, PodGroup
-from controller.model.observed import Cluster
-from controller.model.resources import parse_resources
-from controller.queueing.cache import QueueCache
-from controller.queueing.queues import parse_queue
-from controller.queueing.units import QueuedHyperJob, QueuedSubJob
 from hyperjob_core.text import shortened
+from hyperjob_engine.model.nodes import Grade, Nodes, PodGroup
+from hyperjob_engine.model.observed import Cluster
+from hyperjob_engine.model.resources import parse_resources
+from hyperjob_engine.queueing.cache import QueueCache
+from hyperjob_engine.queueing.queues import parse_queue
+from hyperjob_engine.queueing.units import QueuedHyperJob, QueuedSubJob
 from tests.unit.controller.builders import GPU, NOW, Object, request
 from tests.unit.controller.queueworld import LAG
 from tests.unit.recorded.generated import some

@@ -5,7 +5,7 @@ import random
 from collections.abc import Iterable, Iterator
 from datetime import timedelta
 
-from controller.model.observed import QueueAdmission
+from hyperjob_engine.model.observed import QueueAdmission
 from tests.unit.controller.builders import NOW
 from tests.unit.controller.gangworld import GangWorld, feasible
 from tests.unit.controller.histories import made

@@ -4,8 +4,9 @@ import random
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from controller.expansion.adopt import adoptions
-from controller.gang.gate import (
+from hyperjob_core.text import shortened
+from hyperjob_engine.expansion.adopt import adoptions
+from hyperjob_engine.gang.gate import (
     is_cleared,
     is_held,
     is_released,
@@ -13,21 +14,20 @@ from controller.gang.gate import (
     is_undispatched,
     openings,
 )
-from controller.gang.giveback import backs_off
-from controller.gang.places import pinned_place_of
-from controller.gang.rejections import check_rejection
-from controller.lifecycle.dependencies import waiting
-from controller.lifecycle.ending import ending
-from controller.lifecycle.failures import judge
-from controller.lifecycle.loss import losses_of, next_loss
-from controller.lifecycle.quota import forgotten, releases
-from controller.lifecycle.reclaimed import giving_back
-from controller.lifecycle.silence import check_silence, count_silent
-from controller.lifecycle.stops import going_on, is_over, suspending
-from controller.lifecycle.unstarted import next_due, not_started
-from controller.model.child import child_of
-from controller.model.observed import GangRecord
-from hyperjob_core.text import shortened
+from hyperjob_engine.gang.giveback import backs_off
+from hyperjob_engine.gang.places import pinned_place_of
+from hyperjob_engine.gang.rejections import check_rejection
+from hyperjob_engine.lifecycle.dependencies import waiting
+from hyperjob_engine.lifecycle.ending import ending
+from hyperjob_engine.lifecycle.failures import judge
+from hyperjob_engine.lifecycle.loss import losses_of, next_loss
+from hyperjob_engine.lifecycle.quota import forgotten, releases
+from hyperjob_engine.lifecycle.reclaimed import giving_back
+from hyperjob_engine.lifecycle.silence import check_silence, count_silent
+from hyperjob_engine.lifecycle.stops import going_on, is_over, suspending
+from hyperjob_engine.lifecycle.unstarted import next_due, not_started
+from hyperjob_engine.model.child import child_of
+from hyperjob_engine.model.observed import GangRecord
 from tests.unit.recorded.generated import hyperjob_of, some
 from tests.unit.recorded.recording import Case, line
 from tests.unit.recorded.snapshots import observed_of, wanted_of

@@ -9,13 +9,13 @@ from typing import Any, Final
 from controller.memory.candidates import Candidates
 from controller.memory.refusals import Refusals
 from controller.memory.reservations import Reservations
-from controller.model.parse import parse_binding
-from controller.model.planned import CreateChild, Repin
-from controller.model.resources import parse_resources
-from controller.placement.capacity import Candidacy, ClusterSummary, summarise
-from controller.queueing.read import unit_of_remains
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.quantity import NANO
+from hyperjob_engine.model.parse import parse_binding
+from hyperjob_engine.model.planned import CreateChild, Repin
+from hyperjob_engine.model.resources import parse_resources
+from hyperjob_engine.placement.capacity import Candidacy, ClusterSummary, summarise
+from hyperjob_engine.queueing.read import unit_of_remains
 from tests.unit.controller.builders import (
     GPU,
     NOW,

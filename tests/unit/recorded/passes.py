@@ -7,25 +7,25 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from controller.model.detail import Quoted
-from controller.model.nodes import PodGroup
-from controller.model.observed import (
+from hyperjob_core.api.choices import TimeUse
+from hyperjob_core.api.names import binding_name
+from hyperjob_engine.model.detail import Quoted
+from hyperjob_engine.model.nodes import PodGroup
+from hyperjob_engine.model.observed import (
     Cluster,
     Observed,
     QueueAdmission,
     QueueVerdict,
     Refusal,
 )
-from controller.model.planned import Action, CreateChild, OpenGate, Plan, Repin
-from controller.model.resources import parse_resources
-from controller.model.runs import ContainerFailure
-from controller.model.shortage import ClusterTrouble, Trouble
-from controller.model.splitting import CallFailed, CallFault, NoneGiven, SplitAnswer
-from controller.model.training import JobTraining
-from controller.model.waiting import KeptRoom, Share, Wait, WaitCode
-from controller.plan import plan
-from hyperjob_core.api.choices import TimeUse
-from hyperjob_core.api.names import binding_name
+from hyperjob_engine.model.planned import Action, CreateChild, OpenGate, Plan, Repin
+from hyperjob_engine.model.resources import parse_resources
+from hyperjob_engine.model.runs import ContainerFailure
+from hyperjob_engine.model.shortage import ClusterTrouble, Trouble
+from hyperjob_engine.model.splitting import CallFailed, CallFault, NoneGiven, SplitAnswer
+from hyperjob_engine.model.training import JobTraining
+from hyperjob_engine.model.waiting import KeptRoom, Share, Wait, WaitCode
+from hyperjob_engine.plan import plan
 from tests.unit.controller.builders import GPU, NOW, Object, vcjob_status
 from tests.unit.controller.world import World
 from tests.unit.recorded.generated import hyperjob_of, some

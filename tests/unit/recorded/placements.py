@@ -6,18 +6,18 @@ from dataclasses import replace
 from datetime import timedelta
 from itertools import pairwise
 
-from controller.model.nodes import PodGroup
-from controller.model.observed import Cluster
-from controller.model.request import PlacementRequest
-from controller.model.resources import parse_resources
-from controller.model.shortage import Obstacle
-from controller.placement.alternatives import alternatives
-from controller.placement.assign import FreeRoom
-from controller.placement.capacity import Candidacy, candidates, summarise
-from controller.placement.place import place
-from controller.placement.share import Wish, share
-from controller.placement.shortfall import explain_overflow_of, explain_shortfall
-from controller.status.shortage import hindrance_text, overflow_text, shortage_text
+from hyperjob_engine.model.nodes import PodGroup
+from hyperjob_engine.model.observed import Cluster
+from hyperjob_engine.model.request import PlacementRequest
+from hyperjob_engine.model.resources import parse_resources
+from hyperjob_engine.model.shortage import Obstacle
+from hyperjob_engine.placement.alternatives import alternatives
+from hyperjob_engine.placement.assign import FreeRoom
+from hyperjob_engine.placement.capacity import Candidacy, candidates, summarise
+from hyperjob_engine.placement.place import place
+from hyperjob_engine.placement.share import Wish, share
+from hyperjob_engine.placement.shortfall import explain_overflow_of, explain_shortfall
+from hyperjob_engine.status.shortage import hindrance_text, overflow_text, shortage_text
 from tests.unit.controller.builders import GPU, NOW, Object
 from tests.unit.recorded.generated import some
 from tests.unit.recorded.plans import amounts

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from controller.model.planned import Action, CreateChild, Plan, Repin
 from hyperjob_core.api.quantity import NANO
+from hyperjob_engine.model.planned import Action, CreateChild, Plan, Repin
 from tests.unit.controller.builders import GPU, Object
 from tests.unit.recorded.recording import changes, line
 

@@ -8,9 +8,14 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from controller.model.reasons import Reason
-from controller.model.training import JobTraining, known, parse_training, training_object
-from controller.status.goodput import (
+from controller.training.sources import LoggedTask, Source
+from controller.training.watch import LIMIT_BYTES, Watch, watch
+from hyperjob_core.api.choices import TimeUse
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.phases import Phase
+from hyperjob_engine.model.reasons import Reason
+from hyperjob_engine.model.training import JobTraining, known, parse_training, training_object
+from hyperjob_engine.status.goodput import (
     GoodputAccount,
     Moment,
     account_object,
@@ -20,12 +25,7 @@ from controller.status.goodput import (
     parse_account,
     ratio,
 )
-from controller.status.training import SubJobProgress, whole
-from controller.training.sources import LoggedTask, Source
-from controller.training.watch import LIMIT_BYTES, Watch, watch
-from hyperjob_core.api.choices import TimeUse
-from hyperjob_core.api.meta import Object
-from hyperjob_core.api.phases import Phase
+from hyperjob_engine.status.training import SubJobProgress, whole
 from tests.unit.controller.builders import NOW
 from tests.unit.recorded.generated import some
 from tests.unit.recorded.recording import Case, changes, line, plain

@@ -7,14 +7,15 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Final
 
-from controller.model.nodes import PodGroup
-from controller.model.observed import Cluster
-from controller.model.request import PlacementRequest
-from controller.model.resources import Resources
-from controller.model.waiting import QueueTroubleCode
-from controller.placement.slots import Slots
-from controller.queueing.account import QueueUsage
-from controller.queueing.admit import (
+from hyperjob_core.api.meta import Object
+from hyperjob_engine.model.nodes import PodGroup
+from hyperjob_engine.model.observed import Cluster
+from hyperjob_engine.model.request import PlacementRequest
+from hyperjob_engine.model.resources import Resources
+from hyperjob_engine.model.waiting import QueueTroubleCode
+from hyperjob_engine.placement.slots import Slots
+from hyperjob_engine.queueing.account import QueueUsage
+from hyperjob_engine.queueing.admit import (
     Grant,
     closed,
     gang_of,
@@ -22,16 +23,21 @@ from controller.queueing.admit import (
     leaves_guarantees,
     try_to_admit,
 )
-from controller.queueing.backfill import CapacityTimeline, end_of, estimate_of, has_room, room_for
-from controller.queueing.entries import Entry, ExpectedEnd, Pending
-from controller.queueing.occupancy import Occupancy
-from controller.queueing.queues import ROOT, Queue, Tree, parse_queue
-from controller.queueing.read import unit_of
-from controller.queueing.reclaim import loss_of
-from controller.queueing.room import Space
-from controller.queueing.shapes import Shape, Shapes
-from controller.queueing.units import QueuedHyperJob, QueuedSubJob
-from hyperjob_core.api.meta import Object
+from hyperjob_engine.queueing.backfill import (
+    CapacityTimeline,
+    end_of,
+    estimate_of,
+    has_room,
+    room_for,
+)
+from hyperjob_engine.queueing.entries import Entry, ExpectedEnd, Pending
+from hyperjob_engine.queueing.occupancy import Occupancy
+from hyperjob_engine.queueing.queues import ROOT, Queue, Tree, parse_queue
+from hyperjob_engine.queueing.read import unit_of
+from hyperjob_engine.queueing.reclaim import loss_of
+from hyperjob_engine.queueing.room import Space
+from hyperjob_engine.queueing.shapes import Shape, Shapes
+from hyperjob_engine.queueing.units import QueuedHyperJob, QueuedSubJob
 from tests.unit.controller.builders import GPU, NOW
 from tests.unit.recorded.generated import hyperjob_of, some
 from tests.unit.recorded.placements import clusters_of

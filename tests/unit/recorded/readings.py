@@ -5,22 +5,22 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, Final
 
-from controller.expansion.expand import SpecError, expand
-from controller.model.observed import HyperJob
-from controller.model.parse import (
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.wire import mapping
+from hyperjob_core.text import shortened
+from hyperjob_engine.expansion.expand import SpecError, expand
+from hyperjob_engine.model.observed import HyperJob
+from hyperjob_engine.model.parse import (
     parse_binding,
     parse_hyperjob,
     parse_job,
     parse_policy,
 )
-from controller.model.resources import pod_request
-from controller.model.room import room_of
-from controller.placement.capacity import Candidacy, summarise
-from controller.queueing.queues import parse_queue
-from controller.status.goodput import parse_account
-from hyperjob_core.api.meta import Object
-from hyperjob_core.api.wire import mapping
-from hyperjob_core.text import shortened
+from hyperjob_engine.model.resources import pod_request
+from hyperjob_engine.model.room import room_of
+from hyperjob_engine.placement.capacity import Candidacy, summarise
+from hyperjob_engine.queueing.queues import parse_queue
+from hyperjob_engine.status.goodput import parse_account
 from tests.unit.controller.builders import GPU, binding, hyperjob, job, labels, owner, policy
 from tests.unit.recorded.recording import Case, changes, line, plain
 

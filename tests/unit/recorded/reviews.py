@@ -8,12 +8,12 @@ from typing import Any
 import orjson
 
 from hyperjob_core.api.meta import Object
+from hyperjob_rules.paths import MUTATE_HYPERJOB, MUTATE_RESOURCEBINDING, VALIDATE_HYPERJOB
+from hyperjob_rules.validation.context import Context
 from tests.unit.recorded.generated import some
 from tests.unit.recorded.recording import Case, line
 from webhook.admission import admit, check_http
-from webhook.paths import MUTATE_HYPERJOB, MUTATE_RESOURCEBINDING, VALIDATE_HYPERJOB
 from webhook.response import cut_warnings
-from webhook.validation.context import Context
 
 CONTROLLER = "system:serviceaccount:hyperjob-system:hyperjob-controller"
 

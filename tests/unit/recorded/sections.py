@@ -3,7 +3,7 @@
 from functools import partial
 from typing import Final
 
-from controller.model.observed import QueueAdmission
+from hyperjob_engine.model.observed import QueueAdmission
 from tests.unit.recorded.admissions import bare_cases, mixed_cases, near_cases, pod_cases
 from tests.unit.recorded.clients import call_cases, watch_cases
 from tests.unit.recorded.contests import contest_cases

@@ -4,18 +4,18 @@ import random
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from controller.expansion.checkpoint import with_checkpoint
-from controller.expansion.expand import SpecError, check_size, expand, sub_job_count, sub_jobs
-from controller.expansion.growth import growth
-from controller.expansion.parts import is_auto, part_of, pieces
-from controller.expansion.resize import resize
-from controller.model.child import child_of
-from controller.model.parse import parse_hyperjob
-from controller.model.subjobs import SubJob
-from controller.plugins.equip import TooLongError, equip, export_of
-from controller.plugins.hosts import UnknownHostError
-from controller.plugins.world import world_of
 from hyperjob_core.api.meta import Object
+from hyperjob_engine.expansion.checkpoint import with_checkpoint
+from hyperjob_engine.expansion.expand import SpecError, check_size, expand, sub_job_count, sub_jobs
+from hyperjob_engine.expansion.growth import growth
+from hyperjob_engine.expansion.parts import is_auto, part_of, pieces
+from hyperjob_engine.expansion.resize import resize
+from hyperjob_engine.model.child import child_of
+from hyperjob_engine.model.parse import parse_hyperjob
+from hyperjob_engine.model.subjobs import SubJob
+from hyperjob_engine.plugins.equip import TooLongError, equip, export_of
+from hyperjob_engine.plugins.hosts import UnknownHostError
+from hyperjob_engine.plugins.world import world_of
 from tests.unit.controller.builders import GPU, binding, hyperjob, job, observed, policy
 from tests.unit.recorded.generated import some
 from tests.unit.recorded.plans import amounts

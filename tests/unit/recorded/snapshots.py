@@ -11,13 +11,21 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Final
 
-from controller.expansion.expand import SpecError, expand, sub_jobs
 from controller.insight.explain import QueueState, explain
 from controller.insight.measures import change_of, opened_after, placed
-from controller.lifecycle.decisions import End
-from controller.model.child import child_of
-from controller.model.detail import Delayed, Detail
-from controller.model.observed import (
+from controller.training.sources import sources_of
+from hyperjob_core.api.checkpoint import StopCause
+from hyperjob_core.api.choices import TimeUse
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.names import binding_name
+from hyperjob_core.api.phases import JobPhase, Phase
+from hyperjob_core.api.wire import rfc3339
+from hyperjob_core.text import shortened
+from hyperjob_engine.expansion.expand import SpecError, expand, sub_jobs
+from hyperjob_engine.lifecycle.decisions import End
+from hyperjob_engine.model.child import child_of
+from hyperjob_engine.model.detail import Delayed, Detail
+from hyperjob_engine.model.observed import (
     Binding,
     GangRecord,
     HyperJob,
@@ -35,25 +43,17 @@ from controller.model.observed import (
     Silence,
     Task,
 )
-from controller.model.parse import parse_hyperjob
-from controller.model.reasons import Reason
-from controller.model.runs import ContainerFailure, Run
-from controller.model.subjobs import SubJob
-from controller.model.training import JobTraining, training_object
-from controller.plan import plan
-from controller.queueing.read import unit_of
-from controller.status.derive import derive, derive_refusal
-from controller.status.diff import weigh
-from controller.status.outlook import Outlook, Outlooks
-from controller.status.transitions import status_events
-from controller.training.sources import sources_of
-from hyperjob_core.api.checkpoint import StopCause
-from hyperjob_core.api.choices import TimeUse
-from hyperjob_core.api.meta import Object
-from hyperjob_core.api.names import binding_name
-from hyperjob_core.api.phases import JobPhase, Phase
-from hyperjob_core.api.wire import rfc3339
-from hyperjob_core.text import shortened
+from hyperjob_engine.model.parse import parse_hyperjob
+from hyperjob_engine.model.reasons import Reason
+from hyperjob_engine.model.runs import ContainerFailure, Run
+from hyperjob_engine.model.subjobs import SubJob
+from hyperjob_engine.model.training import JobTraining, training_object
+from hyperjob_engine.plan import plan
+from hyperjob_engine.queueing.read import unit_of
+from hyperjob_engine.status.derive import derive, derive_refusal
+from hyperjob_engine.status.diff import weigh
+from hyperjob_engine.status.outlook import Outlook, Outlooks
+from hyperjob_engine.status.transitions import status_events
 from tests.unit.controller.builders import NOW
 from tests.unit.recorded.arbitrary import arbitrary, made
 from tests.unit.recorded.generated import hyperjob_of, some

@@ -5,24 +5,24 @@ import typing
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from controller.model.detail import Detail
-from controller.model.observed import Rejection
-from controller.model.outcomes import AgainCause, EndCause, Loss, RefusedRequest
-from controller.model.planned import Action
-from controller.model.resources import Resources
-from controller.model.runs import ContainerFailure
-from controller.model.shortage import Hindrance, Trouble
-from controller.model.splitting import SplitTrouble
-from controller.model.waiting import QueueTrouble
-from controller.status.applying import apply_failure
-from controller.status.detail import detail_text, left_out_text
-from controller.status.failure import container_text
-from controller.status.outcomes import again_text, end_text, loss_text, refusal_events
-from controller.status.shortage import hindrance_text, need_text, trouble_text
-from controller.status.splitting import split_trouble_text
-from controller.status.transitions import action_events
-from controller.status.waiting import after_its_name, trouble_of_queue
 from hyperjob_core.text import shortened
+from hyperjob_engine.model.detail import Detail
+from hyperjob_engine.model.observed import Rejection
+from hyperjob_engine.model.outcomes import AgainCause, EndCause, Loss, RefusedRequest
+from hyperjob_engine.model.planned import Action
+from hyperjob_engine.model.resources import Resources
+from hyperjob_engine.model.runs import ContainerFailure
+from hyperjob_engine.model.shortage import Hindrance, Trouble
+from hyperjob_engine.model.splitting import SplitTrouble
+from hyperjob_engine.model.waiting import QueueTrouble
+from hyperjob_engine.status.applying import apply_failure
+from hyperjob_engine.status.detail import detail_text, left_out_text
+from hyperjob_engine.status.failure import container_text
+from hyperjob_engine.status.outcomes import again_text, end_text, loss_text, refusal_events
+from hyperjob_engine.status.shortage import hindrance_text, need_text, trouble_text
+from hyperjob_engine.status.splitting import split_trouble_text
+from hyperjob_engine.status.transitions import action_events
+from hyperjob_engine.status.waiting import after_its_name, trouble_of_queue
 from tests.unit.recorded.arbitrary import TEXTS, arbitrary, made
 from tests.unit.recorded.recording import Case, line
 

@@ -19,7 +19,6 @@ from typing import Any, Final
 import orjson
 
 from controller.manager import Manager
-from controller.model.observed import QueueAdmission
 from controller.options import Options
 from hyperjob.simulate.clock import now, run
 from hyperjob.simulate.engine import _run_to_end
@@ -33,6 +32,7 @@ from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import from_status, make_status
 from hyperjob_core.kube.resources import HYPERJOBS, QUEUES, RESOURCE_BINDINGS, key_of
 from hyperjob_core.kube.transport import Params, Response
+from hyperjob_engine.model.observed import QueueAdmission
 from tests.unit.controller.builders import GPU
 from tests.unit.recorded.generated import hyperjob_of, some
 from tests.unit.recorded.plans import where

@@ -12,8 +12,8 @@ import pytest
 
 from hyperjob.sdk import SourceError, progress, trainer
 from hyperjob.sdk.source import LONGEST_BYTES, folder_of, program_of
-from webhook.defaulting import default
-from webhook.validation import validate_create
+from hyperjob_rules.defaulting import default
+from hyperjob_rules.validation import validate_create
 
 SCALE = 2
 

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.model.nodes import PodGroup
-from controller.model.resources import whole
 from hyperjob.simulate.nodes import Nodes
+from hyperjob_engine.model.nodes import PodGroup
+from hyperjob_engine.model.resources import whole
 
 GPU = "nvidia.com/gpu"
 

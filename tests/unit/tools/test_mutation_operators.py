@@ -44,7 +44,7 @@ def test_each_operator_changes_one_place(name: str) -> None:
 
 def test_every_mutant_of_the_project_parses_and_differs() -> None:
     listed = subprocess.run(
-        ["git", "ls-files", "controller/placement"],
+        ["git", "ls-files", "engine/hyperjob_engine/placement"],
         cwd=ROOT, check=True, capture_output=True, text=True,
     ).stdout.split()  # fmt: skip
     files = [path for path in listed if path.endswith(".py")]

@@ -13,10 +13,10 @@ from hyperjob import __version__
 from hyperjob_core.api.field import Path as FieldPath
 from hyperjob_core.api.field import invalid, required
 from hyperjob_core.api.names import WEBHOOK_VERSION
+from hyperjob_rules.decision import Decision
+from hyperjob_rules.paths import MUTATE_HYPERJOB, MUTATE_RESOURCEBINDING, PATHS, VALIDATE_HYPERJOB
 from webhook import handlers
 from webhook.admission import admit, check_http
-from webhook.decision import Decision
-from webhook.paths import MUTATE_HYPERJOB, MUTATE_RESOURCEBINDING, PATHS, VALIDATE_HYPERJOB
 from webhook.response import ERRORS_LIMIT, WARNINGS_LIMIT, cut_warnings, denial
 from webhook.review import MAX_BODY_BYTES, MAX_ODD_VALUES, MAX_VALUES, BadReview, decode
 

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hyperjob_rules.bindings import stamp
+from hyperjob_rules.paths import MUTATE_RESOURCEBINDING
+from hyperjob_rules.validation.context import Context
 from webhook.admission import admit
-from webhook.bindings import stamp
-from webhook.paths import MUTATE_RESOURCEBINDING
-from webhook.validation.context import Context
 
 RECORDED = [
     json.loads(line)

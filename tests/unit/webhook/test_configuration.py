@@ -7,9 +7,9 @@ import pytest
 from cel_expr_python import cel as google_cel
 
 from certs import inject
-from webhook import configuration
-from webhook.configuration import ServiceReference, configurations
-from webhook.paths import PATHS
+from hyperjob_rules import configuration
+from hyperjob_rules.configuration import ServiceReference, configurations
+from hyperjob_rules.paths import PATHS
 
 URL = "https://hyperjob-webhook.hyperjob-system.svc:443"
 CA = b"-----BEGIN CERTIFICATE-----\n"

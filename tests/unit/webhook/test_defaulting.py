@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from webhook.defaulting import default
-from webhook.patch import diff
+from hyperjob_rules.defaulting import default
+from hyperjob_rules.patch import diff
 
 
 def hyperjob(**template: Any) -> dict[str, Any]:

@@ -15,14 +15,14 @@ import pytest
 
 from hyperjob_core.api.limits import MAX_ALL_TASKS, MAX_METADATA_KEYS, MAX_SPEC_BYTES, count_tasks
 from hyperjob_core.api.meta import Object
+from hyperjob_rules.defaulting import default
+from hyperjob_rules.paths import MUTATE_HYPERJOB, VALIDATE_HYPERJOB
+from hyperjob_rules.validation import validate_create, validate_update
+from hyperjob_rules.validation.report import Report
+from hyperjob_rules.validation.schema import hyperjob_schema
+from hyperjob_rules.validation.size import validate_size
 from tests.support.growth import Growing, growing
 from webhook.admission import admit
-from webhook.defaulting import default
-from webhook.paths import MUTATE_HYPERJOB, VALIDATE_HYPERJOB
-from webhook.validation import validate_create, validate_update
-from webhook.validation.report import Report
-from webhook.validation.schema import hyperjob_schema
-from webhook.validation.size import validate_size
 
 FIELDS = list(growing())
 SIZE = 160

@@ -21,11 +21,11 @@ import pytest
 
 from certs.x509 import issue_ca, issue_serving
 from hyperjob_core.telemetry.metrics import Metrics
+from hyperjob_rules.paths import MUTATE_HYPERJOB
+from hyperjob_rules.validation.context import NOTHING_KNOWN, Context
 from webhook import __main__ as process
 from webhook.__main__ import CannotStart, _certificate, main
 from webhook.options import Options, parse
-from webhook.paths import MUTATE_HYPERJOB
-from webhook.validation.context import NOTHING_KNOWN, Context
 
 END = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
 EXPIRED = "the served certificate expired at 2026-01-02T03:04:00+00:00"

@@ -2,11 +2,11 @@ from pathlib import Path
 
 import pytest
 
-from webhook.defaulting.catalogue import DEFAULTS
-from webhook.messages import CHAPTERS, message, render
-from webhook.validation.podtemplate.rows import rows
-from webhook.validation.rules import Rule, declared
-from webhook.validation.rules import rule as declare
+from hyperjob_rules.defaulting.catalogue import DEFAULTS
+from hyperjob_rules.messages import CHAPTERS, message, render
+from hyperjob_rules.validation.podtemplate.rows import rows
+from hyperjob_rules.validation.rules import Rule, declared
+from hyperjob_rules.validation.rules import rule as declare
 
 PAGE = Path(__file__).parents[3] / "docs" / "messages.md"
 IDS = Path(__file__).parent / "data" / "rule-ids.txt"
@@ -14,7 +14,7 @@ IDS = Path(__file__).parent / "data" / "rule-ids.txt"
 
 def test_the_page_of_messages_is_current():
     assert PAGE.read_text(encoding="utf-8") == render(), (
-        "run: python -m webhook.messages docs/messages.md"
+        "run: python -m hyperjob_rules.messages docs/messages.md"
     )
 
 
@@ -61,6 +61,6 @@ def test_a_warning_is_never_an_error():
 
 
 def _path():
-    from webhook.validation.fieldpath import SPEC
+    from hyperjob_rules.validation.fieldpath import SPEC
 
     return SPEC

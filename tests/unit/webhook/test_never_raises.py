@@ -13,11 +13,11 @@ import pytest
 import yaml
 
 from hyperjob_core.api.meta import Object
+from hyperjob_rules.defaulting import default
+from hyperjob_rules.patch import diff
+from hyperjob_rules.validation import validate_create, validate_update
+from hyperjob_rules.validation.context import Cluster, Context, Queue
 from tests.support.structural import crds, schema_of
-from webhook.defaulting import default
-from webhook.patch import diff
-from webhook.validation import validate_create, validate_update
-from webhook.validation.context import Cluster, Context, Queue
 
 ROOT = Path(__file__).parents[3]
 GONE = object()

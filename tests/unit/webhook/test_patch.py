@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.patch import diff, pointer, same
+from hyperjob_rules.patch import diff, pointer, same
 
 CASES = {
     "nothing changes": ({"a": [1, {"b": 2}]}, {"a": [1, {"b": 2}]}, []),

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from hyperjob_core.api.field import ROOT
-from webhook.validation.podtemplate.spec import validate_pod_spec
-from webhook.validation.report import EnoughError, Report
+from hyperjob_rules.validation.podtemplate.spec import validate_pod_spec
+from hyperjob_rules.validation.report import EnoughError, Report
 
 FEW = 1000
 MANY = 4 * FEW

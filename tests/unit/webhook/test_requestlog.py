@@ -11,9 +11,9 @@ import pytest
 
 from hyperjob_core.telemetry.logs import JsonFormatter
 from hyperjob_core.telemetry.metrics import Metrics
+from hyperjob_rules.paths import MUTATE_HYPERJOB, MUTATE_RESOURCEBINDING, VALIDATE_HYPERJOB
 from webhook.admission import Reply, admit, refuse
 from webhook.decisionlog import BATCH_BYTES, DecisionLog
-from webhook.paths import MUTATE_HYPERJOB, MUTATE_RESOURCEBINDING, VALIDATE_HYPERJOB
 from webhook.requestlog import RequestLog
 
 REVIEW = next(

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from hyperjob_core.api.field import ErrorType, FieldError
+from hyperjob_rules.decision import Decision
 from webhook.admission import check_http, fail, refuse
-from webhook.decision import Decision
 from webhook.response import cut_warnings, denial, encode, failure
 from webhook.review import MAX_BODY_BYTES, AdmissionRequest
 

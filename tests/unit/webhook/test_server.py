@@ -15,10 +15,10 @@ import pytest
 from certs.source import FileSource
 from certs.x509 import issue_ca, issue_serving
 from hyperjob_core.serving.table import Connection, ConnectionTable, Rank
+from hyperjob_rules.paths import MUTATE_HYPERJOB, MUTATE_RESOURCEBINDING, VALIDATE_HYPERJOB
 from webhook import server as server_module
 from webhook.admission import Reply, admit
 from webhook.connections import MAX_HEADER_BYTES, WebhookProtocols
-from webhook.paths import MUTATE_HYPERJOB, MUTATE_RESOURCEBINDING, VALIDATE_HYPERJOB
 from webhook.review import MAX_BODY_BYTES
 from webhook.server import LARGE_BODY_BYTES, Limits, WebhookServer
 

@@ -9,10 +9,10 @@ from hyperjob.simulate.clock import run
 from hyperjob_core.kube.errors import from_status, make_status
 from hyperjob_core.kube.informer import Informer
 from hyperjob_core.kube.resources import CLUSTERS, PRIORITY_CLASSES, QUEUES
+from hyperjob_rules.validation.context import NOTHING_KNOWN, Context, Queue
 from tests.support.fakekube import FakeKube
 from webhook.review import AdmissionRequest
 from webhook.surroundings import MOST_BYTES, Surroundings
-from webhook.validation.context import NOTHING_KNOWN, Context, Queue
 
 
 def around(kube: Any) -> tuple[Surroundings, list[Informer]]:

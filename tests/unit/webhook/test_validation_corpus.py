@@ -15,14 +15,14 @@ from typing import Any
 import pytest
 import yaml
 
-from webhook.defaulting import default
-from webhook.validation import Context, size, split
-from webhook.validation.context import Cluster, Queue
-from webhook.validation.create import inspect
-from webhook.validation.report import Report
-from webhook.validation.rules import declared
-from webhook.validation.schema import hyperjob_schema
-from webhook.validation.update import inspect_update
+from hyperjob_rules.defaulting import default
+from hyperjob_rules.validation import Context, size, split
+from hyperjob_rules.validation.context import Cluster, Queue
+from hyperjob_rules.validation.create import inspect
+from hyperjob_rules.validation.report import Report
+from hyperjob_rules.validation.rules import declared
+from hyperjob_rules.validation.schema import hyperjob_schema
+from hyperjob_rules.validation.update import inspect_update
 
 CORPUS = Path(__file__).parent / "corpus"
 BASES = {

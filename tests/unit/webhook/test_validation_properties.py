@@ -8,11 +8,11 @@ import pytest
 from hypothesis import HealthCheck, example, given, note, settings
 from hypothesis import strategies as st
 
-from webhook.defaulting import default
-from webhook.patch import diff
-from webhook.validation import validate_create, validate_update
-from webhook.validation.context import Cluster, Context, Queue
-from webhook.validation.schema import hyperjob_schema
+from hyperjob_rules.defaulting import default
+from hyperjob_rules.patch import diff
+from hyperjob_rules.validation import validate_create, validate_update
+from hyperjob_rules.validation.context import Cluster, Context, Queue
+from hyperjob_rules.validation.schema import hyperjob_schema
 
 TEXTS = (
     "", "a", "b", "worker", "default1", "A_b", "a.b", "1a", "x" * 64, "../x", "..x", "/x", "a b",

@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hyperjob_core.api.field import ROOT
-from webhook.validation import validate_update
-from webhook.validation.fieldpath import SPEC
-from webhook.validation.report import Report
-from webhook.validation.split import demands, largest_task, sub_jobs, validate_split
+from hyperjob_rules.validation import validate_update
+from hyperjob_rules.validation.fieldpath import SPEC
+from hyperjob_rules.validation.report import Report
+from hyperjob_rules.validation.split import demands, largest_task, sub_jobs, validate_split
 
 GPU = "nvidia.com/gpu"
 

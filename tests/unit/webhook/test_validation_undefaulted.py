@@ -6,13 +6,13 @@ import pytest
 
 from hyperjob_core.api.limits import MAX_PODS, MAX_SPEC_BYTES
 from hyperjob_core.api.names import MAX_TOKEN, RESTART_REQUEST
-from webhook.validation import validate_create, validate_update
-from webhook.validation.needs import needs
-from webhook.validation.repair import Repair
-from webhook.validation.report import Report
-from webhook.validation.requests import validate_requests
-from webhook.validation.size import validate_size
-from webhook.validation.split import sub_jobs
+from hyperjob_rules.validation import validate_create, validate_update
+from hyperjob_rules.validation.needs import needs
+from hyperjob_rules.validation.repair import Repair
+from hyperjob_rules.validation.report import Report
+from hyperjob_rules.validation.requests import validate_requests
+from hyperjob_rules.validation.size import validate_size
+from hyperjob_rules.validation.split import sub_jobs
 
 GPU = "nvidia.com/gpu"
 

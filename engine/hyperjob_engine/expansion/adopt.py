@@ -1,0 +1,75 @@
+"""Adoption of objects that have the HyperJob's labels and no controller, or lost their labels.
+
+An object with another controller is a name conflict: the status reports it, and the controller
+never changes it.
+"""
+
+from hyperjob_core.api.names import KIND
+from hyperjob_engine.expansion.objects import labels_of, owner_reference
+from hyperjob_engine.model.child import Child
+from hyperjob_engine.model.detail import NameTaken
+from hyperjob_engine.model.observed import HyperJob, Ownership
+from hyperjob_engine.model.planned import Adopt
+from hyperjob_engine.model.subjobs import SubJob
+
+
+def predecessor(child: Child, hyperjob: str) -> bool:
+    """Return whether the conflicting object belongs to a deleted HyperJob of the same name."""
+    return any(
+        item is not None
+        and item.ownership is Ownership.FOREIGN
+        and item.owner == f"{KIND} {hyperjob}"
+        for item in (child.job, child.policy)
+    )
+
+
+def conflict(child: Child, hyperjob: str) -> NameTaken | None:
+    """Return the object of another owner that has the sub-job's name; None if there is none."""
+    for kind, item in (("Job", child.job), ("PropagationPolicy", child.policy)):
+        if child.exists:
+            break
+        if item is not None and item.ownership is Ownership.FOREIGN:
+            return NameTaken(
+                kind=kind,
+                name=child.name,
+                owner=item.owner,
+                of_hyperjob=item.owner.startswith(f"{KIND} "),
+                of_predecessor=predecessor(child, hyperjob),
+            )
+    return None
+
+
+def adoptions(hyperjob: HyperJob, sub_job: SubJob, child: Child) -> list[Adopt]:
+    """Return the adoptions that a sub-job's objects need."""
+    found: list[Adopt] = []
+    job, policy = child.job, child.policy
+    if job is not None and not job.deleting:
+        if job.ownership is Ownership.ORPHAN:
+            found.append(_adopt(hyperjob, sub_job, "Job", job.uid, job.attempt))
+        elif job.ownership is Ownership.OURS and not job.labelled:
+            labels = _labels(hyperjob, sub_job, job.attempt)
+            patch = {"metadata": {"uid": job.uid, "labels": labels}}
+            found.append(Adopt(kind="Job", name=child.name, uid=job.uid, patch=patch))
+    if policy is not None and not policy.deleting:
+        bare = policy.ownership is Ownership.OURS and not policy.labelled
+        if bare or policy.ownership is Ownership.ORPHAN:
+            found.append(_adopt(hyperjob, sub_job, "PropagationPolicy", policy.uid, policy.attempt))
+    return found
+
+
+def _labels(hyperjob: HyperJob, sub_job: SubJob, attempt: int) -> dict[str, str]:
+    return labels_of(hyperjob, sub_job.group.name, sub_job.index, attempt=attempt)
+
+
+def _adopt(hyperjob: HyperJob, sub_job: SubJob, kind: str, uid: str, attempt: int) -> Adopt:
+    metadata = {
+        "uid": uid,  # a precondition: the API server refuses the patch of another object
+        "labels": _labels(hyperjob, sub_job, attempt),
+        "ownerReferences": [owner_reference(hyperjob)],
+    }
+    return Adopt(
+        kind="Job" if kind == "Job" else "PropagationPolicy",
+        name=sub_job.name,
+        uid=uid,
+        patch={"metadata": metadata},
+    )

@@ -1,0 +1,206 @@
+"""Automatic splits: number, size and cluster of the sub-jobs, from the clusters' free resources.
+
+Each pass decides a split again until one of its sub-jobs exists, then it stays. `hyperjob_engine.gang`
+decides whether enough sub-jobs of the gang have a place.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+
+from hyperjob_core.api.names import child_name
+from hyperjob_engine.expansion.expand import check_size, expand_group, sub_jobs
+from hyperjob_engine.expansion.members import members_of
+from hyperjob_engine.expansion.parts import AutoSplit, is_auto, part_of
+from hyperjob_engine.lifecycle.dependencies import waiting
+from hyperjob_engine.model.child import child_of
+from hyperjob_engine.model.detail import Detail, Plain
+from hyperjob_engine.model.observed import Observed, QueueVerdict
+from hyperjob_engine.model.planned import SplitQuestion
+from hyperjob_engine.model.reasons import Reason
+from hyperjob_engine.model.request import PlacementRequest
+from hyperjob_engine.model.shortage import SplitOverflow
+from hyperjob_engine.model.subjobs import Group, SubJob
+from hyperjob_engine.placement.assign import FreeRoom
+from hyperjob_engine.placement.search import assign
+from hyperjob_engine.placement.share import SplitShare, Wish, share
+from hyperjob_engine.placement.shortfall import explain_overflow_of, explain_shortfall
+from hyperjob_engine.splitting.outside import consult
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Split:
+    """The decision about the automatic splits of a HyperJob.
+
+    `shares` are the pods of the scaled task of each sub-job, by replicatedJob and in the order of
+    the indices. `pins` are the clusters, `overflow` the reasons for no preferred cluster, by
+    sub-job. `waiting` has a reason and its details for each replicatedJob that cannot be split now.
+    `questions` are for an external splitter, which the controller asks again after `again`.
+    """
+
+    shares: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    pins: Mapping[str, str] = field(default_factory=dict)
+    overflow: Mapping[str, SplitOverflow] = field(default_factory=dict)
+    waiting: Mapping[str, tuple[Reason, Detail]] = field(default_factory=dict)
+    questions: tuple[SplitQuestion, ...] = ()
+    again: timedelta | None = None
+
+    def pinned(self, request: PlacementRequest) -> PlacementRequest:
+        """Return the request with only the cluster for which the sub-job's size was made."""
+        cluster = self.pins.get(request.name)
+        if cluster is None:
+            return request
+        return replace(request, preferred=(cluster,), required=True)
+
+
+def resolve(observed: Observed) -> Split:
+    """Return the decision about the automatic splits of a HyperJob; raises SpecError."""
+    hyperjob = observed.hyperjob
+    parts = [part_of(observed, group) for group in hyperjob.replicated_jobs if is_auto(group)]
+    if not parts:
+        return Split()
+    check_size(hyperjob)
+    decided = {part.group.name: part.decided for part in parts if part.decided}
+    groups, indices = [], {}
+    for wanted in hyperjob.replicated_jobs:
+        kept = decided.get(wanted.name)
+        sizes = None if kept is None else [pods for _, pods in sorted(kept.items())]
+        group = expand_group(wanted, sizes)
+        groups.append(group)
+        indices[wanted.name] = members_of(observed, group).kept if kept is None else sorted(kept)
+    members = [
+        (sub_job, child_of(observed, sub_job.name))
+        for sub_job in sub_jobs(hyperjob, groups, indices)
+    ]
+    later = waiting(observed, members).for_what
+    open_groups = {part.group.name for part in parts} - decided.keys()
+    standing: list[tuple[str, str]] = []
+    missing: list[PlacementRequest] = []
+    for sub_job, child in members:
+        if child.exists or child.is_terminal:
+            standing += [(sub_job.group.name, child.cluster)] if child.cluster else []
+        elif child.name not in later and sub_job.group.name not in open_groups:
+            missing.append(sub_job.request())
+    dependent = {sub_job.group.name for sub_job, child in members if child.name in later}
+    room = FreeRoom.of(observed.clusters, standing)
+    ready = [part for part in parts if part.group.name not in dependent]
+    return _decide(observed, parts, ready, _rooms(room, missing, hyperjob.max_domains))
+
+
+def is_admitted(hyperjob: str, sub_job: SubJob, verdict: QueueVerdict) -> bool:
+    """Return whether a queue admitted a sub-job.
+
+    The queue engine admits an automatic split as a whole, before the number of its sub-jobs is
+    known: any admitted name of the split admits all of them.
+    """
+    if sub_job.name in verdict.admitted or not is_auto(sub_job.group):
+        return sub_job.name in verdict.admitted
+    prefix = child_name(hyperjob, sub_job.group.name, 0)[:-1]
+    return any(
+        name.startswith(prefix) and name.removeprefix(prefix).isdecimal()
+        for name in verdict.admitted
+    )
+
+
+def _rooms(
+    room: FreeRoom, missing: Sequence[PlacementRequest], max_domains: int | None
+) -> list[FreeRoom]:
+    """Return the room that is left by the sub-jobs of other groups, and the whole free room."""
+    if not missing:
+        return [room]
+    placed = assign(missing, room, max_domains=max_domains)
+    placed.free = {**room.free, **placed.free}
+    return [placed, room]
+
+
+def _decide(
+    observed: Observed,
+    parts: Sequence[AutoSplit],
+    ready: Sequence[AutoSplit],
+    rooms: Iterable[FreeRoom],
+) -> Split:
+    parked: dict[str, tuple[Reason, Detail]] = {
+        part.group.name: (Reason.BEING_DELETED, Plain.OLD_SUB_JOBS_LEAVE)
+        for part in ready
+        if part.parked
+    }
+    wishes = [part.wish for part in ready if part.wish is not None and not part.parked]
+    outcome = _Outcome()
+    for room in rooms:
+        outcome = _share_out(observed, wishes, room.copy())
+        if not outcome.short or observed.split_answers is not None:
+            break
+    return replace(
+        _split(observed, parts, outcome.shares, parked | outcome.short),
+        questions=tuple(outcome.questions),
+        again=min(outcome.again, default=None),
+    )
+
+
+@dataclass(slots=True)
+class _Outcome:
+    """The result of sharing out: the shares, or a reason, by replicatedJob."""
+
+    shares: dict[str, Sequence[SplitShare]] = field(default_factory=dict)
+    short: dict[str, tuple[Reason, Detail]] = field(default_factory=dict)
+    questions: list[SplitQuestion] = field(default_factory=list)
+    again: list[timedelta] = field(default_factory=list)
+
+
+def _share_out(observed: Observed, wishes: Iterable[Wish], room: FreeRoom) -> _Outcome:
+    """Share out the accelerators of one split after the other; return shares or reasons."""
+    limit = observed.hyperjob.max_domains
+    outcome = _Outcome()
+    for wish in wishes:
+        if observed.split_answers is not None:
+            found = _ask(observed, wish, room, outcome)
+        else:
+            found = share(wish, room, max_domains=limit)
+            if not found:
+                short = explain_shortfall(wish, observed.clusters, room, max_domains=limit)
+                outcome.short[wish.group] = Reason.INSUFFICIENT_CAPACITY, short
+        if not found:
+            continue
+        outcome.shares[wish.group] = found
+        for position, item in enumerate(found):
+            room.put(wish.request(item.pods, f"{wish.group}/{position}"), item.cluster)
+    return outcome
+
+
+def _ask(
+    observed: Observed, wish: Wish, room: FreeRoom, outcome: _Outcome
+) -> tuple[SplitShare, ...]:
+    """Return an external splitter's shares; without them, record the reason and the question."""
+    consulted = consult(observed, wish, room)
+    if not consulted.shares:
+        outcome.short[wish.group] = Reason.WAITING_FOR_SPLITTER, consulted.wait
+        outcome.questions += [consulted.ask] if consulted.ask is not None else []
+        outcome.again += [consulted.again] if consulted.again is not None else []
+    return consulted.shares
+
+
+def _split(
+    observed: Observed,
+    parts: Iterable[AutoSplit],
+    shares: Mapping[str, Sequence[SplitShare]],
+    short: Mapping[str, tuple[Reason, Detail]],
+) -> Split:
+    sizes: dict[str, Sequence[int]] = {}
+    pins: dict[str, str] = {}
+    overflow: dict[str, SplitOverflow] = {}
+    for part in parts:
+        group, found = part.group, shares.get(part.group.name, ())
+        if not part.decided and not found:
+            continue  # expansion represents an unsized split by one sub-job
+        total = len(part.decided) + len(found)
+        one = expand_group(group, [1])
+        kept = members_of(observed, Group(replicated_job=group, sizes=[*one.sizes] * total)).kept
+        fresh = [index for index in kept if index not in part.decided]
+        pods = {**part.decided, **{i: item.pods for i, item in zip(fresh, found, strict=True)}}
+        sizes[group.name] = [pods[index] for index in kept]
+        for index, item in zip(fresh, found, strict=True):
+            name = child_name(observed.hyperjob.name, group.name, index)
+            pins[name] = item.cluster
+            if group.cluster_names and item.cluster not in group.cluster_names and part.wish:
+                overflow[name] = explain_overflow_of(part.wish, observed.clusters, found)
+    return Split(shares=sizes, pins=pins, overflow=overflow, waiting=short)

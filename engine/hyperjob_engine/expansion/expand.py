@@ -1,0 +1,185 @@
+"""The sub-jobs of a spec: their names, templates, sizes and placement wishes.
+
+They depend on the spec alone, not on existing objects.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from hyperjob_core.api.limits import MAX_PODS, MAX_SUB_JOBS
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.names import child_name
+from hyperjob_core.api.quantity import NANO
+from hyperjob_core.api.wire import count, objects
+from hyperjob_engine.expansion.requests import request_of
+from hyperjob_engine.expansion.split import (
+    Scale,
+    SplitError,
+    auto_scale,
+    resized,
+    scale_of,
+    static_number,
+    static_sizes,
+)
+from hyperjob_engine.model.nodes import PodGroup
+from hyperjob_engine.model.observed import HyperJob, ReplicatedJob, SplitPolicy
+from hyperjob_engine.model.resources import (
+    PODS,
+    accelerator_of,
+    scale,
+    total,
+    whole,
+)
+from hyperjob_engine.model.subjobs import Group, Size, SubJob
+
+
+class SpecError(ValueError):
+    """The spec is invalid, for the reason in the text; the webhook normally refuses it before."""
+
+
+def expand(
+    hyperjob: HyperJob, shares: Mapping[str, Sequence[int]] | None = None
+) -> tuple[Group, ...]:
+    """Return all groups with their sizes; raises SpecError.
+
+    `shares` are the pods of the scaled task of each sub-job of an automatic split, by
+    replicatedJob; without them one sub-job represents the whole split.
+    """
+    if not hyperjob.replicated_jobs:
+        raise SpecError("spec.replicatedJobs is empty")
+    check_size(hyperjob)
+    shares = shares or {}
+    return tuple(expand_group(group, shares.get(group.name)) for group in hyperjob.replicated_jobs)
+
+
+def check_size(hyperjob: HyperJob) -> None:
+    """Raise SpecError for a HyperJob with more sub-jobs or pods than the limits allow.
+
+    The check allocates no sub-job. The webhook refuses such a HyperJob; a HyperJob that was stored
+    without the webhook must not use up the controller's memory.
+    """
+    jobs = pods = 0
+    for group in hyperjob.replicated_jobs:
+        number = sub_job_count(group)
+        jobs += number
+        pods += _pod_count(group, number)
+    if jobs > MAX_SUB_JOBS:
+        raise SpecError(f"it has {jobs} sub-jobs, and may have at most {MAX_SUB_JOBS}")
+    if pods > MAX_PODS:
+        raise SpecError(f"it has {pods} pods, and may have at most {MAX_PODS}")
+
+
+def sub_job_count(group: ReplicatedJob) -> int:
+    """Return the number of sub-jobs of a replicatedJob by its spec; 1 for an automatic split.
+
+    Raises SpecError.
+    """
+    if group.split is None:
+        return group.replicas
+    if group.split.mode == "auto":
+        return 1
+    try:
+        return static_number(group.split, group.template, group.replicas)
+    except SplitError as error:
+        raise _split_error(group, error) from error
+
+
+def _pod_count(group: ReplicatedJob, number: int) -> int:
+    """Return the number of pods of a replicatedJob's sub-jobs."""
+    template = sum(count(task.get("replicas")) for task in objects(group.template.get("tasks")))
+    split = group.split
+    if split is None:
+        return number * template
+    try:
+        scale = auto_scale(split, group.template)
+    except SplitError as error:
+        raise _split_error(group, error) from error
+    scaled = max(0, (split.accelerators or 0) - number * scale.fixed) // scale.per_pod
+    return number * (template - scale.pods) + scaled
+
+
+def _split_error(group: ReplicatedJob, error: SplitError) -> SpecError:
+    return SpecError(f"replicatedJob {group.name!r}: {error}")
+
+
+def expand_group(group: ReplicatedJob, shares: Sequence[int] | None = None) -> Group:
+    """Return one group with its sizes; raises SpecError."""
+    return Group(replicated_job=group, sizes=_sizes(group, shares))
+
+
+def sub_jobs(
+    hyperjob: HyperJob, groups: Sequence[Group], indices: Mapping[str, Sequence[int]]
+) -> Iterator[SubJob]:
+    """Yield the sub-jobs of every group, named by the indices in use, in the order of the spec."""
+    for group in groups:
+        name = group.replicated_job.name
+        for position, index in enumerate(indices[name]):
+            yield SubJob(
+                name=child_name(hyperjob.name, name, index),
+                group=group.replicated_job,
+                index=index,
+                size=group.sizes[position],
+            )
+
+
+def demand_of(template: Object) -> dict[str, int]:
+    """Return the sum of the requests of all pods of a vcjob spec, `pods` among the resources."""
+    return total(scale(group.request, group.number) for group in pod_groups(template))
+
+
+def pod_groups(template: Object) -> tuple[PodGroup, ...]:
+    """Return the pods of each task of a vcjob spec."""
+    return tuple(
+        PodGroup(
+            {**request_of(task), PODS: whole(1)},
+            count(task.get("replicas")),
+        )
+        for task in objects(template.get("tasks"))
+    )
+
+
+def _sizes(group: ReplicatedJob, shares: Sequence[int] | None) -> Sequence[Size]:
+    split = group.split
+    if split is None:
+        return [_size(group.template, None)] * group.replicas
+    try:
+        if split.mode == "auto":
+            scale = auto_scale(split, group.template)
+            if shares is None:
+                return [_whole(group.template, split, scale)]
+            return _sized(group.template, split, scale.task, shares)
+        numbers = static_sizes(split, group.template, group.replicas)
+        task = scale_of(group.template, split.accelerator_type or "").task
+    except SplitError as error:
+        raise _split_error(group, error) from error
+    return _sized(group.template, split, task, numbers)
+
+
+def _sized(
+    template: Object, split: SplitPolicy, task: int, numbers: Sequence[int]
+) -> Sequence[Size]:
+    by_pods = {
+        pods: _size(resized(template, task=task, pods=pods), split.accelerator_type)
+        for pods in set(numbers)
+    }
+    return [by_pods[pods] for pods in numbers]
+
+
+def _whole(template: Object, split: SplitPolicy, scale: Scale) -> Size:
+    """Return an undecided automatic split as one sub-job."""
+    wanted = split.accelerators or 0
+    pods = max(1, -(-(wanted - scale.fixed) // scale.per_pod))
+    size = _size(resized(template, task=scale.task, pods=pods), split.accelerator_type)
+    return replace(size, accelerators=wanted)
+
+
+def _size(template: Object, accelerator: str | None) -> Size:
+    groups = pod_groups(template)
+    demand = total(scale(group.request, group.number) for group in groups)
+    measure = accelerator or accelerator_of(demand)
+    return Size(
+        template=template,
+        demand=demand,
+        accelerators=None if measure is None else demand.get(measure, 0) // NANO,
+        pod_groups=groups,
+    )

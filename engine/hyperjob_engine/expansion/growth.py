@@ -1,0 +1,36 @@
+"""Growth of a running sub-job: the pods that its template has and its vcjob does not have yet.
+
+The queue engine admits the growth like a sub-job, on the cluster where the vcjob runs.
+"""
+
+from hyperjob_core.api.wire import count, objects
+from hyperjob_engine.expansion.expand import demand_of
+from hyperjob_engine.model.child import Child
+from hyperjob_engine.model.request import PlacementRequest
+from hyperjob_engine.model.subjobs import SubJob
+
+
+def grown_name(name: str) -> str:
+    """Return the name of a sub-job's growth in the queue engine; no sub-job has such a name."""
+    return f"{name}+"
+
+
+def growth(sub_job: SubJob, child: Child) -> PlacementRequest | None:
+    """Return the request of a sub-job's growth; None if no task grows."""
+    job = child.job
+    if job is None or not child.exists or child.is_terminal:
+        return None
+    tasks = objects(sub_job.size.template.get("tasks"))
+    pairs = zip(tasks, job.tasks, strict=False)
+    if all(count(task.get("replicas")) <= live.replicas for task, live in pairs):
+        return None
+    live, wanted = demand_of(job.spec), sub_job.size.demand
+    more = {name: wanted[name] - live.get(name, 0) for name in wanted}
+    cluster = (child.cluster,) if child.cluster else ()
+    return PlacementRequest(
+        name=grown_name(sub_job.name),
+        group=sub_job.group.name,
+        demand={name: amount for name, amount in more.items() if amount > 0},
+        preferred=cluster,
+        required=bool(cluster),
+    )

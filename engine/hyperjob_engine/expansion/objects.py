@@ -1,0 +1,151 @@
+"""The manifests of a sub-job: its PropagationPolicy and its vcjob.
+
+The controller creates objects from them and never compares live objects with them: webhooks default
+live objects, and Volcano refuses almost every later change.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from hyperjob_core.api.childmetadata import may_be_given
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.names import (
+    AFFINITY_GATED,
+    AFFINITY_HELD,
+    AFFINITY_UNGATED,
+    API_VERSION,
+    KIND,
+    LABEL_ATTEMPT,
+    LABEL_HYPERJOB,
+    LABEL_INDEX,
+    LABEL_REPLICATED_JOB,
+    POLICY_API_VERSION,
+    POLICY_KIND,
+    VCJOB_API_VERSION,
+    VCJOB_KIND,
+)
+from hyperjob_engine.expansion.checkpoint import with_checkpoint
+from hyperjob_engine.model.observed import HyperJob, QueueAdmission
+from hyperjob_engine.model.subjobs import SubJob
+
+_AFFINITIES: Final[Mapping[QueueAdmission, str]] = {
+    QueueAdmission.VOLCANO_GLOBAL: AFFINITY_GATED,
+    QueueAdmission.BUILTIN: AFFINITY_HELD,
+    QueueAdmission.NONE: AFFINITY_UNGATED,
+}
+
+
+def owner_reference(hyperjob: HyperJob) -> Object:
+    """Return the reference that makes a HyperJob the controller of an object."""
+    return {
+        "apiVersion": API_VERSION,
+        "kind": KIND,
+        "name": hyperjob.name,
+        "uid": hyperjob.uid,
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
+def labels_of(hyperjob: HyperJob, group: str, index: int, *, attempt: int = 0) -> dict[str, str]:
+    """Return the labels by which a sub-job's objects are found."""
+    labels = {
+        LABEL_HYPERJOB: hyperjob.name,
+        LABEL_REPLICATED_JOB: group,
+        LABEL_INDEX: str(index),
+    }
+    return labels | ({LABEL_ATTEMPT: str(attempt)} if attempt else {})
+
+
+def vcjob(hyperjob: HyperJob, sub_job: SubJob, *, attempt: int = 0) -> Object:
+    """Return the vcjob of a sub-job."""
+    group = sub_job.group
+    metadata = _metadata(hyperjob, sub_job, attempt, labels=group.template_labels)
+    annotations = _permitted(group.template_annotations) | metadata.get("annotations", {})
+    if annotations:
+        metadata["annotations"] = annotations
+    return {
+        "apiVersion": VCJOB_API_VERSION,
+        "kind": VCJOB_KIND,
+        "metadata": metadata,
+        "spec": with_checkpoint(sub_job.size.template, hyperjob.checkpoint),
+    }
+
+
+def _permitted(given: Mapping[str, str]) -> dict[str, str]:
+    """Return labels or annotations without keys that the webhook refuses.
+
+    A HyperJob may have been stored before the rule, or without the webhook.
+    """
+    return {key: value for key, value in given.items() if may_be_given(key)}
+
+
+def policy(
+    hyperjob: HyperJob,
+    sub_job: SubJob,
+    cluster: str,
+    *,
+    admission: QueueAdmission,
+    held: bool,
+    attempt: int = 0,
+) -> Object:
+    """Return the PropagationPolicy that pins a sub-job to one cluster.
+
+    `held` suspends dispatching until the gang is complete. With `preemption: Always` the policy
+    takes the vcjob over from a broader policy that claimed it.
+    """
+    spec: Object = {
+        "resourceSelectors": [
+            {
+                "apiVersion": VCJOB_API_VERSION,
+                "kind": VCJOB_KIND,
+                "namespace": hyperjob.namespace,
+                "name": sub_job.name,
+            }
+        ],
+        "propagateDeps": True,
+        "preemption": "Always",
+        "conflictResolution": "Abort",
+        "placement": placement(cluster, admission),
+    }
+    if held:
+        spec["suspension"] = {"dispatching": True}
+    return {
+        "apiVersion": POLICY_API_VERSION,
+        "kind": POLICY_KIND,
+        "metadata": _metadata(hyperjob, sub_job, attempt),
+        "spec": spec,
+    }
+
+
+def placement(cluster: str, admission: QueueAdmission) -> Object:
+    """Return the placement with one cluster.
+
+    Karmada copies the name of its clusterAffinity into the ResourceBinding, where HyperJob's
+    webhook reads which of scheduling and dispatching to suspend.
+    """
+    return {
+        "clusterAffinities": [
+            {"affinityName": _AFFINITIES[admission], "clusterNames": [cluster]},
+        ],
+        "replicaScheduling": {"replicaSchedulingType": "Duplicated"},
+    }
+
+
+def _metadata(
+    hyperjob: HyperJob,
+    sub_job: SubJob,
+    attempt: int,
+    *,
+    labels: Mapping[str, str] | None = None,
+) -> Object:
+    own = labels_of(hyperjob, sub_job.group.name, sub_job.index, attempt=attempt)
+    metadata: Object = {
+        "name": sub_job.name,
+        "namespace": hyperjob.namespace,
+        "labels": _permitted(labels or {}) | own,
+        "ownerReferences": [owner_reference(hyperjob)],
+    }
+    if attempt:
+        metadata["annotations"] = {LABEL_ATTEMPT: str(attempt)}
+    return metadata

@@ -1,0 +1,112 @@
+"""The gate of a gang: admitted sub-jobs are suspended until `minAvailable` of them are admitted.
+
+The controller only opens gates; the webhook closes them at the creation of a ResourceBinding. A
+suspension of another author stays.
+"""
+
+from collections.abc import Collection, Sequence
+
+from hyperjob_core.api.names import GATE_HELD, GATE_OPEN
+from hyperjob_core.api.phases import JobPhase
+from hyperjob_engine.model.child import Child
+from hyperjob_engine.model.observed import Ownership, QueueAdmission
+from hyperjob_engine.model.planned import OpenGate
+
+
+def is_held(child: Child) -> bool:
+    """Return whether a gate of HyperJob holds the sub-job.
+
+    A PropagationPolicy that still suspends dispatching counts too: the webhook may have been down
+    at the creation of the ResourceBinding. A suspension after the gate was opened is another
+    author's.
+    """
+    if child.binding is None or child.binding.gate == GATE_OPEN:
+        return False
+    return child.binding.gate == GATE_HELD or _policy_holds(child)
+
+
+def is_through(child: Child) -> bool:
+    """Return whether no gate and no suspension holds a sub-job any more."""
+    if child.is_terminal:
+        return True
+    if child.binding is None or is_held(child):
+        return False
+    return not child.binding.scheduling_suspended
+
+
+def is_released(child: Child) -> bool:
+    """Return whether the queue has released a held sub-job: it counts against the quota."""
+    return is_held(child) and child.binding is not None and not child.binding.scheduling_suspended
+
+
+def is_cleared(child: Child, admission: QueueAdmission) -> bool:
+    """Return whether the queue released a held sub-job and Karmada placed it on its cluster."""
+    binding = child.binding
+    if binding is None or not is_held(child):
+        return False
+    if admission is QueueAdmission.NONE:
+        return True  # without a queue admission no component releases it
+    if admission is QueueAdmission.BUILTIN and binding.scheduling_suspended:
+        return True  # suspended while Volcano Global was in use; now the engine admits
+    pin = child.policy.clusters if child.policy is not None else ()
+    return is_released(child) and bool(binding.cluster) and binding.cluster in pin
+
+
+def is_undispatched(child: Child) -> bool:
+    """Return whether a gate holds this HyperJob's vcjob, and no member has received it."""
+    if not _is_ours(child):
+        return False
+    if child.phase is not JobPhase.UNKNOWN:
+        return False
+    if child.binding is None:
+        return child.policy is None or _policy_holds(child)
+    return is_held(child) and not child.binding.applied
+
+
+def openings(
+    children: Sequence[Child],
+    *,
+    minimum: int,
+    admission: QueueAdmission,
+    ready: Collection[str],
+) -> list[OpenGate]:
+    """Return the gates to open now: those of all admitted and `ready` sub-jobs.
+
+    It is empty while fewer than `minimum` sub-jobs can run. A sub-job whose ResourceBinding has no
+    gate is in its member already and does not delay the others.
+    """
+    ours = [child for child in children if is_cleared(child, admission)]
+    seen = [
+        child
+        for child in children
+        if is_held(child) and _is_ours(child) and not is_undispatched(child)
+    ]
+    able = {child.name: child for child in seen}
+    able |= {child.name: child for child in ours if child.name in ready and _is_ours(child)}
+    through = sum(is_through(child) for child in children)
+    if len(able) + through < minimum:
+        return []
+    return [
+        OpenGate(
+            name=child.name,
+            binding=child.binding.name,
+            binding_uid=child.binding.uid,
+            policy_uid=child.policy.uid
+            if child.policy is not None and _policy_holds(child)
+            else None,
+            release_scheduling=admission is not QueueAdmission.VOLCANO_GLOBAL
+            and child.binding.scheduling_suspended,
+        )
+        for child in children
+        if child.name in able and child.binding is not None
+    ]
+
+
+def _is_ours(child: Child) -> bool:
+    """Return whether this HyperJob controls the vcjob; an orphan must be adopted first."""
+    return child.exists and child.job is not None and child.job.ownership is Ownership.OURS
+
+
+def _policy_holds(child: Child) -> bool:
+    policy = child.policy
+    return policy is not None and policy.suspended and policy.ownership is not Ownership.FOREIGN

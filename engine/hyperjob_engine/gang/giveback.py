@@ -1,0 +1,141 @@
+"""The back-off of an incomplete gang: its held sub-jobs are deleted, and it queues again later.
+
+The controller writes the decision to the status first, and a later pass deletes the sub-jobs: a
+controller that restarts in between acts on it once. It never deletes a sub-job that a member has
+received.
+"""
+
+import hashlib
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from hyperjob_engine.gang.gate import is_released, is_through, is_undispatched
+from hyperjob_engine.model.child import Child
+from hyperjob_engine.model.detail import GaveBack
+from hyperjob_engine.model.observed import GangRecord, Observed, QueueAdmission
+
+# Factors of the gang timeout: the first wait and the longest.
+_FIRST: Final = 0.25
+_LONGEST: Final = 4.0
+_PATIENCE: Final = timedelta(seconds=30)  # for a gang without a released sub-job
+_SHORTEST: Final = timedelta(seconds=2)  # shorter waits would end in the same round of the queue
+SOON: Final = timedelta(milliseconds=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GangBackOff:
+    """The gang's record for the status, and the time until the next look."""
+
+    record: GangRecord | None = None
+    wait: timedelta | None = None
+
+
+def backs_off(observed: Observed) -> bool:
+    """Return whether a HyperJob's gang was deleted and waits until it may queue again."""
+    record = observed.hyperjob.gang
+    return (
+        observed.admission is not QueueAdmission.NONE
+        and record is not None
+        and record.retry_time is not None
+        and observed.now < record.retry_time
+    )
+
+
+def to_give_back(
+    observed: Observed, children: Sequence[Child], *, opening: Collection[str]
+) -> list[Child]:
+    """Return the sub-jobs to delete: if the status has the back-off, those in no member."""
+    if not backs_off(observed):
+        return []
+    return [child for child in children if is_undispatched(child) and child.name not in opening]
+
+
+def next_state(
+    observed: Observed,
+    children: Sequence[Child],
+    *,
+    opening: Collection[str],
+    leaving: bool = False,
+) -> GangBackOff:
+    """Return the next state of a gang: incomplete, to be deleted, backing off, or complete.
+
+    `leaving`: sub-jobs beside `children` are being deleted.
+
+    The gang timeout counts from the last sub-job that the queue released. A gang without a released
+    sub-job holds no quota but only room, and keeps it while no other HyperJob waits for room. The
+    same applies to a gang that the queue engine admitted.
+    """
+    if observed.admission is QueueAdmission.NONE or observed.hyperjob.suspend:
+        return GangBackOff()
+    record = observed.hyperjob.gang or GangRecord()
+    waits = backs_off(observed)
+    whole = all(child.name in opening or is_through(child) for child in children)
+    if whole and not (waits and leaving):
+        return GangBackOff()
+    if record.retry_time is not None and waits:
+        return GangBackOff(record=record, wait=record.retry_time - observed.now)
+    parts = [c for c in children if is_undispatched(c) and c.name not in opening]
+    if not parts:
+        return GangBackOff(record=GangRecord(attempts=record.attempts) if record.attempts else None)
+    theirs = observed.admission is QueueAdmission.VOLCANO_GLOBAL
+    passed = any(child.name in observed.passed_over for child in parts)
+    released = sum(is_released(child) for child in parts) if theirs else 0
+    if not (theirs and passed) or any(is_through(child) for child in children):
+        return _gathering(observed, record, released=released, limit=observed.gang_timeout)
+    if released:
+        return _give_back(observed, record, window=_SHORTEST)
+    limit = min(_PATIENCE, observed.gang_timeout)
+    return _gathering(observed, record, released=released, limit=limit)
+
+
+def next_try(observed: Observed, attempts: int) -> GangRecord | None:
+    """Return the record of a gang that is deleted now; None without a queue admission."""
+    if observed.admission is QueueAdmission.NONE:
+        return None
+    retry = _retry_time(observed, attempts, observed.gang_timeout * _FIRST)
+    return GangRecord(attempts=attempts, retry_time=retry)
+
+
+def gave_back(observed: Observed, left: Sequence[str] = ()) -> GaveBack | None:
+    """Return how often a HyperJob's gang was deleted, and until when it waits; None if never."""
+    record = observed.hyperjob.gang
+    if record is None or record.retry_time is None:
+        return None
+    return GaveBack(record.attempts, record.retry_time, left)
+
+
+def _gathering(
+    observed: Observed, record: GangRecord, *, released: int, limit: timedelta
+) -> GangBackOff:
+    since = record.incomplete_since
+    if since is None or released > record.admitted:
+        since = observed.now.replace(microsecond=0)
+    wait = since + limit - observed.now
+    if wait <= timedelta() and (released or observed.contended):
+        return _give_back(observed, record, window=observed.gang_timeout * _FIRST)
+    return GangBackOff(
+        record=GangRecord(
+            incomplete_since=since,
+            admitted=max(released, record.admitted),
+            attempts=record.attempts,
+        ),
+        wait=wait if wait > timedelta() else limit,
+    )
+
+
+def _give_back(observed: Observed, record: GangRecord, *, window: timedelta) -> GangBackOff:
+    attempts = record.attempts + 1
+    retry = _retry_time(observed, attempts, window)
+    return GangBackOff(record=GangRecord(attempts=attempts, retry_time=retry), wait=SOON)
+
+
+def _retry_time(observed: Observed, attempts: int, first: timedelta) -> datetime:
+    """Return when the gang queues again: later each time, with a jitter by HyperJob."""
+    longest = max(_SHORTEST, observed.gang_timeout * _LONGEST)
+    window = min(longest, max(_SHORTEST, first * 2.0 ** min(attempts - 1, 16)))
+    seed = f"{observed.hyperjob.uid}/{attempts}".encode()
+    share = int.from_bytes(hashlib.sha256(seed).digest()[:4], "big") / 2**32
+    moment = observed.now + window + window * share
+    return moment.replace(microsecond=0) + timedelta(seconds=1)

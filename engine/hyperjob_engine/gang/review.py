@@ -1,0 +1,134 @@
+"""The review of placements: whether a pinned sub-job still fits, or to which cluster it moves.
+
+Hours may pass between placement and release. A sub-job stays pinned to its cluster as long as the
+cluster has room.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from hyperjob_engine.model.observed import Cluster
+from hyperjob_engine.model.request import PlacementRequest
+from hyperjob_engine.model.resources import fits, total
+from hyperjob_engine.model.shortage import Shortage, ShortageCode
+from hyperjob_engine.placement.capacity import less, less_each
+from hyperjob_engine.placement.place import Placement, place
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PinnedPlace:
+    """A sub-job that no member has received, and the cluster to which it is pinned.
+
+    `held`: its gate is closed, and the controller reserves its room. `released`: the queue has
+    released it. `fresh`: it was created a moment ago, when its room was certain.
+    """
+
+    request: PlacementRequest
+    pin: str
+    held: bool
+    released: bool
+    fresh: bool = False
+
+    @property
+    def name(self) -> str:
+        """Return the name of the sub-job."""
+        return self.request.name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Review:
+    """The sub-jobs that are ready, the new clusters of those that move, and those without room."""
+
+    ready: frozenset[str] = frozenset()
+    moves: Mapping[str, str] = field(default_factory=dict)
+    short: Mapping[str, Shortage] = field(default_factory=dict)
+
+
+def review(
+    pinned_places: Sequence[PinnedPlace],
+    clusters: Sequence[Cluster],
+    *,
+    standing: Iterable[tuple[str, str]],
+    max_domains: int | None,
+) -> Review:
+    """Compare every pinned sub-job with the resources that are free without its own reservation.
+
+    `clusters` are as observed, with all reservations subtracted; `standing` are (group, cluster) of
+    the sub-jobs that stay where they are in any case.
+    """
+    if not pinned_places:
+        return Review()
+    standing = list(standing)
+    given = _given_back(pinned_places, clusters)
+    kept, unsettled, leaving, left = _sort(pinned_places, given)
+    settled = [(pinned.request.group, pinned.pin) for pinned in kept]
+    first = _place(leaving, left, [*standing, *settled], max_domains)
+    waits = {
+        pinned.name: Shortage(code=ShortageCode.UNSETTLED, cluster=pinned.pin)
+        for pinned in unsettled
+    }
+    if first.unplaced and len(leaving) < len(pinned_places):
+        again = _place(pinned_places, given, standing, max_domains)
+        if len(again.assigned) > len(kept) + len(first.assigned):
+            return _rearranged(pinned_places, again)
+    ready = {pinned.name for pinned in kept if pinned.held} - waits.keys()
+    return Review(ready=frozenset(ready), moves=first.assigned, short={**waits, **first.unplaced})
+
+
+def _sort(
+    pinned_places: Sequence[PinnedPlace], clusters: Sequence[Cluster]
+) -> tuple[list[PinnedPlace], list[PinnedPlace], list[PinnedPlace], list[Cluster]]:
+    """Return the sub-jobs that stay, the uncertain ones of them, those that leave, and clusters.
+
+    The clusters have the remaining free resources.
+    """
+    left = {cluster.name: cluster for cluster in clusters}
+    kept, unsettled, leaving = [], [], []
+    for pinned in sorted(pinned_places, key=lambda pinned: not pinned.released):
+        cluster = left.get(pinned.pin)
+        if cluster is None or not cluster.usable or pinned.pin in pinned.request.excluded:
+            leaving.append(pinned)
+            continue
+        demand = pinned.request.demand
+        certain = not pinned.held or fits(demand, cluster.free)
+        if not certain and not fits(demand, total((cluster.free, cluster.settling))):
+            leaving.append(pinned)
+            continue
+        kept.append(pinned)
+        if not certain and not pinned.fresh:
+            unsettled.append(pinned)
+        if pinned.held:
+            left[pinned.pin] = less(cluster, [pinned.request])
+    return kept, unsettled, leaving, list(left.values())
+
+
+def _given_back(
+    pinned_places: Sequence[PinnedPlace], clusters: Sequence[Cluster]
+) -> Sequence[Cluster]:
+    """Return the clusters without the reservations of the held sub-jobs."""
+    own: dict[str, list[PlacementRequest]] = {}
+    for pinned in pinned_places:
+        if pinned.held:
+            own.setdefault(pinned.pin, []).append(pinned.request)
+    return less_each(clusters, own, -1)
+
+
+def _place(
+    pinned_places: Sequence[PinnedPlace],
+    clusters: Sequence[Cluster],
+    standing: Sequence[tuple[str, str]],
+    max_domains: int | None,
+) -> Placement:
+    requests = [pinned.request for pinned in pinned_places]
+    return place(requests, clusters, standing=standing, max_domains=max_domains)
+
+
+def _rearranged(pinned_places: Sequence[PinnedPlace], placement: Placement) -> Review:
+    pins = {pinned.name: pinned.pin for pinned in pinned_places}
+    held = {pinned.name for pinned in pinned_places if pinned.held}
+    same = {name for name, cluster in placement.assigned.items() if cluster == pins[name]}
+    return Review(
+        ready=frozenset(same & held),
+        moves={name: to for name, to in placement.assigned.items() if name not in same},
+        short=placement.unplaced,
+    )

@@ -1,0 +1,54 @@
+"""Decisions about a HyperJob's sub-jobs: restarts, moves and the end.
+
+The controller writes a decision into the status first, and a later pass acts on it. A controller
+that restarts in between finds the decision in the status and acts on it once.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from hyperjob_engine.model.child import Child
+from hyperjob_engine.model.observed import GangRecord
+from hyperjob_engine.model.outcomes import AgainCause, EndCause
+from hyperjob_engine.model.reasons import Reason
+from hyperjob_engine.model.subjobs import SubJob
+
+Member = tuple[SubJob, Child]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recreation:
+    """A sub-job that the controller recreates, and why.
+
+    `leave` is the cluster that is excluded for it from now on.
+    """
+
+    name: str
+    reason: Reason
+    cause: AgainCause
+    leave: str = ""
+    delayed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restart:
+    """The sub-jobs to recreate, how many of `maxRestarts` that costs, and the handled requests.
+
+    `gives_back`: the sub-jobs lose their share of their queue and wait for a new one; with `gang`
+    not before its `retry_time`.
+    """
+
+    again: tuple[Recreation, ...] = ()
+    spent: int = 0
+    gives_back: bool = False
+    gang: GangRecord | None = None
+    handled: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class End:
+    """The end of the HyperJob; without a cause all its sub-jobs have ended by themselves."""
+
+    completed: bool
+    reason: str = ""
+    cause: EndCause | None = None

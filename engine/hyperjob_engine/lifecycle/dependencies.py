@@ -1,0 +1,92 @@
+"""The replicatedJobs that wait for others (`dependsOn`), and those that can never start.
+
+Only sub-jobs that do not exist yet wait: a running sub-job goes on if its dependency fails later.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from hyperjob_core.api.choices import DependencyStatus
+from hyperjob_core.api.phases import JobPhase
+from hyperjob_engine.lifecycle.decisions import Member
+from hyperjob_engine.lifecycle.loss import losses_of
+from hyperjob_engine.model.detail import Unmet
+from hyperjob_engine.model.observed import Dependency, Observed, ReplicatedJob
+from hyperjob_engine.model.outcomes import Loss
+
+_READY: Final = frozenset({JobPhase.RUNNING, JobPhase.COMPLETING, JobPhase.COMPLETED})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """Sub-jobs that must not be created yet, with their unmet dependencies; `hopeless`: never."""
+
+    for_what: Mapping[str, Sequence[Unmet]] = field(default_factory=dict)
+    hopeless: frozenset[str] = frozenset()
+
+
+def waiting(observed: Observed, members: Sequence[Member]) -> Waiting:
+    """Return the sub-jobs whose replicatedJob waits for another one.
+
+    Without a failure policy a sub-job that depends on a failed one can never start.
+    """
+    groups = {group.name: group for group in observed.hyperjob.replicated_jobs}
+    if not any(group.depends_on for group in groups.values()):
+        return Waiting()
+    losses = losses_of(observed, members)
+    by_group: dict[str, list[Member]] = {name: [] for name in groups}
+    for member in members:
+        by_group[member[0].group.name].append(member)
+    final = observed.hyperjob.failure_policy is None
+    reasons: dict[str, Sequence[Unmet]] = {}
+    lost: set[str] = set()
+    for group in groups.values():  # the webhook demands that a dependency precedes its dependents
+        lacking = [
+            unmet
+            for dependency in group.depends_on
+            if (unmet := _unmet(dependency, by_group.get(dependency.name, []), losses))
+        ]
+        if not lacking:
+            continue
+        reasons[group.name] = tuple(lacking)
+        if final and _is_hopeless(group, by_group, lost):
+            lost.add(group.name)
+    for_what: dict[str, Sequence[Unmet]] = {}
+    hopeless: set[str] = set()
+    for sub_job, child in members:
+        name = sub_job.group.name
+        if name in reasons and not child.exists and not child.is_terminal:
+            for_what[child.name] = reasons[name]
+            if name in lost:
+                hopeless.add(child.name)
+    return Waiting(for_what=for_what, hopeless=frozenset(hopeless))
+
+
+def _unmet(
+    dependency: Dependency, members: Sequence[Member], losses: Mapping[str, Loss]
+) -> Unmet | None:
+    """Return how far a dependency is from being met; None if it is met."""
+    if dependency.status is DependencyStatus.COMPLETE:
+        met = sum(child.phase is JobPhase.COMPLETED for _, child in members)
+    else:
+        met = sum(_is_ready(member, losses) for member in members)
+    if members and met == len(members):
+        return None
+    return Unmet(dependency.name, dependency.status, met, len(members))
+
+
+def _is_ready(member: Member, losses: Mapping[str, Loss]) -> bool:
+    child = member[1]
+    loss = losses.get(child.name)
+    return child.phase in _READY and (loss is None or not loss.is_lost)
+
+
+def _is_hopeless(
+    group: ReplicatedJob, by_group: Mapping[str, Sequence[Member]], lost: set[str]
+) -> bool:
+    return any(
+        dependency.name in lost
+        or any(child.phase.is_failed for _, child in by_group.get(dependency.name, ()))
+        for dependency in group.depends_on
+    )

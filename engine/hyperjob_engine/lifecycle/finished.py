@@ -1,0 +1,91 @@
+"""The plan for an ended HyperJob: release quota, delete leftover sub-jobs, delete it after its TTL.
+
+The plan creates and changes no sub-job.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.phases import JobPhase
+from hyperjob_core.api.wire import mapping, objects, timestamp
+from hyperjob_engine.lifecycle.delete import deletion
+from hyperjob_engine.lifecycle.quota import releases
+from hyperjob_engine.lifecycle.requests import refuse_after_end
+from hyperjob_engine.model.child import Child, child_of
+from hyperjob_engine.model.observed import Observed, Ownership
+from hyperjob_engine.model.parse import with_status
+from hyperjob_engine.model.planned import Action, DeleteHyperJob, Plan
+from hyperjob_engine.model.reasons import Reason
+
+
+def after_end(observed: Observed) -> Plan:
+    """Return the plan for an ended HyperJob."""
+    actions: list[Action] = list(_leftovers(observed))
+    actions += releases(observed, (child_of(observed, name) for name in sorted(observed.jobs)))
+    wait: timedelta | None = None
+    left = _time_to_live(observed)
+    if left is not None and left > timedelta():
+        wait = left
+    elif left is not None and not actions:
+        hyperjob = observed.hyperjob
+        return Plan(actions=(DeleteHyperJob(name=hyperjob.name, uid=hyperjob.uid),))
+    status = _final(observed)
+    refused = refuse_after_end(observed.hyperjob)
+    if refused is not None:
+        requests = mapping(observed.hyperjob.status.get("requests"))
+        status |= {"requests": requests | dict(refused.restart.handled)}
+    return Plan(actions=tuple(actions), status=status, requeue_after=wait)
+
+
+def needs_more(observed: Observed, status: dict[str, object]) -> bool:
+    """Return whether the plan after the write of this final status has an action or a wait."""
+    ended = replace(observed, hyperjob=with_status(observed.hyperjob, status))
+    return ended.hyperjob.is_finished and after_end(ended) != Plan(status=_final(ended))
+
+
+def _final(observed: Observed) -> Object:
+    """Return the stored status with the present generation as `observedGeneration`."""
+    hyperjob = observed.hyperjob
+    return {**hyperjob.status, "observedGeneration": hyperjob.generation}
+
+
+def _leftovers(observed: Observed) -> Iterator[Action]:
+    """Yield the deletions of sub-jobs that run although their record has ended, or are unknown."""
+    if not observed.hyperjob.records:
+        return  # it ended under the Go controller, without records of sub-jobs
+    for name in sorted({*observed.jobs, *observed.policies}):
+        child = child_of(observed, name)
+        if _outlived(child):
+            yield from deletion(child)
+
+
+def _outlived(child: Child) -> bool:
+    record = child.record
+    if record is None:
+        job, policy = child.job, child.policy
+        if job is not None:
+            return job.ownership is Ownership.OURS and job.labelled
+        return policy is not None
+    if record.reason == Reason.ENDED or child.is_outdated:
+        return True
+    runs = child.report is not None and not child.report.phase.is_terminal
+    return runs and JobPhase(record.phase).is_failed
+
+
+def _time_to_live(observed: Observed) -> timedelta | None:
+    """Return the time until the deletion of the HyperJob; None without a TTL."""
+    seconds = observed.hyperjob.ttl_seconds_after_finished
+    if seconds is None:
+        return None
+    status = observed.hyperjob.status
+    ended = timestamp(status.get("completionTime"))
+    if ended is None:
+        times = [
+            timestamp(item.get("lastTransitionTime"))
+            for item in objects(status.get("conditions"))
+            if item.get("status") == "True"
+        ]
+        ended = max((time for time in times if time is not None), default=observed.now)
+    return ended + timedelta(seconds=seconds) - observed.now

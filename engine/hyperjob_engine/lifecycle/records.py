@@ -1,0 +1,142 @@
+"""The record of a restart in the status of its sub-jobs; only this module counts attempts.
+
+The result is the HyperJob with the status to write. Later passes delete and create the objects.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from hyperjob_core.api.choices import TimeUse
+from hyperjob_core.api.wire import count, mapping, rfc3339, timestamp
+from hyperjob_engine.lifecycle.backoff import retry_time
+from hyperjob_engine.lifecycle.decisions import Member, Recreation, Restart
+from hyperjob_engine.lifecycle.runs import failure_of, run_over, started
+from hyperjob_engine.lifecycle.stops import cause_of, stopped
+from hyperjob_engine.model.child import Child
+from hyperjob_engine.model.observed import Observed, QueueVerdict, Record
+from hyperjob_engine.model.outcomes import AgainCause
+from hyperjob_engine.model.parse import with_fields
+from hyperjob_engine.model.reasons import Reason
+from hyperjob_engine.model.resources import fits
+from hyperjob_engine.model.runs import Run
+from hyperjob_engine.model.subjobs import SubJob
+
+UNPLACED = "Unplaced"
+
+
+def with_restart(
+    observed: Observed,
+    members: Sequence[Member],
+    decided: Restart,
+    *,
+    words: Callable[[AgainCause], str],
+) -> Observed:
+    """Return the observation as it is after the record of the restart.
+
+    `words` returns the message of why a sub-job is recreated, for its record.
+    """
+    hyperjob = observed.hyperjob
+    chosen = {again.name: again for again in decided.again}
+    records: dict[str, Record] = dict(hyperjob.records)
+    for sub_job, child in members:
+        if child.name in chosen:
+            again = chosen[child.name]
+            record = _record(observed, sub_job, child, again, words(again.cause))
+            records[child.name] = replace(
+                record, admitted=record.admitted and not decided.gives_back
+            )
+    cause = cause_of(decided)
+    status = hyperjob.status | stopped(observed, members, chosen.keys(), cause)
+    if decided.spent:
+        status["restarts"] = count(status.get("restarts")) + decided.spent
+    if decided.handled:
+        status["requests"] = mapping(status.get("requests")) | dict(decided.handled)
+    verdict = QueueVerdict() if decided.gives_back else observed.verdict
+    gang = decided.gang or hyperjob.gang
+    hyperjob = with_fields(replace(hyperjob, records=records, gang=gang), status)
+    planned = decided.gives_back or bool(decided.handled)
+    stopped_by = TimeUse.LOST_TO_PLANNED_STOPS if planned else TimeUse.LOST_TO_FAILURES
+    return replace(observed, hyperjob=hyperjob, verdict=verdict, stopped_by=stopped_by)
+
+
+def _record(
+    observed: Observed, sub_job: SubJob, child: Child, again: Recreation, why: str
+) -> Record:
+    old, attempt = child.record, child.attempt + 1
+    began = old.retry_time if old is not None else None
+    if began is None:
+        began = timestamp(observed.hyperjob.status.get("startTime"))
+    due = retry_time(attempt, now=observed.now, began=began) if again.delayed else observed.now
+    excluded = old.excluded_clusters if old is not None else ()
+    return Record(
+        name=child.name,
+        replicated_job=sub_job.group.name,
+        index=sub_job.index,
+        accelerators=old.accelerators if old is not None else None,
+        phase=UNPLACED,
+        reason=Reason.RESTARTING,
+        message=why,
+        attempt=attempt,
+        admitted=old is not None and old.admitted,
+        excluded_clusters=_excluded(observed, sub_job, excluded, again.leave),
+        retry_time=due,
+        history=_history(observed, sub_job, child, again, why),
+        training=old.training if old is not None else None,
+        last_transition_time=rfc3339(observed.now),
+    )
+
+
+def _history(
+    observed: Observed, sub_job: SubJob, child: Child, again: Recreation, why: str
+) -> tuple[Run, ...]:
+    """Return the ended runs of a recreated sub-job; a sub-job that never ran adds none."""
+    report = child.report
+    record = child.record or Record(
+        name=child.name,
+        replicated_job=sub_job.group.name,
+        index=sub_job.index,
+        cluster=child.cluster,
+        attempt=child.attempt,
+    )
+    start = record.start_time or started(observed, child)
+    if not start and not child.is_terminal:
+        return record.history
+    end = report.last_transition if child.is_terminal and report is not None else ""
+    if child.is_terminal and not end:
+        end = record.last_transition_time
+    message = report.message or report.reason if report is not None else record.message
+    failed = again.reason is Reason.JOB_FAILED
+    over = run_over(
+        record,
+        phase=child.phase if report is not None else record.phase,
+        start=start,
+        end=end or rfc3339(observed.now),
+        reason=again.reason,
+        message=message if failed else why,
+        failure=failure_of(observed, child),
+    )
+    return (*record.history, over)
+
+
+def _excluded(
+    observed: Observed, sub_job: SubJob, before: tuple[str, ...], leave: str
+) -> tuple[str, ...]:
+    """Return the excluded clusters with `leave`, without the oldest ones if no cluster is left.
+
+    Only clusters that the sub-job may use count: with two of them, the one excluded first becomes
+    available again.
+    """
+    if not leave:
+        return before
+    request = sub_job.request()
+    possible = {
+        cluster.name
+        for cluster in observed.clusters
+        if cluster.usable
+        and request.allows(cluster.name)
+        and fits(request.demand, cluster.allocatable)
+    }
+    excluded = [*(name for name in before if name != leave), leave]
+    while len(excluded) > 1 and possible.issubset(excluded):
+        del excluded[0]
+    return tuple(excluded)

@@ -1,0 +1,108 @@
+"""The runs of a sub-job: the start of the present one, and the history of the ended ones.
+
+A run lasts from the first running pod of a vcjob to the end or the deletion of the vcjob. The
+fields of the present run are in the entry of `status.jobs`; its `history` has the latest runs
+before.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from hyperjob_core.api.phases import JobPhase
+from hyperjob_core.api.wire import rfc3339
+from hyperjob_engine.model.child import Child
+from hyperjob_engine.model.observed import Observed, Record
+from hyperjob_engine.model.runs import ContainerFailure, Run
+
+_KEPT: Final = 10
+_KEPT_IN_ALL: Final = 500
+_HAS_RUN: Final = frozenset(
+    {
+        JobPhase.RUNNING,
+        JobPhase.RESTARTING,
+        JobPhase.COMPLETING,
+        JobPhase.ABORTING,
+        JobPhase.TERMINATING,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PresentRun:
+    """The present run and the runs before it; `start` is empty until a pod runs."""
+
+    start: str = ""
+    failure: ContainerFailure | None = None
+    history: tuple[Run, ...] = ()
+
+
+def present_run(observed: Observed, child: Child, *, reason: str, message: str) -> PresentRun:
+    """Return the run of a sub-job; `reason` and `message` are those of its present phase."""
+    record = child.record
+    history = record.history if record is not None else ()
+    start = record.start_time if record is not None else ""
+    failure = failure_of(observed, child)
+    if child.exists or child.is_terminal:
+        return PresentRun(start=start or started(observed, child), failure=failure, history=history)
+    if record is not None and start:
+        ended = run_over(record, end=rfc3339(observed.now), reason=reason, message=message)
+        return PresentRun(history=(*history, ended))
+    return PresentRun(history=history)
+
+
+def failure_of(observed: Observed, child: Child) -> ContainerFailure | None:
+    """Return the first failed container of the present attempt; None if it is unknown."""
+    if child.record is not None and child.record.failure is not None:
+        return child.record.failure
+    failed = child.job is not None and child.phase.is_failed
+    return (observed.causes or {}).get(child.job.uid) if failed and child.job is not None else None
+
+
+def started(observed: Observed, child: Child) -> str:
+    """Return the start of the present run of a sub-job; empty if it is not known to have run."""
+    report = child.report
+    if report is None:
+        return ""
+    if report.began:
+        return report.began
+    if report.phase in _HAS_RUN:
+        is_now = report.phase is JobPhase.RUNNING and report.last_transition
+        return report.last_transition if is_now else rfc3339(observed.now)
+    return ""
+
+
+def run_over(
+    record: Record,
+    *,
+    end: str,
+    reason: str,
+    message: str,
+    phase: str = "",
+    start: str = "",
+    failure: ContainerFailure | None = None,
+) -> Run:
+    """Return the run of a record, ended at `end`."""
+    return Run(
+        attempt=record.attempt,
+        cluster=record.cluster,
+        start=start or record.start_time,
+        end=end,
+        phase=phase or record.phase,
+        reason=reason,
+        message=message,
+        failure=failure or record.failure,
+    )
+
+
+def kept(histories: Sequence[Sequence[Run]]) -> list[Sequence[Run]]:
+    """Return the latest runs of each sub-job, as many as the status may have."""
+    latest = [history[-_KEPT:] for history in histories]
+    if sum(map(len, latest)) <= _KEPT_IN_ALL:
+        return latest
+    by_end = sorted(
+        ((run.end, index) for index, runs in enumerate(latest) for run in runs), reverse=True
+    )
+    left = Counter(index for _, index in by_end[:_KEPT_IN_ALL])
+    return [runs[len(runs) - left[index] :] for index, runs in enumerate(latest)]

@@ -1,0 +1,149 @@
+"""Silent sub-jobs: Karmada has applied the vcjob, and its cluster reports no status, or no pods.
+
+A recreated vcjob can be deleted together with its predecessor in the member, or stay unnoticed
+there. The controller then has Karmada apply the vcjob again, after growing waits, and at last
+recreates it if it was never known to run. These steps cost no restart. If many sub-jobs of one
+HyperJob are silent, Karmada or the cluster is slow, and the controller only waits.
+
+Volcano can lose a vcjob, too, if another one of the same name was deleted shortly before: the vcjob
+then stays Pending forever, without pods, or with pods that Volcano does not count. Its status looks
+like that of a vcjob that waits for room or images in its member. The controller waits longer for
+it, the longer the more such vcjobs there are, and then recreates it. Any other Pending vcjob just
+waits.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Final
+
+from hyperjob_core.api.phases import JobPhase
+from hyperjob_engine.lifecycle.decisions import Member
+from hyperjob_engine.model.child import Child
+from hyperjob_engine.model.detail import SilenceCode, SilenceStep, Silent
+from hyperjob_engine.model.observed import Observed, Silence
+
+TIMES: Final = 4
+"""After so many steps the controller stops, and the message asks a person to look."""
+FEW: Final = 3
+"""With more silent sub-jobs of a HyperJob the controller assumes a delay and waits."""
+IMAGES: Final = 3
+"""The factor of the wait for a vcjob with pods: they may wait for images."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SilenceCheck:
+    """The next step about a silent sub-job; `silent` is None before the silence timeout."""
+
+    step: SilenceStep = SilenceStep.WAIT
+    record: Silence | None = None
+    silent: Silent | None = None
+    wait: timedelta | None = None
+
+
+_HEARD: Final = SilenceCheck()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SilentCounts:
+    """How many sub-jobs have no report, and no progress, for longer than the silence timeout."""
+
+    silent: int = 0
+    unmoved: int = 0
+
+
+_NONE: Final = SilentCounts()
+
+
+def count_silent(observed: Observed, members: Sequence[Member]) -> SilentCounts:
+    """Count the sub-jobs that are silent for longer than the silence timeout."""
+    limit = observed.now - observed.silence_timeout
+    found = [
+        child.report is None
+        for _, child in members
+        if (since := _silent_since(observed, child)) is not None and since <= limit
+    ]
+    return SilentCounts(silent=sum(found), unmoved=len(found) - sum(found))
+
+
+def check_silence(
+    observed: Observed, child: Child, *, counts: SilentCounts = _NONE
+) -> SilenceCheck:
+    """Return the next step for a silent sub-job; `counts` are those of all silent ones."""
+    if child.report is not None and not _may_be_lost(observed, child):
+        return _HEARD
+    record = child.record.silence if child.record is not None else None
+    since = _silent_since(observed, child)
+    if since is None:
+        return _HEARD if record is None else SilenceCheck(record=record)
+    now, due = observed.now, since + observed.silence_timeout
+    if child.report is not None:
+        patience = IMAGES if child.report.pods.total else 1
+        due += observed.silence_timeout * max(patience, counts.unmoved / FEW)
+    if now < due:
+        return SilenceCheck(record=record, wait=due - now)
+    if record is not None and record.retry_time is not None and now < record.retry_time:
+        wait = record.retry_time - now
+        step = _step(child, record.times)
+        return SilenceCheck(record=record, silent=_silent(observed, child, since, step), wait=wait)
+    times = record.times if record is not None else 0
+    if (
+        counts.silent > FEW and child.report is None
+    ):  # each report of a cluster triggers a pass, which decides again
+        return SilenceCheck(record=record, silent=_silent(observed, child, since, SilenceStep.WAIT))
+    if times >= TIMES:
+        silent = _silent(observed, child, since, _step(child, times))
+        return SilenceCheck(record=record, silent=replace(silent, times=TIMES, helpless=True))
+    times += 1
+    step, wait = _step(child, times), observed.silence_timeout * 2**times
+    return SilenceCheck(
+        step=step,
+        record=Silence(times=times, retry_time=now.replace(microsecond=0) + wait),
+        silent=_silent(observed, child, since, step),
+        wait=wait,
+    )
+
+
+def _silent_since(observed: Observed, child: Child) -> datetime | None:
+    """Return when Karmada applied a silent sub-job; None if the sub-job is not silent."""
+    binding = child.binding
+    if not child.exists or child.is_terminal or binding is None:
+        return None
+    if child.report is not None and not _may_be_lost(observed, child):
+        return None
+    if binding.scheduling_suspended or binding.dispatching_suspended or not binding.applied:
+        return None
+    reachable = any(
+        cluster.name == binding.cluster and cluster.not_ready_since is None
+        for cluster in observed.clusters
+    )
+    return binding.applied_since if reachable else None
+
+
+def _may_be_lost(observed: Observed, child: Child) -> bool:
+    """Return whether Volcano may have lost a vcjob: one of its name was deleted just before it."""
+    moved = child.report is None or not child.report.unmoved
+    return not moved and child.name in observed.followers
+
+
+def _step(child: Child, times: int) -> SilenceStep:
+    """Return the next step after `times` steps; a sub-job that has run is never recreated."""
+    again = child.report is not None or (times == TIMES and child.phase is JobPhase.UNKNOWN)
+    return SilenceStep.MAKE_AGAIN if again else SilenceStep.ASK
+
+
+def _silent(observed: Observed, child: Child, since: datetime, step: SilenceStep) -> Silent:
+    return Silent(
+        code=_code(child),
+        hyperjob=observed.hyperjob.name,
+        name=child.name,
+        cluster=child.cluster,
+        since=since,
+        step=step,
+    )
+
+
+def _code(child: Child) -> SilenceCode:
+    if child.report is None:
+        return SilenceCode.NOTHING
+    return SilenceCode.NO_PROGRESS if child.report.pods.total else SilenceCode.NO_PODS

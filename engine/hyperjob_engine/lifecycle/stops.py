@@ -1,0 +1,213 @@
+"""Planned stops of sub-jobs that train: the saved step, the wait for the end, and the lost work.
+
+The controller records a planned stop in the status before it deletes a vcjob. It recreates no
+sub-job until all stopped ones have ended or their grace period has passed: all then resume from the
+last step that all have saved. Pure: the progress of the programs comes from their logs, and may be
+unknown.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Final
+
+from hyperjob_core.api.checkpoint import StopCause
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.microtime import micro_time
+from hyperjob_core.api.phases import JobPhase
+from hyperjob_core.api.wire import count, integer, mapping, objects, rfc3339, string, timestamp
+from hyperjob_engine.lifecycle.decisions import Member, Restart
+from hyperjob_engine.model.child import Child
+from hyperjob_engine.model.observed import Observed
+from hyperjob_engine.model.reasons import Reason
+from hyperjob_engine.model.training import JobTraining, known
+
+ON_ITS_WAY: Final = timedelta(seconds=5)
+"""The longest time from the deletion in the control plane to the SIGTERM in the member."""
+
+_CAUSES: Final[Mapping[Reason, StopCause]] = {
+    Reason.CLUSTER_LOST: StopCause.CLUSTER_LOST,
+    Reason.RESTART_REQUESTED: StopCause.RESTARTED,
+    Reason.MIGRATE_REQUESTED: StopCause.MIGRATED,
+    Reason.RECLAIMED: StopCause.RECLAIMED,
+    Reason.PREEMPTED: StopCause.PREEMPTED,
+}
+_ALIVE: Final = frozenset({JobPhase.RUNNING, JobPhase.COMPLETING, JobPhase.RESTARTING})
+
+
+def cause_of(decided: Restart) -> StopCause:
+    """Return the cause of the stops of a restart: a failure, unless no sub-job of it has failed."""
+    reasons = {again.reason for again in decided.again} - {Reason.RESTARTED_WITH_ALL}
+    causes = {_CAUSES.get(reason, StopCause.FAILURE) for reason in reasons}
+    return causes.pop() if len(causes) == 1 else StopCause.FAILURE
+
+
+def stopped(
+    observed: Observed, members: Sequence[Member], names: Collection[str], cause: StopCause
+) -> Object:
+    """Return the status fields that record a stop of the named sub-jobs."""
+    reports = latest_reports(observed)
+    fields = _kept(observed, reports, names, cause)
+    checkpoint = observed.hyperjob.checkpoint
+    running = [member for member in members if member[1].name in names and _runs(member[1])]
+    if checkpoint is None or not cause.is_planned or not running:
+        return fields
+    grace = max(checkpoint.grace_of(sub_job.size.template) for sub_job, _ in running)
+    return fields | {
+        "stop": {
+            "cause": str(cause),
+            "since": rfc3339(observed.now),
+            "until": rfc3339(observed.now + timedelta(seconds=grace + 1) + ON_ITS_WAY),
+            "jobs": [child.name for _, child in running],
+        }
+    }
+
+
+def suspending(observed: Observed, members: Sequence[Member]) -> Object | None:
+    """Return the status fields that record a suspension; None if none is due or it is recorded."""
+    hyperjob = observed.hyperjob
+    if not hyperjob.suspend or hyperjob.checkpoint is None or hyperjob.stop is not None:
+        return None
+    names = {child.name for _, child in members if _runs(child)}
+    if not names:
+        return None
+    return stopped(observed, members, names, StopCause.SUSPENDED)
+
+
+def going_on(observed: Observed, members: Sequence[Member]) -> Object:
+    """Return the present status fields of stops: `stop`, `checkpoint` and `lostWork`.
+
+    During a stop the last progress lines of its programs count. After a program has reported the
+    step from which it resumed, the steps in between are lost work.
+    """
+    hyperjob, reports = observed.hyperjob, latest_reports(observed)
+    fields: Object = {
+        name: hyperjob.status[name]
+        for name in ("checkpoint", "stop", "lostWork")
+        if name in hyperjob.status
+    }
+    stop = hyperjob.stop
+    if stop is not None:
+        fields |= _kept(observed, reports, stop.jobs, stop.cause)
+        if is_over(observed, [child for _, child in members]):
+            fields["stop"] = None
+        return fields
+    return fields | _settled(observed, reports)
+
+
+def is_over(observed: Observed, children: Iterable[Child]) -> bool:
+    """Return whether all sub-jobs of the planned stop have ended, or its time limit has passed."""
+    stop = observed.hyperjob.stop
+    if stop is None or observed.now >= stop.until:
+        return True
+    by_name = {child.name: child for child in children}
+    return all(_has_ended(observed, by_name.get(name)) for name in stop.jobs)
+
+
+def latest_reports(observed: Observed) -> dict[str, JobTraining]:
+    """Return the last progress of each sub-job of the first replicatedJob that has any.
+
+    The progress of the whole training is computed from it, too. Progress of an earlier attempt does
+    not count if the log of the present one has ended without a progress line: a launcher such as
+    torchrun may start the process that prints them in another sub-job each time.
+    """
+    found: dict[str, JobTraining] = {}
+    group = ""
+    for name, record in observed.hyperjob.records.items():
+        read, before = observed.trainings.get(name), record.training
+        if (
+            read is not None
+            and read.ended
+            and not read.reported
+            and read.attempt != _attempt(before)
+        ):
+            continue
+        training = known(read, before)
+        if training is None or not training.reported or (group and record.replicated_job != group):
+            continue
+        group = record.replicated_job
+        found[name] = training
+    return found
+
+
+def _kept(
+    observed: Observed,
+    reports: Mapping[str, JobTraining],
+    names: Collection[str],
+    cause: StopCause,
+) -> Object:
+    """Return the status fields with the step that all have saved and the step that was reached.
+
+    A second stop before any new progress line adds nothing to the first. A late line with the step
+    from which the program resumed completes the record of the first.
+    """
+    settled = _settled(observed, reports)
+    entry = {**mapping(settled.get("checkpoint", observed.hyperjob.status.get("checkpoint")))}
+    saved = [each.saved_step for each in reports.values() if each.saved_step is not None]
+    if saved:
+        entry["resumeStep"] = min(saved)
+    stopped_reports = [reports[name] for name in names if name in reports]
+    if stopped_reports and (observed.hyperjob.stop is not None or "stoppedStep" not in entry):
+        furthest = max(stopped_reports, key=lambda each: (each.step, each.updated))
+        kept = furthest.start_step if furthest.saved_step is None else furthest.saved_step
+        entry |= {
+            "stoppedStep": furthest.step,
+            "stoppedTime": micro_time(furthest.updated),
+            "keptStep": kept,
+            "keptTime": micro_time(furthest.kept_until),
+            "stopCause": str(cause),
+        }
+    return {**settled, "checkpoint": entry} if entry else settled
+
+
+def _settled(observed: Observed, reports: Mapping[str, JobTraining]) -> Object:
+    """Return the status fields with the cost of the last stop, after a program has resumed."""
+    entry = mapping(observed.hyperjob.status.get("checkpoint"))
+    at, reached = timestamp(entry.get("stoppedTime")), integer(entry.get("stoppedStep"))
+    if at is None or reached is None:
+        return {}
+    again = [each.start_step for each in reports.values() if each.started > at]
+    if not again:
+        return {}
+    steps = max(0, reached - min(again))
+    lost = _added(observed.hyperjob.status, entry, steps=steps, took=_took(entry, at, steps))
+    rest = {"resumeStep": entry["resumeStep"]} if "resumeStep" in entry else None
+    return {"checkpoint": rest, "lostWork": lost}
+
+
+def _attempt(training: JobTraining | None) -> int | None:
+    return None if training is None else training.attempt
+
+
+def _took(entry: Object, at: datetime, steps: int) -> timedelta:
+    """Return how long the last `steps` before the stop took."""
+    reached, kept = count(entry.get("stoppedStep")), count(entry.get("keptStep"))
+    since = timestamp(entry.get("keptTime"))
+    if since is None or reached <= kept or since >= at:
+        return timedelta()
+    return (at - since) * (steps / (reached - kept))
+
+
+def _added(status: Object, entry: Object, *, steps: int, took: timedelta) -> list[Object]:
+    cause = string(entry.get("stopCause"))
+    old = {string(each.get("cause")): each for each in objects(status.get("lostWork"))}
+    before = old.get(cause, {})
+    old[cause] = {
+        "cause": cause,
+        "stops": count(before.get("stops")) + 1,
+        "steps": count(before.get("steps")) + steps,
+        "milliseconds": count(before.get("milliseconds")) + round(took / timedelta(milliseconds=1)),
+    }
+    return [old[name] for name in sorted(old)]
+
+
+def _runs(child: Child) -> bool:
+    return child.exists and child.phase in _ALIVE
+
+
+def _has_ended(observed: Observed, child: Child | None) -> bool:
+    if child is None or child.is_terminal:
+        return True
+    if child.job is not None:
+        return False  # its vcjob still exists
+    training = observed.trainings.get(child.name)
+    return training is not None and training.ended

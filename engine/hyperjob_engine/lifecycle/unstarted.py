@@ -1,0 +1,113 @@
+"""Sub-jobs in their cluster without a running pod for longer than the start timeout.
+
+The resourceSummary of such a cluster has room, but Volcano there finds no node: the pods are larger
+than each node, a taint or a selector excludes them, or another workload was first. The sub-job
+uses its share of the queue for nothing. The controller deletes it, returns the share, excludes the
+cluster, and tries again after a growing time. The events of the pods are in the member only.
+
+Pods that have a node and pull a large image are not such a case. Karmada reports in each Cluster
+the sum of the requests of pods without a node (`status.resourceSummary.allocating`): if it is less
+than the request of the sub-job, some of its pods have a node.
+"""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+
+from hyperjob_core.api.phases import JobPhase
+from hyperjob_engine.lifecycle.decisions import Member, Recreation, Restart
+from hyperjob_engine.model.child import Child
+from hyperjob_engine.model.observed import Cluster, GangRecord, Observed, QueueAdmission
+from hyperjob_engine.model.outcomes import GivenBackWith, NoPodRan
+from hyperjob_engine.model.reasons import Reason
+from hyperjob_engine.model.resources import Resources, measure_of
+from hyperjob_engine.model.subjobs import SubJob
+
+
+def not_started(
+    observed: Observed,
+    members: Sequence[Member],
+    *,
+    minimum: int,
+    next_try: Callable[[int], GangRecord | None],
+) -> Restart | None:
+    """Return the restart of the sub-jobs that did not start in time; None if there is none.
+
+    `next_try` returns the gang's record with the time of the next try, by the number of the try.
+    If fewer than `minimum` sub-jobs would stay, the restart has all that have not ended. It costs
+    none of `maxRestarts`, because no program has failed.
+    """
+    late = {
+        child.name: child
+        for sub_job, child in members
+        if (due := _due(observed, sub_job, child)) is not None and due <= observed.now
+    }
+    if not late:
+        return None
+    others = [child for _, child in members if child.name not in late and _counts(child)]
+    if len(others) >= minimum:
+        others = []
+    first = next(iter(late.values()))
+    again = [
+        *(_again(observed, child) for child in late.values()),
+        *(
+            Recreation(
+                name=child.name,
+                reason=Reason.RESTARTED_WITH_ALL,
+                cause=GivenBackWith(first.name, first.cluster),
+            )
+            for child in others
+            if not child.is_terminal
+        ),
+    ]
+    return Restart(
+        again=tuple(again),
+        gives_back=True,
+        gang=next_try(1 + max(child.attempt for child in late.values())),
+    )
+
+
+def next_due(observed: Observed, members: Sequence[Member]) -> timedelta | None:
+    """Return the time until the next start timeout; None if no sub-job waits for a pod."""
+    known = [due for each in members if (due := _due(observed, *each)) is not None]
+    return min((due - observed.now for due in known if due > observed.now), default=None)
+
+
+def _due(observed: Observed, sub_job: SubJob, child: Child) -> datetime | None:
+    """Return until when a sub-job may wait for its first running pod; None if it does not wait."""
+    report, binding = child.report, child.binding
+    if not observed.start_timeout or observed.hyperjob.suspend:
+        return None
+    if report is None or binding is None or binding.applied_since is None or not binding.applied:
+        return None
+    pods = report.pods
+    began = pods.running or pods.succeeded or pods.failed or report.began
+    began = began or (child.record is not None and child.record.start_time)
+    if report.phase is not JobPhase.PENDING or began:
+        return None
+    cluster = next((each for each in observed.clusters if each.name == child.cluster), None)
+    if cluster is None or cluster.not_ready_since is not None:
+        return None
+    if pods.pending >= sub_job.size.pods and _on_nodes(sub_job.size.demand, cluster):
+        return None
+    return binding.applied_since + observed.start_timeout
+
+
+def _on_nodes(demand: Resources, cluster: Cluster) -> bool:
+    """Return whether some pods of a sub-job, all of which exist, have a node."""
+    measure = measure_of(demand)
+    waiting = cluster.unscheduled
+    return waiting is not None and waiting.get(measure, 0) < demand.get(measure, 0)
+
+
+def _counts(child: Child) -> bool:
+    return child.exists or child.is_terminal
+
+
+def _again(observed: Observed, child: Child) -> Recreation:
+    return Recreation(
+        name=child.name,
+        reason=Reason.PODS_PENDING,
+        cause=NoPodRan(child.cluster, observed.start_timeout),
+        leave=child.cluster,
+        delayed=observed.admission is QueueAdmission.NONE,
+    )

@@ -1,0 +1,432 @@
+"""The input of a plan: one HyperJob, its objects, the Clusters, the queue's verdict and the time.
+
+These values hold no client and no cache. A plan depends on nothing else.
+"""
+
+import enum
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from hyperjob_core.api.checkpoint import DEFAULT_GRACE_SECONDS, StopCause
+from hyperjob_core.api.choices import (
+    DependencyStatus,
+    FailurePolicyAction,
+    SuccessOperator,
+    TimeUse,
+)
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.names import CONDITION_COMPLETED, CONDITION_FAILED
+from hyperjob_core.api.phases import JobPhase
+from hyperjob_core.api.wire import at, integer, mapping, objects
+from hyperjob_engine.model.detail import Detail
+from hyperjob_engine.model.nodes import Nodes, PodGroup
+from hyperjob_engine.model.resources import Resources
+from hyperjob_engine.model.runs import ContainerFailure, Run
+from hyperjob_engine.model.shortage import Trouble
+from hyperjob_engine.model.splitting import SplitAnswer
+from hyperjob_engine.model.training import JobTraining
+from hyperjob_engine.model.waiting import MessageFacts, Wait
+
+
+class QueueAdmission(enum.StrEnum):
+    """The component that admits a HyperJob's sub-jobs to their queue."""
+
+    VOLCANO_GLOBAL = "volcano-global"
+    BUILTIN = "builtin"
+    NONE = "none"
+
+
+class Ownership(enum.StrEnum):
+    """The owner of an object that has the name of a sub-job's object."""
+
+    OURS = "Ours"
+    ORPHAN = "Orphan"  # has the HyperJob's labels and no controller: it may be adopted
+    FOREIGN = "Foreign"  # has another controller: it is never changed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SplitPolicy:
+    """The split policy of a replicatedJob: `accelerators` is their total number."""
+
+    mode: str
+    accelerators: int | None
+    accelerator_type: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dependency:
+    """A replicatedJob that must be Ready or Complete before another one starts."""
+
+    name: str
+    status: DependencyStatus
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailureRule:
+    """One case of a failure policy; an empty `targets` means every replicatedJob."""
+
+    action: FailurePolicyAction
+    on_job_phases: frozenset[JobPhase] = frozenset()
+    on_cluster_lost: bool = False
+    targets: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailurePolicy:
+    """The failure policy; `max_restarts` is the budget of the whole HyperJob."""
+
+    max_restarts: int = 0
+    rules: tuple[FailureRule, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuccessPolicy:
+    """Which sub-jobs must complete; an empty `targets` means every replicatedJob."""
+
+    operator: SuccessOperator = SuccessOperator.ALL
+    targets: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoint:
+    """Where the program saves its checkpoints; `directory` is a path or URL for the program.
+
+    `claim` is the PersistentVolumeClaim that is mounted there; empty: none. A pod has
+    `grace_seconds` from SIGTERM to its end.
+    """
+
+    directory: str
+    claim: str = ""
+    grace_seconds: int = DEFAULT_GRACE_SECONDS
+
+    def grace_of(self, template: Object) -> int:
+        """Return the longest grace period of the pods of a sub-job, in seconds."""
+        pods = (mapping(at(task, "template", "spec")) for task in objects(template.get("tasks")))
+        own = (integer(pod.get("terminationGracePeriodSeconds")) for pod in pods)
+        return max((self.grace_seconds if each is None else each for each in own), default=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stop:
+    """A planned stop in progress: the controller creates no sub-job until all `jobs` have ended."""
+
+    cause: StopCause
+    until: datetime
+    jobs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicatedJob:
+    """A replicatedJob of the spec; `template` is the vcjob spec as the user wrote it."""
+
+    name: str
+    replicas: int
+    template: Object
+    template_labels: Mapping[str, str] = field(default_factory=dict)
+    template_annotations: Mapping[str, str] = field(default_factory=dict)
+    cluster_names: tuple[str, ...] = ()
+    required: bool = False
+    split: SplitPolicy | None = None
+    depends_on: tuple[Dependency, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rejection:
+    """A cluster on which Karmada could not schedule a sub-job.
+
+    `since`: Karmada has refused it since then, and the controller has not acted upon it yet.
+    `retry_time`: the controller does not use the cluster for the sub-job before then.
+    """
+
+    cluster: str
+    times: int = 0
+    since: datetime | None = None
+    retry_time: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GangRecord:
+    """The last `status.gang` of a HyperJob whose gang is incomplete."""
+
+    incomplete_since: datetime | None = None
+    admitted: int = 0
+    attempts: int = 0
+    retry_time: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Silence:
+    """How often the controller has acted on a cluster that does not report; when it looks again."""
+
+    times: int = 0
+    retry_time: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """The last entry of a sub-job in `status.jobs`."""
+
+    name: str
+    replicated_job: str
+    index: int
+    cluster: str = ""
+    accelerators: int | None = None
+    phase: str = ""
+    reason: str = ""
+    message: str = ""
+    attempt: int = 0
+    running: int = 0
+    excluded_clusters: tuple[str, ...] = ()
+    admitted: bool = False
+    retry_time: datetime | None = None
+    rejections: tuple[Rejection, ...] = ()
+    silence: Silence | None = None
+    start_time: str = ""
+    failure: ContainerFailure | None = None
+    history: tuple[Run, ...] = ()
+    training: JobTraining | None = None
+    last_transition_time: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HyperJob:
+    """The HyperJob; `status` is the stored object, for comparison with the status to write."""
+
+    namespace: str
+    name: str
+    uid: str
+    resource_version: str
+    generation: int
+    deleting: bool
+    created: str
+    replicated_jobs: tuple[ReplicatedJob, ...]
+    min_available: int | None
+    max_domains: int | None
+    status: Object
+    records: Mapping[str, Record]
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    suspend: bool = False
+    failure_policy: FailurePolicy | None = None
+    success_policy: SuccessPolicy | None = None
+    ttl_seconds_after_finished: int | None = None
+    plugins: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    quorum: int | None = None  # fewest sub-jobs that train on without the others; None: all
+    checkpoint: Checkpoint | None = None
+    stop: Stop | None = None
+    resume_step: int | None = None  # the step from which all sub-jobs start; None: not known
+    gang: GangRecord | None = None
+
+    @property
+    def key(self) -> str:
+        """Return `namespace/name`."""
+        return f"{self.namespace}/{self.name}"
+
+    @property
+    def is_finished(self) -> bool:
+        """Return whether the HyperJob's stored conditions say Completed or Failed."""
+        return any(
+            item.get("type") in (CONDITION_COMPLETED, CONDITION_FAILED)
+            and item.get("status") == "True"
+            for item in objects(self.status.get("conditions"))
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PodCounts:
+    """Pods of one sub-job by phase, as Volcano counts them."""
+
+    pending: int = 0
+    running: int = 0
+    succeeded: int = 0
+    failed: int = 0
+    terminating: int = 0
+    unknown: int = 0
+
+    @property
+    def total(self) -> int:
+        """Count all pods that exist."""
+        return (
+            self.pending + self.running + self.succeeded
+            + self.failed + self.terminating + self.unknown
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportedStatus:
+    """A vcjob's status as its cluster reported it; a status without a phase is no report.
+
+    `unmoved`: Volcano has seen the vcjob and has reported no progress so far. `began` is when the
+    vcjob first ran by its conditions; empty if they do not say it.
+    """
+
+    phase: JobPhase
+    phase_text: str
+    reason: str = ""
+    message: str = ""
+    last_transition: str = ""
+    pods: PodCounts = PodCounts()
+    since: datetime | None = None
+    unmoved: bool = False
+    began: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """The fields of a live vcjob's task that Volcano lets change."""
+
+    name: str
+    replicas: int
+    min_available: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """A vcjob that has the name of a sub-job."""
+
+    name: str
+    uid: str
+    resource_version: str
+    deleting: bool
+    ownership: Ownership
+    owner: str
+    labelled: bool
+    attempt: int
+    tasks: tuple[Task, ...]
+    min_available: int | None
+    priority_class: str
+    queue: str
+    report: ReportedStatus | None
+    created: datetime | None = None
+    world: str = ""
+    spec: Object = field(default_factory=dict, compare=False, repr=False)  # the cache's: read only
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """A sub-job's PropagationPolicy."""
+
+    name: str
+    uid: str
+    deleting: bool
+    ownership: Ownership
+    owner: str
+    labelled: bool
+    attempt: int
+    clusters: tuple[str, ...]
+    suspended: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Binding:
+    """A sub-job's ResourceBinding: the cluster that Karmada chose, and the status from there.
+
+    `job_uid` is the UID of its vcjob; empty if its ownerReference and its spec name different ones.
+    `pins` are the clusters of the policy as Karmada has read it. `applied_since` is when Karmada
+    had applied all of it. `stranger` names its object if that is not a vcjob. `requests`: its spec
+    requests resources, which Volcano Global counts as long as the ResourceBinding exists.
+    """
+
+    name: str
+    uid: str
+    job_uid: str
+    stranger: str
+    cluster: str
+    pins: tuple[str, ...]
+    scheduling_suspended: bool
+    dispatching_suspended: bool
+    gate: str
+    unscheduled_reason: str
+    unscheduled_message: str
+    applied: bool
+    applied_since: datetime | None
+    apply_error: str
+    report: ReportedStatus | None
+    requests: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cluster:
+    """A Cluster as a candidate: its free resources after all reservations, or its `trouble`.
+
+    `not_ready_since` is when a Cluster that was Ready stopped being so.
+    `settling` is the part of the reservations that the Cluster's status may count already.
+    `unscheduled` is the sum of the requests of its pods without a node; None: not reported.
+    """
+
+    name: str
+    usable: bool
+    trouble: Trouble | None
+    free: Resources
+    allocatable: Resources
+    settling: Resources = field(default_factory=dict)
+    provider: str = ""
+    region: str = ""
+    zone: str = ""
+    not_ready_since: datetime | None = None
+    nodes: Nodes | None = None  # None: the Cluster reports no resource models
+    reserved_pods: tuple[PodGroup, ...] = ()  # pods that `nodes` may not count yet
+    unscheduled: Resources | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """The API server refused an object of a sub-job; the controller retries at `retry_at`."""
+
+    reason: str
+    message: str
+    retry_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueVerdict:
+    """The queue engine's verdict on a HyperJob: the admitted sub-jobs, and why the others wait.
+
+    `undecided`: the HyperJob has no sub-job, and the first round of the engine is still due.
+    `reclaimed_for`: the HyperJob whose queue reclaims the resources that it lent. The status gets
+    a new message only if `message_facts` differ.
+    """
+
+    undecided: bool = False
+    unplaced: Mapping[str, Detail] = field(default_factory=dict)
+    """Why each sub-job that waits for room has no place: which cluster lacks which resources."""
+    admitted: frozenset[str] = frozenset()
+    reason: str = ""
+    wait: Wait | None = None
+    reclaimed_for: str = ""
+    preempted: bool = False
+    """The HyperJob makes way for a HyperJob of higher priority in its own queue."""
+    message_facts: MessageFacts | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observed:
+    """One HyperJob and everything that its plan depends on, read at one instant."""
+
+    hyperjob: HyperJob
+    jobs: Mapping[str, Job]
+    policies: Mapping[str, Policy]
+    bindings: Mapping[str, Binding]
+    clusters: tuple[Cluster, ...]
+    refusals: Mapping[str, Refusal]
+    admission: QueueAdmission
+    now: datetime
+    queues: Mapping[str, str] | None = None  # state by name; None: queues are not known
+    capacity_changes_in: timedelta | None = None
+    verdict: QueueVerdict | None = None  # None: not by the queue engine
+    cluster_lost_timeout: timedelta = timedelta(minutes=5)
+    gang_timeout: timedelta = timedelta(minutes=5)
+    silence_timeout: timedelta = timedelta(seconds=30)
+    start_timeout: timedelta = timedelta(minutes=15)  # 0: a sub-job may wait for its pods forever
+    contended: bool = False  # another HyperJob waits for capacity or a share
+    priority: int = 0
+    preempts: bool = True  # its PriorityClass lets it stop HyperJobs of lower priority
+    passed_over: frozenset[str] = frozenset()  # sub-jobs that Volcano Global has no quota for
+    unanswered: frozenset[str] = frozenset()  # sub-jobs whose release by Volcano Global is overdue
+    forgotten: frozenset[str] = frozenset()  # of these, while Volcano Global releases others
+    split_answers: Mapping[str, SplitAnswer] | None = None  # by replicatedJob; None: no splitter
+    trainings: Mapping[str, JobTraining] = field(default_factory=dict)  # by sub-job, from logs
+    stopped_by: TimeUse | None = None  # the use to which goodput counts the time of a restart
+    # Why vcjobs failed, by UID: a value None means unknown; None means that pods are not read.
+    causes: Mapping[str, ContainerFailure | None] | None = None
+    followers: Collection[str] = ()  # vcjobs created soon after the deletion of a namesake

@@ -1,0 +1,448 @@
+"""Parsing of objects from the API server into the values of `hyperjob_engine.model.observed`.
+
+A malformed field of another author's object reads as absent and never raises. The values keep only
+the fields that a plan needs.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Final
+
+from hyperjob_core.api.checkpoint import DEFAULT_GRACE_SECONDS, DEFAULT_PATH, StopCause
+from hyperjob_core.api.choices import DependencyStatus, FailurePolicyAction, SuccessOperator
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.names import (
+    GATE,
+    LABEL_ATTEMPT,
+    LABEL_HYPERJOB,
+    LABEL_REPLICATED_JOB,
+    VCJOB_API_VERSION,
+    VCJOB_KIND,
+    WORLD,
+)
+from hyperjob_core.api.phases import JobPhase
+from hyperjob_core.api.wire import (
+    at,
+    condition,
+    count,
+    integer,
+    mapping,
+    natural,
+    objects,
+    string,
+    string_map,
+    strings,
+    timestamp,
+)
+from hyperjob_engine.model.observed import (
+    Binding,
+    Checkpoint,
+    Dependency,
+    FailurePolicy,
+    FailureRule,
+    GangRecord,
+    HyperJob,
+    Job,
+    Ownership,
+    PodCounts,
+    Policy,
+    Record,
+    Rejection,
+    ReplicatedJob,
+    ReportedStatus,
+    Silence,
+    SplitPolicy,
+    Stop,
+    SuccessPolicy,
+    Task,
+)
+from hyperjob_engine.model.runs import read_failure, read_runs
+from hyperjob_engine.model.training import parse_training
+
+_MARKED_BY: Final = ("labels", "annotations")
+_POD_COUNTERS: Final = ("pending", "running", "succeeded", "failed", "terminating", "unknown")
+
+
+def parse_hyperjob(raw: Object) -> HyperJob:
+    """Parse a HyperJob; a field that the CRD's schema would refuse reads as absent."""
+    metadata = mapping(raw.get("metadata"))
+    spec = mapping(raw.get("spec"))
+    status = mapping(raw.get("status"))
+    return HyperJob(
+        namespace=string(metadata.get("namespace")),
+        name=string(metadata.get("name")),
+        uid=string(metadata.get("uid")),
+        resource_version=string(metadata.get("resourceVersion")),
+        generation=count(metadata.get("generation")),
+        deleting=metadata.get("deletionTimestamp") is not None,
+        created=string(metadata.get("creationTimestamp")),
+        replicated_jobs=tuple(
+            _replicated_job(item)
+            for item in objects(spec.get("replicatedJobs"))
+            if string(item.get("name"))
+        ),
+        min_available=integer(spec.get("minAvailable")),
+        max_domains=integer(spec.get("maxDomains")),
+        status=status,
+        records={record.name: record for record in _records(status)},
+        annotations=string_map(metadata.get("annotations")),
+        suspend=spec.get("suspend") is True,
+        failure_policy=_failure_policy(spec.get("failurePolicy")),
+        success_policy=_success_policy(spec.get("successPolicy")),
+        ttl_seconds_after_finished=integer(spec.get("ttlSecondsAfterFinished")),
+        plugins={
+            name: strings(arguments) for name, arguments in mapping(spec.get("plugins")).items()
+        },
+        quorum=integer(spec.get("quorum")),
+        checkpoint=_checkpoint(spec.get("checkpoint")),
+        stop=parse_stop(status.get("stop")),
+        resume_step=integer(at(status, "checkpoint", "resumeStep")),
+        gang=_gang(status.get("gang")),
+    )
+
+
+def with_status(hyperjob: HyperJob, status: Object) -> HyperJob:
+    """Return the HyperJob as it is after a write of this status."""
+    records = {record.name: record for record in _records(status)}
+    return with_fields(replace(hyperjob, records=records), status)
+
+
+def with_fields(hyperjob: HyperJob, status: Object) -> HyperJob:
+    """Return the HyperJob with another status, whose entries of `jobs` are unchanged."""
+    return replace(
+        hyperjob,
+        status=status,
+        stop=parse_stop(status.get("stop")),
+        resume_step=integer(at(status, "checkpoint", "resumeStep")),
+    )
+
+
+def parse_job(raw: Object, *, owner: HyperJob) -> Job:
+    """Parse a vcjob; its `ownership` is in relation to the HyperJob `owner`."""
+    metadata = mapping(raw.get("metadata"))
+    spec = mapping(raw.get("spec"))
+    labels = string_map(metadata.get("labels"))
+    ownership, holder = _ownership(metadata, owner)
+    attempt = _attempt(metadata)
+    return Job(
+        name=string(metadata.get("name")),
+        uid=string(metadata.get("uid")),
+        resource_version=string(metadata.get("resourceVersion")),
+        deleting=metadata.get("deletionTimestamp") is not None,
+        ownership=ownership,
+        owner=holder,
+        labelled=labels.get(LABEL_HYPERJOB) == owner.name
+        and LABEL_REPLICATED_JOB in labels
+        and labels.get(LABEL_ATTEMPT, "0") == str(attempt),
+        attempt=attempt,
+        tasks=tuple(
+            Task(
+                name=string(task.get("name")),
+                replicas=count(task.get("replicas")),
+                min_available=integer(task.get("minAvailable")),
+            )
+            for task in objects(spec.get("tasks"))
+        ),
+        min_available=integer(spec.get("minAvailable")),
+        priority_class=string(spec.get("priorityClassName")),
+        queue=string(spec.get("queue")),
+        report=parse_report(raw.get("status")),
+        created=timestamp(metadata.get("creationTimestamp")),
+        world=string_map(metadata.get("annotations")).get(WORLD, ""),
+        spec=spec,
+    )
+
+
+def parse_policy(raw: Object, *, owner: HyperJob) -> Policy:
+    """Parse a PropagationPolicy; its `ownership` is in relation to the HyperJob `owner`."""
+    metadata = mapping(raw.get("metadata"))
+    ownership, holder = _ownership(metadata, owner)
+    return Policy(
+        name=string(metadata.get("name")),
+        uid=string(metadata.get("uid")),
+        deleting=metadata.get("deletionTimestamp") is not None,
+        ownership=ownership,
+        owner=holder,
+        labelled=string_map(metadata.get("labels")).get(LABEL_HYPERJOB) == owner.name,
+        attempt=_attempt(metadata),
+        clusters=pinned_clusters(at(raw, "spec", "placement")),
+        suspended=at(raw, "spec", "suspension", "dispatching") is True,
+    )
+
+
+def parse_binding(raw: Object) -> Binding:
+    """Parse a ResourceBinding."""
+    metadata = mapping(raw.get("metadata"))
+    spec = mapping(raw.get("spec"))
+    status = mapping(raw.get("status"))
+    clusters = objects(spec.get("clusters"))
+    cluster = string(clusters[0].get("name")) if clusters else ""
+    scheduled = condition(status, "Scheduled")
+    fully_applied = condition(status, "FullyApplied")
+    unscheduled = scheduled.get("status") == "False"
+    item = _aggregated(status, cluster)
+    return Binding(
+        name=string(metadata.get("name")),
+        uid=string(metadata.get("uid")),
+        job_uid=_job_uid(metadata, spec),
+        stranger=_other_template(mapping(spec.get("resource"))),
+        cluster=cluster,
+        pins=pinned_clusters(spec.get("placement")),
+        scheduling_suspended=at(spec, "suspension", "scheduling") is True,
+        dispatching_suspended=at(spec, "suspension", "dispatching") is True,
+        gate=string_map(metadata.get("annotations")).get(GATE, ""),
+        unscheduled_reason=string(scheduled.get("reason")) if unscheduled else "",
+        unscheduled_message=string(scheduled.get("message")) if unscheduled else "",
+        applied=item.get("applied") is True,
+        applied_since=timestamp(fully_applied.get("lastTransitionTime"))
+        if fully_applied.get("status") == "True"
+        else None,
+        apply_error=string(item.get("appliedMessage")),
+        report=parse_report(item.get("status")),
+        requests=bool(mapping(at(spec, "replicaRequirements", "resourceRequest"))),
+    )
+
+
+def parse_report(raw: object) -> ReportedStatus | None:
+    """Parse the status of a vcjob; None if it has no phase."""
+    status = mapping(raw)
+    state = mapping(status.get("state"))
+    phase = string(state.get("phase"))
+    if not phase:
+        return None
+    counters = {name: count(status.get(name)) for name in _POD_COUNTERS}
+    pods = _with_task_counts(counters, status.get("taskStatusCount"))
+    return ReportedStatus(
+        phase=JobPhase(phase),
+        phase_text=phase,
+        reason=string(state.get("reason")),
+        message=string(state.get("message")),
+        last_transition=string(state.get("lastTransitionTime")),
+        since=timestamp(state.get("lastTransitionTime")),
+        pods=pods,
+        unmoved=phase == JobPhase.PENDING
+        and pods.total == pods.pending
+        and not count(status.get("retryCount"))
+        and {string(item.get("status")) for item in objects(status.get("conditions"))} <= {phase},
+        began=_began(status),
+    )
+
+
+def _began(status: Object) -> str:
+    """Return when a vcjob first ran, by its conditions; empty if they do not say it."""
+    times = (
+        string(item.get("lastTransitionTime"))
+        for item in objects(status.get("conditions"))
+        if item.get("status") == JobPhase.RUNNING
+    )
+    return min((time for time in times if time), default="")
+
+
+def pinned_clusters(placement: object) -> tuple[str, ...]:
+    """Return the cluster names that a placement allows, in its order; empty means any."""
+    groups = objects(mapping(placement).get("clusterAffinities"))
+    affinities = groups or [mapping(mapping(placement).get("clusterAffinity"))]
+    names = (name for item in affinities for name in strings(item.get("clusterNames")))
+    return tuple(dict.fromkeys(names))
+
+
+def controller_of(metadata: Object) -> Object:
+    """Return the ownerReference with controller=true, or an empty object."""
+    for reference in objects(metadata.get("ownerReferences")):
+        if reference.get("controller") is True:
+            return reference
+    return {}
+
+
+def _job_uid(metadata: Object, spec: Object) -> str:
+    """Return the UID of a ResourceBinding's vcjob; empty if its owner and its resource differ."""
+    owner = string(controller_of(metadata).get("uid"))
+    return owner if at(spec, "resource", "uid") in (None, "", owner) else ""
+
+
+def _other_template(resource: Object) -> str:
+    version, kind = string(resource.get("apiVersion")), string(resource.get("kind"))
+    if not kind or (version, kind) == (VCJOB_API_VERSION, VCJOB_KIND):
+        return ""
+    return f"{version} {kind} {string(resource.get('name'))}"
+
+
+def _ownership(metadata: Object, owner: HyperJob) -> tuple[Ownership, str]:
+    reference = controller_of(metadata)
+    if reference:
+        if owner.uid and reference.get("uid") == owner.uid:
+            return Ownership.OURS, ""
+        return Ownership.FOREIGN, f"{string(reference.get('kind'))} {string(reference.get('name'))}"
+    labels = string_map(metadata.get("labels"))
+    if labels.get(LABEL_HYPERJOB) == owner.name:
+        return Ownership.ORPHAN, ""
+    return Ownership.FOREIGN, ""
+
+
+def _replicated_job(raw: Object) -> ReplicatedJob:
+    replicas = integer(raw.get("replicas"))
+    metadata = mapping(raw.get("templateMetadata"))
+    return ReplicatedJob(
+        name=string(raw.get("name")),
+        replicas=1 if replicas is None else max(replicas, 0),
+        template=mapping(raw.get("templateSpec")),
+        template_labels=string_map(metadata.get("labels")),
+        template_annotations=string_map(metadata.get("annotations")),
+        cluster_names=tuple(dict.fromkeys(strings(raw.get("clusterNames")))),
+        required=raw.get("clusterPolicy") == "Required",
+        split=_split(mapping(raw.get("splitPolicy"))),
+        depends_on=tuple(
+            Dependency(name=string(item.get("name")), status=DependencyStatus(item["status"]))
+            for item in objects(raw.get("dependsOn"))
+            if string(item.get("status")) in set(DependencyStatus)
+        ),
+    )
+
+
+def _failure_policy(raw: object) -> FailurePolicy | None:
+    if not isinstance(raw, dict):
+        return None
+    return FailurePolicy(
+        max_restarts=count(raw.get("maxRestarts")),
+        rules=tuple(
+            FailureRule(
+                action=FailurePolicyAction(rule["action"]),
+                on_job_phases=frozenset(
+                    JobPhase(name) for name in strings(rule.get("onJobPhases"))
+                ),
+                on_cluster_lost=rule.get("onClusterLost") is True,
+                targets=frozenset(strings(rule.get("targetReplicatedJobs"))),
+            )
+            for rule in objects(raw.get("rules"))
+            if string(rule.get("action")) in set(FailurePolicyAction)
+        ),
+    )
+
+
+def _success_policy(raw: object) -> SuccessPolicy | None:
+    if not isinstance(raw, dict):
+        return None
+    any_one = raw.get("operator") == SuccessOperator.ANY
+    return SuccessPolicy(
+        operator=SuccessOperator.ANY if any_one else SuccessOperator.ALL,
+        targets=frozenset(strings(raw.get("targetReplicatedJobs"))),
+    )
+
+
+def _checkpoint(raw: object) -> Checkpoint | None:
+    if not isinstance(raw, dict):
+        return None
+    claim = string(raw.get("persistentVolumeClaim"))
+    place = string(raw.get("path")) or DEFAULT_PATH if claim else string(raw.get("directory"))
+    if not place:
+        return None
+    return Checkpoint(
+        directory=place,
+        claim=claim,
+        grace_seconds=count(raw.get("gracePeriodSeconds")) or DEFAULT_GRACE_SECONDS,
+    )
+
+
+def parse_stop(raw: object) -> Stop | None:
+    """Parse `status.stop`, the planned stop in progress; None if there is none."""
+    stop = mapping(raw)
+    until, cause = timestamp(stop.get("until")), string(stop.get("cause"))
+    if until is None or cause not in set(StopCause):
+        return None
+    return Stop(cause=StopCause(cause), until=until, jobs=strings(stop.get("jobs")))
+
+
+def _attempt(metadata: Object) -> int:
+    """Return the attempt in an object's label or annotation; without them it is the first, 0.
+
+    The annotation repeats the label: an object whose labels a user removed stays of its attempt.
+    """
+    marks = (string_map(metadata.get(kind)).get(LABEL_ATTEMPT, "") for kind in _MARKED_BY)
+    return max(natural(text) or 0 for text in marks)
+
+
+def _split(raw: Object) -> SplitPolicy | None:
+    """Parse a split policy; None for a static one without accelerators and acceleratorType."""
+    policy = SplitPolicy(
+        mode=string(raw.get("mode")) or "static",
+        accelerators=integer(raw.get("accelerators")),
+        accelerator_type=string(raw.get("acceleratorType")) or None,
+    )
+    given = policy.accelerators is not None or policy.accelerator_type is not None
+    return policy if given or policy.mode != "static" else None
+
+
+def _records(status: Object) -> Iterable[Record]:
+    for item in objects(status.get("jobs")):
+        index = integer(item.get("index"))
+        if not string(item.get("name")) or index is None:
+            continue
+        yield Record(
+            name=string(item.get("name")),
+            replicated_job=string(item.get("replicatedJob")),
+            index=index,
+            cluster=string(item.get("cluster")),
+            accelerators=integer(item.get("accelerators")),
+            phase=string(item.get("phase")),
+            reason=string(item.get("reason")),
+            message=string(item.get("message")),
+            attempt=count(item.get("attempt")),
+            running=count(item.get("running")),
+            excluded_clusters=strings(item.get("excludedClusters")),
+            admitted=item.get("admitted") is True,
+            retry_time=timestamp(item.get("retryTime")),
+            rejections=tuple(_rejection(each) for each in objects(item.get("rejections"))),
+            silence=_silence(item.get("silence")),
+            start_time=string(item.get("startTime")),
+            failure=read_failure(item.get("failure")),
+            history=read_runs(item.get("history")),
+            training=parse_training(item.get("training")),
+            last_transition_time=string(item.get("lastTransitionTime")),
+        )
+
+
+def _rejection(raw: Object) -> Rejection:
+    return Rejection(
+        cluster=string(raw.get("cluster")),
+        times=count(raw.get("times")),
+        since=timestamp(raw.get("since")),
+        retry_time=timestamp(raw.get("retryTime")),
+    )
+
+
+def _silence(raw: object) -> Silence | None:
+    if not isinstance(raw, dict):
+        return None
+    return Silence(times=count(raw.get("times")), retry_time=timestamp(raw.get("retryTime")))
+
+
+def _gang(raw: object) -> GangRecord | None:
+    if not isinstance(raw, dict):
+        return None
+    return GangRecord(
+        incomplete_since=timestamp(raw.get("incompleteSince")),
+        admitted=count(raw.get("admitted")),
+        attempts=count(raw.get("attempts")),
+        retry_time=timestamp(raw.get("retryTime")),
+    )
+
+
+def _aggregated(status: Object, cluster: str) -> Object:
+    """Return the entry of `status.aggregatedStatus` for the cluster of the ResourceBinding."""
+    items = objects(status.get("aggregatedStatus"))
+    for item in items:
+        if item.get("clusterName") == cluster:
+            return item
+    return {}
+
+
+def _with_task_counts(counters: Mapping[str, int], tasks: object) -> PodCounts:
+    """Return the vcjob's pod counts, from its tasks if Karmada's interpreter dropped a counter."""
+    by_phase: dict[str, int] = {}
+    for task in mapping(tasks).values():
+        for phase, number in mapping(mapping(task).get("phase")).items():
+            key = str(phase).lower()
+            by_phase[key] = by_phase.get(key, 0) + count(number)
+    return PodCounts(
+        **{name: max(number, by_phase.get(name, 0)) for name, number in counters.items()}
+    )

@@ -1,0 +1,56 @@
+"""The reasons in a HyperJob's status, for programs; `hyperjob_engine.status` has the messages."""
+
+import enum
+
+
+class Reason(enum.StrEnum):
+    """Why a HyperJob or a sub-job is in its phase: one CamelCase word, as in a condition."""
+
+    # no sub-job exists yet
+    INSUFFICIENT_CAPACITY = "InsufficientCapacity"
+    EXCEEDS_CLUSTERS = "ExceedsClusters"  # the gang does not fit even on empty clusters
+    WAITING_FOR_SPLITTER = "WaitingForSplitter"
+    NAME_CONFLICT = "NameConflict"
+    REFUSED = "Refused"
+    BEING_DELETED = "BeingDeleted"
+    INVALID_SPEC = "InvalidSpec"
+    GANG_BACK_OFF = "GangBackOff"
+    WAITING_FOR_HOST = "WaitingForHost"
+    # waits for its queue, or exists and does not run
+    SUSPENDED = "Suspended"
+    RESTARTING = "Restarting"
+    WAITING_FOR_DEPENDENCY = "WaitingForDependency"
+    WAITING_FOR_QUEUE = "WaitingForQueue"
+    QUEUE_NOT_OPEN = "QueueNotOpen"
+    QUEUE_LIMIT_REACHED = "QueueLimitReached"
+    EXCEEDS_QUEUE = "ExceedsQueue"
+    DISPATCHER_SILENT = "DispatcherSilent"
+    WAITING_FOR_GANG = "WaitingForGang"
+    SUSPENDED_BY_POLICY = "DispatchingSuspended"
+    DISPATCHING = "Dispatching"
+    NOTHING_REPORTED = "NothingReported"
+    APPLY_FAILED = "ApplyFailed"
+    REFUSED_BY_CLUSTER = "RefusedByCluster"
+    PODS_PENDING = "PodsPending"
+    CLUSTER_NOT_READY = "ClusterNotReady"
+    CLUSTER_LOST = "ClusterLost"
+    # runs, or has run
+    JOBS_RUNNING = "JobsRunning"
+    MIN_AVAILABLE_NOT_MET = "MinAvailableNotMet"
+    QUORUM_MET = "QuorumMet"  # fewer than minAvailable run, and the training goes on
+    QUORUM_NOT_MET = "QuorumNotMet"
+    JOBS_COMPLETED = "JobsCompleted"
+    JOBS_FAILED = "JobsFailed"
+    JOBS_ABORTED = "JobsAborted"
+    SUCCESS_POLICY = "SuccessPolicySatisfied"
+    FAILURE_POLICY = "FailurePolicy"
+    MAX_RESTARTS = "MaxRestartsExceeded"
+    DEPENDENCY_FAILED = "DependencyFailed"
+    ENDED = "EndedWithHyperJob"
+    # why a run of a sub-job ended
+    JOB_FAILED = "JobFailed"
+    RESTARTED_WITH_ALL = "RestartedWithAll"
+    RESTART_REQUESTED = "RestartRequested"
+    MIGRATE_REQUESTED = "MigrateRequested"
+    RECLAIMED = "Reclaimed"
+    PREEMPTED = "Preempted"

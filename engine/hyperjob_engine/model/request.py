@@ -1,0 +1,62 @@
+"""The placement request of one sub-job."""
+
+from dataclasses import dataclass, field, fields
+from functools import lru_cache
+from typing import Final
+
+from hyperjob_engine.model.nodes import PodGroup
+from hyperjob_engine.model.resources import Resources, measure_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlacementRequest:
+    """One sub-job to place: its resources, its preferred clusters, its excluded clusters."""
+
+    name: str
+    group: str
+    demand: Resources
+    preferred: tuple[str, ...] = ()
+    required: bool = False
+    excluded: frozenset[str] = frozenset()
+    pods: tuple[PodGroup, ...] = ()
+    kind: tuple[object, ...] = field(init=False, repr=False, compare=False)
+    """Equal for two requests that placement treats alike, whatever their names are."""
+    measure: str = field(init=False, repr=False, compare=False)
+    """The resource that the sub-job is measured by."""
+
+    def __post_init__(self) -> None:
+        """Compute `kind` and `measure` once: each round of a queue compares them often."""
+        pods = tuple((_frozen(group.request), group.number) for group in self.pods)
+        demand = _frozen(self.demand)
+        kind = self.group, self.preferred, self.required, self.excluded, demand, pods
+        object.__setattr__(self, "kind", _shared(kind))
+        object.__setattr__(self, "measure", measure_of(self.demand))
+
+    def named(self, name: str) -> "PlacementRequest":
+        """Return the same request for another sub-job."""
+        made = object.__new__(PlacementRequest)
+        for each in _FIELDS:
+            object.__setattr__(made, each, getattr(self, each))
+        object.__setattr__(made, "name", name)
+        return made
+
+    def tier(self, cluster: str) -> int:
+        """Return the rank of a cluster in `clusterNames`, from 0; unlisted clusters rank last."""
+        return self.preferred.index(cluster) if cluster in self.preferred else len(self.preferred)
+
+    def allows(self, cluster: str) -> bool:
+        """Return whether the sub-job may be on a cluster at all."""
+        return cluster not in self.excluded and (not self.required or cluster in self.preferred)
+
+
+_FIELDS: Final = tuple(each.name for each in fields(PlacementRequest))
+
+
+@lru_cache(maxsize=4096)
+def _shared(kind: tuple[object, ...]) -> tuple[object, ...]:
+    """Return one shared copy of equal kinds, to save memory with tens of thousands of requests."""
+    return kind
+
+
+def _frozen(demand: Resources) -> tuple[tuple[str, int], ...]:
+    return tuple(sorted(demand.items()))

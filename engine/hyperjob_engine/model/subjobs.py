@@ -1,0 +1,62 @@
+"""The sub-jobs that a HyperJob wants: their names, sizes and queues."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.quantity import NANO
+from hyperjob_core.api.wire import string
+from hyperjob_engine.model.nodes import PodGroup
+from hyperjob_engine.model.observed import ReplicatedJob
+from hyperjob_engine.model.request import PlacementRequest
+from hyperjob_engine.model.resources import PODS, Resources
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Size:
+    """One size of a vcjob template, with its pods and their requests."""
+
+    template: Object
+    demand: Resources
+    accelerators: int | None
+    pod_groups: tuple[PodGroup, ...] = ()
+
+    @property
+    def pods(self) -> int:
+        """Return the number of pods."""
+        return self.demand.get(PODS, 0) // NANO
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """A replicatedJob and the size of each of its sub-jobs, in order."""
+
+    replicated_job: ReplicatedJob
+    sizes: Sequence[Size]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubJob:
+    """One wanted sub-job."""
+
+    name: str
+    group: ReplicatedJob
+    index: int
+    size: Size
+
+    def request(self, excluded: frozenset[str] = frozenset()) -> PlacementRequest:
+        """Return the placement request of the sub-job."""
+        return PlacementRequest(
+            name=self.name,
+            group=self.group.name,
+            demand=self.size.demand,
+            preferred=self.group.cluster_names,
+            required=self.group.required,
+            excluded=excluded,
+            pods=self.size.pod_groups,
+        )
+
+
+def queue_of(template: Object) -> str:
+    """Return the queue that a vcjob template names."""
+    return string(template.get("queue")) or "default"

@@ -1,0 +1,257 @@
+"""The free resources of a cluster: allocatable minus allocated, allocating and reservations.
+
+A Cluster's resourceSummary lags behind by its refresh period. A placed sub-job therefore has a
+reservation until the summary is known to count its pods. For a moment a sub-job may count twice,
+but it always counts.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Final
+
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.names import VCJOB_API_VERSION, VCJOB_KIND
+from hyperjob_core.api.phases import JobPhase
+from hyperjob_core.api.wire import at, condition, count, mapping, objects, string, timestamp
+from hyperjob_engine.model.nodes import Nodes, PodGroup, parse_nodes
+from hyperjob_engine.model.observed import Cluster, ReportedStatus
+from hyperjob_engine.model.request import PlacementRequest
+from hyperjob_engine.model.resources import (
+    PODS,
+    Resources,
+    scale,
+    subtract,
+    total,
+    whole,
+)
+from hyperjob_engine.model.room import room_of
+from hyperjob_engine.model.shortage import ClusterTrouble, Trouble
+
+LISTED_WITHIN: Final = timedelta(seconds=5)
+"""The longest time from Karmada's list of a member's pods to the arrival of its summary here."""
+
+_REPELLING: Final = frozenset({"NoSchedule", "NoExecute"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reservation:
+    """The demand of one sub-job on a cluster; the summary counts it from `shown_at`, if known."""
+
+    cluster: str
+    demand: Resources
+    shown_at: datetime | None
+    pods: tuple[PodGroup, ...] = ()
+
+    def holds(self, now: datetime) -> bool:
+        """Return whether the summary may still lack this sub-job."""
+        return self.shown_at is None or now < self.shown_at
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidacy:
+    """The optional requirements of a cluster for placement."""
+
+    require_vcjob_api: bool = True
+    require_resource_summary: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterSummary:
+    """A cluster without reservations, from its Cluster object alone."""
+
+    name: str
+    usable: bool
+    trouble: Trouble | None
+    free: Resources
+    allocatable: Resources
+    provider: str = ""
+    region: str = ""
+    zone: str = ""
+    not_ready_since: datetime | None = None
+    nodes: Nodes | None = None
+    unscheduled: Resources | None = None
+
+
+def reservation(
+    *,
+    cluster: str,
+    demand: Resources,
+    report: ReportedStatus | None,
+    complete_since: datetime | None,
+    lag: timedelta,
+    pods: tuple[PodGroup, ...] = (),
+    summarised: datetime | None = None,
+) -> Reservation | None:
+    """Return the reservation of a sub-job; None after its end, or if the summary counts its pods.
+
+    The summary counts the pods (as allocated or allocating) after all of them have existed in the
+    member for `lag`, the longest refresh period. They exist since the vcjob is Running, or since
+    `complete_since`, when a report first had all pods. A summary that changed after that, at
+    `summarised`, counts them earlier.
+    """
+    if report is not None and report.phase.is_terminal:
+        return None
+    if is_listed(complete_since, summarised):
+        return None
+    known = [complete_since] if complete_since is not None else []
+    if report is not None and is_complete(demand, report) and report.phase is JobPhase.RUNNING:
+        known += [report.since] if report.since is not None else []
+    shown_at = min(known) + lag if known else None
+    return Reservation(cluster=cluster, demand=demand, shown_at=shown_at, pods=pods)
+
+
+def is_listed(complete_since: datetime | None, summarised: datetime | None) -> bool:
+    """Return whether a summary of the time `summarised` counts pods complete before that."""
+    if complete_since is None or summarised is None:
+        return False
+    return complete_since + LISTED_WITHIN <= summarised
+
+
+def is_complete(demand: Resources, report: ReportedStatus | None) -> bool:
+    """Return whether a report counts all pods of a sub-job."""
+    return report is not None and whole(report.pods.total) >= demand.get(PODS, 0)
+
+
+def summarise(raw: Object, candidacy: Candidacy) -> ClusterSummary:
+    """Return the summary of a Cluster, with its trouble if it is not usable."""
+    name = string(at(raw, "metadata", "name"))
+    spec, status = mapping(raw.get("spec")), mapping(raw.get("status"))
+    room = room_of(raw)
+    trouble = _trouble(raw, candidacy)
+    zones = spec.get("zones")
+    return ClusterSummary(
+        name=name,
+        usable=trouble is None,
+        trouble=trouble,
+        free=room.free,
+        allocatable=room.allocatable,
+        provider=string(spec.get("provider")),
+        region=string(spec.get("region")),
+        zone=string(spec.get("zone")) or ",".join(zones if isinstance(zones, list) else ()),
+        not_ready_since=_not_ready_since(status),
+        nodes=parse_nodes(raw),
+        unscheduled=room.unscheduled if room.allocatable else None,
+    )
+
+
+def reserved(reservations: Iterable[Reservation], *, now: datetime) -> dict[str, Resources]:
+    """Return the sum of the reservations per cluster that the summaries may not count yet."""
+    held: dict[str, list[Resources]] = {}
+    for item in reservations:
+        if item.holds(now):
+            held.setdefault(item.cluster, []).append(item.demand)
+    return {cluster: total(demands) for cluster, demands in held.items()}
+
+
+def candidates(
+    summaries: Iterable[ClusterSummary],
+    reserved: Mapping[str, Resources],
+    settling: Mapping[str, Resources] | None = None,
+    pods: Mapping[str, tuple[PodGroup, ...]] | None = None,
+) -> tuple[Cluster, ...]:
+    """Return the clusters, by name, with the reservations subtracted from their free resources.
+
+    `settling` is the part of the reservations that the summaries may count already; `pods` are
+    the pods of all reservations.
+    """
+    settling, pods = settling or {}, pods or {}
+    return tuple(
+        Cluster(
+            name=summary.name,
+            usable=summary.usable,
+            trouble=summary.trouble,
+            free=free_of(summary, reserved.get(summary.name, {})),
+            allocatable=summary.allocatable,
+            settling=settling.get(summary.name, {}),
+            provider=summary.provider,
+            region=summary.region,
+            zone=summary.zone,
+            not_ready_since=summary.not_ready_since,
+            nodes=summary.nodes,
+            reserved_pods=pods.get(summary.name, ()),
+            unscheduled=summary.unscheduled,
+        )
+        for summary in sorted(summaries, key=lambda summary: summary.name)
+    )
+
+
+def free_of(summary: ClusterSummary, reserved: Resources) -> Resources:
+    """Return the free resources of a cluster: those of its status minus its reservations.
+
+    The reservations count at most as much as the cluster has.
+    """
+    if not reserved:
+        return summary.free
+    possible = {
+        name: min(amount, max(0, summary.allocatable.get(name, 0)))
+        for name, amount in reserved.items()
+    }
+    return subtract(summary.free, possible)
+
+
+def less(cluster: Cluster, requests: Iterable[PlacementRequest], sign: int = 1) -> Cluster:
+    """Return a cluster with the requests subtracted; with sign -1, with them added back."""
+    requests = list(requests)
+    pods = (
+        PodGroup(group.request, sign * group.number)
+        for request in requests
+        for group in request.pods
+    )
+    return holding(cluster, scale(total(each.demand for each in requests), sign), pods)
+
+
+def less_each(
+    clusters: Iterable[Cluster], requests: Mapping[str, Iterable[PlacementRequest]], sign: int = 1
+) -> tuple[Cluster, ...]:
+    """Return the clusters, each with the requests of its name subtracted."""
+    return tuple(
+        less(cluster, requests[cluster.name], sign) if cluster.name in requests else cluster
+        for cluster in clusters
+    )
+
+
+def holding(cluster: Cluster, demand: Resources, pods: Iterable[PodGroup]) -> Cluster:
+    """Return a cluster with the demand of these pods subtracted."""
+    return replace(
+        cluster,
+        free=subtract(cluster.free, demand),
+        reserved_pods=(*cluster.reserved_pods, *pods),
+    )
+
+
+def _trouble(raw: Object, candidacy: Candidacy) -> Trouble | None:
+    status = mapping(raw.get("status"))
+    if at(raw, "metadata", "deletionTimestamp") is not None:
+        return Trouble(ClusterTrouble.REMOVED)
+    ready = condition(status, "Ready")
+    if ready.get("status") != "True":
+        return Trouble(ClusterTrouble.NOT_READY, string(ready.get("reason")))
+    for taint in objects(at(raw, "spec", "taints")):
+        if string(taint.get("effect")) in _REPELLING:
+            return Trouble(ClusterTrouble.TAINTED, f"{string(taint.get('key'))}:{taint['effect']}")
+    if candidacy.require_vcjob_api and not _serves_vcjobs(status):
+        return Trouble(ClusterTrouble.NO_VCJOB_API)
+    if candidacy.require_resource_summary and not mapping(status.get("resourceSummary")):
+        return Trouble(ClusterTrouble.NO_RESOURCE_SUMMARY)
+    if count(at(status, "nodeSummary", "totalNum")) and not count(
+        at(status, "nodeSummary", "readyNum")
+    ):
+        return Trouble(ClusterTrouble.NO_READY_NODE)
+    return None
+
+
+def _not_ready_since(status: Object) -> datetime | None:
+    """Return since when a Cluster is not Ready; None if it is Ready or has no condition Ready."""
+    ready = condition(status, "Ready")
+    if ready.get("status") not in ("False", "Unknown"):
+        return None
+    return timestamp(ready.get("lastTransitionTime"))
+
+
+def _serves_vcjobs(status: Mapping[str, object]) -> bool:
+    return any(
+        enablement.get("groupVersion") == VCJOB_API_VERSION
+        and any(item.get("kind") == VCJOB_KIND for item in objects(enablement.get("resources")))
+        for enablement in objects(status.get("apiEnablements"))
+    )

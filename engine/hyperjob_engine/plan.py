@@ -1,0 +1,220 @@
+"""The plan of a HyperJob: actions, status and Events from the observation, in numbered steps.
+
+Pure and total: the time and the clusters are in the observation, and `controller.apply` sends the
+requests of the actions without further decisions.
+"""
+
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from functools import partial
+from typing import Final
+
+from hyperjob_core.api.meta import Object
+from hyperjob_engine.expansion.auto import resolve
+from hyperjob_engine.expansion.expand import SpecError, expand
+from hyperjob_engine.gang.giveback import next_try
+from hyperjob_engine.lifecycle.causes import unexplained
+from hyperjob_engine.lifecycle.decisions import End, Restart
+from hyperjob_engine.lifecycle.ending import ending
+from hyperjob_engine.lifecycle.failures import judge
+from hyperjob_engine.lifecycle.finished import after_end, needs_more
+from hyperjob_engine.lifecycle.quorum import trainers
+from hyperjob_engine.lifecycle.quota import forgotten, releases
+from hyperjob_engine.lifecycle.reclaimed import giving_back
+from hyperjob_engine.lifecycle.records import with_restart
+from hyperjob_engine.lifecycle.requests import answer, refuse_after_end
+from hyperjob_engine.lifecycle.stops import suspending
+from hyperjob_engine.lifecycle.unstarted import not_started
+from hyperjob_engine.model.observed import Observed
+from hyperjob_engine.model.parse import with_fields
+from hyperjob_engine.model.planned import Plan
+from hyperjob_engine.plugins.hook import withdrawing
+from hyperjob_engine.status.derive import derive, derive_refusal
+from hyperjob_engine.status.outcomes import again_text, refusal_events
+from hyperjob_engine.status.outlook import Outlook, Outlooks
+from hyperjob_engine.status.training import with_last_lines
+from hyperjob_engine.status.transitions import restart_events, status_events
+from hyperjob_engine.steps.draft import Draft
+from hyperjob_engine.steps.release import apply_plugins, give_back, open_gates
+from hyperjob_engine.steps.requeue import requeue_after
+from hyperjob_engine.steps.scale import scale
+from hyperjob_engine.steps.settle import needs, place_missing, review_pinned
+from hyperjob_engine.steps.sort import sort
+from hyperjob_engine.steps.target import no_target
+
+AT_ONCE: Final = timedelta()
+CAUSE_RECHECK: Final = timedelta(seconds=5)
+"""The longest wait for the cause of a failure."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExplainedPlan:
+    """A plan with the draft from which it was made, for its explanation.
+
+    `refusal` is why the spec is invalid. `draft` is None if the HyperJob is being deleted, has
+    ended, is invalid, or the queue engine decides about it in its next round.
+    """
+
+    plan: Plan
+    draft: Draft | None = None
+    refusal: str = ""
+
+
+def plan(observed: Observed) -> Plan:
+    """Return the plan of one HyperJob."""
+    return decide(observed).plan
+
+
+def decide(observed: Observed) -> ExplainedPlan:
+    """Return the plan of one HyperJob, with its draft."""
+    decision = _decide(observed)
+    actions = withdrawing(observed.hyperjob, decision.plan.actions)
+    return replace(decision, plan=replace(decision.plan, actions=actions))
+
+
+def _decide(observed: Observed) -> ExplainedPlan:
+    hyperjob = observed.hyperjob
+    # 1. A deleted HyperJob: the garbage collector deletes its objects by ownerReference.
+    if hyperjob.deleting:
+        return ExplainedPlan(plan=Plan())
+    # 2. An ended HyperJob: no sub-job is created, changed or restarted.
+    if hyperjob.is_finished:
+        ended, asked = after_end(observed), refuse_after_end(hyperjob)
+        status = None if ended.status is None else with_last_lines(observed, ended.status)
+        events = () if asked is None or status is None else refusal_events(asked.refused)
+        return ExplainedPlan(plan=replace(ended, status=status, events=events))
+    # 3. A new HyperJob before the next round of the queue engine: its status stays as it is.
+    if observed.verdict is not None and observed.verdict.undecided:
+        return ExplainedPlan(plan=Plan())
+    # 4. An invalid spec: the status has the reason, and no object changes.
+    try:
+        split = resolve(observed)
+        groups = expand(hyperjob, split.shares)
+    except SpecError as error:
+        return ExplainedPlan(plan=_refuse(observed, str(error)), refusal=str(error))
+    # 5. Sub-jobs that the spec no longer has are deleted.
+    draft = scale(observed, split, groups)
+    # 6. The cause of a failure is read first: the reaction to it deletes the pods.
+    failed = unexplained(observed, draft.children)
+    if failed:
+        return ExplainedPlan(plan=Plan(failed=failed, requeue_after=CAUSE_RECHECK), draft=draft)
+    # 7. An end or a restart is written to the status first; the next pass acts on it.
+    recorded = _record(draft)
+    if recorded is not None:
+        return ExplainedPlan(plan=recorded, draft=draft)
+    # 8. Each sub-job of the spec is sorted: ended, existing, blocked or missing.
+    for sub_job, child in draft.children:
+        sort(draft, sub_job, child)
+    # 9. Missing sub-jobs are placed, a gang as a whole or not at all.
+    place_missing(draft)
+    # 10. Sub-jobs that no member has received move if their cluster has no room any more.
+    review_pinned(draft)
+    # 11. Plugins give the pods of each sub-job the addresses of the others.
+    apply_plugins(draft)
+    # 12. The gates of admitted sub-jobs with room open together.
+    open_gates(draft)
+    # 13. The held sub-jobs of a gang that stays incomplete are deleted.
+    give_back(draft)
+    # 14. Ended sub-jobs are removed from Volcano Global's quota.
+    draft.actions += releases(observed, draft.staying)
+    draft.actions += forgotten(observed, draft.staying)
+    # 15. The status and the Events are derived.
+    return ExplainedPlan(plan=_finished_plan(draft), draft=draft)
+
+
+def _refuse(observed: Observed, why: str) -> Plan:
+    status = derive_refusal(observed, why)
+    return Plan(status=status, events=status_events(observed.hyperjob.status, status))
+
+
+def _record(draft: Draft) -> Plan | None:
+    """Return the plan that records an end or a restart in the status; None if there is neither.
+
+    A restart waits for the deletion of sub-jobs that the spec no longer has.
+    """
+    observed, children = draft.observed, draft.children
+    end = ending(observed, children, draft.waiting, draft.losses)
+    if end is not None:
+        return _end(draft, end)
+    if draft.actions:
+        return None
+    asked = answer(observed.hyperjob, children, no_target=partial(no_target, draft))
+    if asked is not None:
+        recorded = _restart(draft, asked.restart)
+        return replace(recorded, events=(*refusal_events(asked.refused), *recorded.events))
+    if observed.hyperjob.suspend:
+        stop = suspending(observed, children)
+        return None if stop is None else _stop(draft, stop)
+    verdict = judge(observed, children, draft.losses)
+    if isinstance(verdict, End):
+        return _end(draft, verdict)
+    verdict = verdict or giving_back(observed, children)
+    verdict = verdict or not_started(
+        observed,
+        children,
+        minimum=draft.together,
+        next_try=partial(next_try, observed),
+    )
+    return None if verdict is None else _restart(draft, verdict)
+
+
+def _end(draft: Draft, end: End) -> Plan:
+    """Return the plan that records the end; the next pass deletes sub-jobs that still run."""
+    observed = draft.observed
+    items = [
+        Outlook(sub_job=sub_job, child=child, ended=None if child.is_terminal else end)
+        for sub_job, child in draft.children
+    ]
+    status = derive(observed, Outlooks(items=items, minimum=len(items), end=end))
+    return Plan(
+        status=status,
+        events=status_events(observed.hyperjob.status, status),
+        requeue_after=AT_ONCE if needs_more(observed, status) else None,
+    )
+
+
+def _stop(draft: Draft, fields: Object) -> Plan:
+    """Return the plan that records a planned stop; the next pass deletes the sub-jobs."""
+    observed = draft.observed
+    hyperjob = with_fields(observed.hyperjob, observed.hyperjob.status | fields)
+    decision = plan(replace(observed, hyperjob=hyperjob))
+    return replace(decision, actions=(), requeue_after=AT_ONCE, waits_for_capacity=False)
+
+
+def _restart(draft: Draft, decided: Restart) -> Plan:
+    """Return the plan that records a restart; the next pass deletes and recreates the sub-jobs."""
+    decision = plan(with_restart(draft.observed, draft.children, decided, words=again_text))
+    return replace(
+        decision,
+        actions=(),
+        events=restart_events(decided, decision.events),
+        requeue_after=AT_ONCE,
+        waits_for_capacity=False,
+    )
+
+
+def _finished_plan(draft: Draft) -> Plan:
+    """Return the plan of a complete draft."""
+    observed = draft.observed
+    outlooks = Outlooks(
+        items=[draft.outlook(member) for member in draft.children],
+        minimum=draft.minimum,
+        quorum=observed.hyperjob.quorum,
+        trainers=trainers(observed.hyperjob),
+        room_for=draft.placement.room_for,
+        needed=draft.needed,
+        never=draft.placement.never,
+        verdict=observed.verdict,
+        suspended=observed.hyperjob.suspend,
+        gang=draft.back_off.record,
+    )
+    status = derive(observed, outlooks)
+    return Plan(
+        actions=tuple(draft.actions),
+        status=status,
+        events=status_events(observed.hyperjob.status, status),
+        requeue_after=requeue_after(draft),
+        waits_for_capacity=draft.is_short,
+        needs=needs(draft),
+        questions=draft.split.questions,
+    )

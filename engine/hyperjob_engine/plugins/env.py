@@ -1,0 +1,55 @@
+"""The plugin env: variables with the place of a pod in the HyperJob, for any framework.
+
+The rank of a pod is HYPERJOB_RANK_OFFSET + HYPERJOB_TASK_INDEX: all pods of a task have one
+template, and only the index, which Volcano writes on each pod, differs.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from hyperjob_core.api.meta import Object
+from hyperjob_engine.plugins.plugin import PluginContext
+from hyperjob_engine.plugins.template import from_field, variable
+from hyperjob_engine.plugins.world import TaskPods, World
+
+INDEX_FIELD: Final = "metadata.labels['volcano.sh/task-index']"
+
+
+class Env:
+    """The plugin env."""
+
+    def variables(
+        self, place: PluginContext, task_pods: TaskPods, container: Object
+    ) -> Sequence[Object]:
+        """Return variables with HyperJob, sub-job, attempt, cluster and rank offset."""
+        world, member = place.world, place.member
+        return (
+            variable("HYPERJOB_NAME", world.hyperjob),
+            variable("HYPERJOB_JOB_NAME", member.name),
+            variable("HYPERJOB_REPLICATED_JOB", member.group),
+            variable("HYPERJOB_JOB_INDEX", member.index),
+            variable("HYPERJOB_JOB_COUNT", len(world.members)),
+            variable("HYPERJOB_ATTEMPT", member.attempt),
+            variable("HYPERJOB_CLUSTER", member.cluster),
+            *ranks(place, task_pods),
+            *_checkpoint(world),
+        )
+
+
+def _checkpoint(world: World) -> Sequence[Object]:
+    """Return variables with the checkpoint directory and the last step that all sub-jobs saved."""
+    found = []
+    if world.checkpoint_dir:
+        found.append(variable("HYPERJOB_CHECKPOINT_DIR", world.checkpoint_dir))
+    if world.resume_step is not None:
+        found.append(variable("HYPERJOB_RESUME_STEP", world.resume_step))
+    return found
+
+
+def ranks(place: PluginContext, task_pods: TaskPods) -> Sequence[Object]:
+    """Return the variables from which a pod computes its rank and the world size."""
+    return (
+        variable("HYPERJOB_WORLD_SIZE", place.world.size),
+        variable("HYPERJOB_RANK_OFFSET", task_pods.offset),
+        from_field("HYPERJOB_TASK_INDEX", INDEX_FIELD),
+    )

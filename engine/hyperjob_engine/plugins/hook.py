@@ -1,0 +1,180 @@
+"""The plugins' step of a plan: new vcjobs get the plugins' changes, outdated ones are recreated.
+
+Volcano refuses later changes of a vcjob's variables. Each vcjob has a mark with the digest of the
+plugins' changes. A vcjob that no member has received is recreated if the plugins would now write
+other changes; a vcjob in a member stays as it is. A HyperJob without plugins has no such step.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.names import WORLD
+from hyperjob_core.api.phases import JobPhase
+from hyperjob_core.api.wire import natural
+from hyperjob_engine.expansion.objects import labels_of
+from hyperjob_engine.model.child import Child
+from hyperjob_engine.model.detail import Detail, Quoted
+from hyperjob_engine.model.observed import HyperJob, Observed, Ownership
+from hyperjob_engine.model.planned import Action, CreateChild, DeleteChild, DeletionCause, Repin
+from hyperjob_engine.model.reasons import Reason
+from hyperjob_engine.model.subjobs import SubJob
+from hyperjob_engine.plugins.equip import TooLongError, equip, export_of
+from hyperjob_engine.plugins.hosts import UnknownHostError
+from hyperjob_engine.plugins.world import World, world_of
+
+Children = Sequence[tuple[SubJob, Child]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plugged:
+    """The changed actions, the sub-jobs that must wait, and the sub-jobs to recreate."""
+
+    actions: list[Action]
+    blocked: Mapping[str, tuple[Reason, Detail]]
+    outdated: frozenset[str]
+
+
+def set_up(
+    observed: Observed,
+    children: Children,
+    actions: Sequence[Action],
+    *,
+    assigned: Mapping[str, str],
+    minimum: int,
+) -> Plugged:
+    """Apply the plugins to the planned actions; `children` are in the order of the spec."""
+    hyperjob = observed.hyperjob
+    if not hyperjob.plugins:
+        return Plugged(actions=list(actions), blocked={}, outdated=frozenset())
+    moved = {action.name: action.cluster for action in actions if isinstance(action, Repin)}
+    world = world_of(
+        hyperjob,
+        [sub_job for sub_job, _ in children],
+        attempts={child.name: child.attempt for _, child in children},
+        clusters={
+            child.name: assigned.get(child.name) or moved.get(child.name) or _pin(child)
+            for _, child in children
+        },
+        generation=_generation(children),
+        minimum=minimum,
+    )
+    wanted = {sub_job.name: sub_job for sub_job, _ in children}
+    blocked: dict[str, tuple[Reason, Detail]] = {}
+    planned: list[Action] = []
+    for action in actions:
+        if isinstance(action, CreateChild):
+            try:
+                planned.append(_equipped(hyperjob, wanted[action.name], action, world))
+            except UnknownHostError as error:
+                blocked[action.name] = Reason.WAITING_FOR_HOST, Quoted(str(error))
+            except TooLongError as error:
+                blocked[action.name] = Reason.INVALID_SPEC, Quoted(str(error))
+        else:
+            planned.append(action)
+    leaving = {action.name for action in planned if isinstance(action, DeleteChild)}
+    again = [
+        child
+        for sub_job, child in children
+        if child.name not in leaving and _is_outdated(hyperjob, sub_job, child, world)
+    ]
+    planned += _deletions(again)
+    return Plugged(
+        actions=planned, blocked=blocked, outdated=frozenset(child.name for child in again)
+    )
+
+
+def withdrawing(hyperjob: HyperJob, actions: Sequence[Action]) -> tuple[Action, ...]:
+    """Return the actions, where the deletion of a whole sub-job deletes its ServiceExport too."""
+    if not hyperjob.plugins:
+        return tuple(actions)
+    return tuple(
+        replace(action, export=export_of(hyperjob, action.name))
+        if isinstance(action, DeleteChild) and action.policy_uid
+        else action
+        for action in actions
+    )
+
+
+def generation_of(mark: str) -> int | None:
+    """Return the generation of the world in a vcjob's mark; None for any other text."""
+    number, dot, _ = mark.partition(".")
+    return natural(number) if dot else None
+
+
+def _generation(children: Children) -> int:
+    """Return the generation of the present world, or of a new one.
+
+    A new world starts if no vcjob of a present attempt exists, as after a restart of all sub-jobs.
+    Its generation is new because the highest attempt has grown.
+    """
+    standing = (
+        generation_of(child.job.world)
+        for _, child in children
+        if child.exists and child.job is not None
+    )
+    found = [generation for generation in standing if generation is not None]
+    return max(found) if found else max((child.attempt for _, child in children), default=0)
+
+
+def _pin(child: Child) -> str:
+    """Return the cluster of a sub-job by its policy, which Karmada follows a moment later."""
+    if child.policy is not None and len(child.policy.clusters) == 1:
+        return child.policy.clusters[0]
+    return child.cluster
+
+
+def _equipped(
+    hyperjob: HyperJob, sub_job: SubJob, action: CreateChild, world: World
+) -> CreateChild:
+    job, policy = action.job, action.policy
+    export = export_of(hyperjob, action.name)
+    if job is not None:
+        equipped = equip(hyperjob, job["spec"], world.by_name[action.name], world)
+        metadata: Object = job["metadata"]
+        marks = {
+            **(metadata.get("annotations") or {}),
+            WORLD: f"{world.generation}.{equipped.digest}",
+        }
+        job = {**job, "metadata": {**metadata, "annotations": marks}, "spec": equipped.template}
+    if export is not None and policy is not None:
+        selector = {
+            "apiVersion": export["apiVersion"],
+            "kind": export["kind"],
+            "namespace": hyperjob.namespace,
+            "name": action.name,
+        }
+        selectors = [*policy["spec"]["resourceSelectors"], selector]
+        policy = {**policy, "spec": {**policy["spec"], "resourceSelectors": selectors}}
+    if export is not None:
+        labels = labels_of(hyperjob, sub_job.group.name, sub_job.index)
+        export = {**export, "metadata": {**export["metadata"], "labels": labels}}
+    return replace(action, job=job, policy=policy, export=export)
+
+
+def _is_outdated(hyperjob: HyperJob, sub_job: SubJob, child: Child, world: World) -> bool:
+    """Return whether a vcjob that no cluster has received has variables of an earlier world."""
+    job = child.job
+    if job is None or not child.exists or job.ownership is not Ownership.OURS:
+        return False
+    if generation_of(job.world) is None or child.phase is not JobPhase.UNKNOWN:
+        return False
+    if child.binding is not None and child.binding.applied:
+        return False
+    try:
+        now = equip(hyperjob, sub_job.size.template, world.by_name[child.name], world)
+    except (UnknownHostError, TooLongError):
+        return False  # a new vcjob would have the same unknown host
+    return job.world != f"{world.generation}.{now.digest}"
+
+
+def _deletions(children: Sequence[Child]) -> Iterator[DeleteChild]:
+    """Yield deletions of vcjobs without their policies: the new ones go to the same clusters."""
+    for child in children:
+        assert child.job is not None
+        yield DeleteChild(
+            name=child.name,
+            job_uid=child.job.uid,
+            policy_uid=None,
+            why=DeletionCause.OTHER_CLUSTERS,
+        )

@@ -1,0 +1,90 @@
+"""The plugin torchft: each sub-job is a replica group, and a lighthouse connects the groups.
+
+Within a sub-job torchrun forms one world, as with the plugin pytorch. Across sub-jobs torchft's
+managers find each other through the lighthouse: a task of the HyperJob, or an external address. A
+group that cannot reach the lighthouse retries. The lighthouse's sub-job may be recreated on another
+cluster, therefore its name does not depend on the cluster.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from hyperjob_core.api.meta import Object
+from hyperjob_engine.plugins.plugin import PluginContext
+from hyperjob_engine.plugins.pytorch import PyTorch
+from hyperjob_engine.plugins.template import from_field, variable
+from hyperjob_engine.plugins.world import TaskPods, World, WorldMember
+
+PORT: Final = 29510
+RETRIES: Final = 100
+"""How often a manager asks an unreachable lighthouse for a quorum before its group fails."""
+
+_TORCHRUN: Final = PyTorch()
+
+
+class TorchFT:
+    """The plugin torchft, which gives each replica group the address of the lighthouse."""
+
+    def variables(
+        self, place: PluginContext, task_pods: TaskPods, container: Object
+    ) -> Sequence[Object]:
+        """Return the variables of torchft and torchrun; raises UnknownHostError."""
+        world, task = place.world, place.arguments.get("lighthouse", "")
+        shared = [
+            variable("HYPERJOB_QUORUM", world.quorum or 1),
+            # torchft sends its host name to other groups, which other clusters cannot resolve.
+            from_field("HYPERJOB_POD_IP", "status.podIP"),
+        ]
+        if task_pods.task == task:
+            return shared
+        groups = [member for member in world.members if _training(member, task)]
+        if place.member not in groups:
+            return shared  # a sub-job whose tasks have no pods
+        address = place.arguments.get("address") or _lighthouse(place, task)
+        return (
+            *shared,
+            variable("TORCHFT_LIGHTHOUSE", address),
+            variable("TORCHFT_QUORUM_RETRIES", RETRIES),
+            variable("REPLICA_GROUP_ID", _number(groups, place.member)),
+            variable("NUM_REPLICA_GROUPS", len(groups)),
+            *_TORCHRUN.variables(_alone(place, task), task_pods, container),
+        )
+
+
+def _training(member: WorldMember, lighthouse: str) -> tuple[TaskPods, ...]:
+    return tuple(
+        task_pods
+        for task_pods in member.tasks
+        if task_pods.task != lighthouse and task_pods.pods > 0
+    )
+
+
+def _number(groups: Sequence[WorldMember], member: WorldMember) -> int:
+    """Return the number of a replica group, stable in scaling with one replicatedJob."""
+    if len({each.group for each in groups}) == 1:
+        return member.number
+    return [each.name for each in groups].index(member.name)
+
+
+def _lighthouse(place: PluginContext, task: str) -> str:
+    found = place.world.first(task)
+    port = place.number("port", PORT)
+    if found is None:
+        return f"http://localhost:{port}"
+    member, task_pods = found
+    return f"http://{place.hosts.service(place.world, place.member, member, task_pods)}:{port}"
+
+
+def _alone(place: PluginContext, lighthouse: str) -> PluginContext:
+    """Return the context of a sub-job as a world of its own, for its torchrun."""
+    member = replace(place.member, tasks=_training(place.member, lighthouse))
+    world: World = replace(
+        place.world, members=(member,), by_name={member.name: member}, minimum=1, size=member.pods
+    )
+    given = {
+        name: text
+        for name, text in place.arguments.items()
+        if name in ("nproc-per-node", "timeout")
+    }
+    return replace(place, world=world, member=member, arguments=given)

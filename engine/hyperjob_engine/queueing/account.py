@@ -1,0 +1,161 @@
+"""The usage of each queue, and the limits on it: capability, guarantees of other queues, share.
+
+The queue cache adds and removes the demands of HyperJobs. A claim of a head of line lasts for one
+round.
+"""
+
+import math
+from collections.abc import Iterable, Mapping
+
+from hyperjob_engine.model.resources import Resources, accumulate, measure_of
+from hyperjob_engine.model.waiting import Limit
+from hyperjob_engine.queueing.queues import ROOT, Tree
+
+Rank = tuple[int, float, str]
+
+
+class QueueUsage:
+    """Usage by queue, which includes the usage of its children."""
+
+    def __init__(self, tree: Tree) -> None:
+        self.tree = tree
+        self._used: dict[str, dict[str, int]] = {name: {} for name in tree.queues}
+        self._claimed: dict[str, dict[str, int]] = {}
+        self._reserved_for_heads: dict[str, int] = {}
+
+    def copy(self) -> "QueueUsage":
+        """Return an independent copy, without claims."""
+        made = QueueUsage(self.tree)
+        made._used = {name: dict(used) for name, used in self._used.items()}
+        return made
+
+    def used(self, queue: str) -> Resources:
+        """Return what a queue and its children use."""
+        return self._used.get(queue, {})
+
+    def add(self, queue: str, demand: Resources, sign: int = 1) -> None:
+        """Add `sign` times a demand to a queue and to all its parents."""
+        for name in self.tree.path(queue):
+            accumulate(self._used[name], demand, sign)
+
+    def claim(self, queue: str, demand: Resources) -> None:
+        """Reserve room under the capabilities for a head of line, for the rest of the round."""
+        for name in self.tree.path(queue):
+            accumulate(self._claimed.setdefault(name, {}), demand, 1)
+
+    def forget_claims(self) -> None:
+        """Remove all claims, at the start of a round."""
+        self._claimed.clear()
+        self._reserved_for_heads.clear()
+
+    def limit(self, queue: str, demand: Resources) -> Limit | None:
+        """Return the first capability, from the leaf up, that a demand would exceed."""
+        for name in reversed(self.tree.path(queue)):
+            capability = self.tree.queues[name].capability
+            if not capability:
+                continue
+            used, claimed = self._used[name], self._claimed.get(name, {})
+            for resource, amount in demand.items():
+                most = capability.get(resource)
+                if most is None or amount <= 0:
+                    continue
+                taken = used.get(resource, 0) + claimed.get(resource, 0)
+                if taken + amount > most:
+                    return Limit(
+                        queue=name,
+                        resource=resource,
+                        capability=most,
+                        used=used.get(resource, 0),
+                        missing=taken + amount - most,
+                        ever=amount <= most,
+                    )
+        return None
+
+    def kept_for_others(self, resources: Iterable[str]) -> Mapping[str, int]:
+        """Return the part of all guarantees that their queues do not use now."""
+        if not self.tree.guaranteed:
+            return {}
+        spoken = self._reserved_for_heads
+        return {name: self._unused(ROOT, name) + spoken.get(name, 0) for name in resources}
+
+    def reserve_for_head(self, demand: Resources, free: Resources) -> None:
+        """Reserve free resources beyond all guarantees for a head of line that waits for them."""
+        for name, amount in demand.items():
+            beside = max(0, free.get(name, 0) - self._unused(ROOT, name))
+            self._reserved_for_heads[name] = max(
+                self._reserved_for_heads.get(name, 0), min(amount, beside)
+            )
+
+    def has_borrowed_from(self, borrower: str, queue: str, demand: Resources) -> bool:
+        """Return whether `queue` may reclaim resources from `borrower` for a demand.
+
+        The borrower must be `reclaimable`. Below the first common parent of the two queues, the
+        branch of `queue` must stay within its share, and the branch of the borrower must be above
+        its share and have no higher priority.
+        """
+        branches = self.tree.lent(borrower, queue)
+        if branches is None:
+            return False
+        theirs, ours = branches
+        measure = measure_of(demand)
+        share, used = self.tree.entitled[ours], self._used[ours]
+        if any(used.get(r, 0) + more > share.get(r, 0) for r, more in demand.items() if more > 0):
+            return False
+        most = self.tree.entitled.get(theirs, {}).get(measure, 0)
+        return self._used[theirs].get(measure, 0) > most
+
+    def next_queue(self, asking: Mapping[str, Resources]) -> str:
+        """Return the queue whose turn it is; `asking` is the demand of the first of each line.
+
+        Queues that do not exist come first: their HyperJobs get a message and no share. Then the
+        siblings of each level are compared, from the leaves up, each with the demand of its own
+        next HyperJob: the share of a parent does not decide between its children.
+        """
+        paths = {queue: self.tree.path(queue) for queue in asking}
+        nowhere = [queue for queue, path in paths.items() if len(path) == 1]
+        if nowhere:
+            return min(nowhere)
+        standing = {queue: queue for queue in asking}  # the best leaf below each queue so far
+        for depth in range(max(len(path) for path in paths.values()) - 1, 0, -1):
+            rivals: dict[str, list[tuple[Rank, str]]] = {}
+            for queue in [each for each in standing if len(self.tree.path(each)) == depth + 1]:
+                leaf = standing.pop(queue)
+                rank = self._rank(queue, asking[leaf])
+                rivals.setdefault(self.tree.path(queue)[-2], []).append((rank, leaf))
+            standing |= {parent: min(ranked)[1] for parent, ranked in rivals.items()}
+        return standing[ROOT]
+
+    def is_guaranteed(self, queue: str, demand: Resources) -> bool:
+        """Return whether the guarantee of a queue, or of one above it, has room for a demand."""
+        for name in self.tree.path(queue)[1:]:
+            guarantee, used = self.tree.queues[name].guarantee, self._used[name]
+            asked = [each for each in demand if each in guarantee]
+            if asked and all(used.get(r, 0) + demand[r] <= guarantee[r] for r in asked):
+                return True
+        return False
+
+    def _unused(self, queue: str, resource: str) -> int:
+        own = self.tree.queues[queue].guarantee.get(resource, 0)
+        inner = sum(self._unused(child, resource) for child in self.tree.children[queue])
+        return max(own - self._used[queue].get(resource, 0), inner, 0)
+
+    def _rank(self, queue: str, demand: Resources) -> Rank:
+        """Return the sort key of a queue among its siblings: priority, share, name.
+
+        The share includes half of the next demand. Without it queues of small weight would get too
+        much on average, with all of it too little.
+        """
+        known = self.tree.queues.get(queue)
+        priority = known.priority if known is not None else 0
+        return -priority, self._share(queue, demand), queue
+
+    def _share(self, queue: str, demand: Resources) -> float:
+        """Return the largest ratio of usage to entitled amount of a queue, over all resources."""
+        entitled, used = self.tree.entitled.get(queue, {}), self._used[queue]
+        largest = 0.0
+        for name in used if not demand else {*used, *demand}:
+            amount = used.get(name, 0) + demand.get(name, 0) / 2
+            if amount > 0:
+                most = entitled.get(name, 0)
+                largest = max(largest, amount / most if most > 0 else math.inf)
+        return largest

@@ -1,0 +1,169 @@
+"""The rules of admission for one HyperJob: its queues are open, have quota, and its gang has room.
+
+These functions change neither the account nor the space that they get.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from hyperjob_engine.model.resources import Resources, accumulate, total
+from hyperjob_engine.model.waiting import Limit, QueueTrouble, WaitCode
+from hyperjob_engine.queueing.account import QueueUsage
+from hyperjob_engine.queueing.room import Space
+from hyperjob_engine.queueing.shapes import PlacementNeeds
+from hyperjob_engine.queueing.units import QueuedSubJob
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """Why a HyperJob cannot be admitted now."""
+
+    code: WaitCode
+    resource: str = ""
+    trouble: QueueTrouble | None = None
+    limit: Limit | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """Sub-jobs that are admitted, with the cluster that has room for each."""
+
+    clusters: dict[str, str] = field(default_factory=dict)
+
+
+# HyperJobs with equal needs in different queues get the same answer.
+CAPACITY: Final = Block(code=WaitCode.CAPACITY)
+
+
+def closed(queues: Sequence[str], account: QueueUsage) -> Block | None:
+    """Return the block of the first queue that takes no jobs."""
+    for queue in dict.fromkeys(queues):
+        if trouble := account.tree.trouble(queue):
+            return Block(code=WaitCode.NOT_OPEN, trouble=trouble)
+    return None
+
+
+def try_to_admit(
+    waiting: Sequence[QueuedSubJob], needs: PlacementNeeds, account: QueueUsage, space: Space
+) -> Grant | Block:
+    """Return clusters for at least the sub-jobs that must start together, or the block."""
+    verdict = _try_in_order(waiting, needs, account, space)
+    if isinstance(verdict, Block) and verdict is not CAPACITY:
+        smallest = _smallest_first(waiting)
+        if smallest != list(waiting):
+            other = _try_in_order(smallest, needs, account, space)
+            return other if isinstance(other, Grant) else verdict
+    return verdict
+
+
+def gang_of(
+    waiting: Sequence[QueuedSubJob], needs: PlacementNeeds, account: QueueUsage
+) -> Sequence[QueuedSubJob]:
+    """Return the sub-jobs for which a head of line waits: the smallest that can form its gang.
+
+    The result is shorter than the gang if the capabilities forbid it even with unused queues.
+    """
+    tree = account.tree
+    queues = {part.queue for part in waiting}
+    if not any(tree.queues[each].capability for queue in queues for each in tree.path(queue)):
+        return _smallest_first(waiting)[: needs.needed or None]
+    sums: dict[str, dict[str, int]] = {}
+    gang: list[QueuedSubJob] = []
+    for part in _smallest_first(waiting):
+        if len(gang) == needs.needed:
+            break
+        path, demand = tree.path(part.queue), part.request.demand
+        if all(_is_within(tree.queues[each].capability, sums, each, demand) for each in path):
+            for name in path:
+                accumulate(sums.setdefault(name, {}), demand, 1)
+            gang.append(part)
+    return gang
+
+
+def is_guaranteed(waiting: Sequence[QueuedSubJob], account: QueueUsage) -> bool:
+    """Return whether the guarantees of their queues cover all waiting sub-jobs."""
+    queues = {part.queue for part in waiting}
+    demand = total(part.request.demand for part in waiting)
+    return len(queues) == 1 and account.is_guaranteed(queues.pop(), demand)
+
+
+def leaves_guarantees(gang: Sequence[QueuedSubJob], account: QueueUsage, most: Resources) -> bool:
+    """Return whether a gang has room beside all guarantees if nothing else runs."""
+    if not account.tree.guaranteed:
+        return True
+    for part in gang:
+        account.add(part.queue, part.request.demand)
+    demand = total(part.request.demand for part in gang)
+    kept = account.kept_for_others(demand)
+    for part in gang:
+        account.add(part.queue, part.request.demand, -1)
+    return all(demand[name] + amount <= most.get(name, 0) for name, amount in kept.items())
+
+
+def _try_in_order(
+    waiting: Sequence[QueuedSubJob], needs: PlacementNeeds, account: QueueUsage, space: Space
+) -> Grant | Block:
+    """Admit, in this order, as many sub-jobs as the limits of their queues allow."""
+    allowed, block = _within_limits(waiting, account, space)
+    least = max(1, needs.needed)
+    if len(allowed) < least:
+        return block or Block(code=WaitCode.CAPACITY)
+    requests = [part.request for part in allowed]
+    found = space.assign(requests, needs.standing, needs.max_domains, least=least)
+    if len(found) < least:
+        return CAPACITY if len(allowed) == len(waiting) else block or Block(code=WaitCode.CAPACITY)
+    return Grant(dict(found))
+
+
+def _smallest_first(parts: Sequence[QueuedSubJob]) -> list[QueuedSubJob]:
+    def size(part: QueuedSubJob) -> int:
+        return part.request.demand.get(part.request.measure, 0)
+
+    return sorted(parts, key=size)
+
+
+def _is_within(
+    capability: Resources, sums: Mapping[str, Resources], queue: str, demand: Resources
+) -> bool:
+    used = sums.get(queue, {})
+    return all(
+        used.get(name, 0) + amount <= capability[name]
+        for name, amount in demand.items()
+        if name in capability
+    )
+
+
+def _within_limits(
+    waiting: Sequence[QueuedSubJob], account: QueueUsage, space: Space
+) -> tuple[list[QueuedSubJob], Block | None]:
+    """Return the sub-jobs that the limits allow, in order, and the first block of the others."""
+    allowed: list[QueuedSubJob] = []
+    block: Block | None = None
+    asked: dict[str, int] = {}
+    for part in waiting:
+        demand = part.request.demand
+        limit = account.limit(part.queue, demand)
+        if limit is not None:
+            block = block or Block(code=WaitCode.LIMIT, limit=limit)
+            continue
+        account.add(part.queue, demand)
+        trial = total((asked, demand))
+        kept = account.kept_for_others(demand)
+        short = next(
+            (name for name, least in kept.items() if trial[name] + least > space.sum.get(name, 0)),
+            None,
+        )
+        if short is not None:
+            account.add(part.queue, demand, -1)
+            if trial[short] <= space.sum.get(short, 0):
+                block = block or Block(code=WaitCode.GUARANTEE, resource=short)
+            continue
+        asked = trial
+        allowed.append(part)
+    for part in allowed:
+        account.add(part.queue, part.request.demand, -1)
+    if block is not None and block.limit is not None:
+        used = account.used(block.limit.queue).get(block.limit.resource, 0)
+        block = replace(block, limit=replace(block.limit, used=used))
+    return allowed, block

@@ -1,0 +1,129 @@
+"""EASY backfill: until when other HyperJobs may use the room reserved for the head of a line.
+
+The estimates of running HyperJobs (`templateSpec.runningEstimate`) give the time at which the head
+of a line has room. Until then its reserved room may hold HyperJobs that end before, by their own
+estimates. A running HyperJob without an estimate counts as endless, and a waiting HyperJob without
+an estimate never backfills: without any estimate there is no backfill.
+
+If the estimates hold, the head starts no later than without backfill. If they do not, the head
+starts later by at most the time that the backfilled HyperJobs run beyond their estimates: after
+the expected start the engine backfills no other HyperJob. (D. Lifka, The ANL/IBM SP Scheduling
+System, 1995.)
+"""
+
+from collections.abc import Mapping, Sequence
+from copy import copy
+from datetime import datetime, timedelta
+
+from hyperjob_core.api.wire import timestamp
+from hyperjob_engine.model.resources import Resources, fits
+from hyperjob_engine.model.waiting import Start
+from hyperjob_engine.queueing.entries import Entry, ExpectedEnd, Pending
+from hyperjob_engine.queueing.queues import Tree
+from hyperjob_engine.queueing.room import Space
+
+
+def estimate_of(entry: Entry, tree: Tree) -> timedelta | None:
+    """Return how long a HyperJob runs by its own estimate, or by the default of its queues."""
+    if entry.unit.estimate is not None:
+        return entry.unit.estimate
+    queues = {part.queue for part in entry.unit.parts}
+    defaults = [tree.queues[name].estimate for name in sorted(queues) if name in tree.queues]
+    known = [each for each in defaults if each is not None]
+    return max(known) if known and len(known) == len(queues) else None
+
+
+def end_of(key: str, entry: Entry, tree: Tree, *, now: datetime) -> ExpectedEnd | None:
+    """Return when a HyperJob that holds a share ends; None without an estimate.
+
+    A HyperJob that does not run yet counts from now. A HyperJob beyond its estimate is overdue and
+    ends now at the earliest.
+    """
+    if entry.end is not None and entry.end.at > now:
+        return entry.end
+    estimate = estimate_of(entry, tree)
+    if estimate is None or not entry.holding:
+        return None
+    since = timestamp(entry.unit.since)
+    at = (since or now) + estimate
+    end = ExpectedEnd(max(now, at), key, entry.frees, overdue=at <= now)
+    if since is not None and entry.unit.estimate is not None:
+        entry.end = end  # valid until the HyperJob or its holding changes
+    return end
+
+
+class CapacityTimeline:
+    """The free resources after each expected end, computed once for all heads of a round."""
+
+    def __init__(self, space: Space, ends: Sequence[ExpectedEnd]) -> None:
+        """`space` has the free resources now; `ends` are sorted by time."""
+        self._ends = ends
+        self._space = space.emptied(()) if ends else space
+        self._freed = self._space.copy()  # after the ends computed so far
+        self._free: list[dict[str, Resources]] = []
+        self._sums: list[Resources] = []
+
+    def earliest(self, waiting: Pending) -> Start | None:
+        """Return the first expected end after which a gang has room; None if there is none.
+
+        The result is None too for a gang that has room now: it waits for another reason.
+        """
+        ends = self._ends
+        if not ends or has_room(waiting, self._space):
+            return None
+        low, high = self._enough(waiting.shape.needs.floor) - 1, len(ends)  # no room at `low`
+        step = 1  # the search widens slowly: mostly one of the first ends gives the room
+        while high - low > 1:
+            middle = min(low + step, high - 1) if high == len(ends) else (low + high) // 2
+            low, high = (low, middle) if self._has_room(waiting, middle) else (middle, high)
+            step *= 2
+        if high == len(ends):
+            return None
+        last = ends[high]
+        return Start(last.at, last.key, overdue=last.overdue)
+
+    def _has_room(self, waiting: Pending, number: int) -> bool:
+        """Return whether a gang has room after an end."""
+        self._look(number)
+        space = copy(self._space)
+        space.free, space.sum = self._free[number], dict(self._sums[number])
+        return has_room(waiting, space)
+
+    def _enough(self, floor: Resources) -> int:
+        """Return the first end after which the clusters together have enough free resources."""
+        for number in range(len(self._ends)):
+            self._look(number)
+            if fits(floor, self._sums[number]):
+                return number
+        return len(self._ends)
+
+    def _look(self, number: int) -> None:
+        """Compute the free resources after all ends up to number `number`."""
+        for end in self._ends[len(self._free) : number + 1]:
+            for cluster, demand in end.frees:
+                self._freed.take(cluster, demand, -1)
+            self._free.append(dict(self._freed.free))
+            self._sums.append(dict(self._freed.sum))
+
+
+def has_room(waiting: Pending, space: Space) -> bool:
+    """Return whether the sub-jobs that must start together have room."""
+    needs = waiting.shape.needs
+    if not space.allows(needs.floor):
+        return False
+    return space.holds(
+        [part.request for part in waiting.parts],
+        needs.standing,
+        needs.max_domains,
+        least=max(1, needs.needed),
+        alike=needs.alike,
+    )
+
+
+def room_for(waiting: Pending, space: Space) -> Mapping[str, str]:
+    """Return clusters for the sub-jobs that have room; empty if fewer than must start together."""
+    needs = waiting.shape.needs
+    requests = [part.request for part in waiting.parts]
+    least = max(1, needs.needed)
+    found = space.assign(requests, needs.standing, needs.max_domains, least=least)
+    return found if len(found) >= least else {}

@@ -1,0 +1,108 @@
+"""The three modes of queue admission: none, the queue engine alone, Volcano Global.
+
+The engine does order, room, gang and reservation in every mode. A confirmer supplies the queues
+and their usage by other workloads.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Final, Protocol, TypeAlias
+
+from hyperjob_engine.model.observed import Cluster
+from hyperjob_engine.model.resources import PODS, Resources, total
+from hyperjob_engine.queueing.queues import Queue
+from hyperjob_engine.queueing.units import QueuedHyperJob
+
+IMPLICIT: Final = ""
+"""The name of the one queue, without limits, of the mode without queues."""
+
+
+Holds: TypeAlias = Callable[[str], bool]
+"""Whether a sub-job, `namespace/name`, holds a share in the queue cache."""
+
+Others: TypeAlias = Callable[[Holds], Mapping[str, Resources]]
+
+
+def _none(_holds: Holds) -> Mapping[str, Resources]:
+    return {}
+
+
+class Confirmer(Protocol):
+    """The differences between the modes."""
+
+    needs_queues: bool
+    """Whether the engine admits no HyperJob before it knows the Queue objects."""
+
+    def queues(self, found: Iterable[Queue], clusters: Sequence[Cluster]) -> Iterable[Queue]:
+        """Return the queues by which HyperJobs are admitted."""
+        ...
+
+    def unit(self, unit: QueuedHyperJob) -> QueuedHyperJob:
+        """Return a HyperJob with the queues that it waits in."""
+        ...
+
+    def others(self, holds: Holds) -> Mapping[str, Resources]:
+        """Return the usage of each queue by workloads that are not in the queue cache."""
+        ...
+
+
+class NoConfirmation:
+    """The mode without queues: all HyperJobs are in one line for the room on the clusters."""
+
+    needs_queues = False
+
+    def queues(self, found: Iterable[Queue], clusters: Sequence[Cluster]) -> Iterable[Queue]:
+        """Return the implicit queue."""
+        return (Queue(name=IMPLICIT),)
+
+    def unit(self, unit: QueuedHyperJob) -> QueuedHyperJob:
+        """Move every sub-job to the implicit queue."""
+        return replace(unit, parts=tuple(replace(part, queue=IMPLICIT) for part in unit.parts))
+
+    def others(self, holds: Holds) -> Mapping[str, Resources]:
+        """Return nothing: the Clusters' status shows what other workloads use."""
+        return {}
+
+
+class BuiltinQueues:
+    """The mode with Volcano's Queues and the engine's account; others are vcjobs of no HyperJob."""
+
+    needs_queues = True
+
+    def __init__(self, others: Others = _none) -> None:
+        self._others = others
+
+    def queues(self, found: Iterable[Queue], clusters: Sequence[Cluster]) -> Iterable[Queue]:
+        """Return the queues as they are."""
+        return found
+
+    def unit(self, unit: QueuedHyperJob) -> QueuedHyperJob:
+        """Return the HyperJob as it is."""
+        return unit
+
+    def others(self, holds: Holds) -> Mapping[str, Resources]:
+        """Return the usage of vcjobs that belong to no HyperJob in the queue cache."""
+        return self._others(holds)
+
+
+class VolcanoGlobal(BuiltinQueues):
+    """The mode in which Volcano Global releases each ResourceBinding by its own quota.
+
+    A queue may use min(capability, total of the Ready clusters) of each resource. The usage of
+    others is the sum over ResourceBindings that are not suspended and whose sub-jobs hold no share
+    in the queue cache.
+    """
+
+    def queues(self, found: Iterable[Queue], clusters: Sequence[Cluster]) -> Iterable[Queue]:
+        """Return the queues with the capabilities with which Volcano Global computes."""
+        ready = [cluster for cluster in clusters if cluster.not_ready_since is None]
+        everything = total(cluster.allocatable for cluster in ready)
+        return [bounded(queue, everything) for queue in found]
+
+
+def bounded(queue: Queue, everything: Resources) -> Queue:
+    """Return the queue, its capability bounded by the clusters' total; `pods` has no bound."""
+    most = {name: amount for name, amount in everything.items() if name != PODS}
+    own = {name: amount for name, amount in queue.capability.items() if name != PODS}
+    limits = {name: min(amount, own.get(name, amount)) for name, amount in most.items()}
+    return replace(queue, capability={**own, **limits})

@@ -1,0 +1,82 @@
+"""The lines of waiting HyperJobs, one per queue, in order and grouped by shape.
+
+A shape is a set of HyperJobs that the same rules block; the module knows no reason of a wait.
+"""
+
+from bisect import bisect_left, insort
+from collections.abc import Iterable, Iterator, Sequence
+
+from hyperjob_engine.queueing.shapes import Shape
+from hyperjob_engine.queueing.units import OrderInQueue
+
+Groups = dict[Shape, list[OrderInQueue]]
+
+
+class Lines:
+    """One line per queue."""
+
+    def __init__(self) -> None:
+        self._lines: dict[str, list[OrderInQueue]] = {}
+        self._groups: dict[str, Groups] = {}
+        self.changed: set[str] = set()  # lines in which a HyperJob waits for another reason
+        self.moved: set[str] = set()  # lines in which only places changed
+
+    def __bool__(self) -> bool:
+        return bool(self._lines)
+
+    def queues(self) -> list[str]:
+        """Return the queues in which HyperJobs wait that are not resting."""
+        return sorted(self._groups)
+
+    def line(self, queue: str) -> Sequence[OrderInQueue]:
+        """Return the HyperJobs of a line, in order."""
+        return self._lines.get(queue, ())
+
+    def place(self, queue: str, order: OrderInQueue) -> int:
+        """Return a place in a line, from 1."""
+        return bisect_left(self.line(queue), order) + 1
+
+    def groups(self) -> Iterator[tuple[str, Shape, Sequence[OrderInQueue]]]:
+        """Yield the HyperJobs that wait and are not resting, by queue and shape."""
+        for queue, groups in self._groups.items():
+            for shape, orders in groups.items():
+                yield queue, shape, orders
+
+    def shapes(self, queue: str) -> Iterable[tuple[Shape, Sequence[OrderInQueue]]]:
+        """Return the HyperJobs that wait in a line and are not resting, by shape."""
+        return self._groups.get(queue, {}).items()
+
+    def firsts(self, queue: str) -> list[OrderInQueue]:
+        """Return the first of every group in a line, in order."""
+        return sorted(orders[0] for orders in self._groups.get(queue, {}).values())
+
+    def first(self, queue: str, shape: Shape) -> OrderInQueue | None:
+        """Return the first of one group."""
+        orders = self._groups.get(queue, {}).get(shape)
+        return orders[0] if orders else None
+
+    def join(self, queue: str, shape: Shape, order: OrderInQueue, *, resting: bool) -> None:
+        """Add a HyperJob; a `resting` one keeps its place in the line and is not admitted."""
+        insort(self._lines.setdefault(queue, []), order)
+        if not resting:
+            insort(self._groups.setdefault(queue, {}).setdefault(shape, []), order)
+        self.moved.add(queue)
+
+    def leave(self, queue: str, shape: Shape, order: OrderInQueue) -> None:
+        """Remove a HyperJob."""
+        self.moved.add(queue)
+        if _remove(self._lines[queue], order) and not self._lines[queue]:
+            del self._lines[queue]
+        groups = self._groups.get(queue, {})
+        if shape in groups and _remove(groups[shape], order) and not groups[shape]:
+            del groups[shape]
+            if not groups:
+                del self._groups[queue]
+
+
+def _remove(orders: list[OrderInQueue], order: OrderInQueue) -> bool:
+    index = bisect_left(orders, order)
+    found = index < len(orders) and orders[index] == order
+    if found:
+        del orders[index]
+    return found

@@ -1,0 +1,87 @@
+"""The demands of HyperJobs on each cluster, and the free resources after the end of all of them.
+
+A sub-job that has just ended counts until the Cluster's status must show its end: otherwise its
+resources would count as those of another workload, which never ends.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import TypeAlias
+
+from hyperjob_engine.model.observed import Cluster
+from hyperjob_engine.model.resources import Resources, subtract, total
+
+Fading: TypeAlias = tuple[str, Resources]
+"""A cluster, and the resources that ended sub-jobs are about to free on it."""
+
+
+class Occupancy:
+    """Demands by cluster."""
+
+    def __init__(self, *, lag: timedelta) -> None:
+        """`lag` is the longest time until a Cluster's status no longer counts deleted pods."""
+        self._lag = lag
+        self._held: dict[str, dict[str, int]] = {}
+        self._fading: deque[tuple[datetime, str, Resources]] = deque()
+
+    def hold(self, cluster: str, demand: Resources) -> None:
+        """Add the demand of a sub-job on a cluster; an empty cluster is ignored."""
+        if cluster:
+            self._held[cluster] = total((self._held.get(cluster, {}), demand))
+
+    def drop(self, cluster: str, demand: Resources) -> None:
+        """Remove the demand of a sub-job that left a cluster."""
+        if cluster:
+            self._held[cluster] = subtract(self._held.get(cluster, {}), demand)
+
+    def fade(self, cluster: str, demand: Resources, *, now: datetime) -> None:
+        """Record an ended sub-job, whose pods the Cluster's resourceSummary may still count."""
+        self._forget(now)
+        if cluster:
+            self._fading.append((now + self._lag, cluster, demand))
+
+    @property
+    def fading(self) -> list[tuple[str, Resources]]:
+        """Return the demands of ended sub-jobs that Clusters may still count."""
+        return [(cluster, demand) for _, cluster, demand in self._fading]
+
+    def unseen(self, clusters: Iterable[Cluster], free: Mapping[str, Resources]) -> list[Fading]:
+        """Return the demands of ended sub-jobs that Cluster summaries still count as used."""
+        found: list[Fading] = []
+        for cluster in clusters if self._fading else ():
+            ended = total(each for _, name, each in self._fading if name == cluster.name)
+            held, now = self._held.get(cluster.name, {}), free.get(cluster.name, {})
+            missing = {
+                name: min(amount, most - held.get(name, 0) - now.get(name, 0))
+                for name, amount in ended.items()
+                if (most := cluster.allocatable.get(name, 0))
+            }
+            found.append((cluster.name, {name: each for name, each in missing.items() if each > 0}))
+        return [each for each in found if each[1]]
+
+    def next_change(self, *, after: datetime | None = None) -> datetime | None:
+        """Return when the next ended sub-job stops counting; with `after`, the next later one."""
+        return next((due for due, _, _ in self._fading if after is None or due > after), None)
+
+    def eventual(
+        self, clusters: Iterable[Cluster], shown: Mapping[str, Resources], *, now: datetime
+    ) -> dict[str, Resources]:
+        """Return the resources per cluster that other workloads leave to HyperJobs."""
+        self._forget(now)
+        ours: dict[str, list[Resources]] = {name: [held] for name, held in self._held.items()}
+        for _, name, demand in self._fading:
+            ours.setdefault(name, []).append(demand)
+        found: dict[str, Resources] = {}
+        for cluster in clusters:
+            most, free = cluster.allocatable, shown.get(cluster.name, cluster.free)
+            held = total(ours.get(cluster.name, ()))
+            found[cluster.name] = {
+                each: min(amount, free.get(each, 0) + held.get(each, 0))
+                for each, amount in most.items()
+            }
+        return found
+
+    def _forget(self, now: datetime) -> None:
+        while self._fading and self._fading[0][0] <= now:
+            self._fading.popleft()

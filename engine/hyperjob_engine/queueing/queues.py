@@ -1,0 +1,190 @@
+"""Volcano's Queues as a tree, and the resources to which each queue is entitled.
+
+A Queue that takes no jobs stays in the tree: its present usage counts.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Final
+
+from hyperjob_core.api.duration import nanoseconds
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.wire import at, count, string, string_map
+from hyperjob_engine.model.resources import Resources, parse_resources
+from hyperjob_engine.model.waiting import QueueTrouble, QueueTroubleCode
+
+ROOT: Final = "root"
+PREEMPTION: Final = "training.volcano.sh/preemption"
+"""Annotation of a Queue: `disabled` keeps its HyperJobs from stopping each other."""
+
+ESTIMATE: Final = "training.volcano.sh/running-estimate"
+"""Annotation of a Queue: how long its HyperJobs run that have no estimate of their own."""
+
+DISABLED: Final = "disabled"
+_OPEN: Final = frozenset({"", "Open"})  # a queue without a state is open
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Queue:
+    """One Queue object; resources that `capability` does not name are not limited."""
+
+    name: str
+    parent: str = ROOT
+    weight: int = 1
+    priority: int = 0
+    fifo: bool = False
+    reclaimable: bool = False
+    preemption: bool = True
+    estimate: timedelta | None = None
+    state: str = ""
+    capability: Resources = field(default_factory=dict)
+    guarantee: Resources = field(default_factory=dict)
+    deserved: Resources = field(default_factory=dict)
+
+
+def parse_queue(raw: Object) -> Queue:
+    """Parse a Queue; a field that the CRD's schema would refuse reads as absent."""
+    name = string(at(raw, "metadata", "name"))
+    return Queue(
+        name=name,
+        parent="" if name == ROOT else string(at(raw, "spec", "parent")) or ROOT,
+        weight=count(at(raw, "spec", "weight")) or 1,
+        priority=count(at(raw, "spec", "priority")),
+        fifo=at(raw, "spec", "dequeueStrategy") == "fifo",
+        reclaimable=at(raw, "spec", "reclaimable") is True,
+        preemption=string_map(at(raw, "metadata", "annotations")).get(PREEMPTION) != DISABLED,
+        estimate=estimate(at(raw, "metadata", "annotations", ESTIMATE)),
+        state=string(at(raw, "status", "state")),
+        capability=parse_resources(at(raw, "spec", "capability")),
+        guarantee=parse_resources(at(raw, "spec", "guarantee", "resource")),
+        deserved=parse_resources(at(raw, "spec", "deserved")),
+    )
+
+
+def estimate(text: object) -> timedelta | None:
+    """Parse an estimated running time; None for anything but a duration above 0."""
+    try:
+        found = nanoseconds(string(text))
+    except ValueError:
+        return None
+    return timedelta(microseconds=found // 1000) if found >= 1000 else None
+
+
+class Tree:
+    """All queues below `root`, which need not exist as an object."""
+
+    def __init__(self, queues: Iterable[Queue], total: Resources) -> None:
+        """Divide `total`, the resources of all usable clusters, among the queues."""
+        self.queues: dict[str, Queue] = {queue.name: queue for queue in queues}
+        self.queues.setdefault(ROOT, Queue(name=ROOT, parent=""))
+        self._paths: dict[str, tuple[str, ...]] = {}
+        self._troubles: dict[str, QueueTrouble] = {}
+        self.children: dict[str, list[str]] = {name: [] for name in self.queues}
+        for name in sorted(self.queues):
+            self._paths[name] = self._path(name)
+        for name, path in self._paths.items():
+            if len(path) > 1:
+                self.children[path[-2]].append(name)
+        self.guaranteed = any(queue.guarantee for queue in self.queues.values())
+        self.lends = any(queue.reclaimable for queue in self.queues.values())
+        self.preempts = any(queue.preemption for queue in self.queues.values())
+        self.estimates = any(queue.estimate is not None for queue in self.queues.values())
+        self.entitled: dict[str, dict[str, int]] = {ROOT: dict(total)}
+        self._share_out(ROOT)
+
+    def path(self, name: str) -> tuple[str, ...]:
+        """Return the queues from root to `name`; only root if the queue does not exist."""
+        return self._paths.get(name, (ROOT,))
+
+    def lent(self, borrower: str, queue: str) -> tuple[str, str] | None:
+        """Return the branches, below their common parent, of a borrower and of a reclaiming queue.
+
+        None if `queue` may never reclaim from the borrower: one is a parent of the other, the
+        borrower is not `reclaimable`, or the borrower's branch has the higher priority.
+        """
+        known = self.queues.get(borrower)
+        if known is None or not known.reclaimable:
+            return None
+        pairs = zip(self.path(borrower), self.path(queue), strict=False)
+        theirs, ours = next((pair for pair in pairs if pair[0] != pair[1]), (ROOT, ROOT))
+        if theirs == ours or self.queues[theirs].priority > self.queues[ours].priority:
+            return None
+        return theirs, ours
+
+    def trouble(self, name: str) -> QueueTrouble | None:
+        """Return why a Queue takes no jobs; None if it takes jobs."""
+        if name not in self.queues:
+            return QueueTrouble(queue=name, code=QueueTroubleCode.MISSING)
+        if name == ROOT:
+            return QueueTrouble(queue=name, code=QueueTroubleCode.IS_ROOT)
+        if name in self._troubles:
+            return self._troubles[name]
+        for each in reversed(self._paths[name]):
+            state = self.queues[each].state
+            if state not in _OPEN:
+                parent = "" if each == name else each
+                code = QueueTroubleCode.NOT_OPEN
+                return QueueTrouble(queue=name, code=code, other=parent, state=state)
+        if children := self.children[name]:
+            code = QueueTroubleCode.HAS_CHILDREN
+            return QueueTrouble(queue=name, code=code, children=children)
+        return None
+
+    def _path(self, name: str) -> tuple[str, ...]:
+        path = [name]
+        while path[-1] != ROOT:
+            parent = self.queues[path[-1]].parent
+            if parent not in self.queues:
+                code = QueueTroubleCode.PARENT_MISSING
+                self._troubles[name] = QueueTrouble(queue=name, code=code, other=parent)
+                return (ROOT, name)
+            if parent in path:
+                code = QueueTroubleCode.CIRCLE
+                self._troubles[name] = QueueTrouble(queue=name, code=code)
+                return (ROOT, name)
+            path.append(parent)
+        return tuple(reversed(path))
+
+    def _share_out(self, parent: str) -> None:
+        children = [self.queues[name] for name in self.children[parent]]
+        for child in children:
+            self.entitled[child.name] = {}
+        for name, amount in self.entitled[parent].items():
+            for each, part in _divided(children, name, amount).items():
+                self.entitled[each][name] = part
+        for child in children:
+            self._share_out(child.name)
+
+
+def _divided(queues: Sequence[Queue], name: str, amount: int) -> Mapping[str, int]:
+    """Divide an amount of one resource among queues: first `deserved`, then the rest by weight.
+
+    Each queue gets at least its guarantee and at most its capability.
+    """
+    fixed = {
+        queue.name: _bounded(queue, name, queue.deserved[name])
+        for queue in queues
+        if name in queue.deserved
+    }
+    left = max(0, amount - sum(fixed.values()))
+    open_ = [queue for queue in queues if queue.name not in fixed]
+    while open_:
+        weights = sum(queue.weight for queue in open_)
+        parts = {queue.name: left * queue.weight // weights for queue in open_}
+        bound = {
+            queue.name: limited
+            for queue in open_
+            if (limited := _bounded(queue, name, parts[queue.name])) != parts[queue.name]
+        }
+        if not bound:
+            return fixed | parts
+        fixed |= bound
+        left = max(0, left - sum(bound.values()))
+        open_ = [queue for queue in open_ if queue.name not in bound]
+    return fixed
+
+
+def _bounded(queue: Queue, name: str, amount: int) -> int:
+    least = max(amount, queue.guarantee.get(name, 0))
+    return min(least, queue.capability.get(name, least))

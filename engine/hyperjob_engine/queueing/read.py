@@ -1,0 +1,262 @@
+"""The queue engine's view of a HyperJob (`QueuedHyperJob`), from its observed objects.
+
+A sub-job holds a share by the objects and the status alone: a restarted controller finds the same.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from typing import Final
+
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.microtime import micro_time
+from hyperjob_core.api.names import GATE_OPEN
+from hyperjob_core.api.phases import JobPhase
+from hyperjob_core.api.wire import mapping, rfc3339, string
+from hyperjob_engine.expansion.expand import SpecError, demand_of, expand, sub_jobs
+from hyperjob_engine.expansion.growth import growth
+from hyperjob_engine.expansion.members import members_of
+from hyperjob_engine.expansion.parts import is_auto, part_of, pieces
+from hyperjob_engine.gang.giveback import backs_off
+from hyperjob_engine.lifecycle.dependencies import waiting
+from hyperjob_engine.lifecycle.quorum import together
+from hyperjob_engine.lifecycle.stops import latest_reports
+from hyperjob_engine.model.child import Child, child_of
+from hyperjob_engine.model.observed import Binding, HyperJob, Observed, Ownership
+from hyperjob_engine.model.request import PlacementRequest
+from hyperjob_engine.model.subjobs import Group, SubJob, queue_of
+from hyperjob_engine.placement.share import Wish
+from hyperjob_engine.queueing.queues import estimate
+from hyperjob_engine.queueing.units import QueuedHyperJob, QueuedSubJob
+
+_DEFAULT_QUEUE: Final = "default"
+_NONE: Final[frozenset[str]] = frozenset()  # one object for all entries, to save memory
+
+
+def unit_of(observed: Observed) -> QueuedHyperJob | None:
+    """Return a HyperJob for the queue engine; None if it holds no share and does not wait.
+
+    It has no sub-job whose dependencies are not met, nor one of a gang that backs off.
+    """
+    hyperjob = observed.hyperjob
+    if hyperjob.deleting or hyperjob.suspend or hyperjob.is_finished:
+        return _living(observed)
+    try:
+        wishes, shares = _automatic(observed)
+        groups = expand(hyperjob, shares)
+    except SpecError:
+        return None
+    members = list(_members(observed, groups, open_=frozenset(wishes)))
+    later = set(waiting(observed, members).for_what)
+    if backs_off(observed):
+        later |= {child.name for _, child in members if not (child.exists or child.is_terminal)}
+        wishes = {}
+    if hyperjob.stop is not None:
+        later |= {child.name for _, child in members if not (child.exists or _is_held(child))}
+    parts = [
+        QueuedSubJob(queue=queue_of(sub_job.size.template), request=_request(sub_job, child))
+        for sub_job, child in members
+        if child.name not in later
+    ]
+    if not parts and backs_off(observed):
+        return None
+    growing = [
+        QueuedSubJob(queue=queue_of(sub_job.size.template), request=more, grows=True)
+        for sub_job, child in members
+        if child.name not in later and (more := growth(sub_job, child)) is not None
+    ]
+    kept: set[str] = set()
+    for group, wish in wishes.items():
+        taken = {child.name for sub_job, child in members if sub_job.group.name == group}
+        queue = next(queue_of(g.template) for g in hyperjob.replicated_jobs if g.name == group)
+        cut = [
+            QueuedSubJob(queue=queue, request=each, piece=True)
+            for each in pieces(hyperjob.name, wish, taken)
+        ]
+        parts += cut
+        if _holds_all(hyperjob, group):
+            kept |= {piece.name for piece in cut}
+    children = [child for _, child in members]
+    made = frozenset(child.name for child in children if child.exists and not child.is_terminal)
+    ended = [child.name for child in children if child.is_terminal]
+    recorded = {
+        child.name
+        for child in children
+        if child.record is not None and child.record.admitted and not child.is_terminal
+    }
+    leaving = {child.name for child in children if _is_still_there(child)}
+    held = recorded | made | kept | leaving
+    all_at_once = bool(wishes) or not parts
+    return QueuedHyperJob(
+        key=f"{hyperjob.namespace}/{hyperjob.name}",
+        created=hyperjob.created,
+        priority=observed.priority,
+        minimum=len(parts) if all_at_once else together(hyperjob, children, able=len(parts)),
+        max_domains=hyperjob.max_domains,
+        parts=(*parts, *growing),
+        held=made if held == made else frozenset(held),
+        made=made,
+        ended=frozenset(ended) if ended else _NONE,
+        clusters={child.name: child.cluster for child in children if child.cluster},
+        preempts=observed.preempts,
+        since=max((_started(child) for child in children), default=""),
+        kept=_kept(observed),
+        estimate=_estimate(hyperjob),
+    )
+
+
+def _kept(observed: Observed) -> str:
+    """Return the time up to which all sub-jobs have saved their work; empty if it is unknown."""
+    return min(
+        (micro_time(each.kept_until) for each in latest_reports(observed).values()), default=""
+    )
+
+
+def _estimate(hyperjob: HyperJob) -> timedelta | None:
+    """Return the longest running time that templates estimate; None if one has no estimate."""
+    found = [estimate(group.template.get("runningEstimate")) for group in hyperjob.replicated_jobs]
+    known = [each for each in found if each is not None]
+    return max(known) if known and len(known) == len(found) else None
+
+
+def _is_held(child: Child) -> bool:
+    return child.is_terminal or (child.record is not None and child.record.admitted)
+
+
+def _started(child: Child) -> str:
+    """Return when a sub-job began to run; empty if it does not run."""
+    report = child.report
+    if report is None or report.phase is not JobPhase.RUNNING or report.since is None:
+        return ""
+    return rfc3339(report.since)
+
+
+def _living(observed: Observed) -> QueuedHyperJob | None:
+    """Return a deleted, suspended or ended HyperJob with its vcjobs that have not ended.
+
+    A vcjob in no member cluster holds no share. The engine admits no new sub-job of it.
+    """
+    children = [child_of(observed, name) for name in sorted(observed.jobs)]
+    parts = [
+        QueuedSubJob(
+            queue=child.job.queue or _DEFAULT_QUEUE,
+            request=PlacementRequest(name=child.name, group="", demand=demand_of(child.job.spec)),
+        )
+        for child in children
+        if child.job is not None and _lives(child)
+    ]
+    if not parts:
+        return None
+    names = frozenset(part.name for part in parts)
+    return QueuedHyperJob(
+        key=observed.hyperjob.key,
+        created=observed.hyperjob.created,
+        priority=observed.priority,
+        minimum=0,
+        parts=tuple(parts),
+        held=names,
+        made=names,
+        clusters={child.name: child.cluster for child in children if child.name in names},
+    )
+
+
+def unit_of_remains(key: str, remains: Sequence[tuple[Object, Binding]]) -> QueuedHyperJob | None:
+    """Return a HyperJob that no longer exists, with its vcjobs that still hold a share.
+
+    `remains` are vcjobs, orphaned or not yet garbage collected, with their ResourceBindings. A
+    vcjob in no member cluster holds no share: any user may create one with these labels.
+    """
+    parts = []
+    for job, binding in remains:
+        metadata, spec = mapping(job.get("metadata")), mapping(job.get("spec"))
+        if binding.job_uid != metadata.get("uid") or not _is_in_member(binding):
+            continue
+        request = PlacementRequest(
+            name=string(metadata.get("name")), group="", demand=demand_of(spec)
+        )
+        parts.append(
+            QueuedSubJob(queue=string(spec.get("queue")) or _DEFAULT_QUEUE, request=request)
+        )
+    if not parts:
+        return None
+    names = frozenset(part.name for part in parts)
+    return QueuedHyperJob(
+        key=key, created="", priority=0, minimum=0, parts=tuple(parts), held=names, made=names
+    )
+
+
+def _is_in_member(binding: Binding) -> bool:
+    """Return whether a member cluster has, or is about to get, a vcjob that has not ended.
+
+    After the gate was opened Karmada applies the vcjob in the member, also without its HyperJob.
+    """
+    if binding.report is not None:
+        return not binding.report.phase.is_terminal
+    return binding.applied or binding.gate == GATE_OPEN
+
+
+def _lives(child: Child) -> bool:
+    """Return whether a member has, or is about to get, this HyperJob's vcjob, and it has not ended.
+
+    With `--cascade=orphan` the garbage collector removes the ownerReference of the vcjob before it
+    removes the HyperJob: in between the vcjob runs on and still holds its share.
+    """
+    job, binding = child.job, child.binding
+    if job is None or job.ownership is Ownership.FOREIGN:
+        return False
+    if job.report is not None and (binding is None or binding.report is None):
+        return not job.report.phase.is_terminal
+    return binding is not None and _is_in_member(binding)
+
+
+def _is_still_there(child: Child) -> bool:
+    """Return whether a vcjob is being deleted; it holds its share until its deletion ends."""
+    job = child.job
+    mine = job is not None and job.ownership is not Ownership.FOREIGN
+    return mine and child.is_leaving and not child.is_terminal
+
+
+def _automatic(observed: Observed) -> tuple[dict[str, Wish], dict[str, list[int]]]:
+    """Return the wishes of undecided splits, and the sizes of decided ones, by replicatedJob."""
+    wishes: dict[str, Wish] = {}
+    shares: dict[str, list[int]] = {}
+    for group in observed.hyperjob.replicated_jobs:
+        if not is_auto(group):
+            continue
+        part = part_of(observed, group)
+        if part.decided:
+            shares[group.name] = [pods for _, pods in sorted(part.decided.items())]
+        if part.wish is not None:
+            wishes[group.name] = part.wish
+    return wishes, shares
+
+
+def _members(
+    observed: Observed, groups: tuple[Group, ...], *, open_: frozenset[str]
+) -> Iterator[tuple[SubJob, Child]]:
+    """Yield the sub-jobs as a plan has them; of an undecided split only those with a size."""
+    indices: dict[str, tuple[int, ...]] = {}
+    for group in groups:
+        name = group.replicated_job.name
+        if name in open_:
+            decided = part_of(observed, group.replicated_job).decided
+            indices[name] = tuple(sorted(decided))
+        else:
+            indices[name] = tuple(members_of(observed, group).kept)
+    for sub_job in sub_jobs(observed.hyperjob, groups, indices):
+        yield sub_job, child_of(observed, sub_job.name)
+
+
+def _holds_all(hyperjob: HyperJob, group: str) -> bool:
+    """Return whether a split that a restart made undecided again was admitted before."""
+    records = hyperjob.records.values()
+    return any(record.admitted for record in records if record.replicated_job == group)
+
+
+def _request(sub_job: SubJob, child: Child) -> PlacementRequest:
+    record = child.record
+    excluded = record.excluded_clusters if record is not None else ()
+    request = sub_job.request(frozenset(excluded) if excluded else _NONE)
+    if child.job is None or growth(sub_job, child) is None:
+        return request
+    return replace(request, demand=demand_of(child.job.spec))  # its present size, until it grows

@@ -1,0 +1,170 @@
+"""The free resources of the clusters during one round, without those reserved for heads of lines.
+
+For a head everything is reserved that it could use on any cluster: no HyperJob that passes it can
+then delay it.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
+from dataclasses import replace
+
+from hyperjob_engine.model.observed import Cluster
+from hyperjob_engine.model.request import PlacementRequest
+from hyperjob_engine.model.resources import Resources, fits, scale, total
+from hyperjob_engine.placement.assign import FreeRoom
+from hyperjob_engine.placement.search import assign
+from hyperjob_engine.placement.slots import Slots
+
+Standing = Sequence[tuple[str, str]]
+
+
+class Space:
+    """The usable clusters with their free resources, in nano-units by cluster and resource.
+
+    `free` are those of now, `eventual` those after the end of all HyperJobs.
+    """
+
+    def __init__(self, clusters: Iterable[Cluster], eventual: Mapping[str, Resources]) -> None:
+        self.clusters = tuple(clusters)
+        self.free: dict[str, Resources] = {
+            cluster.name: cluster.free for cluster in self.clusters if cluster.usable
+        }
+        self.slots = FreeRoom.of(self.clusters, ()).slots
+        self._eventual = eventual
+        self.most: Resources = total(eventual.values())
+        self.sum: dict[str, int] = {}  # the free resources of all clusters together
+        for free in self.free.values():
+            for name, amount in free.items():
+                self.sum[name] = self.sum.get(name, 0) + max(0, amount)
+
+    def copy(self) -> "Space":
+        """Return an independent copy."""
+        made = copy(self)
+        made.free, made.sum, made.slots = dict(self.free), dict(self.sum), self.slots.copy()
+        return made
+
+    def allows(self, floor: Resources) -> bool:
+        """Return whether the clusters together have `floor` free: a quick check before `assign`."""
+        return all(amount <= self.sum.get(name, 0) for name, amount in floor.items())
+
+    def assign(
+        self,
+        requests: Sequence[PlacementRequest],
+        standing: Standing,
+        max_domains: int | None,
+        *,
+        least: int = 0,
+    ) -> Mapping[str, str]:
+        """Return clusters for as many requests as have room.
+
+        The result may be empty if fewer than `least` have room.
+        """
+        room = FreeRoom.of(self.clusters, standing, free=self.free, slots=self.slots)
+        return assign(requests, room, max_domains=max_domains, least=least).assigned
+
+    def holds(
+        self,
+        requests: Sequence[PlacementRequest],
+        standing: Standing,
+        max_domains: int | None,
+        *,
+        least: int,
+        alike: bool,
+    ) -> bool:
+        """Return whether `least` of the requests have room; `alike`: all are of one kind.
+
+        The answer equals that of `assign`. Requests of one kind are only counted: their order makes
+        no difference to a cluster.
+        """
+        if not alike or self.slots:
+            return len(self.assign(requests, standing, max_domains, least=least)) >= least
+        if len(requests) < least:
+            return False
+        request, number = requests[0], len(requests)
+        held = {
+            name: min(number, _holds(free, request.demand, default=number))
+            for name, free in self.free.items()
+            if request.allows(name)
+        }
+        if max_domains is None:
+            return sum(held.values()) >= least
+        used = {cluster for _, cluster in standing}
+        room = sum(held.pop(name, 0) for name in used)
+        others = sorted(held.values(), reverse=True)
+        return room + sum(others[: max(0, max_domains - len(used))]) >= least
+
+    def could(
+        self, requests: Sequence[PlacementRequest], standing: Standing, max_domains: int | None
+    ) -> int:
+        """Return how many requests have room after the end of all HyperJobs."""
+        # The nodes' free resources will be others then.
+        room = FreeRoom.of((replace(each, nodes=None) for each in self.clusters), standing)
+        room.free = {name: self._eventual.get(name, {}) for name in room.free}
+        return len(assign(requests, room, max_domains=max_domains).assigned)
+
+    def emptied(self, ended: Iterable[tuple[str, Resources]]) -> "Space":
+        """Return a copy with the resources of ended sub-jobs free, without checks of nodes."""
+        made = self.copy()
+        made.slots = Slots(())
+        for cluster, demand in ended:
+            made.take(cluster, demand, -1)
+        return made
+
+    def put(self, request: PlacementRequest, cluster: str) -> None:
+        """Subtract the demand of a sub-job from a cluster."""
+        self.take(cluster, request.demand)
+        self.slots.add(cluster, request.pods)
+
+    def take(self, cluster: str, demand: Resources, sign: int = 1) -> None:
+        """Subtract `sign` times a demand from a cluster; free amounts may become negative."""
+        if cluster in self.free:
+            self.free[cluster] = free = dict(self.free[cluster])
+            for name, amount in demand.items():
+                before = free.get(name, 0)
+                free[name] = after = before - sign * amount
+                self.sum[name] = self.sum.get(name, 0) + max(0, after) - max(0, before)
+
+    def wants(
+        self, requests: Sequence[PlacementRequest], *, most: int, max_domains: int | None
+    ) -> dict[str, Resources]:
+        """Return the resources that a head could use, on every cluster that can ever take it."""
+        counts = Counter(request.kind for request in requests)
+        kinds = list({request.kind: request for request in requests}.values())
+        everything = total(request.demand for request in requests)
+        found: dict[str, Resources] = {}
+        for name in self.free:
+            eventual = self._eventual.get(name, {})
+            numbers = [
+                min(counts[kind.kind], most, _holds(eventual, kind.demand))
+                if kind.allows(name)
+                else 0
+                for kind in kinds
+            ]
+            if max_domains == 1 and not (
+                fits(everything, eventual) if most >= len(requests) else sum(numbers) >= most
+            ):
+                continue
+            used = total(map(scale, (kind.demand for kind in kinds), numbers))
+            if any(used.values()):
+                found[name] = used
+        return found
+
+    def keep(self, wants: Mapping[str, Resources]) -> None:
+        """Reserve these resources, as far as they are free, for the rest of the round."""
+        for name, wanted in wants.items():
+            free, left = self.free[name], None
+            for each, amount in wanted.items():
+                now = free.get(each, 0)
+                if now > 0:
+                    if left is None:
+                        left = dict(free)
+                    left[each] = max(0, now - amount)
+                    self.sum[each] -= now - left[each]
+            if left is not None:
+                self.free[name] = left
+
+
+def _holds(free: Resources, demand: Resources, *, default: int = 1) -> int:
+    numbers = (free.get(name, 0) // amount for name, amount in demand.items() if amount > 0)
+    return max(0, min(numbers, default=default))

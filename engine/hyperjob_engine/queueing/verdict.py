@@ -1,0 +1,235 @@
+"""The queue engine's verdict on one HyperJob: its place in line, its queue's share, what it lacks.
+
+The last round has decided it; `hyperjob_engine.status.waiting` turns its codes into messages.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+from hyperjob_core.api.quantity import NANO
+from hyperjob_engine.model.detail import Detail
+from hyperjob_engine.model.observed import Cluster, QueueVerdict
+from hyperjob_engine.model.reasons import Reason
+from hyperjob_engine.model.resources import Resources, is_extended, measure_of, total
+from hyperjob_engine.model.shortage import ShortageCode
+from hyperjob_engine.model.waiting import (
+    GangShortage,
+    KeptRoom,
+    NextInLine,
+    RoomDetail,
+    Share,
+    SplitRoom,
+    Start,
+    Wait,
+    WaitCode,
+)
+from hyperjob_engine.placement.place import Placement, place
+from hyperjob_engine.queueing.cache import QueueCache
+from hyperjob_engine.queueing.confirm import IMPLICIT
+from hyperjob_engine.queueing.entries import Pending
+from hyperjob_engine.queueing.room import Space
+from hyperjob_engine.status.waiting import OTHER_NAMESPACE
+
+_NAMES_SHOWN: Final = 3
+_CLUSTERS_SHOWN: Final = 5
+_CODES: Final = {
+    WaitCode.NOT_OPEN: (WaitCode.NOT_OPEN, Reason.QUEUE_NOT_OPEN),
+    WaitCode.LIMIT: (WaitCode.LIMIT, Reason.QUEUE_LIMIT_REACHED),
+    WaitCode.GUARANTEE: (WaitCode.GUARANTEE, Reason.QUEUE_LIMIT_REACHED),
+    WaitCode.CAPACITY: (WaitCode.CAPACITY, Reason.INSUFFICIENT_CAPACITY),
+    WaitCode.BEHIND: (WaitCode.BEHIND, Reason.WAITING_FOR_QUEUE),
+    WaitCode.RESTING: (WaitCode.RESTING, Reason.WAITING_FOR_QUEUE),
+}
+
+
+def verdict_of(cache: QueueCache, key: str, *, patient: bool = False) -> QueueVerdict:
+    """Return the admitted sub-jobs of a HyperJob, and why the others wait.
+
+    With `patient` a HyperJob is undecided, without a message, while the Queues are unknown.
+    """
+    entry = cache.entries.get(key)
+    reclaimed_for = name_for(cache, key, cache.gives_back_for(key))
+    preempted = cache.is_preempted(key)
+    if entry is None or entry.waiting is None:
+        return QueueVerdict(
+            admitted=cache.admitted(key), reclaimed_for=reclaimed_for, preempted=preempted
+        )
+    waiting = entry.waiting
+    place_ = cache.lines.place(waiting.queue, waiting.order)
+    block = cache.block_of(entry)
+    if block is None and (cache.known or patient) and not entry.holding:
+        return QueueVerdict(undecided=True)
+    code, reason = _CODES[block.code] if block is not None else _UNBLOCKED
+    if not cache.known:
+        code = WaitCode.QUEUES_UNKNOWN
+    if block is not None and block.code is WaitCode.LIMIT and cache.exceeds(waiting):
+        reason = Reason.EXCEEDS_QUEUE
+        code = WaitCode.LIMIT_OF_GANG if code is WaitCode.LIMIT else code
+    room: RoomDetail | None = None
+    unplaced: Mapping[str, Detail] = {}
+    if code is WaitCode.CAPACITY or waiting.queue == IMPLICIT:
+        room, unplaced = _shortage(cache, waiting)
+        if code is WaitCode.CAPACITY and isinstance(room, GangShortage) and room.never:
+            reason = Reason.EXCEEDS_CLUSTERS
+    preempts, reclaims_from = _make_way(cache, key)
+    wait = Wait(
+        queue=_named(waiting.queue),
+        place=place_,
+        length=len(cache.lines.line(waiting.queue)),
+        code=code,
+        share=share_of(cache, waiting.queue, waiting.parts[0].request.demand),
+        trouble=block.trouble if block is not None else None,
+        limit=block.limit if block is not None else None,
+        resource=block.resource if block is not None else "",
+        room=room,
+        behind=_first(cache, waiting) if code is WaitCode.BEHIND else "",
+        until=entry.rests_until,
+        start=_expected(cache, key),
+        preempts=preempts,
+        reclaims_from=reclaims_from,
+    )
+    return QueueVerdict(
+        admitted=cache.admitted(key),
+        reason=reason,
+        wait=wait,
+        reclaimed_for=reclaimed_for,
+        preempted=preempted,
+        message_facts=cache.message_facts(entry, place_),
+        unplaced=unplaced,
+    )
+
+
+_UNBLOCKED: Final = (WaitCode.NOT_LOOKED_AT, Reason.WAITING_FOR_QUEUE)
+
+
+def name_for(cache: QueueCache, reader: str, key: str) -> str:
+    """Return the name of another HyperJob in a message of the HyperJob `reader`."""
+    if cache.names_others or not key or reader.partition("/")[0] == key.partition("/")[0]:
+        return key
+    return OTHER_NAMESPACE
+
+
+def share_of(cache: QueueCache, queue: str, demand: Resources) -> Share | None:
+    """Return a queue's share of the resource that a demand is measured by; None: no such queue."""
+    measure = measure_of(demand)
+    entitled = cache.account.tree.entitled.get(queue)
+    if entitled is None or queue == IMPLICIT:
+        return None
+    share = entitled.get(measure, 0)
+    if is_extended(measure):
+        share -= share % NANO  # devices are whole
+    return Share(resource=measure, used=cache.account.used(queue).get(measure, 0), entitled=share)
+
+
+def _named(queue: str) -> str:
+    return "" if queue == IMPLICIT else queue
+
+
+def _expected(cache: QueueCache, key: str) -> Start | None:
+    start = cache.start_of(key)
+    return None if start is None else replace(start, after=name_for(cache, key, start.after))
+
+
+def _make_way(cache: QueueCache, key: str) -> tuple[list[str], list[str]]:
+    """Return the HyperJobs that make way for a head of line: by preemption, and by reclaim."""
+    known = cache.reclaiming()
+    if known is None or known.head != key:
+        return [], []
+    preempts: list[str] = []
+    reclaims_from: list[str] = []
+    for other in sorted(known.borrowers):
+        names = preempts if cache.is_preempted(other) else reclaims_from
+        names.append(name_for(cache, key, other))
+    return preempts, reclaims_from
+
+
+def _shortage(cache: QueueCache, waiting: Pending) -> tuple[RoomDetail, Mapping[str, Detail]]:
+    """Return why a HyperJob has no room, and what each of its sub-jobs lacks."""
+    whole: RoomDetail | None = _kept(cache, waiting)
+    if whole is None and all(part.piece for part in waiting.parts):
+        whole = _split_shortage(cache, waiting)
+    if whole is not None:
+        return whole, {part.name: whole for part in waiting.parts}
+    found, needed = _placement(cache, waiting), max(1, waiting.shape.needs.needed)
+    short = {
+        name: shortage
+        for name, shortage in found.unplaced.items()
+        if shortage.code is not ShortageCode.WAITS_FOR_GANG
+    }
+    if not short:
+        return NextInLine(), found.unplaced
+    shown = dict(list(short.items())[:_NAMES_SHOWN])
+    gang = GangShortage(
+        needed=needed,
+        room_for=found.room_for,
+        never=needed > 1 and found.never,
+        lacking=shown,
+        hidden=len(short) - len(shown),
+    )
+    return gang, found.unplaced
+
+
+def _kept(cache: QueueCache, waiting: Pending) -> KeptRoom | None:
+    """Return the heads whose reserved room this HyperJob could use; None if there is none."""
+    needs = waiting.shape.needs
+    requests = [part.request for part in waiting.parts]
+    own = waiting.order[2]
+    heads = [
+        _head(cache, waiting, key, queue)
+        for queue, key in sorted(cache.heads.items())
+        if key != own
+    ]
+    if not heads:
+        return None
+    found = cache.open.assign(requests, needs.standing, needs.max_domains)
+    if len(found) < max(1, needs.needed):
+        return None
+    return KeptRoom(heads=heads[:_NAMES_SHOWN], hidden=len(heads[_NAMES_SHOWN:]))
+
+
+def _head(cache: QueueCache, waiting: Pending, key: str, queue: str) -> tuple[str, str]:
+    """Return a head and its queue as a message names them: a queue's name may name its tenant."""
+    name = name_for(cache, waiting.order[2], key)
+    hidden = name != key and queue != waiting.queue
+    return name, "" if hidden else _named(queue)
+
+
+def _first(cache: QueueCache, waiting: Pending) -> str:
+    return name_for(cache, waiting.order[2], cache.lines.line(waiting.queue)[0][2])
+
+
+def _placement(cache: QueueCache, waiting: Pending) -> Placement:
+    needs = waiting.shape.needs
+    return place(
+        [part.request for part in waiting.parts],
+        [_with_free(cache.open, each.name, each) for each in cache.open.clusters],
+        standing=needs.standing,
+        max_domains=needs.max_domains,
+        minimum=max(1, needs.needed),
+    )
+
+
+def _split_shortage(cache: QueueCache, waiting: Pending) -> SplitRoom | NextInLine:
+    """Return what an automatic split lacks as a whole: the user does not know its pieces."""
+    needs, demands = waiting.shape.needs, {part.name: part.request.demand for part in waiting.parts}
+    requests = [part.request for part in waiting.parts]
+    found = cache.open.assign(requests, needs.standing, needs.max_domains)
+    if len(found) == len(demands):
+        return NextInLine()
+    wanted = total(demands.values())
+    measure = measure_of(wanted)
+    room: dict[str, int] = {}
+    for name, cluster in found.items():
+        room[cluster] = room.get(cluster, 0) + demands[name].get(measure, 0)
+    return SplitRoom(
+        resource=measure,
+        wanted=wanted.get(measure, 0),
+        room=sum(room.values()),
+        max_domains=needs.max_domains,
+        clusters=sorted(room.items())[:_CLUSTERS_SHOWN],
+    )
+
+
+def _with_free(space: Space, name: str, cluster: Cluster) -> Cluster:
+    return replace(cluster, free=space.free[name]) if name in space.free else cluster

@@ -1,0 +1,1 @@
+"""The question to an external splitter, and the checks of its answer."""

@@ -1,0 +1,50 @@
+"""The shares of an external splitter, or why a HyperJob waits for them.
+
+Pure: the last answer is an input, and the next question is a result.
+"""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+from hyperjob_engine.model.detail import SplitterWait
+from hyperjob_engine.model.observed import Observed
+from hyperjob_engine.model.planned import SplitQuestion
+from hyperjob_engine.placement.assign import FreeRoom
+from hyperjob_engine.placement.share import SplitShare, Wish
+from hyperjob_engine.splitting.protocol import question, usable
+
+_ASKED: Final = SplitterWait()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outside:
+    """The shares, or why there are none; `ask` is the next question, `again` the time until it."""
+
+    shares: tuple[SplitShare, ...] = ()
+    wait: SplitterWait = _ASKED
+    ask: SplitQuestion | None = None
+    again: timedelta | None = None
+
+
+def consult(observed: Observed, wish: Wish, room: FreeRoom) -> Outside:
+    """Return the shares of the last answer if they fit now, else the next question."""
+    limit = observed.hyperjob.max_domains
+    asked = question(observed.hyperjob, wish, room, max_domains=limit)
+    answered = (observed.split_answers or {}).get(wish.group)
+    if answered is None or answered.occasion != asked.occasion:
+        return Outside(ask=asked)
+    trouble = answered.trouble
+    if answered.shares:
+        found = usable(answered, wish, room, max_domains=limit)
+        if isinstance(found, tuple):
+            return Outside(shares=found)
+        trouble = found
+        if answered.digest != asked.digest:
+            return Outside(ask=asked)
+    if observed.now >= answered.retry_at:
+        return Outside(wait=SplitterWait(trouble), ask=asked)
+    return Outside(
+        wait=SplitterWait(trouble, answered.retry_at),
+        again=answered.retry_at - observed.now,
+    )

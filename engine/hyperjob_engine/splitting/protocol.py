@@ -1,0 +1,150 @@
+"""The JSON of the request to an external splitter, and the check of its response. Pure.
+
+`hyperjob.cli.splitter.service` is the other side.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import orjson
+
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.wire import integer, mapping, string
+from hyperjob_engine.model.observed import HyperJob
+from hyperjob_engine.model.planned import SplitQuestion
+from hyperjob_engine.model.resources import Resources, quantities
+from hyperjob_engine.model.splitting import (
+    CallFailed,
+    CallFault,
+    NamedTwice,
+    NoRoom,
+    NoWholePods,
+    SplitAnswer,
+    SplitTrouble,
+    TooManyClusters,
+    WrongTotal,
+)
+from hyperjob_engine.placement.assign import FreeRoom
+from hyperjob_engine.placement.share import SplitShare, Wish, capacities
+
+VERSION: Final = "splitter.training.volcano.sh/v1alpha1"
+_SHARES: Final = 5000
+_REASON: Final = 200
+
+
+class AnswerError(ValueError):
+    """The response of the splitter is unreadable; `failed` is the reason."""
+
+    def __init__(self, fault: CallFault, detail: str = "", *, number: int = 0) -> None:
+        super().__init__(fault.value)
+        self.failed = CallFailed(fault, detail, number)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RawAnswer:
+    """An unchecked answer: shares as (cluster, accelerators), or the reason for none."""
+
+    shares: Sequence[tuple[str, int]] = ()
+    reason: str = ""
+
+
+def question(
+    hyperjob: HyperJob, wish: Wish, room: FreeRoom, *, max_domains: int | None
+) -> SplitQuestion:
+    """Return the question about a split, with all the input of the built-in splitter."""
+    most = capacities(wish, room)
+    asked: Object = {
+        "apiVersion": VERSION,
+        "kind": "SplitRequest",
+        "hyperJob": {"namespace": hyperjob.namespace, "name": hyperjob.name, "uid": hyperjob.uid},
+        "replicatedJob": wish.group,
+        "accelerators": wish.accelerators,
+        "acceleratorType": wish.kind,
+        "fixedAccelerators": wish.fixed,
+        "acceleratorsPerPod": wish.per_pod,
+        "pod": quantities(wish.pod),
+        "otherPods": [
+            {"number": group.number, "requests": quantities(group.request)} for group in wish.others
+        ],
+        "clusterNames": list(wish.preferred),
+        "clusterPolicy": "Required" if wish.required else "Preferred",
+        "clustersInUse": sorted(room.domains),
+        "clusters": [_cluster(room, name, most[name]) for name in sorted(most)],
+    }
+    if max_domains is not None:
+        asked["maxDomains"] = max_domains
+    body = orjson.dumps(asked, option=orjson.OPT_SORT_KEYS)
+    attempts = [record.attempt for record in hyperjob.records.values()]
+    return SplitQuestion(
+        group=wish.group,
+        occasion=f"{hyperjob.uid}/{hyperjob.generation}/{max(attempts, default=0)}",
+        digest=hashlib.sha256(body).hexdigest(),
+        body=body,
+    )
+
+
+def usable(
+    answer: SplitAnswer, wish: Wish, room: FreeRoom, *, max_domains: int | None
+) -> tuple[SplitShare, ...] | SplitTrouble:
+    """Return the shares of an answer if they are valid now, else their fault."""
+    most = capacities(wish, room)
+    found: dict[str, int] = {}
+    for cluster, accelerators in answer.shares:
+        pods, rest = divmod(accelerators - wish.fixed, wish.per_pod)
+        if cluster in found:
+            return NamedTwice(cluster)
+        if rest or pods < 1:
+            return NoWholePods(cluster, accelerators)
+        if pods > most.get(cluster, 0):
+            return NoRoom(cluster, accelerators)
+        found[cluster] = pods
+    total = sum(accelerators for _, accelerators in answer.shares)
+    if total != wish.accelerators:
+        return WrongTotal(total, wish.accelerators)
+    if max_domains is not None and len(room.domains.keys() | found.keys()) > max_domains:
+        return TooManyClusters(max_domains)
+    return tuple(SplitShare(cluster, pods) for cluster, pods in found.items())
+
+
+def read_answer(body: bytes) -> RawAnswer:
+    """Parse the response of a splitter; raises AnswerError."""
+    answer = _object(body)
+    shares = []
+    given = answer.get("shares")
+    if not isinstance(given, list) or len(given) > _SHARES:
+        raise AnswerError(CallFault.NO_SHARES)
+    for item in given:
+        entry = mapping(item)
+        cluster, accelerators = string(entry.get("cluster")), integer(entry.get("accelerators"))
+        if not cluster or accelerators is None or accelerators < 1:
+            raise AnswerError(CallFault.INCOMPLETE_SHARE)
+        shares.append((cluster, accelerators))
+    return RawAnswer(shares=tuple(shares), reason=string(answer.get("reason"))[:_REASON])
+
+
+def _object(body: bytes) -> Object:
+    try:
+        found = orjson.loads(body)
+    except ValueError as error:
+        raise AnswerError(CallFault.NOT_JSON, str(error)) from None
+    if not isinstance(found, dict):
+        raise AnswerError(CallFault.NO_OBJECT)
+    return found
+
+
+def _cluster(room: FreeRoom, name: str, most: int) -> Object:
+    cluster = room.clusters[name]
+    return {
+        "name": name,
+        "provider": cluster.provider,
+        "region": cluster.region,
+        "zone": cluster.zone,
+        "free": quantities(_positive(room.free[name])),
+        "mostPods": most,
+    }
+
+
+def _positive(amounts: Resources) -> Resources:
+    return {name: max(0, amount) for name, amount in amounts.items()}

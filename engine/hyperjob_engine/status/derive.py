@@ -1,0 +1,202 @@
+"""The whole status of a HyperJob, from the observed objects and the outlook of each sub-job.
+
+Every pass computes the whole status; only times and last known states come from the old status.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Final
+
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.phases import JobPhase, Phase
+from hyperjob_core.api.wire import at, mapping, objects, rfc3339, string
+from hyperjob_engine.lifecycle.runs import kept
+from hyperjob_engine.lifecycle.stops import going_on
+from hyperjob_engine.model.observed import GangRecord, Observed, QueueVerdict
+from hyperjob_engine.model.reasons import Reason
+from hyperjob_engine.status.conditions import conditions_of
+from hyperjob_engine.status.jobs import JobState, job_state
+from hyperjob_engine.status.outlook import Outlooks
+from hyperjob_engine.status.phase import State, state_of
+from hyperjob_engine.status.stops import describe
+from hyperjob_engine.status.training import goodput_status, training_status
+
+_CLUSTERS_SHOWN: Final = 8
+_WAITING: Final = frozenset({Phase.PENDING, Phase.QUEUED})
+_STARTED: Final = frozenset({Phase.STARTING, Phase.RUNNING, Phase.DEGRADED})
+_STOPPED: Final = frozenset(
+    {Phase.SUSPENDED, Phase.RESTARTING, Phase.PENDING, Phase.QUEUED, Phase.STARTING}
+)
+_COUNTERS: Final = ("pending", "running", "succeeded", "failed", "terminating", "unknown")
+
+
+def derive(observed: Observed, outlooks: Outlooks) -> Object:
+    """Return the status to write."""
+    hyperjob, old = observed.hyperjob, observed.hyperjob.status
+    now = rfc3339(observed.now)
+    jobs = [job_state(observed, outlook) for outlook in outlooks.items]
+    previous = string(at(old, "state", "phase"))
+    state = state_of(jobs, outlooks, previous=previous)
+    clusters = _clusters(jobs)
+    histories = kept([job.run.history for job in jobs])
+    status: Object = {
+        "conditions": conditions_of(
+            old, jobs, outlooks.end, generation=hyperjob.generation, now=now
+        ),
+        "replicatedJobsStatus": _groups(observed, jobs),
+        "splitCount": len(jobs),
+        "observedGeneration": hyperjob.generation,
+        "state": _state(state, old, now),
+        "jobs": [job.to_object(history) for job, history in zip(jobs, histories, strict=True)],
+        "clusters": clusters,
+        "jobsReady": f"{sum(job.is_ready for job in jobs)}/{len(jobs)}",
+        "runningPods": sum(job.running for job in jobs),
+        "clusterNames": _joined([string(item["name"]) for item in clusters]),
+        "queue": _joined(sorted({job.queue for job in jobs})),
+        "restarts": old.get("restarts", 0),
+    }
+    if "requests" in old:
+        status["requests"] = old["requests"]
+    if outlooks.gang is not None or "gang" in old:
+        status["gang"] = None if outlooks.gang is None else _gang(outlooks.gang)
+    expected = _expected(state, outlooks.verdict)
+    if expected is not None or "expectedStart" in old:
+        status["expectedStart"] = expected
+    start = string(old.get("startTime"))
+    if start or state.phase in _STARTED or state.phase.is_terminal:
+        status["startTime"] = start or now
+    if state.phase.is_terminal:
+        status["completionTime"] = string(old.get("completionTime")) or now
+    stops = going_on(observed, [(item.sub_job, item.child) for item in outlooks.items])
+    if state.phase.is_terminal and "stop" in stops:
+        stops["stop"] = None
+    if state.phase in _STOPPED and (saved := describe(stops)):
+        state = replace(state, message=f"{state.message}; {saved}")
+        status["state"] = _state(state, old, now)
+    status |= stops
+    training = training_status(observed, jobs)
+    if training is not None:
+        status["training"] = training
+    share = _share(jobs, outlooks) if state.reason == Reason.QUORUM_MET else 0.0
+    status["goodput"] = goodput_status(observed, state, training, share=share)
+    return {key: value for key, value in status.items() if value not in ([], "") or key in old}
+
+
+def _expected(state: State, verdict: QueueVerdict | None) -> Object | None:
+    """Return when a waiting HyperJob is expected to have room; None if estimates give no time."""
+    start = verdict.wait.start if verdict is not None and verdict.wait is not None else None
+    if start is None or start.overdue or state.phase not in _WAITING:
+        return None
+    return {"time": rfc3339(start.at), "after": start.after}
+
+
+def _share(jobs: Sequence[JobState], outlooks: Outlooks) -> float:
+    """Return the share, from 0 to 1, of the sub-jobs that train on without the others."""
+    training = [job for job in jobs if job.group in outlooks.trainers]
+    return sum(job.is_ready for job in training) / len(training) if training else 0.0
+
+
+def derive_refusal(observed: Observed, message: str) -> Object:
+    """Return the status of a HyperJob with an invalid spec."""
+    previous = string(at(observed.hyperjob.status, "state", "phase"))
+    phase = Phase(previous) if previous in set(Phase) else Phase.PENDING
+    state = State(phase=phase, reason=Reason.INVALID_SPEC, message=message)
+    old = observed.hyperjob.status
+    forgotten: Object = {"expectedStart": None} if "expectedStart" in old else {}
+    return {
+        **old,
+        **forgotten,
+        "observedGeneration": observed.hyperjob.generation,
+        "state": _state(state, old, rfc3339(observed.now)),
+        "goodput": goodput_status(observed, state, mapping(old.get("training"))),
+    }
+
+
+def _state(state: State, old: Object, now: str) -> Object:
+    since = now
+    if string(at(old, "state", "phase")) == state.phase:
+        since = string(at(old, "state", "lastTransitionTime")) or now
+    return {
+        "phase": str(state.phase),
+        "reason": state.reason,
+        "message": state.message,
+        "lastTransitionTime": since,
+    }
+
+
+def _gang(record: GangRecord) -> Object:
+    entry: Object = {"admitted": record.admitted, "attempts": record.attempts}
+    for name, moment in (
+        ("incompleteSince", record.incomplete_since),
+        ("retryTime", record.retry_time),
+    ):
+        if moment is not None:
+            entry[name] = rfc3339(moment)
+    return entry
+
+
+def _groups(observed: Observed, jobs: Sequence[JobState]) -> list[Object]:
+    old_states: Object = {}
+    for item in objects(observed.hyperjob.status.get("replicatedJobsStatus")):
+        old_states |= mapping(item.get("jobStates"))
+    result = []
+    for group in observed.hyperjob.replicated_jobs:
+        members = [job for job in jobs if job.group == group.name]
+        entry: Object = {"name": group.name}
+        states = {
+            job.name: _vcjob_state(job, mapping(old_states.get(job.name)))
+            for job in members
+            if job.is_placed
+        }
+        if states:
+            entry["jobStates"] = states
+        for counter in _COUNTERS:
+            number = sum(_pods(job, counter) for job in members)
+            if number:
+                entry[counter] = number
+        result.append(entry)
+    return result
+
+
+def _pods(job: JobState, counter: str) -> int:
+    if job.report is not None:
+        return int(getattr(job.report.pods, counter))
+    return job.running if counter == "running" else 0
+
+
+def _vcjob_state(job: JobState, old: Object) -> Object:
+    """Return Volcano's state of a sub-job; the last known one if the cluster reports none."""
+    if job.report is None and job.reason == Reason.ENDED:
+        return {"phase": job.phase}
+    if job.report is None:
+        return old if job.job_phase is not JobPhase.UNKNOWN else {}
+    state = {
+        "phase": job.report.phase_text,
+        "reason": job.report.reason,
+        "message": job.report.message,
+        "lastTransitionTime": job.report.last_transition,
+    }
+    return {key: value for key, value in state.items() if value}
+
+
+def _clusters(jobs: Iterable[JobState]) -> list[Object]:
+    by_name: dict[str, list[JobState]] = {}
+    for job in jobs:
+        if job.cluster and job.is_placed:
+            by_name.setdefault(job.cluster, []).append(job)
+    result = []
+    for name, members in sorted(by_name.items()):
+        entry: Object = {"name": name, "jobs": len(members)}
+        numbers = {
+            "ready": sum(job.is_ready for job in members),
+            "running": sum(job.running for job in members),
+            "accelerators": sum(job.accelerators or 0 for job in members),
+        }
+        result.append(entry | {key: number for key, number in numbers.items() if number})
+    return result
+
+
+def _joined(names: Sequence[str]) -> str:
+    shown = ",".join(names[:_CLUSTERS_SHOWN])
+    hidden = len(names) - _CLUSTERS_SHOWN
+    return f"{shown},+{hidden}" if hidden > 0 else shown

@@ -1,0 +1,312 @@
+"""The goodput of a HyperJob: an account of its time by use, which changes only at transitions.
+
+The account is complete in `status.goodput`: it survives a restart of the controller, and a HyperJob
+without transitions causes no writes. `docs/goodput.md` defines every number.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Final
+
+from hyperjob_core.api.choices import TimeUse
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.microtime import micro_time
+from hyperjob_core.api.phases import Phase
+from hyperjob_core.api.wire import count, mapping, string, timestamp
+from hyperjob_engine.model.training import JobTraining, parse_training, training_object
+from hyperjob_engine.status.timeuse import LOST, time_use
+
+_MILLISECOND: Final = timedelta(milliseconds=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenStop:
+    """A stop after which the training has not reported a step yet.
+
+    The work between `since` and `kept_until` is kept, as far as is known. `work` is the last
+    progress before the stop.
+    """
+
+    time: datetime
+    since: datetime
+    kept_until: datetime
+    cause: TimeUse
+    work: JobTraining | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoodputAccount:
+    """Milliseconds by use up to `since`, and `state`, the use of the time after that.
+
+    `share` is the share of the sub-jobs that train in a Degraded HyperJob, from 0 to 1.
+    """
+
+    since: datetime
+    state: TimeUse | None
+    spent: Mapping[TimeUse, int] = field(default_factory=dict)
+    share: float = 0.0
+    stop: OpenStop | None = None
+
+    @property
+    def trains(self) -> bool:
+        """Return whether the training makes steps, judged by the phases of the sub-jobs."""
+        return self.state is TimeUse.PRODUCTIVE or (
+            self.state is TimeUse.DEGRADED and self.share > 0
+        )
+
+    def until(self, now: datetime) -> "GoodputAccount":
+        """Return the account with the time up to `now`; unchanged if `now` is before `since`."""
+        if self.state is None or now <= self.since:
+            return self
+        lasted = now - self.since
+        if self.state is TimeUse.DEGRADED:
+            trained = lasted * self.share
+            counted = self.move(trained, to=TimeUse.PRODUCTIVE)
+            counted = counted.move(lasted - trained, to=TimeUse.DEGRADED)
+        else:
+            counted = self.move(lasted, to=self.state)
+        return replace(counted, since=now)
+
+    def move(
+        self, time: timedelta, *, to: TimeUse, out_of: TimeUse | None = None
+    ) -> "GoodputAccount":
+        """Return the account with `time` moved from `out_of`, which stays at least 0."""
+        number = round(time / _MILLISECOND)
+        spent = dict(self.spent)
+        if out_of is not None:
+            number = max(-spent.get(to, 0), min(number, spent.get(out_of, 0)))
+            spent[out_of] = spent.get(out_of, 0) - number
+        spent[to] = spent.get(to, 0) + number
+        return replace(self, spent={use: spent[use] for use in TimeUse if spent.get(use)})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moment:
+    """The input of an account in one pass.
+
+    `share` is the share of the sub-jobs that train while the HyperJob is Degraded. `before` and
+    `work` are the progress of the training in the pass before and now.
+    """
+
+    now: datetime
+    created: datetime
+    started: datetime | None
+    phase: Phase
+    reason: str
+    share: float = 0.0
+    stopped_by: TimeUse | None = None
+    before: JobTraining | None = None
+    work: JobTraining | None = None
+    steps: int | None = None
+
+
+def begin(moment: Moment) -> GoodputAccount:
+    """Return a new account: the HyperJob has waited for its queue from its creation to its start.
+
+    A HyperJob that an earlier release started has a start already; a new one has none.
+    """
+    state = time_use(moment.phase, moment.reason, before=None, cause=None)
+    account = GoodputAccount(since=moment.created, state=TimeUse.WAITING_FOR_QUEUE)
+    if moment.started is not None:
+        account = account.until(moment.started)
+    return replace(account, state=state, share=moment.share)
+
+
+def advance(account: GoodputAccount, moment: Moment) -> GoodputAccount:
+    """Return the account at this moment; the same object if no transition occurred."""
+    account = _with_reports(account, moment)
+    cause = moment.stopped_by or (account.stop.cause if account.stop is not None else None)
+    before = moment.stopped_by or account.state
+    state = time_use(moment.phase, moment.reason, before=before, cause=cause)
+    if state is TimeUse.SUSPENDED and moment.stopped_by is None:
+        cause = TimeUse.LOST_TO_PLANNED_STOPS
+    share = round(moment.share, 3) if state is TimeUse.DEGRADED else 0.0
+    if state is account.state and share == account.share:
+        return account
+    trained, after = account, replace(account.until(moment.now), state=state, share=share)
+    if moment.phase is Phase.COMPLETED:
+        return _finished(after, moment)
+    if trained.trains and not after.trains:
+        return _stopped(after, trained, moment, cause or TimeUse.LOST_TO_FAILURES)
+    after = _trained_before(after, trained, moment.work)
+    # The first progress line may arrive in the same pass as the phase Running.
+    return _with_reports(after, moment) if after.trains and after.stop is not None else after
+
+
+def finish(account: GoodputAccount, work: JobTraining | None, steps: int | None) -> GoodputAccount:
+    """Return the account without the time after the last step in its productive time.
+
+    The controller may read the last lines of a program after its HyperJob has ended, and the
+    account with it. `completionTime` has whole seconds only and may be before these lines.
+    """
+    if account.state is not None or TimeUse.FINISHING in account.spent:
+        return account
+    if work is None or not steps or work.step < steps:
+        return account
+    return account.move(
+        max(timedelta(), account.since - work.updated),
+        to=TimeUse.FINISHING,
+        out_of=TimeUse.PRODUCTIVE,
+    )
+
+
+def ratio(account: GoodputAccount, now: datetime) -> float:
+    """Return the productive share of all time that was not suspended, from 0 to 1."""
+    spent = account.until(now).spent
+    whole = sum(spent.values()) - spent.get(TimeUse.SUSPENDED, 0)
+    return spent.get(TimeUse.PRODUCTIVE, 0) / whole if whole > 0 else 0.0
+
+
+def _with_reports(account: GoodputAccount, moment: Moment) -> GoodputAccount:
+    """Return the account with the progress lines since the pass before."""
+    work, stop = moment.work, account.stop
+    if work is None or account.state is None:
+        return account
+    if stop is not None:
+        if stop.work is not None and _goes_on(stop.work, work):
+            if account.trains and work.step > stop.work.step:  # the program did not restart
+                return replace(_corrected(account, stop, kept=stop.time), stop=None)
+            return _corrected(account, replace(stop, work=work), kept=work.kept_until)
+        if not account.trains:
+            return account  # the first line is earlier than the phase Running: wait for the phase
+        resumed = stop.work.reached(work.start_step) if stop.work is not None else stop.kept_until
+        account = replace(_corrected(account, stop, kept=resumed), stop=None)
+        return _loaded(account, work, moment.now)
+    if moment.before is None:
+        return _loaded(account, work, moment.now)
+    # A newer start that is before the last line is that of another sub-job: with a quorum the
+    # sub-job that started first may be gone.
+    if account.trains and work.started > moment.before.updated:
+        return _began_again(account, moment.before, work, moment.now)
+    return account
+
+
+def _goes_on(before: JobTraining, work: JobTraining) -> bool:
+    """Return whether the program did not restart, but only waited for the stopped sub-jobs."""
+    if work.started <= before.started:
+        return True
+    return work.started < before.updated and work.step >= before.step
+
+
+def _loaded(account: GoodputAccount, work: JobTraining, now: datetime) -> GoodputAccount:
+    """Return the account with the time before a program's first line counted as Starting."""
+    if account.state is not TimeUse.PRODUCTIVE or work.started <= account.since:
+        return account
+    began = min(work.started, now)
+    loading = replace(account, state=TimeUse.STARTING).until(began)
+    return replace(loading, state=account.state)
+
+
+def _trained_before(
+    after: GoodputAccount, before: GoodputAccount, work: JobTraining | None
+) -> GoodputAccount:
+    """Return the account with the steps before the phase Running counted as productive."""
+    if work is None or before.state is None or before.trains or not after.trains:
+        return after
+    if not before.since < work.started < after.since:
+        return after
+    early = after.since - work.started
+    return after.move(early, to=TimeUse.PRODUCTIVE, out_of=before.state)
+
+
+def _began_again(
+    account: GoodputAccount, before: JobTraining, work: JobTraining, now: datetime
+) -> GoodputAccount:
+    """Return the account after a program restarted by itself: the repeated steps are lost."""
+    began = max(account.since, min(work.started, now))
+    kept = min(before.reached(work.start_step), began)
+    counted = account.until(began)
+    return counted.move(began - kept, to=TimeUse.LOST_TO_FAILURES, out_of=TimeUse.PRODUCTIVE)
+
+
+def _stopped(
+    after: GoodputAccount, trained: GoodputAccount, moment: Moment, cause: TimeUse
+) -> GoodputAccount:
+    """Return the account after a stop: the work since the last checkpoint is lost."""
+    work, stop = moment.work, trained.stop
+    if stop is not None:
+        # The second stop came before any progress line: all time between the stops is lost, and
+        # the step from which the program resumes is still unknown.
+        lost = after.since - trained.since
+        return after.move(lost, to=cause, out_of=TimeUse.PRODUCTIVE)
+    since = trained.since if work is None else min(trained.since, work.started)
+    kept = since if work is None else min(max(work.kept_until, since), moment.now)
+    # A Degraded HyperJob loses the share of the time that counted as productive.
+    part = trained.share if trained.state is TimeUse.DEGRADED else 1.0
+    lost = (moment.now - max(kept, trained.since)) * part
+    lost += max(timedelta(), trained.since - kept)
+    return replace(
+        after.move(lost, to=cause, out_of=TimeUse.PRODUCTIVE),
+        stop=OpenStop(time=moment.now, since=since, kept_until=kept, cause=cause, work=work),
+    )
+
+
+def _corrected(account: GoodputAccount, stop: OpenStop, *, kept: datetime) -> GoodputAccount:
+    """Return the account with the work before a stop kept up to a newly known moment."""
+    kept = min(max(kept, stop.since), stop.time)
+    counted = account.move(kept - stop.kept_until, to=TimeUse.PRODUCTIVE, out_of=stop.cause)
+    return replace(counted, stop=replace(stop, kept_until=kept))
+
+
+def _finished(account: GoodputAccount, moment: Moment) -> GoodputAccount:
+    account = replace(account, stop=None)
+    return finish(account, moment.work, moment.steps)
+
+
+def parse_account(raw: object) -> GoodputAccount | None:
+    """Parse `status.goodput`; None if it is absent or unusable."""
+    fields = mapping(raw)
+    since = timestamp(fields.get("since"))
+    state = string(fields.get("state"))
+    if since is None or (state and state not in set(TimeUse)):
+        return None
+    spent = mapping(fields.get("milliseconds"))
+    return GoodputAccount(
+        since=since,
+        state=TimeUse(state) if state else None,
+        spent={use: count(spent.get(use)) for use in TimeUse if count(spent.get(use))},
+        share=_decimal(fields.get("share")),
+        stop=_parse_stop(mapping(fields.get("stopped"))),
+    )
+
+
+def account_object(account: GoodputAccount, *, now: datetime) -> Object:
+    """Return `status.goodput`."""
+    entry: Object = {
+        "ratio": f"{ratio(account, now):.3f}",
+        "since": micro_time(account.since),
+        "milliseconds": {str(use): number for use, number in account.spent.items()},
+    }
+    if account.state is not None:
+        entry["state"] = str(account.state)
+    if account.share:
+        entry["share"] = f"{account.share:.3f}"
+    if account.stop is not None:
+        stop = account.stop
+        entry["stopped"] = {
+            **({} if stop.work is None else training_object(stop.work)),
+            "time": micro_time(stop.time),
+            "since": micro_time(stop.since),
+            "keptUntil": micro_time(stop.kept_until),
+            "cause": str(stop.cause),
+        }
+    return entry
+
+
+def _parse_stop(raw: Object) -> OpenStop | None:
+    times = [timestamp(raw.get(name)) for name in ("time", "since", "keptUntil")]
+    cause = string(raw.get("cause"))
+    time, since, kept = times
+    if time is None or since is None or kept is None or cause not in LOST:
+        return None
+    work = parse_training(raw)
+    return OpenStop(time=time, since=since, kept_until=kept, cause=TimeUse(cause), work=work)
+
+
+def _decimal(value: object) -> float:
+    """Parse a share from 0 to 1."""
+    try:
+        return min(1.0, max(0.0, float(string(value) or "0")))
+    except ValueError:
+        return 0.0

@@ -1,0 +1,303 @@
+"""The entry of one sub-job in `status.jobs`: its cluster, its phase and why it does not run yet.
+
+An empty status of its vcjob keeps the last known phase.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.phases import JobPhase
+from hyperjob_core.api.wire import rfc3339
+from hyperjob_core.text import shortened
+from hyperjob_engine.gang.gate import is_held, is_released
+from hyperjob_engine.lifecycle.decisions import End
+from hyperjob_engine.lifecycle.runs import PresentRun, failure_of, present_run
+from hyperjob_engine.model.detail import Delayed
+from hyperjob_engine.model.observed import (
+    Observed,
+    QueueAdmission,
+    Record,
+    Rejection,
+    ReportedStatus,
+    Silence,
+)
+from hyperjob_engine.model.outcomes import Loss
+from hyperjob_engine.model.reasons import Reason
+from hyperjob_engine.model.runs import Run
+from hyperjob_engine.model.subjobs import queue_of
+from hyperjob_engine.model.training import JobTraining, known, training_object
+from hyperjob_engine.status.applying import apply_failure
+from hyperjob_engine.status.detail import detail_text, left_out_text
+from hyperjob_engine.status.failure import container_text
+from hyperjob_engine.status.outcomes import end_text, loss_text
+from hyperjob_engine.status.outlook import Outlook
+
+UNPLACED: Final = "Unplaced"
+QUEUED: Final = "Queued"
+PLACED: Final = "Placed"
+_MESSAGE_LIMIT: Final = 400
+_READY: Final = frozenset({JobPhase.RUNNING, JobPhase.COMPLETING, JobPhase.COMPLETED})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobState:
+    """The fields of a sub-job's status entry.
+
+    `is_next`: the sub-job waited for a dependency and has not run yet. `starts_again` is when the
+    controller recreates it.
+    """
+
+    name: str
+    group: str
+    index: int
+    cluster: str
+    queue: str
+    accelerators: int | None
+    phase: str
+    job_phase: JobPhase
+    reason: str
+    message: str
+    attempt: int
+    admitted: bool
+    running: int
+    pods: int
+    report: ReportedStatus | None
+    last_transition_time: str
+    run: PresentRun
+    lost: bool
+    is_next: bool = False
+    starts_again: str = ""
+    retry_time: str = ""
+    excluded_clusters: tuple[str, ...] = ()
+    rejections: tuple[Rejection, ...] = ()
+    silence: Silence | None = None
+    training: JobTraining | None = None
+
+    @property
+    def is_ready(self) -> bool:
+        """Return whether the sub-job runs on a cluster that is not lost, or has completed."""
+        return self.job_phase in _READY and not self.lost
+
+    @property
+    def is_terminal(self) -> bool:
+        """Return whether the sub-job has ended."""
+        return self.job_phase.is_terminal
+
+    @property
+    def is_placed(self) -> bool:
+        """Return whether the sub-job is on a cluster, or was on one until its end."""
+        return self.phase != UNPLACED and (bool(self.cluster) or self.is_terminal)
+
+    def to_object(self, history: Sequence[Run]) -> Object:
+        """Return the entry of `status.jobs`, with these runs as its history."""
+        entry: Object = {
+            "name": self.name,
+            "replicatedJob": self.group,
+            "index": self.index,
+            "phase": self.phase,
+        }
+        optional: Object = {
+            "cluster": self.cluster,
+            "accelerators": self.accelerators,
+            "reason": self.reason,
+            "message": self.message,
+            "attempt": self.attempt,
+            "admitted": self.admitted,
+            "running": self.running,
+            "pods": self.pods,
+            "excludedClusters": list(self.excluded_clusters),
+            "retryTime": self.retry_time,
+            "rejections": [_rejection(item) for item in self.rejections],
+            "silence": _silence(self.silence),
+            "startTime": self.run.start,
+            "failure": None if self.run.failure is None else self.run.failure.to_object(),
+            "history": [run.to_object() for run in history],
+            "training": _training(self.training),
+            "lastTransitionTime": self.last_transition_time,
+        }
+        return entry | {key: value for key, value in optional.items() if value}
+
+
+def job_state(observed: Observed, outlook: Outlook) -> JobState:
+    """Return the state of one sub-job."""
+    child, record = outlook.child, outlook.child.record
+    report = None if outlook.ended else child.report
+    phase, reason, message = _situation(observed, outlook)
+    if report is not None:
+        since = report.last_transition
+    elif record is not None and record.phase == phase:
+        since = record.last_transition_time
+    else:
+        since = ""
+    return JobState(
+        name=child.name,
+        group=outlook.sub_job.group.name,
+        index=outlook.sub_job.index,
+        cluster=outlook.cluster or child.cluster,
+        queue=queue_of(outlook.sub_job.size.template),
+        accelerators=outlook.sub_job.size.accelerators,
+        phase=phase,
+        job_phase=JobPhase(phase) if outlook.ended else child.phase,
+        reason=reason,
+        message=shortened(" ".join(message.split()), _MESSAGE_LIMIT),
+        attempt=child.attempt,
+        admitted=outlook.admitted,
+        running=0 if child.is_terminal or outlook.ended else child.running_pods,
+        pods=outlook.sub_job.size.pods,
+        report=report,
+        last_transition_time=since or rfc3339(observed.now),
+        lost=outlook.lost,
+        is_next=bool(outlook.sub_job.group.depends_on)
+        and (record is None or JobPhase(record.phase) not in _READY),
+        starts_again=rfc3339(outlook.detail.until) if isinstance(outlook.detail, Delayed) else "",
+        retry_time=rfc3339(record.retry_time) if record and record.retry_time else "",
+        excluded_clusters=record.excluded_clusters if record is not None else (),
+        rejections=outlook.rejections,
+        silence=outlook.silence,
+        run=present_run(observed, child, reason=reason, message=message),
+        training=known(
+            observed.trainings.get(child.name), record.training if record is not None else None
+        ),
+    )
+
+
+def _situation(observed: Observed, outlook: Outlook) -> tuple[str, str, str]:
+    """Return phase, reason and message."""
+    child = outlook.child
+    if outlook.ended:
+        return JobPhase.TERMINATED, Reason.ENDED, _ended(outlook.ended)
+    report, record = child.report, child.record
+    if report is not None:
+        return report.phase_text, *_reported(observed, outlook, report)
+    if child.is_terminal and record is not None:
+        return record.phase, record.reason, record.message
+    if outlook.blocked:
+        queued = outlook.blocked == Reason.WAITING_FOR_QUEUE
+        return QUEUED if queued else UNPLACED, outlook.blocked, detail_text(outlook.detail)
+    known = child.phase
+    if outlook.loss is not None and known is JobPhase.UNKNOWN:
+        return PLACED, *_trouble(outlook.loss)
+    if known is not JobPhase.UNKNOWN and record is not None:
+        return record.phase, *_silent(outlook, record)
+    phase, reason, message = _not_started(observed, outlook)
+    left_out = left_out_text(outlook.left_out)
+    return phase, reason, f"{message}; {left_out}" if left_out else message
+
+
+def _reported(observed: Observed, outlook: Outlook, report: ReportedStatus) -> tuple[str, str]:
+    if outlook.blocked:
+        return outlook.blocked, detail_text(outlook.detail)
+    if outlook.loss is not None:
+        return _trouble(outlook.loss)
+    if report.phase.is_failed:
+        failure = failure_of(observed, outlook.child)
+        return report.reason, report.message if failure is None else container_text(failure)
+    if report.phase is not JobPhase.PENDING:
+        return report.reason, report.message
+    pods = outlook.sub_job.size.pods
+    text = f"{report.pods.running} of {pods} pods run"
+    why = report.message or detail_text(outlook.unheard)
+    text = f"{text}: {why}" if why else text
+    return report.reason or Reason.PODS_PENDING, text
+
+
+def _silent(outlook: Outlook, record: Record) -> tuple[str, str]:
+    """Return why the cluster of a sub-job that had a phase reports none now."""
+    binding = outlook.child.binding
+    if outlook.loss is not None:
+        return _trouble(outlook.loss)
+    if binding is not None and binding.apply_error:
+        return apply_failure(binding.cluster, binding.apply_error)
+    if outlook.unheard:
+        return Reason.NOTHING_REPORTED, detail_text(outlook.unheard)
+    return record.reason, record.message
+
+
+def _trouble(loss: Loss) -> tuple[Reason, str]:
+    return Reason.CLUSTER_LOST if loss.is_lost else Reason.CLUSTER_NOT_READY, loss_text(loss)
+
+
+def _ended(end: End) -> str:
+    why = f": {end_text(end.cause)}" if end.cause is not None else ""
+    return f"ended with the HyperJob{why}"
+
+
+def _unanswered(queue: str) -> str:
+    return (
+        f"queue {queue} has the quota for it, and Volcano Global has not released it for 30 s:"
+        " check that its dispatcher runs, and read the dispatcher's log (kubectl get pods -n"
+        " volcano-global, in the host cluster)"
+    )
+
+
+def _not_started(observed: Observed, outlook: Outlook) -> tuple[str, str, str]:
+    child, binding = outlook.child, outlook.child.binding
+    queue = queue_of(outlook.sub_job.size.template)
+    if binding is None and observed.admission is QueueAdmission.VOLCANO_GLOBAL:
+        return QUEUED, Reason.WAITING_FOR_QUEUE, f"waits for Karmada and queue {queue}"
+    if binding is None:
+        return PLACED, Reason.DISPATCHING, "waits for Karmada"
+    if binding.scheduling_suspended and child.name in observed.unanswered:
+        return QUEUED, Reason.DISPATCHER_SILENT, _unanswered(queue)
+    if binding.scheduling_suspended:
+        return QUEUED, Reason.WAITING_FOR_QUEUE, _queued(observed, queue)
+    if binding.apply_error:
+        return PLACED, *apply_failure(binding.cluster, binding.apply_error)
+    if binding.unscheduled_reason:
+        return PLACED, binding.unscheduled_reason, f"Karmada: {binding.unscheduled_message}"
+    if outlook.no_room and is_released(child):
+        why = detail_text(outlook.no_room)
+        text = f"queue {queue} has admitted it, but its place is gone: {why}"
+        return QUEUED, Reason.INSUFFICIENT_CAPACITY, text
+    if is_held(child) and not binding.cluster:
+        return (
+            PLACED,
+            Reason.WAITING_FOR_GANG,
+            "admitted, waits for Karmada and the rest of the gang",
+        )
+    if is_held(child) and not outlook.opening:
+        return PLACED, Reason.WAITING_FOR_GANG, "admitted, waits for the rest of the gang"
+    if binding.dispatching_suspended and not is_held(child):
+        return PLACED, Reason.SUSPENDED_BY_POLICY, "its policy suspends dispatching"
+    if outlook.unheard:
+        return PLACED, Reason.NOTHING_REPORTED, detail_text(outlook.unheard)
+    return PLACED, Reason.DISPATCHING, "is being dispatched"
+
+
+def _rejection(rejection: Rejection) -> Object:
+    entry: Object = {"cluster": rejection.cluster}
+    if rejection.times:
+        entry["times"] = rejection.times
+    if rejection.since is not None:
+        entry["since"] = rfc3339(rejection.since)
+    if rejection.retry_time is not None:
+        entry["retryTime"] = rfc3339(rejection.retry_time)
+    return entry
+
+
+def _silence(silence: Silence | None) -> Object | None:
+    if silence is None or silence.retry_time is None:
+        return None
+    return {"times": silence.times, "retryTime": rfc3339(silence.retry_time)}
+
+
+def _training(training: JobTraining | None) -> Object | None:
+    if training is None or not training.reported:
+        return None
+    return training_object(training) | {
+        "attempt": training.attempt,
+        "uid": training.uid,
+    }
+
+
+def _queued(observed: Observed, queue: str) -> str:
+    """Return why a queue has not admitted a sub-job."""
+    if observed.queues is not None:
+        state = observed.queues.get(queue)
+        if state is None:
+            return f"queue {queue} does not exist"
+        if state != "Open":
+            return f"queue {queue} is {state or 'not Open yet'}"
+    return f"queue {queue} has not admitted it yet"

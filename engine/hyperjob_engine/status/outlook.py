@@ -1,0 +1,65 @@
+"""The outlook of a sub-job: the decisions of a plan about it, from which its status is derived."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from hyperjob_engine.lifecycle.decisions import End
+from hyperjob_engine.model.child import Child
+from hyperjob_engine.model.detail import Detail, Silent
+from hyperjob_engine.model.observed import GangRecord, QueueVerdict, Rejection, Silence
+from hyperjob_engine.model.outcomes import Loss
+from hyperjob_engine.model.reasons import Reason
+from hyperjob_engine.model.shortage import Shortage
+from hyperjob_engine.model.subjobs import SubJob
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outlook:
+    """A sub-job, its objects, and why the controller does not create it, if it does not.
+
+    `blocked` is the reason and `detail` its details; `no_room` is why its cluster has no room any
+    more; `loss` is the trouble of its cluster; `ended` is the end of the HyperJob that ended it
+    too; `unheard`: its cluster does not report; `left_out`: clusters on which Karmada could not
+    schedule it.
+    """
+
+    sub_job: SubJob
+    child: Child
+    cluster: str = ""
+    blocked: Reason | None = None
+    detail: Detail | None = None
+    opening: bool = False
+    admitted: bool = False
+    loss: Loss | None = None
+    ended: End | None = None
+    no_room: Shortage | None = None
+    left_out: Sequence[Rejection] = ()
+    rejections: tuple[Rejection, ...] = ()
+    silence: Silence | None = None
+    unheard: Silent | None = None
+
+    @property
+    def lost(self) -> bool:
+        """Whether the cluster of the sub-job counts as lost."""
+        return self.loss is not None and self.loss.is_lost
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outlooks:
+    """All sub-jobs of a HyperJob in the order of its spec, and how many must run together.
+
+    `quorum` sub-jobs of the replicatedJobs `trainers` can train on without the others.
+    `never`: even empty clusters have no room for the `needed` sub-jobs.
+    """
+
+    items: Sequence[Outlook]
+    minimum: int
+    quorum: int | None = None
+    trainers: Collection[str] = ()
+    room_for: int = 0
+    needed: int = 0
+    never: bool = False
+    verdict: QueueVerdict | None = None
+    suspended: bool = False
+    end: End | None = None
+    gang: GangRecord | None = None

@@ -1,0 +1,213 @@
+"""The phase, reason and message of a HyperJob.
+
+The first rule that applies decides; each rule is one line of the table in docs/lifecycle.md.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from hyperjob_core.api.phases import JobPhase, Phase
+from hyperjob_core.text import listed, shortened
+from hyperjob_engine.lifecycle.decisions import End
+from hyperjob_engine.model.reasons import Reason
+from hyperjob_engine.status.jobs import QUEUED, UNPLACED, JobState
+from hyperjob_engine.status.outcomes import end_text
+from hyperjob_engine.status.outlook import Outlooks
+from hyperjob_engine.status.shortage import NEVER, alike
+from hyperjob_engine.status.waiting import wait_text
+
+_NAMES_SHOWN: Final = 3
+_MESSAGE_LIMIT: Final = 1024
+_TRAINED: Final = frozenset({Phase.RUNNING, Phase.DEGRADED})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """Phase, reason and message of a HyperJob."""
+
+    phase: Phase
+    reason: str
+    message: str
+
+
+def state_of(jobs: Sequence[JobState], outlooks: Outlooks, *, previous: str) -> State:
+    """Return the state from all sub-jobs; `previous` is the phase in the stored status."""
+    total, minimum = len(jobs), outlooks.minimum
+    ready = sum(job.is_ready for job in jobs)
+    failed = [job for job in jobs if job.job_phase.is_failed]
+    if outlooks.end is not None:
+        return _ended(jobs, failed, outlooks.end)
+    if outlooks.suspended:
+        return _suspended(jobs)
+    if ready >= minimum:
+        return _state(Phase.RUNNING, Reason.JOBS_RUNNING, _running(jobs, ready, total))
+    quorum = outlooks.quorum
+    if quorum is not None:
+        training = [job for job in jobs if job.group in outlooks.trainers]
+        able = sum(job.is_ready for job in training)
+        if able and (previous in _TRAINED or _is_back(previous, able, quorum)):
+            return _with_quorum(jobs, failed, (able, len(training)), quorum)
+    restarting = [job for job in jobs if job.phase == UNPLACED and job.reason == Reason.RESTARTING]
+    if restarting:
+        text = f"{ready} of {minimum} needed sub-jobs run; {_each(restarting)}"
+        return _state(Phase.RESTARTING, Reason.RESTARTING, text)
+    fewer = previous == Phase.RUNNING and any(not job.is_ready and not job.is_next for job in jobs)
+    if failed or fewer or previous == Phase.DEGRADED:
+        return _degraded(jobs, failed, ready, minimum)
+    unplaced = [job for job in jobs if job.phase == UNPLACED]
+    if total - len(unplaced) < minimum:
+        return _pending(unplaced, outlooks)
+    queued = [job for job in jobs if job.phase == QUEUED]
+    if total - len(unplaced) - len(queued) < minimum:
+        verdict = outlooks.verdict
+        if verdict is not None and verdict.wait is not None:
+            return _state(Phase.QUEUED, verdict.reason, wait_text(verdict.wait))
+        silent = [job for job in queued if job.reason == Reason.DISPATCHER_SILENT]
+        if silent:
+            return _state(Phase.QUEUED, Reason.DISPATCHER_SILENT, _each(silent))
+        queues = listed(sorted({job.queue for job in queued}))
+        homeless = [job for job in queued if job.reason == Reason.INSUFFICIENT_CAPACITY]
+        if homeless:
+            return _state(Phase.QUEUED, Reason.INSUFFICIENT_CAPACITY, _each(homeless))
+        admitted = total - len(unplaced) - len(queued)
+        text = f"{admitted} of {minimum} needed sub-jobs are admitted; waits for queue {queues}"
+        return _state(Phase.QUEUED, Reason.WAITING_FOR_QUEUE, text)
+    waiting = [job for job in jobs if not job.is_ready and job.phase not in (UNPLACED, QUEUED)]
+    first = min(waiting, key=_urgency)
+    text = f"{ready} of {minimum} needed sub-jobs run; {_each(waiting)}"
+    return _state(Phase.STARTING, first.reason or Reason.DISPATCHING, text)
+
+
+def _ended(jobs: Sequence[JobState], failed: Sequence[JobState], end: End) -> State:
+    if end.cause is not None:
+        phase = Phase.COMPLETED if end.completed else Phase.FAILED
+        return _state(phase, end.reason, end_text(end.cause))
+    if end.completed:
+        return _state(
+            Phase.COMPLETED,
+            Reason.JOBS_COMPLETED,
+            f"{_number(jobs)} completed on {_clusters(jobs)}",
+        )
+    aborted = all(job.job_phase is JobPhase.ABORTED for job in failed)
+    reason = Reason.JOBS_ABORTED if aborted else Reason.JOBS_FAILED
+    text = f"{len(failed)} of {_number(jobs)} did not complete: {_each(failed)}"
+    return _state(Phase.FAILED, reason, text)
+
+
+def _is_back(previous: str, ready: int, quorum: int) -> bool:
+    return previous == Phase.RESTARTING and ready >= quorum
+
+
+def _with_quorum(
+    jobs: Sequence[JobState], failed: Sequence[JobState], trains: tuple[int, int], quorum: int
+) -> State:
+    ready, total = trains
+    missing = [*failed, *(job for job in jobs if not job.is_ready and not job.is_terminal)]
+    verb = "the training goes on" if ready >= quorum else "the training waits"
+    text = f"{ready} of {total} sub-jobs run or completed, quorum is {quorum}: {verb}"
+    reason = Reason.QUORUM_MET if ready >= quorum else Reason.QUORUM_NOT_MET
+    return _state(Phase.DEGRADED, reason, f"{text}; {_each(missing)}")
+
+
+def _degraded(
+    jobs: Sequence[JobState], failed: Sequence[JobState], ready: int, minimum: int
+) -> State:
+    missing = [*failed, *(job for job in jobs if not job.is_ready and not job.is_terminal)]
+    text = f"{ready} sub-jobs run or completed, {minimum} are needed: {_each(missing)}"
+    reason = Reason.JOBS_FAILED if failed else Reason.MIN_AVAILABLE_NOT_MET
+    return _state(Phase.DEGRADED, reason, text)
+
+
+def _suspended(jobs: Sequence[JobState]) -> State:
+    ended = [job for job in jobs if job.is_terminal]
+    left = [job for job in jobs if job.is_placed and not job.is_terminal]
+    text = f"suspended with {len(ended)} of {_number(jobs)} ended"
+    if left:
+        text = f"{text}; {_number(left)} being removed: {_each(left)}"
+    return _state(Phase.SUSPENDED, Reason.SUSPENDED, text)
+
+
+def _pending(unplaced: Sequence[JobState], outlooks: Outlooks) -> State:
+    room = (Reason.INSUFFICIENT_CAPACITY, Reason.WAITING_FOR_GANG)
+    blocked = [job for job in unplaced if job.reason not in room]
+    if blocked:
+        return _state(Phase.PENDING, blocked[0].reason, _each(blocked))
+    verdict = outlooks.verdict
+    if verdict is not None and verdict.wait is not None:
+        return _state(Phase.PENDING, verdict.reason, wait_text(verdict.wait))
+    short = [job for job in unplaced if job.reason != Reason.WAITING_FOR_GANG] or unplaced
+    text = _each(short)
+    if outlooks.needed > 1:
+        text = (
+            f"{outlooks.needed} sub-jobs must be placed together, there is room for"
+            f" {outlooks.room_for}{NEVER if outlooks.never else ''}: {text}"
+        )
+    never = outlooks.needed > 1 and outlooks.never
+    reason = Reason.EXCEEDS_CLUSTERS if never else Reason.INSUFFICIENT_CAPACITY
+    return _state(Phase.PENDING, reason, text)
+
+
+def _running(jobs: Sequence[JobState], ready: int, total: int) -> str:
+    running = [job for job in jobs if job.is_ready and not job.is_terminal]
+    text = f"{ready} of {total} sub-jobs run or completed, on {_clusters(running or jobs)}"
+    rest = [job for job in jobs if not job.is_ready]
+    return f"{text}; {_each(rest)}" if rest else text
+
+
+def _urgency(job: JobState) -> tuple[int, str]:
+    """Return a sort key: sub-jobs that need a person's help come before those that need time."""
+    order = (
+        Reason.APPLY_FAILED,
+        Reason.REFUSED_BY_CLUSTER,
+        Reason.SUSPENDED_BY_POLICY,
+        Reason.NOTHING_REPORTED,
+    )
+    patient = (Reason.PODS_PENDING, Reason.WAITING_FOR_GANG, Reason.DISPATCHING)
+    if job.reason in order:
+        return 0, job.name
+    return (2 + patient.index(Reason(job.reason)) if job.reason in patient else 1), job.name
+
+
+def _each(jobs: Sequence[JobState]) -> str:
+    """Return the first few sub-jobs with phase and message; equal messages appear once."""
+    shown = sorted(jobs, key=_urgency)[:_NAMES_SHOWN]
+    restarting = [job for job in shown if _restarts(job)]
+    texts = list(alike((job.name, _predicate(job)) for job in shown if job not in restarting))
+    texts += [_restart(job) for job in restarting]
+    hidden = len(jobs) - len(shown)
+    return "; ".join([*texts, *([f"and {hidden} more"] if hidden else [])])
+
+
+def _restarts(job: JobState) -> bool:
+    return job.phase == UNPLACED and job.reason == Reason.RESTARTING
+
+
+def _restart(job: JobState) -> str:
+    again = f"; starts again at {job.starts_again}" if job.starts_again else ""
+    return f"{_named(job.name, job.message)}{again}"
+
+
+def _predicate(job: JobState) -> str:
+    """Return the phase, the cluster and the message of a sub-job, to follow its name."""
+    if job.phase == UNPLACED:
+        return job.message
+    where = f" on {job.cluster}" if job.cluster else ""
+    return f"is {job.phase}{where}" + (f": {job.message}" if job.message else "")
+
+
+def _named(name: str, failure: str) -> str:
+    """Return the name of a sub-job, with the failure for which the controller recreates it."""
+    return failure if failure.split(" ", 1)[0] == name else f"{name}: {failure}"
+
+
+def _clusters(jobs: Iterable[JobState]) -> str:
+    return listed(sorted({job.cluster for job in jobs if job.cluster})) or "unknown clusters"
+
+
+def _number(jobs: Sequence[JobState]) -> str:
+    return "1 sub-job" if len(jobs) == 1 else f"{len(jobs)} sub-jobs"
+
+
+def _state(phase: Phase, reason: str, message: str) -> State:
+    return State(phase=phase, reason=str(reason), message=shortened(message, _MESSAGE_LIMIT))

@@ -1,0 +1,165 @@
+"""`status.training`: the progress of the whole training, from the progress of its sub-jobs.
+
+Without a new progress line the stored status stays as it is.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Final
+
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.wire import integer, mapping, rfc3339, timestamp
+from hyperjob_engine.model.observed import Observed
+from hyperjob_engine.model.training import JobTraining, known, parse_training, training_object
+from hyperjob_engine.status.goodput import (
+    Moment,
+    account_object,
+    advance,
+    begin,
+    finish,
+    parse_account,
+)
+from hyperjob_engine.status.jobs import JobState
+from hyperjob_engine.status.phase import State
+
+_STEADY: Final = timedelta(seconds=30)
+_STEADY_PART: Final = 0.05
+_LONGEST: Final = timedelta(days=3650)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubJobProgress:
+    """The progress of a sub-job; `attempt` is its present one."""
+
+    group: str
+    attempt: int
+    training: JobTraining | None
+
+
+def training_status(observed: Observed, jobs: Sequence[JobState]) -> Object | None:
+    """Return `status.training`; None until a program has printed a progress line."""
+    return _training_object(
+        observed,
+        [
+            SubJobProgress(group=job.group, attempt=job.attempt, training=job.training)
+            for job in jobs
+        ],
+    )
+
+
+def with_last_lines(observed: Observed, status: Object) -> Object:
+    """Return the status of an ended HyperJob with the last progress lines of its programs."""
+    voices = [
+        SubJobProgress(
+            group=record.replicated_job,
+            attempt=record.attempt,
+            training=known(observed.trainings.get(record.name), record.training),
+        )
+        for record in observed.hyperjob.records.values()
+    ]
+    training = _training_object(observed, voices)
+    account = parse_account(status.get("goodput"))
+    if training is None or training == status.get("training") or account is None:
+        return status
+    after = finish(account, parse_training(training), integer(training.get("steps")))
+    return {**status, "training": training, "goodput": account_object(after, now=account.since)}
+
+
+def _training_object(observed: Observed, voices: Sequence[SubJobProgress]) -> Object | None:
+    old = mapping(observed.hyperjob.status.get("training"))
+    if not observed.trainings:
+        return old or None
+    together = whole(voices)
+    if together is None:
+        return old or None
+    steps = together.steps if together.steps is not None else integer(old.get("steps"))
+    entry = training_object(together)
+    entry["progress"] = f"step {together.step}"
+    if steps:
+        percent = min(100, 100 * together.step // steps)
+        entry |= {"steps": steps, "percent": percent, "progress": f"{percent}%"}
+    speed = together.steps_per_second
+    if speed:
+        entry["stepsPerSecond"] = f"{speed:.3g}" if speed < 1000 else f"{speed:.0f}"
+        end = _end(together, steps, speed, now=observed.now, old=old)
+        if end is not None:
+            entry["estimatedCompletionTime"] = rfc3339(end)
+    if together.metrics:
+        entry["metrics"] = dict(together.metrics)
+    return entry
+
+
+def whole(voices: Sequence[SubJobProgress]) -> JobTraining | None:
+    """Return the furthest step of the sub-jobs, and the last checkpoint that all of them have.
+
+    Only the first replicatedJob with a progress line counts. If any of its sub-jobs has a progress
+    line of the present attempt, its other sub-jobs do not count.
+    """
+    found = [(each, each.training) for each in voices if each.training and each.training.reported]
+    if not found:
+        return None
+    mine = [(each, training) for each, training in found if each.group == found[0][0].group]
+    present = [training for each, training in mine if training.attempt == each.attempt]
+    trainings = present or [training for _, training in mine]
+    furthest = max(trainings, key=lambda each: (each.step, each.updated))
+    first = min(trainings, key=lambda each: each.started)
+    saving = [each for each in trainings if each.saved_step is not None]
+    saved = min(saving, key=lambda each: each.saved_step or 0) if saving else None
+    steps = next((each.steps for each in (furthest, *trainings) if each.steps is not None), None)
+    return replace(
+        furthest,
+        start_step=first.start_step,
+        started=first.started,
+        saved_step=saved.saved_step if saved is not None else None,
+        saved=saved.saved if saved is not None else None,
+        steps=steps,
+    )
+
+
+def goodput_status(
+    observed: Observed, state: State, training: Object | None, *, share: float = 0.0
+) -> Object:
+    """Return `status.goodput`; the stored one if no transition occurred.
+
+    `share` is the share of the sub-jobs that train while the HyperJob is Degraded, from 0 to 1.
+    """
+    hyperjob, now = observed.hyperjob, observed.now
+    old = mapping(hyperjob.status.get("goodput"))
+    moment = Moment(
+        now=now,
+        created=timestamp(hyperjob.created) or now,
+        started=timestamp(hyperjob.status.get("startTime")),
+        phase=state.phase,
+        reason=state.reason,
+        share=share,
+        stopped_by=observed.stopped_by,
+        before=parse_training(hyperjob.status.get("training")),
+        work=parse_training(training),
+        steps=integer(mapping(training).get("steps")),
+    )
+    account = parse_account(old)
+    after = advance(account or begin(moment), moment)
+    unchanged = after == account and training == hyperjob.status.get("training")
+    return old if unchanged else account_object(after, now=now)
+
+
+def _end(
+    training: JobTraining, steps: int | None, speed: float, *, now: datetime, old: Object
+) -> datetime | None:
+    """Return the expected time of the last step; the stored estimate if it is still good."""
+    if not steps or training.step >= steps:
+        return None
+    seconds = (steps - training.step) / speed
+    if seconds > _LONGEST.total_seconds():
+        return None
+    left = timedelta(seconds=seconds)
+    end = training.updated + left
+    before = timestamp(old.get("estimatedCompletionTime"))
+    if (
+        before is not None
+        and before > now
+        and abs(before - end) < max(_STEADY, left * _STEADY_PART)
+    ):
+        return before
+    return end

@@ -1,0 +1,214 @@
+"""The Events of a HyperJob, from the difference of two statuses and from successful actions.
+
+A pass without a change emits no Event.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, assert_never
+
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.phases import Phase
+from hyperjob_core.api.wire import at, mapping, objects, string
+from hyperjob_core.text import listed
+from hyperjob_engine.lifecycle.decisions import Restart
+from hyperjob_engine.model.planned import (
+    Action,
+    Adopt,
+    AskAgain,
+    CreateChild,
+    DeleteChild,
+    DeleteHyperJob,
+    DeletionCause,
+    Event,
+    Look,
+    OpenGate,
+    ReleaseQuota,
+    ReleaseScheduling,
+    Repin,
+    Resize,
+)
+from hyperjob_engine.model.reasons import Reason
+from hyperjob_engine.model.runs import read_failure, read_runs
+from hyperjob_engine.status.detail import detail_text
+from hyperjob_engine.status.failure import container_text
+from hyperjob_engine.status.outcomes import again_text
+from hyperjob_engine.status.stops import describe, has_lost
+
+_NAMES_SHOWN: Final = 5
+_WHYS: Final = {
+    DeletionCause.WOULD_TAKE_JOB: "which would place the Job of another owner",
+    DeletionCause.NOTHING_REPORTED: "whose cluster reports nothing about it",
+    DeletionCause.NO_PODS: "whose cluster reports none of its pods",
+    DeletionCause.NO_PROGRESS: "whose cluster reports no progress",
+    DeletionCause.GANG_INCOMPLETE: "because the gang stayed incomplete",
+    DeletionCause.OTHER_CLUSTERS: (
+        "to recreate it for the clusters in which the other sub-jobs run now"
+    ),
+}
+_WARNING_PHASES: Final = frozenset({Phase.DEGRADED, Phase.FAILED})
+_TROUBLES: Final = frozenset(
+    {
+        Reason.NAME_CONFLICT,
+        Reason.REFUSED,
+        Reason.APPLY_FAILED,
+        Reason.NOTHING_REPORTED,
+        Reason.REFUSED_BY_CLUSTER,
+        Reason.INVALID_SPEC,
+        Reason.GANG_BACK_OFF,
+    }
+)
+
+
+def status_events(old: Object, new: Object) -> tuple[Event, ...]:
+    """Return the Events of a change of status."""
+    events = []
+    phase, reason = string(at(new, "state", "phase")), string(at(new, "state", "reason"))
+    was = string(at(old, "state", "phase")), string(at(old, "state", "reason"))
+    troubled = reason in _TROUBLES or phase in _WARNING_PHASES
+    if phase != was[0] or (reason in _TROUBLES and reason != was[1]):
+        events.append(
+            Event(
+                type="Warning" if troubled else "Normal",
+                reason=reason if reason in _TROUBLES else phase,
+                action="Reconcile",
+                note=string(at(new, "state", "message")) or phase,
+            )
+        )
+    events += _stops(old, new)
+    reasons = {event.reason for event in events}
+    before = {item.get("name"): item for item in objects(old.get("jobs"))}
+    for job in objects(new.get("jobs")):
+        earlier = before.get(job.get("name"), {})
+        events += _rejections(job, earlier)
+        events += _failure(job, earlier)
+        if job.get("reason") in _TROUBLES and job.get("reason") != earlier.get("reason"):
+            note = f"{string(job.get('name'))}: {string(job.get('message'))}"
+            if job.get("reason") not in reasons:
+                events.append(
+                    Event(
+                        type="Warning",
+                        reason=string(job.get("reason")),
+                        action="Reconcile",
+                        note=note,
+                    )
+                )
+    return tuple(events[: _NAMES_SHOWN + 1])
+
+
+def _failure(job: Object, earlier: Object) -> Iterator[Event]:
+    """Yield the Event about the first failed container of a sub-job, which the status now has."""
+    failure, cluster = read_failure(job.get("failure")), string(job.get("cluster"))
+    runs = read_runs(job.get("history"))
+    if runs and runs[-1:] != read_runs(earlier.get("history"))[-1:]:
+        failure, cluster = runs[-1].failure, runs[-1].cluster  # recorded with the restart
+    if failure is not None and failure != read_failure(earlier.get("failure")):
+        where = f" on {cluster}" if cluster else ""
+        yield Event(
+            type="Warning",
+            reason=Reason.JOB_FAILED,
+            action="Reconcile",
+            note=f"{string(job.get('name'))} failed{where}: {container_text(failure)}",
+        )
+
+
+def _stops(old: Object, new: Object) -> Iterator[Event]:
+    """Yield the Event of the end of a planned stop; its note has the steps that were not saved."""
+    if not mapping(old.get("stop")) or mapping(new.get("stop")):
+        return
+    saved = describe(new)
+    yield Event(
+        type="Warning" if has_lost(new) else "Normal",
+        reason="NotSaved" if has_lost(new) else "Stopped",
+        action="Stop",
+        note=f"All sub-jobs that were stopped have ended{f': {saved}' if saved else ''}",
+    )
+
+
+def _rejections(job: Object, earlier: Object) -> Iterator[Event]:
+    """Yield an Event for each cluster on which the controller stops placing the sub-job."""
+    known = {item.get("cluster"): item.get("times") for item in objects(earlier.get("rejections"))}
+    for item in objects(job.get("rejections")):
+        cluster, times = string(item.get("cluster")), item.get("times")
+        if times and times != known.get(cluster):
+            yield Event(
+                type="Warning",
+                reason="Unschedulable",
+                action="Place",
+                note=f"Karmada could not schedule {string(job.get('name'))} on {cluster}:"
+                f" left out until {string(item.get('retryTime'))}",
+            )
+
+
+def restart_events(decided: Restart, events: tuple[Event, ...]) -> tuple[Event, ...]:
+    """Return the Events with one about recreated sub-jobs, unless it has one of the phase."""
+    if not decided.again or any(event.reason == Phase.RESTARTING for event in events):
+        return events
+    names = _listed([again.name for again in decided.again])
+    event = Event(
+        type="Warning" if decided.spent else "Normal",
+        reason=Phase.RESTARTING,
+        action="Restart",
+        note=f"Recreates {names}: {again_text(decided.again[0].cause)}",
+    )
+    return (*events, event)
+
+
+def action_events(done: Iterable[Action]) -> tuple[Event, ...]:
+    """Return the Events of successful actions: one for all actions of a kind."""
+    by_kind: dict[type[Action], list[Action]] = {}
+    for action in done:
+        by_kind.setdefault(type(action), []).append(action)
+    events = [event for event in map(_event_of, by_kind.values()) if event is not None]
+    for action in by_kind.get(CreateChild, [])[:_NAMES_SHOWN]:
+        if isinstance(action, CreateChild) and action.overflow:
+            why = detail_text(action.overflow)
+            note = f"{action.name} is on {action.cluster}: {why}"
+            events.append(_event("Overflowed", "Place", note))
+    return tuple(events)
+
+
+def _event_of(actions: Sequence[Action]) -> Event | None:
+    names = _names(actions)
+    match actions[0]:
+        case Look() | ReleaseQuota():
+            return None
+        case CreateChild():
+            clusters = sorted({item.cluster for item in actions if isinstance(item, CreateChild)})
+            return _event("Created", "Create", f"Created {names} on {', '.join(clusters)}")
+        case Adopt():
+            return _event("Adopted", "Adopt", f"Adopted {names}")
+        case Resize():
+            return _event("Resized", "Resize", f"Changed the size of {names}")
+        case AskAgain():
+            return _event("AskedAgain", "Dispatch", f"Asked Karmada to apply {names} again")
+        case OpenGate():
+            together = " together" if len(actions) > 1 else ""
+            return _event("GateOpened", "Dispatch", f"Let {names} be dispatched{together}")
+        case ReleaseScheduling():
+            left_out = "which Volcano Global's dispatcher left out: restart the dispatcher"
+            note = f"Released {names}, {left_out}"
+            return Event(type="Warning", reason="Released", action="Dispatch", note=note)
+        case Repin():
+            return _event("Moved", "Move", f"Moved {names} to another cluster")
+        case DeleteChild():
+            causes = {item.why for item in actions if isinstance(item, DeleteChild)}
+            whys = sorted(_WHYS[cause] for cause in causes if cause is not None)
+            because = f", {' or '.join(whys)}" if whys else ""
+            return _event("Deleted", "Delete", f"Deleted {names}{because}")
+        case DeleteHyperJob():
+            note = f"Deleted {names}: ttlSecondsAfterFinished has passed"
+            return _event("Expired", "Delete", note)
+        case _:
+            assert_never(actions[0])
+
+
+def _event(reason: str, action: str, note: str) -> Event:
+    return Event(type="Normal", reason=reason, action=action, note=note)
+
+
+def _names(actions: Sequence[Action]) -> str:
+    return _listed([action.name for action in actions])
+
+
+def _listed(names: Iterable[str]) -> str:
+    return listed(list(dict.fromkeys(names)), shown=_NAMES_SHOWN)

@@ -1,0 +1,143 @@
+"""The draft of a plan: the results of its steps so far."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from hyperjob_engine.expansion.auto import Split
+from hyperjob_engine.gang.giveback import GangBackOff, backs_off
+from hyperjob_engine.gang.rejections import RejectionCheck
+from hyperjob_engine.gang.review import PinnedPlace, Review
+from hyperjob_engine.lifecycle.decisions import Member
+from hyperjob_engine.lifecycle.dependencies import Waiting
+from hyperjob_engine.lifecycle.quorum import together
+from hyperjob_engine.lifecycle.silence import SilenceCheck, SilentCounts
+from hyperjob_engine.model.child import Child
+from hyperjob_engine.model.detail import Detail
+from hyperjob_engine.model.observed import Observed
+from hyperjob_engine.model.outcomes import Loss
+from hyperjob_engine.model.planned import Action
+from hyperjob_engine.model.reasons import Reason
+from hyperjob_engine.model.request import PlacementRequest
+from hyperjob_engine.model.shortage import ShortageCode
+from hyperjob_engine.model.subjobs import SubJob
+from hyperjob_engine.placement.place import Placement
+from hyperjob_engine.status.outlook import Outlook
+
+
+@dataclass(slots=True, kw_only=True)
+class Draft:
+    """All wanted sub-jobs of a HyperJob and the decisions about them so far.
+
+    `blocked` has reason and details by sub-job. `standing` are (group, cluster) of the sub-jobs
+    that stay. `silent_counts` are the numbers of sub-jobs without a report or progress. `secured`
+    is the number of sub-jobs that need no place. `needed` of the missing sub-jobs must fit
+    together; `sought` are their requests. The plugins' step recreates the `outdated` sub-jobs.
+    """
+
+    observed: Observed
+    split: Split
+    children: Sequence[Member]
+    losses: Mapping[str, Loss]
+    waiting: Waiting
+    silent_counts: SilentCounts = field(default_factory=SilentCounts)
+    actions: list[Action] = field(default_factory=list)
+    blocked: dict[str, tuple[Reason, Detail | None]] = field(default_factory=dict)
+    rejection_checks: dict[str, RejectionCheck] = field(default_factory=dict)
+    silence_checks: dict[str, SilenceCheck] = field(default_factory=dict)
+    missing: dict[str, Member] = field(default_factory=dict)
+    pinned_places: dict[str, tuple[PinnedPlace, SubJob, Child]] = field(default_factory=dict)
+    standing: list[tuple[str, str]] = field(default_factory=list)
+    secured: int = 0
+    needed: int = 0
+    sought: Sequence[PlacementRequest] = ()
+    placement: Placement = field(default_factory=Placement)
+    review: Review = field(default_factory=Review)
+    outdated: frozenset[str] = frozenset()
+    opening: frozenset[str] = frozenset()
+    back_off: GangBackOff = field(default_factory=GangBackOff)
+
+    @property
+    def minimum(self) -> int:
+        """The size of the gang, at most the number of sub-jobs with met dependencies."""
+        total, wanted = len(self.children), self.observed.hyperjob.min_available
+        able = total - len(self.waiting.for_what)
+        return max(1, min(total if wanted is None else wanted, able))
+
+    @property
+    def together(self) -> int:
+        """How many sub-jobs need a place together; the quorum, after a sub-job with one has run."""
+        children = [child for _, child in self.children]
+        able = len(children) - len(self.waiting.for_what)
+        return together(self.observed.hyperjob, children, able=able)
+
+    @property
+    def staying(self) -> list[Child]:
+        """The sub-jobs whose vcjob is not being deleted."""
+        return [child for _, child in self.children if not child.is_leaving]
+
+    @property
+    def is_short(self) -> bool:
+        """Whether an admitted sub-job has no place because room is missing.
+
+        A sub-job that is not admitted waits for the next round of its queue instead.
+        """
+        return bool(self.placement.unplaced or self.review.short or self.awaits_split)
+
+    @property
+    def awaits_split(self) -> bool:
+        """Whether an admitted automatic split cannot be sized yet."""
+        waiting = self.split.waiting
+        return bool(waiting) and any(
+            sub_job.group.name in waiting for sub_job, _ in self.missing.values()
+        )
+
+    def excluded(self, child: Child) -> frozenset[str]:
+        """Return the clusters excluded for a sub-job: by moves, and by Karmada's refusals."""
+        recorded = child.record.excluded_clusters if child.record is not None else ()
+        rejection_check = self.rejection_checks.get(child.name, RejectionCheck())
+        return rejection_check.excluded.union(recorded)
+
+    def outlook(self, member: Member) -> Outlook:
+        """Return the decisions of the plan about one sub-job."""
+        sub_job, child = member
+        name = child.name
+        reason: Reason | None
+        detail: Detail | None
+        reason, detail = self.blocked.get(name, (None, None))
+        if name in self.placement.unplaced:
+            detail = shortage = self.placement.unplaced[name]
+            gang = shortage.code is ShortageCode.WAITS_FOR_GANG
+            reason = Reason.WAITING_FOR_GANG if gang else Reason.INSUFFICIENT_CAPACITY
+        loss = self.losses.get(name)
+        rejection_check = self.rejection_checks.get(name, RejectionCheck())
+        silence_check = self.silence_checks.get(name, SilenceCheck())
+        return Outlook(
+            sub_job=sub_job,
+            child=child,
+            cluster=self.placement.assigned.get(name) or self.review.moves.get(name, ""),
+            blocked=reason,
+            detail=detail,
+            opening=name in self.opening,
+            admitted=self._holds_share(child),
+            loss=loss,
+            no_room=self.review.short.get(name),
+            left_out=rejection_check.left_out,
+            rejections=rejection_check.rejections,
+            silence=silence_check.record,
+            unheard=silence_check.silent,
+        )
+
+    def _holds_share(self, child: Child) -> bool:
+        """Return whether the status records a sub-job as admitted; an unused grant is not recorded.
+
+        Only the queue engine's admissions are recorded, until the sub-job ends.
+        """
+        verdict = self.observed.verdict
+        if verdict is None or child.name not in verdict.admitted or child.is_terminal:
+            return False
+        if self.observed.hyperjob.suspend:
+            return False
+        recorded = child.record is not None and child.record.admitted
+        if backs_off(self.observed):
+            return child.exists
+        return recorded or child.exists or child.name in self.placement.assigned

@@ -1,0 +1,67 @@
+"""The time until the next pass of a HyperJob if no object changes: the least of all waits."""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Final
+
+from hyperjob_core.api.wire import timestamp
+from hyperjob_engine.lifecycle.loss import next_loss
+from hyperjob_engine.lifecycle.unstarted import next_due
+from hyperjob_engine.model.child import Child
+from hyperjob_engine.model.reasons import Reason
+from hyperjob_engine.steps.draft import Draft
+
+CONFLICT_RECHECK: Final = timedelta(seconds=30)
+_OVERDUE: Final = timedelta(seconds=5)
+
+
+def requeue_after(draft: Draft) -> timedelta | None:
+    """Return the time until the next pass; None if the plan has no wait."""
+    return min(_waits(draft), default=None)
+
+
+def _waits(draft: Draft) -> Iterator[timedelta]:
+    observed, now = draft.observed, draft.observed.now
+    known = [draft.back_off.wait, draft.split.again, next_loss(observed, draft.losses)]
+    known.append(next_due(observed, draft.children))
+    known += [rejection_check.wait for rejection_check in draft.rejection_checks.values()]
+    known += [silence_check.wait for silence_check in draft.silence_checks.values()]
+    yield from (wait for wait in known if wait is not None)
+    stop = observed.hyperjob.stop
+    if stop is not None:
+        yield max(stop.until - now, timedelta())
+    for name, refusal in observed.refusals.items():
+        if name in draft.blocked and refusal.retry_at > now:
+            yield refusal.retry_at - now
+    for _, child in draft.children:
+        due = child.record.retry_time if child.record is not None else None
+        restarts = draft.blocked.get(child.name, (None,))[0] is Reason.RESTARTING
+        if due is not None and due > now and restarts:
+            yield due - now
+    if any(reason is Reason.NAME_CONFLICT for reason, _ in draft.blocked.values()):
+        yield CONFLICT_RECHECK
+    for _, child in draft.children:
+        wait = until_look(child, now=now)
+        if wait is not None and child.name in draft.blocked:
+            yield wait or CONFLICT_RECHECK
+    if draft.is_short and observed.capacity_changes_in is not None:
+        yield observed.capacity_changes_in
+
+
+def until_look(child: Child, *, now: datetime) -> timedelta | None:
+    """Return the time until a direct read of a vcjob that the caches do not have; None if none.
+
+    The informer selects vcjobs by label. A vcjob without the label shows only by a ResourceBinding
+    that stays, or by a name conflict at the last read.
+    """
+    record, reason = child.record, child.record.reason if child.record is not None else ""
+    if child.job is not None or child.stranger:
+        return None
+    if reason == Reason.NAME_CONFLICT:
+        return timedelta()
+    if not child.left_behind:
+        return None
+    since = timestamp(record.last_transition_time) if record is not None else None
+    if reason != Reason.BEING_DELETED or since is None:
+        return _OVERDUE
+    return max(_OVERDUE - (now - since), timedelta())

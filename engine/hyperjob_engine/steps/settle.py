@@ -1,0 +1,133 @@
+"""The placement steps: clusters for missing sub-jobs, and moves of sub-jobs without room.
+
+A gang is placed as a whole or not at all. These steps never move a sub-job that a member cluster
+has received.
+"""
+
+from hyperjob_core.api.meta import Object
+from hyperjob_engine.expansion.objects import placement as placement_object
+from hyperjob_engine.expansion.objects import policy as policy_object
+from hyperjob_engine.expansion.objects import vcjob
+from hyperjob_engine.gang.gate import is_held
+from hyperjob_engine.gang.giveback import backs_off
+from hyperjob_engine.gang.places import domains, review_places
+from hyperjob_engine.lifecycle.decisions import Member
+from hyperjob_engine.model.child import Child
+from hyperjob_engine.model.observed import Observed, Policy, QueueAdmission
+from hyperjob_engine.model.planned import CreateChild, DeleteChild, Repin
+from hyperjob_engine.model.resources import Resources
+from hyperjob_engine.model.shortage import Overflow, SplitOverflow
+from hyperjob_engine.model.subjobs import SubJob
+from hyperjob_engine.placement.place import place
+from hyperjob_engine.steps.draft import Draft
+
+
+def place_missing(draft: Draft) -> None:
+    """Place the missing sub-jobs and plan their creation."""
+    observed = draft.observed
+    unplaced = _without_place(draft)
+    draft.needed = max(0, draft.together - draft.secured)
+    draft.sought = [sub_job.request(draft.excluded(child)) for sub_job, child in unplaced.values()]
+    draft.placement = place(
+        [draft.split.pinned(request) for request in draft.sought],
+        observed.clusters,
+        standing=_stays(draft),
+        max_domains=observed.hyperjob.max_domains,
+        minimum=draft.needed,
+    )
+    for name, cluster in draft.placement.assigned.items():
+        sub_job, child = unplaced[name]
+        if child.policy is not None and child.policy.clusters != (cluster,):
+            draft.actions.append(_repin(observed, sub_job, child.policy, cluster))
+        overflow = draft.placement.overflow.get(name) or draft.split.overflow.get(name)
+        draft.actions.append(_creation(observed, sub_job, child, cluster, overflow=overflow))
+    draft.actions.sort(key=lambda action: isinstance(action, DeleteChild))
+
+
+def review_pinned(draft: Draft) -> None:
+    """Review the sub-jobs that no member has received, and plan the moves."""
+    observed, placed = draft.observed, draft.placement.assigned
+    draft.review = review_places(
+        observed,
+        [pinned for pinned, _, _ in draft.pinned_places.values()],
+        standing=draft.standing,
+        placed=[
+            (request, placed[request.name]) for request in draft.sought if request.name in placed
+        ],
+    )
+    if backs_off(observed):
+        return
+    for name, cluster in draft.review.moves.items():
+        _, sub_job, child = draft.pinned_places[name]
+        if child.policy is not None:
+            draft.actions.append(_repin(observed, sub_job, child.policy, cluster))
+
+
+def needs(draft: Draft) -> tuple[Resources, ...]:
+    """Return the sizes of the sub-jobs without a cluster; none while a split has no sizes."""
+    if draft.awaits_split:
+        return ()
+    unplaced = {*draft.placement.unplaced, *draft.review.short}
+    sizes = [sub_job.size.demand for sub_job, _ in draft.children if sub_job.name in unplaced]
+    return tuple({id(demand): demand for demand in sizes}.values())
+
+
+def _stays(draft: Draft) -> tuple[tuple[str, str], ...]:
+    """Return (group, cluster) of the sub-jobs that have a place."""
+    pinned_places = [pinned for pinned, _, _ in draft.pinned_places.values()]
+    return *draft.standing, *domains(draft.observed, pinned_places)
+
+
+def _without_place(draft: Draft) -> dict[str, Member]:
+    """Return the missing sub-jobs that need a cluster; the others are created on theirs."""
+    found: dict[str, Member] = {}
+    for name, (sub_job, child) in draft.missing.items():
+        if child.exists and child.cluster:
+            draft.actions.append(_creation(draft.observed, sub_job, child, child.cluster))
+        elif sub_job.group.name in draft.split.waiting:
+            draft.blocked[name] = draft.split.waiting[sub_job.group.name]
+        else:
+            found[name] = sub_job, child
+    return found
+
+
+def _repin(observed: Observed, sub_job: SubJob, policy: Policy, cluster: str) -> Repin:
+    return Repin(
+        name=policy.name,
+        uid=policy.uid,
+        cluster=cluster,
+        demand=sub_job.size.demand,
+        pods=sub_job.size.pod_groups,
+        placement=placement_object(cluster, observed.admission),
+    )
+
+
+def _creation(
+    observed: Observed,
+    sub_job: SubJob,
+    child: Child,
+    cluster: str,
+    *,
+    overflow: Overflow | SplitOverflow | None = None,
+) -> CreateChild:
+    policy: Object | None = None
+    if child.policy is None:
+        gang = observed.admission is not QueueAdmission.NONE
+        held = gang and (not child.exists or is_held(child))
+        policy = policy_object(
+            observed.hyperjob,
+            sub_job,
+            cluster,
+            admission=observed.admission,
+            held=held,
+            attempt=child.attempt,
+        )
+    return CreateChild(
+        name=sub_job.name,
+        policy=policy,
+        job=None if child.exists else vcjob(observed.hyperjob, sub_job, attempt=child.attempt),
+        cluster=cluster,
+        demand=sub_job.size.demand,
+        pods=sub_job.size.pod_groups,
+        overflow=overflow,
+    )

@@ -1,0 +1,1 @@
+"""The progress of a training: the lines that its program prints, and what a pass keeps of them."""

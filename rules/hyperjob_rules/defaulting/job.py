@@ -1,0 +1,142 @@
+"""The defaults that Volcano's own webhook gives a vcjob on CREATE.
+
+The webhook sets them in the template because no component sets them later: a sub-job must have them
+at its first apply in a member cluster, and the user should read the values that run.
+"""
+
+from typing import Final, TypeGuard
+
+from hyperjob_core.api.meta import Object
+from hyperjob_rules.defaulting.copying import edit
+from hyperjob_rules.defaulting.resources import default_pod_resources
+
+QUEUE: Final = "default"
+SCHEDULER: Final = "volcano"
+MAX_RETRY: Final = 3
+MAX_COUNT: Final = 2**31 - 1
+
+SVC_USERS: Final = frozenset({"mpi", "pytorch", "ray", "tensorflow"})
+"""The vcjob plugins that work only together with the svc plugin."""
+
+
+def default_job_spec(spec: Object) -> Object:
+    """Return a vcjob template with its defaults."""
+    added: Object = {}
+    if _is_blank(spec.get("queue")):
+        added["queue"] = QUEUE
+    if _is_blank(spec.get("schedulerName")):
+        added["schedulerName"] = SCHEDULER
+    if _is_unset(spec.get("maxRetry")):
+        added["maxRetry"] = MAX_RETRY
+    plugins = _implied_plugins(spec.get("plugins"))
+    if plugins is not None:
+        added["plugins"] = plugins
+    tasks = _default_tasks(spec.get("tasks"))
+    if tasks is not None:
+        added["tasks"] = tasks
+    if _is_unset(spec.get("minAvailable")):
+        total = _sum_of_tasks(tasks or spec.get("tasks"))
+        if total:
+            added["minAvailable"] = total
+    if added:
+        spec = {**spec, **added}
+    return edit(spec, "networkTopology", _default_topology)
+
+
+def _implied_plugins(plugins: object) -> Object | None:
+    """Return the plugins with those that they need; None if none is missing."""
+    if not isinstance(plugins, dict):
+        return None
+    implied: Object = {}
+    if "svc" not in plugins and not SVC_USERS.isdisjoint(plugins):
+        implied["svc"] = []
+    if "mpi" in plugins and "ssh" not in plugins:
+        implied["ssh"] = []
+    return {**plugins, **implied} if implied else None
+
+
+def _default_tasks(tasks: object) -> list[object] | None:
+    """Return the tasks with their defaults; None if none is missing."""
+    if not isinstance(tasks, list):
+        return None
+    after = [
+        _default_task(task, i) if isinstance(task, dict) else task for i, task in enumerate(tasks)
+    ]
+    if all(new is old for new, old in zip(after, tasks, strict=True)):
+        return None
+    return after
+
+
+def _default_task(task: Object, index: int) -> Object:
+    added: Object = {}
+    if _is_blank(task.get("name")):
+        added["name"] = f"default{index}"
+    if task.get("minAvailable") is None:
+        available = _task_min_available(task)
+        if available is not None:
+            added["minAvailable"] = available
+    if _is_unset(task.get("maxRetry")):
+        added["maxRetry"] = MAX_RETRY
+    if added:
+        task = {**task, **added}
+    task = edit(task, "partitionPolicy", _default_partitions)
+    return edit(task, "template", _default_template)
+
+
+def _task_min_available(task: Object) -> int | None:
+    """Return the gang size of a task; None if the template does not set it."""
+    policy = task.get("partitionPolicy")
+    if isinstance(policy, dict):
+        partitions, size = policy.get("minPartitions"), policy.get("partitionSize")
+        if _is_count(partitions) and _is_count(size) and partitions > 0:
+            return partitions * size
+    replicas = task.get("replicas")
+    if replicas is None:
+        return 0
+    return replicas if _is_count(replicas) else None
+
+
+def _sum_of_tasks(tasks: object) -> int:
+    """Return the number of pods of the gang; 0 if a task does not set its own."""
+    if not isinstance(tasks, list):
+        return 0
+    total = 0
+    for task in tasks:
+        available = task.get("minAvailable") if isinstance(task, dict) else None
+        if not _is_count(available):
+            return 0
+        total += available
+    return total
+
+
+def _default_template(template: Object) -> Object:
+    return edit(template, "spec", _default_pod_spec)
+
+
+def _default_pod_spec(spec: Object) -> Object:
+    if spec.get("hostNetwork") is True and _is_blank(spec.get("dnsPolicy")):
+        spec = {**spec, "dnsPolicy": "ClusterFirstWithHostNet"}
+    return default_pod_resources(spec)
+
+
+def _default_topology(topology: Object) -> Object:
+    return {**topology, "mode": "hard"} if _is_blank(topology.get("mode")) else topology
+
+
+def _default_partitions(policy: Object) -> Object:
+    if policy.get("minPartitions") is None:
+        policy = {**policy, "minPartitions": 0}
+    return edit(policy, "networkTopology", _default_topology)
+
+
+def _is_blank(value: object) -> bool:
+    return value is None or value == ""
+
+
+def _is_unset(value: object) -> bool:
+    """Return whether Volcano reads the number as absent, as it does with 0."""
+    return value is None or (value == 0 and _is_count(value))
+
+
+def _is_count(value: object) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_COUNT

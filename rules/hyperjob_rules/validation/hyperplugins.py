@@ -1,0 +1,145 @@
+"""Validation of the HyperJob's plugins, which set up a framework over all sub-jobs."""
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from hyperjob_core.api.arguments import Kind
+from hyperjob_core.api.field import Path
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.plugins import MPI_MASTER, MPI_WORKER, PLUGINS, have_hosts
+from hyperjob_rules.validation.arguments import GivenArgument, validate_arguments
+from hyperjob_rules.validation.fieldpath import SPEC
+from hyperjob_rules.validation.lighthouse import TWO_WORLDS, validate_lighthouse
+from hyperjob_rules.validation.report import Report
+from hyperjob_rules.validation.rules import FORBIDDEN, INVALID, NOT_SUPPORTED, WARNING, rule
+from hyperjob_rules.validation.split import sub_jobs
+
+UNKNOWN = rule(
+    "L12",
+    NOT_SUPPORTED,
+    "supported values: {values}",
+    "HyperJobs have no such plugin",
+    "use one of the values listed, or a Volcano plugin in the templateSpec",
+)
+NO_TASK = rule(
+    "L13",
+    INVALID,
+    'no replicatedJob has a task "{task}"{hint}',
+    "an argument of a HyperJob plugin names a task that no template has",
+    "use the name of a task",
+)
+MANY_LAUNCHERS = rule(
+    "L15",
+    INVALID,
+    'there must be one sub-job with a task "{task}", the launcher of all; there are {count}',
+    "plugin mpi has one launcher for all sub-jobs, and several sub-jobs would start one",
+    "put the launcher into a replicatedJob of its own, with one replica",
+)
+OVERWRITTEN = rule(
+    "L16",
+    FORBIDDEN,
+    "may not be used together with plugin mpi of the HyperJob: it would overwrite the hosts of all"
+    " sub-jobs with its own",
+    "both a HyperJob and a template use the plugin mpi, and Volcano's comes last",
+    "remove it from the templateSpec; keep `ssh` there",
+)
+OWN_HOSTNAME = rule(
+    "L17",
+    FORBIDDEN,
+    "may not be set together with plugins of the HyperJob that look pods up by name",
+    "pods look each other up by names that the plugins set, and these fields replace the names",
+    "remove the field, or the plugin",
+)
+PARTIAL = rule(
+    "L18",
+    WARNING,
+    "starts only with all {count} sub-jobs, but minAvailable {available} lets fewer start",
+    "a framework needs every pod, and the HyperJob starts with fewer sub-jobs",
+    "leave minAvailable out, or use a framework that can start with fewer",
+)
+
+_JOBS: Final = SPEC.child("replicatedJobs")
+_DEFAULT_TASKS: Final[Mapping[tuple[str, str], str]] = {
+    ("mpi", "master"): MPI_MASTER,
+    ("mpi", "worker"): MPI_WORKER,
+}
+"""The tasks that a plugin needs by default, if no argument names another one."""
+
+
+def validate_hyperjob_plugins(
+    plugins: Object, jobs: list[Object], path: Path, report: Report, *, min_available: int | None
+) -> None:
+    """Check the plugins of a HyperJob, their arguments, and the templates that they change."""
+    counts = [sub_jobs(job) for job in jobs]
+    total = None if None in counts else sum(count for count in counts if count)
+    for name in sorted(plugins):
+        at = path.key(name)
+        plugin = PLUGINS.get(name)
+        if plugin is None:
+            report.unsupported(UNKNOWN, at, name, tuple(PLUGINS))
+            continue
+        found = validate_arguments(name, plugins[name], plugin.flags, at, report)
+        _validate_tasks(name, found, jobs, at, report)
+        if name == "mpi":
+            _validate_launcher(found, jobs, at, report)
+        if name == "torchft":
+            validate_lighthouse(found, jobs, at, report)
+        if plugin.one_world and "torchft" in plugins:
+            report.add(TWO_WORLDS, at)
+        if plugin.fixed_world and min_available and total is not None and min_available < total:
+            report.warn(PARTIAL, at, count=total, available=min_available)
+    if have_hosts(plugins):
+        for field in _own_names(jobs):
+            report.add(OWN_HOSTNAME, field)
+
+
+def _validate_tasks(
+    name: str, found: Mapping[str, GivenArgument], jobs: list[Object], path: Path, report: Report
+) -> None:
+    """Check that the tasks of a plugin's arguments exist."""
+    names = {task for job in jobs for task in _task_names(job)}
+    for flag, kind in PLUGINS[name].flags.items():
+        if kind is not Kind.TASK:
+            continue
+        given = found.get(flag)
+        task = given.value if given else _DEFAULT_TASKS.get((name, flag))
+        if task is not None and task not in names:
+            hint = report.hints.did_you_mean(task, sorted(names))
+            at = given.path if given else path
+            report.add(NO_TASK, at, f"--{flag}={task}", task=task, hint=hint)
+
+
+def _validate_launcher(
+    found: Mapping[str, GivenArgument], jobs: list[Object], path: Path, report: Report
+) -> None:
+    """Check that mpi has one launcher, whose list of hosts is not overwritten."""
+    given = found.get("master")
+    task = given.value if given else MPI_MASTER
+    count = sum(
+        1 if replicas is None else replicas
+        for replicas, job in ((sub_jobs(job), job) for job in jobs)
+        if task in _task_names(job)
+    )
+    if count > 1:
+        at = given.path if given else path
+        report.add(MANY_LAUNCHERS, at, f"--master={task}", task=task, count=count)
+    for index, job in enumerate(jobs):
+        if "mpi" in ((job.get("templateSpec") or {}).get("plugins") or {}):
+            at = _JOBS.index(index).child("templateSpec", "plugins").key("mpi")
+            report.add(OVERWRITTEN, at)
+
+
+def _own_names(jobs: list[Object]) -> Iterator[Path]:
+    """Yield the paths of fields that give pods a name of their own."""
+    for index, job in enumerate(jobs):
+        at = _JOBS.index(index).child("templateSpec", "tasks")
+        for number, task in enumerate((job.get("templateSpec") or {}).get("tasks") or ()):
+            spec = (task.get("template") or {}).get("spec") or {}
+            for field in ("hostname", "subdomain"):
+                if spec.get(field):
+                    yield at.index(number).child("template", "spec", field)
+
+
+def _task_names(job: Object) -> list[str]:
+    tasks = (job.get("templateSpec") or {}).get("tasks") or ()
+    return [task.get("name") or f"default{index}" for index, task in enumerate(tasks)]

@@ -1,0 +1,237 @@
+"""Validation of names: the HyperJob's own, and those of its sub-jobs, Services and Pods.
+
+Volcano checks pod names with the index of the task instead of that of the pod, and does not check
+Services: without these rules a name that is too long fails much later, in a member cluster.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final, NamedTuple, Self
+
+from hyperjob_core.api import formats
+from hyperjob_core.api.field import Path
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.names import child_name
+from hyperjob_core.api.plugins import have_hosts
+from hyperjob_rules.defaulting.job import SVC_USERS
+from hyperjob_rules.validation.fieldpath import METADATA, SPEC
+from hyperjob_rules.validation.forms import check
+from hyperjob_rules.validation.report import Report
+from hyperjob_rules.validation.rules import INVALID, REQUIRED, rule
+from hyperjob_rules.validation.split import largest_task, sub_jobs
+
+MAX_NAME: Final = 63
+GENERATED: Final = 5
+MAX_BASE: Final = MAX_NAME - GENERATED
+
+MISSING = rule(
+    "X3.missing",
+    REQUIRED,
+    "name or generateName is required",
+    "the HyperJob has no name",
+    "add metadata.name",
+)
+TOO_LONG = rule(
+    "X3.too-long",
+    INVALID,
+    f"must be no more than {MAX_NAME} characters: it is a label of every sub-job",
+    "the name of the HyperJob does not fit into the label by which its sub-jobs are found",
+    "shorten the name",
+)
+JOB_TOO_LONG = rule(
+    "V11.job-too-long",
+    INVALID,
+    'the name of sub-job "{name}" would have {length} characters, and may have'
+    f" {MAX_NAME}: shorten it or the HyperJob's name by {{excess}}",
+    "the names of HyperJob and replicatedJob together are too long for a vcjob",
+    "shorten one of the two by as many characters as the message says",
+)
+POD_TOO_LONG = rule(
+    "X1",
+    INVALID,
+    'the name of pod "{name}" would have {length} characters, and may have'
+    f" {MAX_NAME}: shorten it, the replicatedJob's or the HyperJob's name by {{excess}}",
+    "the names of HyperJob, replicatedJob and task together are too long for a pod",
+    "shorten one of the three by as many characters as the message says",
+)
+SERVICE = rule(
+    "X2",
+    INVALID,
+    'the svc plugin makes a Service "{name}" in the member clusters: {message}',
+    "a Service is named for each sub-job, and its name must start with a letter and have no dot",
+    "rename the HyperJob, or do without the svc plugin (mpi, pytorch, ray, tensorflow need it)",
+)
+SAME_PODS = rule(
+    "X4.same-pods",
+    INVALID,
+    'pods of task "{task}" would have the same names as those of replicatedJob "{other}"',
+    "the names of two replicatedJobs would give two pods in one cluster the same name",
+    "rename one of the two, so that neither starts with the other and a number",
+)
+
+_INDEX: Final = re.compile("0|[1-9][0-9]{0,5}")
+_SERVICE: Final = re.compile("[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
+
+
+class OwnName(NamedTuple):
+    """The name that the HyperJob has or will get, and the field with it."""
+
+    value: str
+    path: Path
+    written: str
+
+    @classmethod
+    def of(cls, metadata: Object) -> Self | None:
+        """Return the name; a name to be generated has its full length."""
+        path = METADATA
+        if metadata.get("name"):
+            return cls(metadata["name"], path.child("name"), metadata["name"])
+        base = metadata.get("generateName")
+        if not base:
+            return None
+        return cls(base[:MAX_BASE] + "x" * GENERATED, path.child("generateName"), base)
+
+
+def validate_names(hyperjob: Object, report: Report) -> None:
+    """Validate the HyperJob's name and all names made from it."""
+    own = OwnName.of(hyperjob.get("metadata") or {})
+    if own is None:
+        report.add(MISSING, METADATA.child("name"))
+        return
+    check(formats.dns1123_subdomain, own.value, own.path, report)
+    if len(own.value) > MAX_NAME:
+        report.add(TOO_LONG, own.path, own.written)
+        return
+    path = SPEC.child("replicatedJobs")
+    jobs: list[Object] = (hyperjob.get("spec") or {}).get("replicatedJobs") or []
+    for index, job in enumerate(jobs):
+        if job.get("name"):
+            _validate_composed(own, job, path.index(index), report)
+    shared = have_hosts((hyperjob.get("spec") or {}).get("plugins") or {})
+    _validate_service(own, jobs, report, shared=shared)
+    _validate_distinct(jobs, path, report)
+
+
+def _last_index(job: Object) -> int:
+    """Return the highest index that a sub-job can have."""
+    count = sub_jobs(job)
+    if count is None:
+        # An automatic split has at most one sub-job per accelerator.
+        count = (job.get("splitPolicy") or {}).get("accelerators") or 1
+    return max(count, 1) - 1
+
+
+def _validate_composed(own: OwnName, job: Object, path: Path, report: Report) -> None:
+    """Check the longest names of one replicatedJob's sub-jobs and their pods."""
+    name = child_name(own.value, job["name"], _last_index(job))
+    if len(name) > MAX_NAME:
+        report.add(
+            JOB_TOO_LONG,
+            path.child("name"),
+            job["name"],
+            name=name,
+            length=len(name),
+            excess=len(name) - MAX_NAME,
+        )
+        return
+    longest, longest_index = "", 0
+    resized, most = largest_task(job) or (-1, 0)
+    for index, task in enumerate((job.get("templateSpec") or {}).get("tasks") or ()):
+        pods = task.get("replicas") or 1
+        if index == resized and most > pods:
+            pods = most
+        pod = f"{name}-{_task_name(task, index)}-{pods - 1 if pods > 0 else 0}"
+        if len(pod) > len(longest):
+            longest, longest_index = pod, index
+    if len(longest) > MAX_NAME:
+        excess = len(longest) - MAX_NAME
+        task = longest[len(name) + 1 :].rpartition("-")[0]
+        at = path.child("templateSpec", "tasks").index(longest_index).child("name")
+        report.add(POD_TOO_LONG, at, task, name=longest, length=len(longest), excess=excess)
+
+
+def _validate_service(own: OwnName, jobs: list[Object], report: Report, *, shared: bool) -> None:
+    """Check that the names of Services are DNS labels, if there will be Services.
+
+    `shared`: plugins of the HyperJob add a Service to every sub-job.
+    """
+    for job in jobs:
+        plugins = (job.get("templateSpec") or {}).get("plugins") or {}
+        if not shared and "svc" not in plugins and SVC_USERS.isdisjoint(plugins):
+            continue
+        name = child_name(own.value, job.get("name") or "", 0)
+        if len(name) > MAX_NAME:
+            continue
+        if _SERVICE.fullmatch(name):
+            continue
+        messages = formats.dns1035_label(name)
+        # An error in the part after the HyperJob's name is reported at the replicatedJob.
+        if messages and formats.dns1035_label(f"{own.value}-0"):
+            report.add(SERVICE, own.path, own.written, name=name, message=messages[0])
+            return
+
+
+def _validate_distinct(jobs: list[Object], path: Path, report: Report) -> None:
+    """Check that no two pods of the HyperJob would have one name."""
+    # Two replicatedJobs with one name are refused elsewhere: the first counts here.
+    by_name = {job.get("name"): index for index, job in reversed(list(enumerate(jobs)))}
+    known: dict[int, tuple[Pods, int]] = {}
+    for index, longer in enumerate(jobs):
+        name = longer.get("name") or ""
+        for start, rest, least in _as_sub_job(name):
+            shorter = by_name.get(start)
+            if shorter is None:
+                continue
+            for each in (shorter, index):
+                if each not in known:
+                    known[each] = _pods_of(jobs[each]), _last_index(jobs[each])
+            pods, last = known[shorter]
+            task = _clashing_task(pods, longer, rest, known[index][1]) if least <= last else ""
+            if task:
+                report.add(SAME_PODS, path.index(index).child("name"), name, task=task, other=start)
+                break
+
+
+def _as_sub_job(name: str) -> Iterator[tuple[str, str, int]]:
+    """Yield the ways to read a name as `START-INDEX` or `START-INDEX-REST`: start, rest, index."""
+    if len(name) > MAX_NAME:
+        return
+    parts = name.split("-")
+    for position in range(1, len(parts)):
+        if _INDEX.fullmatch(parts[position]):
+            start, rest = "-".join(parts[:position]), "-".join(parts[position + 1 :])
+            yield start, rest, int(parts[position])
+
+
+Pods = Mapping[tuple[str, str], int]
+"""The names of tasks parsed as `PREFIX-INDEX-TASK`: the least index by (prefix, task)."""
+
+
+def _pods_of(job: Object) -> Pods:
+    found: dict[tuple[str, str], int] = {}
+    for name in _task_names(job):
+        parts = name.split("-") if len(name) <= MAX_NAME else []
+        for position in range(len(parts) - 1):
+            if _INDEX.fullmatch(parts[position]):
+                key = "-".join(parts[:position]), "-".join(parts[position + 1 :])
+                number = int(parts[position])
+                found[key] = min(found.get(key, number), number)
+    return found
+
+
+def _clashing_task(shorter: Pods, longer: Object, rest: str, last: int) -> str:
+    """Return the task of `longer` some of whose pods have names of `shorter`; empty if none."""
+    if not shorter:
+        return ""
+    return next(
+        (task for task in _task_names(longer) if shorter.get((rest, task), last + 1) <= last), ""
+    )
+
+
+def _task_names(job: Object) -> list[str]:
+    tasks = (job.get("templateSpec") or {}).get("tasks") or ()
+    return [_task_name(task, index) for index, task in enumerate(tasks)]
+
+
+def _task_name(task: Object, index: int) -> str:
+    return task.get("name") or f"default{index}"

@@ -1,0 +1,231 @@
+"""Validation of requests and limits: names of resources, quantities, and their relation."""
+
+from collections.abc import Collection
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from hyperjob_core.api import formats
+from hyperjob_core.api.field import Path
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.quantity import Quantity
+from hyperjob_rules.resourcenames import (
+    COMPUTE,
+    HUGE_PAGES,
+    is_huge_pages,
+    is_native,
+    is_quota_only,
+    is_unqualified,
+    may_be_overcommitted,
+)
+from hyperjob_rules.validation.amounts import parse, try_parse
+from hyperjob_rules.validation.forms import check
+from hyperjob_rules.validation.podtemplate.pod import Pod
+from hyperjob_rules.validation.podtemplate.rows import row
+from hyperjob_rules.validation.podtemplate.table import Type, optional
+from hyperjob_rules.validation.podtemplate.values import code
+from hyperjob_rules.validation.report import Report
+from hyperjob_rules.validation.rules import (
+    Rule,
+)
+from hyperjob_rules.validation.suggest import nearest
+
+MAX_PREFIX: Final = 253 - len("requests.")
+MAX_NAME: Final = 253 + 1 + 63
+MAX_NAMED: Final = 64
+MAIN: Final = frozenset({"cpu", "memory"})
+
+NAME: Final = row("V8.ResourceList.name.form")
+QUANTITY: Final = row("V8.ResourceList.quantity")
+NEGATIVE: Final = row("V8.ResourceList.negative")
+NOT_WHOLE: Final = row("V8.ResourceList.integer")
+NOT_OF_CONTAINERS: Final = row("V8.ResourceList.name.quota")
+MISSPELT: Final = row("V8.ResourceList.name.standard")
+UNQUALIFIED: Final = row("V8.ResourceList.name.unqualified")
+EXTENDED_NAME: Final = row("V8.ResourceList.name.extended")
+HUGE_PAGES_SIZE: Final = row("V8.ResourceList.hugepages.size")
+HUGE_PAGES_ALONE: Final = row("V8.ResourceRequirements.hugepages")
+NOT_EQUAL: Final = row("V8.ResourceRequirements.requests.equal")
+ABOVE_LIMIT: Final = row("V8.ResourceRequirements.requests.limit")
+NO_LIMIT: Final = row("V8.ResourceRequirements.limits.required")
+CLAIM_MISSING: Final = row("V8.ResourceClaim.name.required")
+CLAIM_TWICE: Final = row("V8.ResourceClaim.unique")
+CLAIM_UNKNOWN: Final = row("V8.ResourceClaim.name.unknown")
+POD_CLAIMS: Final = row("V8.PodSpec.resources.claims")
+POD_RESOURCE: Final = row("V8.PodSpec.resources.enum")
+BELOW_CONTAINERS: Final = row("V8.PodSpec.resources.requests.containers")
+
+Amounts = dict[str, Quantity]
+
+
+def _requirements(resources: Object, path: Path, report: Report, *, of_pod: bool) -> None:
+    given = resources.get("limits")
+    limits = _amounts(given, path, "limits", report, of_pod=of_pod)
+    requests = _amounts(resources.get("requests"), path, "requests", report, of_pod=of_pod)
+    for name, request in requests.items():
+        limit = limits.get(name)
+        if limit is request or limit == request:
+            continue
+        overcommit = may_be_overcommitted(name)
+        if limit is None:
+            if not overcommit and (not given or given.get(name) is None):
+                report.add(NO_LIMIT, path.child("limits"))
+        elif not overcommit:
+            report.add(NOT_EQUAL, path.child("requests"), str(request), name=name, limit=limit)
+        elif request > limit:
+            report.add(ABOVE_LIMIT, path.child("requests"), str(request), name=name, limit=limit)
+    names = limits.keys() | requests.keys()
+    if names.isdisjoint(MAIN) and any(map(is_huge_pages, names)):
+        report.add(HUGE_PAGES_ALONE, path)
+
+
+def _amounts(
+    given: Object | None, path: Path, field: str, report: Report, *, of_pod: bool
+) -> Amounts:
+    """Validate names and quantities one by one; return the valid quantities."""
+    amounts: Amounts = {}
+    if not given:
+        return amounts
+    listed = path.child(field)
+    for name in sorted(given):
+        value = given[name]
+        if value is None:
+            continue
+        judged = name_of(name)
+        if of_pod:
+            _name_in_pod(name, listed, report)
+        elif judged.wrong:
+            _report_name(name, judged, listed, report)
+        try:
+            amount = amounts[name] = parse(value)
+        except ValueError as error:
+            report.add(QUANTITY, listed.key(name), value, message=error)
+            continue
+        if amount.nano < 0:
+            report.add(NEGATIVE, listed.key(name), str(amount))
+        if judged.whole:
+            if not amount.is_integer:
+                report.add(NOT_WHOLE, listed.key(name), str(amount))
+            if is_huge_pages(name):
+                _huge_pages(name, amount, listed.key(name), report)
+    return amounts
+
+
+class Name(NamedTuple):
+    """The facts about a resource's name: whether its quantities are whole, and its errors."""
+
+    whole: bool
+    wrong: Rule | None = None
+    match: str = ""
+
+
+def name_of(name: str) -> Name:
+    """Return the facts about a resource's name, from a memo: few names occur often."""
+    return _judged(name) if len(name) <= MAX_NAME else _judge(name)
+
+
+def _judge(name: str) -> Name:
+    whole = name not in COMPUTE and not may_be_overcommitted(name)
+    if formats.qualified_name(name):
+        return Name(whole, NAME)
+    if is_quota_only(name):
+        return Name(whole, NOT_OF_CONTAINERS)
+    if is_unqualified(name):
+        match = nearest(name, COMPUTE) or ""
+        return Name(whole, MISSPELT if match else UNQUALIFIED, match)
+    # A ResourceQuota counts the device as requests.<name>, which must be a qualified name too.
+    too_long = len(name.partition("/")[0]) > MAX_PREFIX
+    if not is_native(name) and (name.startswith("requests.") or too_long):
+        return Name(whole, EXTENDED_NAME)
+    return Name(whole)
+
+
+_judged: Final = lru_cache(maxsize=512)(_judge)
+
+
+def _report_name(name: str, judged: Name, listed: Path, report: Report) -> None:
+    if judged.wrong is NAME:
+        for message in formats.qualified_name(name):
+            report.add(NAME, listed.key(name), name, message=message)
+    elif judged.wrong is UNQUALIFIED:
+        report.warn(UNQUALIFIED, listed.parent or listed, name=name)
+    elif judged.wrong is not None:
+        report.add(judged.wrong, listed.key(name), name, match=judged.match)
+
+
+def _name_in_pod(name: str, listed: Path, report: Report) -> None:
+    if name not in {"cpu", "memory"} and not is_huge_pages(name):
+        report.unsupported(POD_RESOURCE, listed.key(name), name, ("cpu", HUGE_PAGES, "memory"))
+
+
+def _huge_pages(name: str, amount: Quantity, path: Path, report: Report) -> None:
+    try:
+        size = parse(name.removeprefix(HUGE_PAGES))
+    except ValueError:
+        size = Quantity()
+    if size.nano <= 0 or amount.nano < 0 or amount.nano % size.nano:
+        report.add(HUGE_PAGES_SIZE, path, str(amount), amount=amount, name=name)
+
+
+def _of_container(resources: Object, _h: object, path: Path, _p: Pod, report: Report) -> None:
+    _requirements(resources, path, report, of_pod=False)
+
+
+def _claims(claims: list[Object], _o: object, path: Path, pod: Pod, report: Report) -> None:
+    listed = path.child("claims")
+    seen: dict[str, set[str]] = {}
+    known = ""
+    for index, claim in enumerate(claims):
+        at = listed.index(index)
+        name, request = claim.get("name") or "", claim.get("request") or ""
+        if not name:
+            report.add(CLAIM_MISSING, at)
+            continue
+        if request:
+            check(formats.dns1123_label, request, at, report, "request")
+        earlier = seen.setdefault(name, set())
+        # A claim without a request means all of its requests.
+        if earlier and (not request or request in earlier or "" in earlier):
+            report.add(CLAIM_TWICE, at, f"{name}/{request}" if request else name)
+        earlier.add(request)
+        if name not in pod.claims:
+            known = known or _listed(pod.claims)
+            report.add(CLAIM_UNKNOWN, at, name, known=known)
+
+
+def _listed(names: Collection[str]) -> str:
+    if not names:
+        return " which is empty"
+    more = ", ..." if len(names) > MAX_NAMED else ""
+    return f": {', '.join(sorted(names)[:MAX_NAMED])}{more}"
+
+
+def overhead(amounts: Object, _o: object, path: Path, _p: Pod, report: Report) -> None:
+    """Validate the overhead of a pod, which Kubernetes validates as limits."""
+    _amounts(amounts, path.child("overhead"), "limits", report, of_pod=False)
+
+
+def pod_resources(resources: Object, spec: Object, path: Path, _p: Pod, report: Report) -> None:
+    """Validate the pod-level resources against those of the containers."""
+    path = path.child("resources")
+    if resources.get("claims"):
+        report.add(POD_CLAIMS, path.child("claims"))
+    _requirements(resources, path, report, of_pod=True)
+    requests = resources.get("requests") or {}
+    totals: Amounts = {}
+    for container in spec.get("containers") or ():
+        for name, value in ((container.get("resources") or {}).get("requests") or {}).items():
+            if name in requests:
+                totals[name] = totals.get(name, Quantity()) + try_parse(value)
+    for name in sorted(totals):
+        given = try_parse(requests[name] or "0")
+        if totals[name] > given:
+            at = path.child("requests").key(name)
+            report.add(BELOW_CONTAINERS, at, str(given), amount=totals[name])
+
+
+REQUIREMENTS: Final = Type(
+    "ResourceRequirements",
+    "the resources of a container",
+    optional("claims", code(_claims)),
+    together=(_of_container,),
+)

@@ -1,0 +1,244 @@
+"""The table of volume sources."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from hyperjob_core.api.field import Path
+from hyperjob_core.api.meta import Object
+from hyperjob_rules.validation.amounts import parse
+from hyperjob_rules.validation.claims import validate_claim_spec
+from hyperjob_rules.validation.podtemplate.objects import exactly_one, items, struct
+from hyperjob_rules.validation.podtemplate.paths import absolute, descending, without_backsteps
+from hyperjob_rules.validation.podtemplate.pod import Pod
+from hyperjob_rules.validation.podtemplate.projected import DOWNWARD, KEY_TO_PATH, MODE, PROJECTED
+from hyperjob_rules.validation.podtemplate.rows import row
+from hyperjob_rules.validation.podtemplate.table import (
+    Cell,
+    Check,
+    Maker,
+    Type,
+    optional,
+    pointer,
+    required,
+)
+from hyperjob_rules.validation.podtemplate.values import between, enum, held
+from hyperjob_rules.validation.report import Report
+
+SIZE_LIMIT: Final = row("V8.EmptyDirVolumeSource.sizeLimit.quantity")
+ISCSI_NAME: Final = row("V8.ISCSIVolumeSource.iqn.form")
+ISCSI_SECRET: Final = row("V8.ISCSIVolumeSource.secretRef.required")
+FLOCKER: Final = row("V8.FlockerVolumeSource.one-of.required")
+WWNS: Final = row("V8.FCVolumeSource.one-of.required")
+LUN: Final = row("V8.FCVolumeSource.lun.required")
+FLOCKER_TWICE: Final = row("V8.FlockerVolumeSource.one-of.max")
+WWNS_TWICE: Final = row("V8.FCVolumeSource.one-of.max")
+TEMPLATE: Final = row("V8.EphemeralVolumeSource.volumeClaimTemplate.required")
+HOST_PATH_TYPES: Final = (
+    "",
+    "BlockDevice",
+    "CharDevice",
+    "Directory",
+    "DirectoryOrCreate",
+    "File",
+    "FileOrCreate",
+    "Socket",
+)
+PARTITION: Final = between(0, 255, text="must be between 1 and 255, inclusive")
+
+
+def _is_no_size(size: str | int) -> bool:
+    try:
+        return parse(size).nano < 0
+    except ValueError:
+        return True
+
+
+TARGET: Final = held((ISCSI_NAME, lambda name: not name.startswith(("iqn", "eui", "naa"))))
+
+
+def _iscsi(source: Object, _h: object, path: Path, _p: Pod, report: Report) -> None:
+    chap = source.get("chapAuthDiscovery") or source.get("chapAuthSession")
+    if chap and not source.get("secretRef"):
+        report.add(ISCSI_SECRET, path.child("secretRef"))
+
+
+def _unit(source: Object, _h: object, path: Path, _p: Pod, report: Report) -> None:
+    if source.get("targetWWNs") and source.get("lun") is None:
+        report.add(LUN, path.child("lun"))
+
+
+def _claim(source: Object, _h: object, path: Path, _p: Pod, report: Report) -> None:
+    template, at = source.get("volumeClaimTemplate"), path.child("volumeClaimTemplate")
+    if template is None:
+        report.add(TEMPLATE, at)
+    else:
+        validate_claim_spec(template.get("spec") or {}, at.child("spec"), report)
+
+
+def _host_path_type(cell: Cell) -> Check:
+    inner = enum(*HOST_PATH_TYPES)(cell)
+
+    def validate(kind: str, source: Object, path: Path, pod: Pod, report: Report) -> None:
+        if source.get("path"):  # without a path Kubernetes reports nothing else
+            inner(kind, source, path, pod, report)
+
+    return validate
+
+
+def _only(name: str, noun: str, *fields: str) -> Maker:
+    """Return the rows of a source with only required fields to check."""
+    return struct(Type(name, noun, *map(required, fields)))
+
+
+SOURCES: Final[Mapping[str, Maker]] = {
+    "emptyDir": struct(
+        Type(
+            "EmptyDirVolumeSource",
+            "an emptyDir",
+            pointer("sizeLimit", held((SIZE_LIMIT, _is_no_size))),
+        )
+    ),
+    "hostPath": struct(
+        Type(
+            "HostPathVolumeSource",
+            "a hostPath",
+            required("path", without_backsteps),
+            pointer("type", _host_path_type),
+        )
+    ),
+    "gitRepo": struct(
+        Type(
+            "GitRepoVolumeSource",
+            "a gitRepo volume",
+            required("repository"),
+            optional("directory", descending),
+        )
+    ),
+    "gcePersistentDisk": struct(
+        Type(
+            "GCEPersistentDiskVolumeSource",
+            "a gcePersistentDisk volume",
+            required("pdName"),
+            optional("partition", PARTITION),
+        )
+    ),
+    "awsElasticBlockStore": struct(
+        Type(
+            "AWSElasticBlockStoreVolumeSource",
+            "an awsElasticBlockStore volume",
+            required("volumeID"),
+            optional("partition", PARTITION),
+        )
+    ),
+    "secret": struct(
+        Type(
+            "SecretVolumeSource",
+            "a volume of a Secret",
+            required("secretName"),
+            pointer("defaultMode", MODE),
+            optional("items", items(KEY_TO_PATH)),
+        )
+    ),
+    "nfs": struct(
+        Type(
+            "NFSVolumeSource",
+            "an NFS volume",
+            required("server"),
+            required("path", absolute),
+        )
+    ),
+    "iscsi": struct(
+        Type(
+            "ISCSIVolumeSource",
+            "an iSCSI volume",
+            required("targetPortal"),
+            required("iqn", TARGET),
+            optional("initiatorName", TARGET),
+            optional("lun", between(0, 255)),
+            together=(_iscsi,),
+        )
+    ),
+    "glusterfs": _only("GlusterfsVolumeSource", "a glusterfs volume", "endpoints", "path"),
+    "flocker": struct(
+        Type(
+            "FlockerVolumeSource",
+            "a flocker volume",
+            together=(
+                exactly_one(
+                    "datasetName",
+                    "datasetUUID",
+                    none=FLOCKER,
+                    twice=FLOCKER_TWICE,
+                    shown="resource",
+                ),
+            ),
+        )
+    ),
+    "persistentVolumeClaim": _only(
+        "PersistentVolumeClaimVolumeSource", "a persistentVolumeClaim volume", "claimName"
+    ),
+    "rbd": _only("RBDVolumeSource", "an rbd volume", "monitors", "image"),
+    "cinder": _only("CinderVolumeSource", "a cinder volume", "volumeID"),
+    "cephfs": _only("CephFSVolumeSource", "a cephfs volume", "monitors"),
+    "quobyte": struct(
+        Type(
+            "QuobyteVolumeSource",
+            "a quobyte volume",
+            required(
+                "registry",
+                detail="must be a host:port pair or multiple pairs separated by commas",
+            ),
+            required("volume"),
+        )
+    ),
+    "downwardAPI": struct(DOWNWARD),
+    "fc": struct(
+        Type(
+            "FCVolumeSource",
+            "a fibre channel volume",
+            together=(
+                exactly_one("targetWWNs", "wwids", none=WWNS, twice=WWNS_TWICE, at="targetWWNs"),
+                _unit,
+            ),
+        )
+    ),
+    "flexVolume": _only("FlexVolumeSource", "a flexVolume", "driver"),
+    "configMap": struct(
+        Type(
+            "ConfigMapVolumeSource",
+            "a volume of a ConfigMap",
+            required("name"),
+            pointer("defaultMode", MODE),
+            optional("items", items(KEY_TO_PATH)),
+        )
+    ),
+    "azureFile": _only("AzureFileVolumeSource", "an azureFile volume", "secretName", "shareName"),
+    "vsphereVolume": _only("VsphereVirtualDiskVolumeSource", "a vsphereVolume", "volumePath"),
+    "photonPersistentDisk": _only(
+        "PhotonPersistentDiskVolumeSource", "a photonPersistentDisk volume", "pdID"
+    ),
+    "portworxVolume": _only("PortworxVolumeSource", "a portworxVolume", "volumeID"),
+    "azureDisk": struct(
+        Type(
+            "AzureDiskVolumeSource",
+            "an azureDisk volume",
+            required("diskName"),
+            required("diskURI"),
+            pointer("cachingMode", enum("None", "ReadOnly", "ReadWrite")),
+            pointer("kind", enum("Dedicated", "Managed", "Shared")),
+        )
+    ),
+    "storageos": _only("StorageOSVolumeSource", "a storageos volume", "volumeName"),
+    "projected": struct(PROJECTED),
+    "scaleIO": _only("ScaleIOVolumeSource", "a scaleIO volume", "gateway", "system", "volumeName"),
+    "csi": _only("CSIVolumeSource", "a csi volume", "driver"),
+    "ephemeral": struct(Type("EphemeralVolumeSource", "an ephemeral volume", together=(_claim,))),
+    "image": struct(
+        Type(
+            "ImageVolumeSource",
+            "an image volume",
+            required("reference"),
+            optional("pullPolicy", enum("Always", "IfNotPresent", "Never")),
+        )
+    ),
+}

@@ -1,0 +1,139 @@
+"""The rules about the shape of a HyperJob, with the wording of `hyperjob_core.api.shapeerrors`."""
+
+from typing import Final
+
+from pydantic_core import ErrorDetails
+
+from hyperjob_core.api import shapeerrors as words
+from hyperjob_core.api.field import ROOT, Path
+from hyperjob_core.api.shape import schema_at
+from hyperjob_rules.validation.report import Violation
+from hyperjob_rules.validation.rules import (
+    FORBIDDEN,
+    INVALID,
+    NOT_SUPPORTED,
+    REQUIRED,
+    TOO_LONG,
+    TYPE_INVALID,
+    Rule,
+    rule,
+)
+from hyperjob_rules.validation.rules import TOO_MANY as TOO_MANY_ITEMS
+from hyperjob_rules.validation.schema import hyperjob_schema
+from hyperjob_rules.validation.suggest import did_you_mean
+
+WRONG_TYPE = rule(
+    "T1",
+    TYPE_INVALID,
+    words.WRONG_TYPE,
+    "the value has another type than the API's schema says",
+    'write the value as the type named: whole numbers and true/false bare, texts quoted as "1";'
+    " a device is requested whole",
+)
+MISSING = rule("T2", REQUIRED, "", "a field that must be there is not there", "add the field")
+UNKNOWN = rule(
+    "T3",
+    FORBIDDEN,
+    "unknown field{hint}",
+    "the API has no such field; it is often misspelt or indented wrongly",
+    "correct the name or the place of the field, or remove it",
+)
+ENUM = rule(
+    "T4",
+    NOT_SUPPORTED,
+    "supported values: {values}",
+    "the field cannot have this value",
+    "use one of the values listed; upper and lower case matter",
+)
+TOO_SMALL = rule(
+    "T5",
+    INVALID,
+    words.TOO_SMALL,
+    "the number is below the minimum of the field",
+    "use a larger number",
+)
+TOO_LARGE = rule(
+    "T6",
+    INVALID,
+    words.TOO_LARGE,
+    "the number is above the maximum of the field",
+    "use a smaller number",
+)
+PATTERN = rule(
+    "T7",
+    INVALID,
+    words.PATTERN,
+    "the text has characters, or an order of them, that the field does not allow",
+    "use names of lower case letters, digits and '-' that start and end with a letter or digit",
+)
+TOO_SHORT = rule(
+    "T8",
+    INVALID,
+    words.TOO_SHORT,
+    "the text is empty or too short",
+    "give the field a value, or remove it",
+)
+TOO_FEW = rule(
+    "T9",
+    INVALID,
+    words.TOO_FEW,
+    "the list is empty or too short",
+    "add an item",
+)
+TEXT_TOO_LONG = rule(
+    "T10",
+    TOO_LONG,
+    "may not be more than {limit} bytes",
+    "the text is longer than the field allows",
+    "shorten it",
+)
+LIST_TOO_LONG = rule(
+    "T11",
+    TOO_MANY_ITEMS,
+    "must have at most {limit} items",
+    "the list is longer than the field allows",
+    "remove items, or split the HyperJob",
+)
+HOPELESS = rule(
+    "T12",
+    INVALID,
+    "{count} fields have a wrong shape; the list of errors is cut",
+    "the document is not a HyperJob, or was damaged in transit",
+    "check the request",
+)
+
+_BROKEN: Final[dict[str, Rule]] = {
+    "missing": MISSING,
+    "greater_than_equal": TOO_SMALL,
+    "less_than_equal": TOO_LARGE,
+    "string_pattern_mismatch": PATTERN,
+    "string_too_short": TOO_SHORT,
+    "string_too_long": TEXT_TOO_LONG,
+    "too_short": TOO_FEW,
+    "too_long": LIST_TOO_LONG,
+}
+
+
+def too_many(count: int) -> Violation:
+    """Return the only error about an object with too many shape errors."""
+    return Violation(HOPELESS, HOPELESS.at(ROOT, "object", count=count))
+
+
+def to_refusals(path: Path, detail: ErrorDetails) -> list[Violation]:
+    """Return the API server's errors for one finding of the schema, each with its rule."""
+    value, location = detail["input"], detail["loc"]
+    match detail["type"]:
+        case "extra_forbidden":
+            return [Violation(UNKNOWN, UNKNOWN.at(path, hint=_nearest_field(location)))]
+        case "literal_error":
+            known = tuple(schema_at(hyperjob_schema(), location)["enum"])
+            return [Violation(ENUM, ENUM.unsupported(path, value, known))]
+        case kind:
+            broken = _BROKEN.get(kind, WRONG_TYPE)
+            errors = words.explain(detail, hyperjob_schema())
+            return [Violation(broken, error) for error in errors]
+
+
+def _nearest_field(location: tuple[int | str, ...]) -> str:
+    known = schema_at(hyperjob_schema(), location[:-1]).get("properties") or {}
+    return did_you_mean(str(location[-1]), known)

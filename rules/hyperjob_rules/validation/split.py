@@ -1,0 +1,230 @@
+"""Validation of split policies: whether whole pods can have the requested accelerators.
+
+A split scales one task of a sub-job, the task with the most pods that request the accelerator. All
+other tasks keep their number of pods.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import gcd
+
+from hyperjob_core.api import formats
+from hyperjob_core.api.field import Path
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.quantity import NANO
+from hyperjob_rules.validation.amounts import try_parse
+from hyperjob_rules.validation.forms import check
+from hyperjob_rules.validation.report import Report
+from hyperjob_rules.validation.rules import FORBIDDEN, INVALID, REQUIRED, rule
+
+INCOMPLETE = rule(
+    "X7.incomplete",
+    REQUIRED,
+    "must be set {when}",
+    "a split policy lacks the number or the type of the accelerators",
+    "set both accelerators and acceleratorType",
+)
+NOT_REQUESTED = rule(
+    "X7.not-requested",
+    INVALID,
+    "is in no container's resources.limits in the templateSpec{hint}",
+    "a split policy shares out an accelerator that the pods do not use",
+    "name the resource that the containers request, or add it to them",
+)
+NOT_WHOLE = rule(
+    "X7.not-whole",
+    INVALID,
+    "cannot be shared out in whole pods: {reason}",
+    "the number of accelerators does not add up to a whole number of pods",
+    "use a number of accelerators that the message allows, or change the tasks",
+)
+AUTO_REPLICAS = rule(
+    "X7.auto-replicas",
+    FORBIDDEN,
+    "must be 1 or unset when `splitPolicy.mode` is auto: the split decides it",
+    "the spec sets a number of sub-jobs, which a split of mode auto decides",
+    "remove replicas, or use mode static",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """The pods of one task, and the accelerators of each pod."""
+
+    pods: int
+    each: int
+
+    @property
+    def total(self) -> int:
+        """Accelerators of all pods."""
+        return self.pods * self.each
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """The accelerators of a template: the fixed ones, and those of each scaled pod."""
+
+    fixed: int
+    step: int
+    total: int
+
+
+def sub_jobs(job: Object) -> int | None:
+    """Return the number of sub-jobs of a replicatedJob; None for an automatic split."""
+    replicas = job.get("replicas")
+    replicas = 1 if replicas is None else replicas
+    policy = job.get("splitPolicy")
+    if not policy:
+        return max(replicas, 0)
+    if policy.get("mode") == "auto":
+        return None
+    accelerators, kind = policy.get("accelerators"), policy.get("acceleratorType")
+    if replicas != 1 or not accelerators or not kind:
+        return max(replicas, 0)
+    total = sum(demand.total for demand in demands(job.get("templateSpec") or {}, kind))
+    return -(-accelerators // total) if total else 1
+
+
+def largest_task(job: Object) -> tuple[int, int] | None:
+    """Return the task that a split resizes, and the most pods it can get; None without a split."""
+    policy = job.get("splitPolicy") or {}
+    accelerators, kind = policy.get("accelerators"), policy.get("acceleratorType")
+    if not accelerators or not kind:
+        return None
+    found = list(demands(job.get("templateSpec") or {}, kind))
+    sized = [demand for demand in found if demand.total]
+    if not sized:
+        return None
+    sizes, elastic = _sizes(sized), max(sized, key=lambda demand: demand.pods)
+    count = 1 if policy.get("mode") == "auto" else job.get("replicas") or 1
+    if count == 1 and policy.get("mode") != "auto":
+        return None
+    pods = (accelerators - count * sizes.fixed) // sizes.step
+    return found.index(elastic), -(-pods // count)
+
+
+def validate_split(job: Object, path: Path, report: Report, *, max_domains: int | None) -> None:
+    """Check the split policy of a replicatedJob against its template."""
+    policy, at = job["splitPolicy"], path.child("splitPolicy")
+    mode = policy.get("mode") or "static"
+    replicas = job.get("replicas")
+    if mode == "auto" and replicas not in {None, 1}:
+        report.add(AUTO_REPLICAS, path.child("replicas"))
+    accelerators, kind = policy.get("accelerators"), policy.get("acceleratorType") or ""
+    if not _validate_complete(mode, accelerators, kind, at, report):
+        return
+    if not check(formats.qualified_name, kind, at, report, "acceleratorType"):
+        return
+    template = job.get("templateSpec") or {}
+    found = [demand for demand in demands(template, kind) if demand.total]
+    if not found:
+        hint = report.hints.did_you_mean(kind, requested(template))
+        report.add(NOT_REQUESTED, at.child("acceleratorType"), kind, hint=hint)
+        return
+    sizes = _sizes(found)
+    reason = _misfit(accelerators, mode, replicas or 1, sizes, max_domains)
+    if reason:
+        report.add(NOT_WHOLE, at.child("accelerators"), accelerators, reason=reason)
+
+
+def _validate_complete(
+    mode: str, accelerators: int | None, kind: str, path: Path, report: Report
+) -> bool:
+    """Check that accelerators and acceleratorType are set together; return whether both are."""
+    if accelerators is None and not kind:
+        if mode == "auto":
+            when = "when `mode` is auto"
+            report.add(INCOMPLETE, path.child("accelerators"), when=when)
+            report.add(INCOMPLETE, path.child("acceleratorType"), when=when)
+        return False
+    if accelerators is None:
+        report.add(INCOMPLETE, path.child("accelerators"), when="together with `acceleratorType`")
+    if not kind:
+        report.add(INCOMPLETE, path.child("acceleratorType"), when="together with `accelerators`")
+    return accelerators is not None and bool(kind)
+
+
+def demands(template: Object, kind: str) -> Iterator[Demand]:
+    """Yield the demand of each task of a template for one type of accelerator."""
+    for task in template.get("tasks") or ():
+        spec = (task.get("template") or {}).get("spec") or {}
+        running = sum(_limit(container, kind) for container in spec.get("containers") or ())
+        before = max((_limit(c, kind) for c in spec.get("initContainers") or ()), default=0)
+        yield Demand(pods=max(task.get("replicas") or 0, 0), each=max(running, before))
+
+
+def requested(template: Object) -> list[str]:
+    """Return the names of all resources that the containers of a template limit."""
+    names: dict[str, None] = {}
+    for task in template.get("tasks") or ():
+        spec = (task.get("template") or {}).get("spec") or {}
+        for container in spec.get("containers") or ():
+            names.update(dict.fromkeys((container.get("resources") or {}).get("limits") or ()))
+    return sorted(names)
+
+
+def _limit(container: Object, kind: str) -> int:
+    """Return the accelerators of a container; a fraction is reported elsewhere."""
+    resources = container.get("resources") or {}
+    value = (resources.get("limits") or {}).get(kind)
+    if value is None:
+        value = (resources.get("requests") or {}).get(kind)
+    if value is None:
+        return 0
+    return max(try_parse(value).nano // NANO, 0)
+
+
+def _sizes(found: list[Demand]) -> Sizes:
+    total = sum(demand.total for demand in found)
+    elastic = max(found, key=lambda demand: demand.pods)
+    return Sizes(fixed=total - elastic.total, step=elastic.each, total=total)
+
+
+def _misfit(
+    accelerators: int, mode: str, replicas: int, sizes: Sizes, max_domains: int | None
+) -> str:
+    """Return why the accelerators cannot be shared out; empty if they can."""
+    if mode == "auto":
+        most = min(max_domains or accelerators, accelerators // (sizes.fixed + sizes.step))
+        fewest = _fewest(accelerators, sizes)
+        if fewest is not None and fewest <= most:
+            return ""
+        near = _near(accelerators, sizes.fixed, sizes.step, 1)
+        return f"a sub-job has {_in_words(sizes)}; {near} would fit"
+    if replicas == 1:
+        # Sub-jobs of the template's size, and a last one with what is left of the total.
+        rest = accelerators % sizes.total
+        if rest == 0 or (rest > sizes.fixed and (rest - sizes.fixed) % sizes.step == 0):
+            return ""
+        near = _near(accelerators, accelerators - rest + sizes.fixed, sizes.step, 1)
+        full, last = f"{sizes.total}, the last", _in_words(sizes)
+        return f"a sub-job of the template has {full} {last}; {near} would fit"
+    rest = accelerators - replicas * sizes.fixed
+    if rest >= replicas * sizes.step and rest % sizes.step == 0:
+        return ""
+    near = _near(accelerators, replicas * sizes.fixed, sizes.step, replicas)
+    return f"{replicas} sub-jobs have {_in_words(sizes)} each; {near} would fit"
+
+
+def _near(accelerators: int, fixed: int, step: int, fewest: int) -> str:
+    """Return the numbers around a number that are `fixed` and at least `fewest` steps."""
+    below = fixed + (accelerators - fixed) // step * step
+    least = fixed + fewest * step
+    return str(least) if below < least else f"{below} or {below + step}"
+
+
+def _fewest(accelerators: int, sizes: Sizes) -> int | None:
+    """Return the fewest sub-jobs, each with its fixed part, whose rest is whole pods."""
+    common = gcd(sizes.fixed, sizes.step)
+    if accelerators % common:
+        return None
+    period = sizes.step // common
+    if period == 1:
+        return 1
+    inverse = pow(sizes.fixed // common, -1, period)
+    return accelerators // common * inverse % period or period
+
+
+def _in_words(sizes: Sizes) -> str:
+    more = f"a multiple of {sizes.step}"
+    return f"{sizes.fixed} and {more}" if sizes.fixed else more

@@ -1,0 +1,308 @@
+"""Validation of an update of a HyperJob: it refuses a change that existing sub-jobs cannot follow.
+
+An error that the stored HyperJob has, too, does not count: a stricter release blocks no user. The
+finalizers of a HyperJob that is being deleted can always be removed.
+"""
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any, Final
+
+from hyperjob_core.api.field import Path
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.names import CONDITION_COMPLETED, CONDITION_FAILED
+from hyperjob_core.api.plugins import knowing_world
+from hyperjob_rules.defaulting import default
+from hyperjob_rules.validation.changes import Steps, changes
+from hyperjob_rules.validation.context import Context
+from hyperjob_rules.validation.create import inspect, inspect_checked
+from hyperjob_rules.validation.fieldpath import SPEC
+from hyperjob_rules.validation.report import Report
+from hyperjob_rules.validation.requests import validate_requests
+from hyperjob_rules.validation.rules import FORBIDDEN, WARNING, rule
+from hyperjob_rules.validation.size import validate_size
+from hyperjob_rules.validation.structure import check_structure
+
+MAX_TOLD: Final = 20
+
+FINISHED = rule(
+    "X15.finished",
+    FORBIDDEN,
+    "the HyperJob is {phase}; only metadata, `suspend` and `ttlSecondsAfterFinished` can change"
+    " after the end; delete the HyperJob and apply it again",
+    "a HyperJob that has ended is changed; it would never run again",
+    "delete the HyperJob and apply it again",
+)
+DELETED = rule(
+    "X15.deleted",
+    FORBIDDEN,
+    "may not be changed while the HyperJob is being deleted",
+    "a HyperJob that waits for its finalizers is changed; the change would never be run",
+    "remove the finalizers, or wait, and create a new HyperJob",
+)
+IMMUTABLE = rule(
+    "X15.immutable",
+    FORBIDDEN,
+    "cannot change while sub-jobs exist: suspend, change it, resume; only minAvailable,"
+    " priorityClassName and the replicas of tasks can change before",
+    "a template is changed after sub-jobs were made from it",
+    "set suspend, change it in the phase Suspended, and resume",
+)
+FIXED = rule(
+    "X15.fixed",
+    FORBIDDEN,
+    "cannot change while sub-jobs exist: suspend, change it, resume",
+    "a field is changed that decides how the sub-jobs were made",
+    "set suspend, change it in the phase Suspended, and resume",
+)
+PLACED = rule(
+    "X15.placed",
+    WARNING,
+    "running sub-jobs stay where they are; the change counts for sub-jobs that are created later",
+    "a field about clusters is changed after clusters were chosen",
+    "no change is needed; to move running sub-jobs, request a restart with the annotation"
+    " training.volcano.sh/restart",
+)
+JOBS_CHANGED = rule(
+    "X15.jobs-changed",
+    FORBIDDEN,
+    "replicatedJobs cannot be added, removed or renamed while sub-jobs exist: suspend, change it,"
+    " resume; set `replicas` to scale one",
+    "the list of replicatedJobs is changed",
+    "set suspend, change it in the phase Suspended, and resume",
+)
+TASKS_CHANGED = rule(
+    "X15.tasks-changed",
+    FORBIDDEN,
+    "tasks cannot be added or removed while sub-jobs exist: suspend, change it, resume; set"
+    " `replicas` to scale one",
+    "the list of tasks of a template is changed, which Volcano refuses",
+    "set suspend, change it in the phase Suspended, and resume",
+)
+SPLIT_SIZE = rule(
+    "X15.split-size",
+    FORBIDDEN,
+    "cannot change while sub-jobs exist, since `splitPolicy` decided their number and size:"
+    " suspend, change it, resume",
+    "the size of a split replicatedJob is changed",
+    "set suspend, change it in the phase Suspended, and resume",
+)
+WORLD_FIXED = rule(
+    "X15.world-fixed",
+    FORBIDDEN,
+    "may not be changed while the HyperJob is {phase}: plugin {plugins} has written the number of"
+    " pods into each pod; suspend it first",
+    "the number of pods is changed, which a plugin has written into every sub-job",
+    "set suspend, change the number in the phase Suspended, and resume; or create a new HyperJob",
+)
+GANG_STAYS = rule(
+    "X15.gang-stays",
+    WARNING,
+    "stays {value}; set it too if all pods shall start together",
+    "a task grew, and as many pods as before are enough for it to start",
+    "set minAvailable to the new number of pods",
+)
+
+UNPLACED: Final = frozenset({"", "Pending", "Queued", "Suspended"})
+AFTER_END: Final = frozenset({"suspend", "ttlSecondsAfterFinished"})
+FREE: Final = AFTER_END | {"minAvailable", "failurePolicy", "successPolicy"}
+
+
+def inspect_update(
+    new: Object, old: Object, *, context: Context, at_most: int | None = None
+) -> Report:
+    """Return the report with the errors of a change and the warnings about it.
+
+    `at_most` is an upper bound of the new object's size in bytes, if known.
+    """
+    report = Report()
+    if not _is_deleted(new):
+        validate_requests(new, report, before=old)
+    if _is_same(new, old):
+        return report
+    if _is_deleted(new) or _is_deleted(old):
+        # Not default: a spec that was stored without defaults stays without.
+        if next(changes(old.get("spec"), new.get("spec")), None) is not None:
+            report.add(DELETED, SPEC)
+        return report
+    if not validate_size(new, report, at_most=at_most):
+        return report
+    if not validate_size(old, Report(), at_most=at_most):
+        # A HyperJob that was too large has no sub-jobs, and any change of it is allowed.
+        report.take(inspect(new, context=context, strict=False))
+        return report
+    # A HyperJob stored without defaults gets them with its first change: they are no change.
+    told_before, told_after = Report(), Report()
+    shape_before = check_structure(old, told_before, strict=False)
+    shape_after = check_structure(new, told_after, strict=False)
+    before, after = default(shape_before.checked), default(shape_after.checked)
+    old_spec, new_spec = before.get("spec") or {}, after.get("spec") or {}
+    old_spec = _in_order_of(new_spec, old_spec)
+    if next(changes(old_spec, new_spec), None) is None:
+        return report
+    _validate_changes(new_spec, old_spec, before.get("status") or {}, report)
+    refused = tuple(found.error.field for found in report.refusals)
+    found = inspect_checked(shape_after, told_after, context=context)
+    if not found.refusals and not found.remarks:
+        return report
+    known = inspect_checked(shape_before, told_before, context=context)
+    # If the validation of the new object stopped early, no error counts as an old one.
+    errors = set() if found.is_full else {str(each.error) for each in known.refusals}
+    texts = {each.text for each in known.remarks}
+    report.take(
+        found,
+        refusal=lambda error: str(error) not in errors and not error.field.startswith(refused),
+        remark=lambda text: text not in texts,
+    )
+    return report
+
+
+def _is_deleted(hyperjob: Object) -> bool:
+    metadata = hyperjob.get("metadata")
+    return isinstance(metadata, dict) and metadata.get("deletionTimestamp") is not None
+
+
+def _is_same(new: Object, old: Object) -> bool:
+    """Return whether the encoded specs are equal, a quick check that most updates pass."""
+    try:
+        return bool(new.get("spec") == old.get("spec"))
+    except RecursionError:
+        return False
+
+
+def _jobs(spec: Object) -> list[Object]:
+    return spec.get("replicatedJobs") or []
+
+
+def _names(spec: Object) -> list[str]:
+    return [job.get("name") or "" for job in _jobs(spec)]
+
+
+def _in_order_of(new: Object, old: Object) -> Object:
+    """Return the old spec with its replicatedJobs, a map by name, in the order of the new one."""
+    order, names = _names(new), _names(old)
+    if order == names or sorted(order) != sorted(names) or len(set(names)) < len(names):
+        return old
+    by_name = {job.get("name"): job for job in _jobs(old)}
+    return {**old, "replicatedJobs": [by_name[name] for name in order]}
+
+
+def _validate_changes(new: Object, old: Object, status: Object, report: Report) -> None:
+    phase, finished = _phase(status), _finished(status)
+    if finished:
+        for step in islice(_differences(old, new), MAX_TOLD):
+            if step[0] not in AFTER_END:
+                report.add(FINISHED, _path(step), phase=finished)
+        return
+    if phase == "Suspended":
+        return
+    jobs_changed = _names(new) != _names(old)
+    if jobs_changed:
+        report.add(JOBS_CHANGED, SPEC.child("replicatedJobs"))
+    worldly = knowing_world(new.get("plugins") or {}, comes_and_goes=bool(new.get("quorum")))
+    for step in islice(_differences(old, new), MAX_TOLD):
+        if step[0] in FREE:
+            continue
+        if step[0] != "replicatedJobs":
+            _refuse_field(step, phase, report)
+        elif worldly and _changes_world(step):
+            report.add(
+                WORLD_FIXED, _path(step), phase=phase or "Pending", plugins=", ".join(worldly)
+            )
+        elif not jobs_changed:
+            index = int(step[1])
+            pair = (_jobs(old)[index], _jobs(new)[index])
+            _judge_job(step, pair, phase, report)
+
+
+def _differences(old: Object, new: Object) -> Iterator[Steps]:
+    """Yield the changes between two specs; a list of tasks with another length is one change."""
+    for step in changes(old, new):
+        if step[-1] != "volumeClaimName" or not _is_generated(new, step):
+            yield step
+
+
+def _is_generated(spec: Object, step: Steps) -> bool:
+    """Return whether Volcano generates claims with such a name."""
+    volume: Any = spec
+    for part in step[:-1]:
+        volume = volume[part]
+    return volume.get("volumeClaim") is not None
+
+
+def _refuse_field(step: Steps, phase: str, report: Report) -> None:
+    if step == ("checkpoint", "intervalSeconds"):
+        return
+    if step[0] != "maxDomains":
+        report.add(FIXED, _path(step))
+    elif phase not in UNPLACED:
+        report.warn(PLACED, _path(step))
+
+
+def _judge_job(step: Steps, pair: tuple[Object, Object], phase: str, report: Report) -> None:
+    """Validate one change inside a replicatedJob; `pair` is the old and the new one."""
+    match step[2:]:
+        case ("replicas",):
+            if _is_sized(pair[1]):
+                report.add(SPLIT_SIZE, _path(step))
+        case ("clusterNames" | "clusterPolicy", *_):
+            if phase not in UNPLACED:
+                report.warn(PLACED, _path(step[:3]))
+        case ("templateSpec", "priorityClassName" | "minAvailable") | (
+            "templateSpec",
+            "tasks",
+            _,
+            "replicas" | "minAvailable",
+        ):
+            _judge_scale(step, pair, report)
+        case ("templateSpec", "tasks"):
+            report.add(TASKS_CHANGED, _path(step))
+        case ("templateSpec", *_):
+            report.add(IMMUTABLE, _path(step))
+        case _:
+            report.add(FIXED, _path(step))
+
+
+def _changes_world(step: Steps) -> bool:
+    """Return whether a change inside a replicatedJob changes the number of pods."""
+    match step[2:]:
+        case ("replicas",) | ("templateSpec", "tasks", _, "replicas"):
+            return True
+    return False
+
+
+def _is_sized(job: Object) -> bool:
+    """Return whether a split decides number and size of the sub-jobs."""
+    split = job.get("splitPolicy") or {}
+    return split.get("mode") == "auto" or bool(split.get("accelerators"))
+
+
+def _judge_scale(step: Steps, pair: tuple[Object, Object], report: Report) -> None:
+    """Validate a change of a field that Volcano lets change in a vcjob."""
+    if _is_sized(pair[1]) and step[-1] != "priorityClassName":
+        report.add(SPLIT_SIZE, _path(step))
+    elif step[-1] == "replicas":
+        old, new = (job["templateSpec"]["tasks"][int(step[4])] for job in pair)
+        gang, replicas = new.get("minAvailable"), new.get("replicas") or 0
+        # The warning is only for a minAvailable that was all pods before.
+        if gang is not None and gang == old.get("replicas") and gang < replicas:
+            report.warn(GANG_STAYS, _path((*step[:-1], "minAvailable")), value=gang)
+
+
+def _path(step: Steps) -> Path:
+    return SPEC.below(step)
+
+
+def _phase(status: Object) -> str:
+    phase = (status.get("state") or {}).get("phase")
+    return phase if isinstance(phase, str) else ""
+
+
+def _finished(status: Object) -> str:
+    """Return the phase in which the HyperJob ended; empty if it has not ended."""
+    for condition in status.get("conditions") or ():
+        kind = condition.get("type")
+        if kind in {CONDITION_COMPLETED, CONDITION_FAILED} and condition.get("status") == "True":
+            return str(kind)
+    phase = _phase(status)
+    return phase if phase in {CONDITION_COMPLETED, CONDITION_FAILED} else ""
