@@ -217,7 +217,7 @@ def bare(kind: str, tls: Path) -> Iterator[Server]:
 @contextmanager
 def ours(tls: Path, log: Path) -> Iterator[Server]:
     """Run the webhook with logs in a file, and yield it when it is ready."""
-    command: list[str | Path] = [sys.executable, "-m", "webhook"]
+    command: list[str | Path] = [sys.executable, "-m", "hyperjob_webhook"]
     command += ["--bind-address", "127.0.0.1", "--secure-port", "0"]
     command += ["--tls-cert-file", tls / "tls.crt", "--tls-private-key-file", tls / "tls.key"]
     command += ["--health-probe-bind-address", "127.0.0.1:0", "--shutdown-delay", "0"]
@@ -330,7 +330,16 @@ def main() -> int:
 
     with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
         directory = Path(name)
-        issue = [sys.executable, "-m", "certs", "issue", "--directory", name, "--name", "localhost"]
+        issue = [
+            sys.executable,
+            "-m",
+            "hyperjob_certs",
+            "issue",
+            "--directory",
+            name,
+            "--name",
+            "localhost",
+        ]
         subprocess.run(issue, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
         for file, made in (("bindings", binding_review), ("hyperjobs", hyperjob_review)):
             lines = b"\n".join(made(number) for number in range(OBJECTS))

@@ -20,8 +20,8 @@ import orjson
 from benchmarks.bench_expansion import hyperjobs
 from benchmarks.bench_storm import vcjob_status
 from benchmarks.scale import bound
-from controller.manager import Manager
-from controller.options import Options
+from hyperjob_controller.manager import Manager
+from hyperjob_controller.options import Options
 from hyperjob_core.api.meta import Object
 from hyperjob_core.kube.client import ObjectList
 from hyperjob_core.kube.resources import (

@@ -1,7 +1,7 @@
 """The plan of a HyperJob: actions, status and Events from the observation, in numbered steps.
 
-Pure and total: the time and the clusters are in the observation, and `controller.apply` sends the
-requests of the actions without further decisions.
+Pure and total: the time and the clusters are in the observation, and `hyperjob_controller.apply`
+sends the requests of the actions without further decisions.
 """
 
 from dataclasses import dataclass, replace

@@ -99,14 +99,14 @@ async def local_plane(options: PlaneOptions) -> AsyncIterator[Plane]:
         )
         await run_once(
             "certificates",
-            *(sys.executable, "-m", "certs", "issue", "--directory", str(tls)),
+            *(sys.executable, "-m", "hyperjob_certs", "issue", "--directory", str(tls)),
             *("--name", "127.0.0.1", "--name", "localhost"),
         )
         await until_file(sandbox, ready, seconds=_START_SECONDS)
         webhook = await stack.enter_async_context(
             part(
                 "webhook",
-                *(sys.executable, "-m", "webhook", "--bind-address=127.0.0.1"),
+                *(sys.executable, "-m", "hyperjob_webhook", "--bind-address=127.0.0.1"),
                 f"--kubeconfig={kubeconfig}",
                 f"--secure-port={webhook_port}",
                 f"--tls-cert-file={tls / 'tls.crt'}",
@@ -119,7 +119,7 @@ async def local_plane(options: PlaneOptions) -> AsyncIterator[Plane]:
         controller = await stack.enter_async_context(
             part(
                 "controller",
-                *(sys.executable, "-m", "controller"),
+                *(sys.executable, "-m", "hyperjob_controller"),
                 f"--kubeconfig={kubeconfig}",
                 f"--metrics-bind-address=127.0.0.1:{metrics}",
                 f"--health-probe-bind-address=127.0.0.1:{probe}",

@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from controller.manager import Manager
-from controller.options import Options
 from hyperjob.simulate.breakage import Breakage
 from hyperjob.simulate.clock import now, run
 from hyperjob.simulate.history import History
@@ -18,6 +16,8 @@ from hyperjob.simulate.scene import Scene
 from hyperjob.simulate.static import StaticWeights
 from hyperjob.simulate.workload import Scenario
 from hyperjob.simulate.world import Simulation
+from hyperjob_controller.manager import Manager
+from hyperjob_controller.options import Options
 from hyperjob_core.garbage import collect_rarely
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.tasks import cancel
@@ -57,7 +57,7 @@ def _rare_collections() -> Iterator[None]:
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Suppress warnings in the logs, not errors of the controller, within the block."""
-    log = logging.getLogger("controller")
+    log = logging.getLogger("hyperjob_controller")
     before = log.level
     log.setLevel(logging.ERROR)
     try:

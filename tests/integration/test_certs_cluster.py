@@ -9,11 +9,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 import yaml
 
-from certs.__main__ import main
-from certs.inject import NothingToInject, inject
-from certs.rotation import Action, Bundle, RotationPolicy, advance, perform
-from certs.store import SecretStore
-from certs.x509 import facts, is_signed_by
+from hyperjob_certs.__main__ import main
+from hyperjob_certs.inject import NothingToInject, inject
+from hyperjob_certs.rotation import Action, Bundle, RotationPolicy, advance, perform
+from hyperjob_certs.store import SecretStore
+from hyperjob_certs.x509 import facts, is_signed_by
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import AlreadyExists, Conflict
 from hyperjob_core.kube.resources import MUTATING_WEBHOOKS, SECRETS, VALIDATING_WEBHOOKS

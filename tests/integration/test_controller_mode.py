@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from controller.manager import Manager
+from hyperjob_controller.manager import Manager
 from hyperjob_core.api.names import AFFINITY_GATED, AFFINITY_HELD
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.resources import (

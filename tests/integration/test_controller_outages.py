@@ -18,9 +18,9 @@ from typing import Any
 import pytest
 import yaml
 
-from controller import manager as manager_module
-from controller.manager import Manager
-from controller.options import Options
+from hyperjob_controller import manager as manager_module
+from hyperjob_controller.manager import Manager
+from hyperjob_controller.options import Options
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.resources import CRDS, HYPERJOBS, PROPAGATION_POLICIES, VCJOBS, Resource
 from hyperjob_engine.model.observed import QueueAdmission
@@ -135,7 +135,7 @@ def test_the_process_serves_health_works_and_stops_when_told(
 ) -> None:
     log = tmp_path / "controller.log"
     command = [
-        *(sys.executable, "-m", "controller", f"--kubeconfig={control_plane.kubeconfig}"),
+        *(sys.executable, "-m", "hyperjob_controller", f"--kubeconfig={control_plane.kubeconfig}"),
         *(f"--namespace={namespace}", "--queue-admission=none", "--no-leader-elect"),
         *("--metrics-bind-address=127.0.0.1:0", "--health-probe-bind-address=127.0.0.1:0"),
         "--log-format=text",
@@ -165,7 +165,7 @@ def test_the_process_says_in_a_line_why_it_cannot_run(
     arguments: list[str], code: int, text: str
 ) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "controller", *arguments],
+        [sys.executable, "-m", "hyperjob_controller", *arguments],
         capture_output=True,
         text=True,
         timeout=TIME_LIMIT,
@@ -182,7 +182,7 @@ def test_a_taken_port_is_said(control_plane: ControlPlane) -> None:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         done = subprocess.run(
             [
-                *(sys.executable, "-m", "controller"),
+                *(sys.executable, "-m", "hyperjob_controller"),
                 f"--kubeconfig={control_plane.kubeconfig}",
                 f"--metrics-bind-address={address}",
                 "--health-probe-bind-address=0",

@@ -481,7 +481,7 @@ def webhook(authority: trustme.CA, port: int, directory: Path) -> Any:
     process = stack.enter_context(
         running(
             [
-                *(sys.executable, "-m", "webhook", "--bind-address", "127.0.0.1"),
+                *(sys.executable, "-m", "hyperjob_webhook", "--bind-address", "127.0.0.1"),
                 *("--secure-port", str(port), "--health-probe-bind-address", "127.0.0.1:0"),
                 *("--tls-cert-file", directory / "tls.crt"),
                 *("--tls-private-key-file", directory / "tls.key"),

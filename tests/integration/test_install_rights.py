@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 import yaml
 
-from controller.manager import Manager
-from controller.options import Options
 from hyperjob.install.rbac import CONTROLLER, controller_rules, lease_rules, rbac
+from hyperjob_controller.manager import Manager
+from hyperjob_controller.options import Options
 from hyperjob_core.kube import config
 from hyperjob_core.kube.client import Kube, PatchType
 from hyperjob_core.kube.errors import Forbidden

@@ -208,7 +208,7 @@ def test_a_bad_new_certificate_is_said_in_readiness_and_metrics_and_harms_nobody
 
 
 def test_an_expired_certificate_fails_readiness_and_says_why(tmp_path):
-    issue = [sys.executable, "-m", "certs", "issue", "--directory", str(tmp_path / "tls")]
+    issue = [sys.executable, "-m", "hyperjob_certs", "issue", "--directory", str(tmp_path / "tls")]
     days = 20 / 86400  # it must still be valid when the process is ready
     subprocess.run([*issue, "--name=127.0.0.1", f"--days={days}"], check=True, timeout=60)
     files = Certificates(*(tmp_path / "tls" / name for name in ("ca.crt", "tls.crt", "tls.key")))

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from certs.rotation import Action, Bundle, RotationPolicy, advance, perform
-from certs.store import DirectoryStore
-from certs.x509 import facts
+from hyperjob_certs.rotation import Action, Bundle, RotationPolicy, advance, perform
+from hyperjob_certs.store import DirectoryStore
+from hyperjob_certs.x509 import facts
 from hyperjob_rules.paths import MUTATE_RESOURCEBINDING
 from tests.support.stack import Certificates
 from tests.support.webhookprocess import RawConnection, webhook_process

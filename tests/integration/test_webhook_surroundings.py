@@ -12,10 +12,10 @@ from hyperjob_core.kube.resources import CLUSTERS, CONFIG_MAPS, QUEUES
 from hyperjob_core.telemetry.metrics import Metrics
 from hyperjob_rules.validation import Context, validate_create
 from hyperjob_rules.validation.context import Cluster
+from hyperjob_webhook.review import AdmissionRequest, decode
+from hyperjob_webhook.surroundings import MOST_BYTES, watched
 from tests.support.controller import clusters, eventually
 from tests.support.controlplane import ControlPlane
-from webhook.review import AdmissionRequest, decode
-from webhook.surroundings import MOST_BYTES, watched
 
 Object = dict[str, Any]
 

@@ -13,17 +13,17 @@ import pytest
 import yaml
 
 import hyperjob
-from certs.__main__ import _parser as certs_parser
 from charts import reference
-from controller.options import SETTINGS as CONTROLLER_SETTINGS
-from controller.options import Options as ControllerOptions
-from controller.options import parse as parse_controller
 from hyperjob.cli import main as cli
 from hyperjob.install.rbac import CONTROLLER, account_user
+from hyperjob_certs.__main__ import _parser as certs_parser
+from hyperjob_controller.options import SETTINGS as CONTROLLER_SETTINGS
+from hyperjob_controller.options import Options as ControllerOptions
+from hyperjob_controller.options import parse as parse_controller
+from hyperjob_webhook.options import SETTINGS as WEBHOOK_SETTINGS
+from hyperjob_webhook.options import Options as WebhookOptions
+from hyperjob_webhook.options import parse as parse_webhook
 from tests.support.helm import CHART, MAJORS, NAMESPACE, one, run, template, unpack
-from webhook.options import SETTINGS as WEBHOOK_SETTINGS
-from webhook.options import Options as WebhookOptions
-from webhook.options import parse as parse_webhook
 
 Object = dict[str, Any]
 KUBERNETES = "1.37"

@@ -235,8 +235,8 @@ def test_its_steps_make_a_tree_that_works_and_writes_nothing(tmp_path: Path) -> 
     compiled = packages.rglob("*.pyc")
     for name in (
         "hyperjob/cli",
-        "webhook",
-        "engine/hyperjob_engine/placement",
+        "hyperjob_webhook",
+        "hyperjob_engine/placement",
         "aiohttp",
         "kubernetes/aio",
     ):

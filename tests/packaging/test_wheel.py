@@ -13,6 +13,7 @@ import pytest
 
 import hyperjob
 import hyperjob_sandbox
+from tests.support.rooms import PACKAGES
 
 ROOT = Path(__file__).resolve().parents[2]
 LUA = sorted((ROOT / "hyperjob/install/lua").glob("*.lua"))
@@ -47,15 +48,15 @@ def metadata(wheel: Path) -> Message:
     return message_from_bytes(archive.read(name))
 
 
-def test_its_top_level_is_the_four_packages(wheel: Path) -> None:
+def test_each_name_at_its_top_level_begins_with_hyperjob(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     top = {name.split("/")[0] for name in names if ".dist-info/" not in name}
-    assert top == {"hyperjob", "webhook", "controller", "certs"}
+    assert top == {*PACKAGES}
 
 
 def test_it_carries_types_crds_examples_and_the_licence(wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
-    assert {f"{p}/py.typed" for p in ("hyperjob", "webhook", "controller", "certs")} <= names
+    assert {f"{p}/py.typed" for p in PACKAGES} <= names
     assert "hyperjob/_data/crds/training.volcano.sh_hyperjobs.yaml" in names
     assert "hyperjob/_data/examples/llm-training.yaml" in names
     assert any(name.endswith("/licenses/LICENSE") for name in names)
@@ -65,7 +66,7 @@ def test_it_carries_what_is_read_from_beside_the_code(wheel: Path) -> None:
     """Lua that Karmada runs, and Volcano's CRDs: no import would miss them."""
     names = set(zipfile.ZipFile(wheel).namelist())
     scripts = {f"hyperjob/install/lua/{path.name}" for path in LUA}
-    crds = {f"core/hyperjob_core/api/crds/{path.name}" for path in VOLCANO}
+    crds = {f"hyperjob_core/api/crds/{path.name}" for path in VOLCANO}
     assert len(scripts) >= 5
     assert len(crds) == 3
     assert scripts | crds <= names
@@ -139,7 +140,7 @@ def test_its_commands_run_in_an_environment_without_the_checkout(
     )
     assert completed.stdout.startswith("migrate\t"), completed.stderr
     where = subprocess.run(
-        [venv / "bin/python", "-c", "import hyperjob, webhook; print(hyperjob.__file__)"],
+        [venv / "bin/python", "-c", "import hyperjob, hyperjob_webhook; print(hyperjob.__file__)"],
         cwd=tmp_path,
         env=env,
         capture_output=True,

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from certs.x509 import Pair
+from hyperjob_certs.x509 import Pair
 from hyperjob_core.kube.config import load
 from hyperjob_core.memoryfile import in_memory
 from tests.support.processes import wait_for

@@ -36,7 +36,7 @@ def documented(kind):
 
 def test_only_an_api_server_with_the_certificate_is_answered(tmp_path):
     client = tmp_path / "client"
-    command = [sys.executable, "-m", "certs", "client", "--directory", str(client)]
+    command = [sys.executable, "-m", "hyperjob_certs", "client", "--directory", str(client)]
     subprocess.run(command, check=True, timeout=60, capture_output=True)
     certificates = issue_certificates(tmp_path / "tls")
     flags = [f"--client-ca-file={client / 'client-ca.crt'}"]

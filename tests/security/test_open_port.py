@@ -166,7 +166,7 @@ async def test_chunked_bodies_without_an_end_hold_up_no_large_review(tmp_path):
 
 
 def issue_client(directory):
-    command = [sys.executable, "-m", "certs", "client", "--directory", str(directory)]
+    command = [sys.executable, "-m", "hyperjob_certs", "client", "--directory", str(directory)]
     subprocess.run(command, check=True, timeout=60, capture_output=True)
 
 

@@ -7,9 +7,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from controller.manager import Manager, utc_now
-from controller.options import Options
-from controller.wake.ratelimit import LONGEST_REST
+from hyperjob_controller.manager import Manager, utc_now
+from hyperjob_controller.options import Options
+from hyperjob_controller.wake.ratelimit import LONGEST_REST
 from hyperjob_core.api.names import LABEL_HYPERJOB
 from hyperjob_core.kube.client import Kube, PatchType
 from hyperjob_core.kube.errors import NotFound

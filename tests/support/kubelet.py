@@ -23,7 +23,7 @@ from hyperjob_core.kube.client import EventType, Kube, PatchType
 from hyperjob_core.kube.errors import NotFound
 from hyperjob_core.kube.resources import SECRETS, Resource
 from tests.support.controller import eventually
-from tests.support.embedded import ROOT
+from tests.support.rooms import PACKAGES
 
 Object = dict[str, Any]
 JOBS = Resource("batch", "v1", "jobs", "Job")
@@ -133,7 +133,7 @@ class Kubelet:
         environment = {
             "PATH": os.environ["PATH"],
             "HOME": "/nonexistent",
-            "PYTHONPATH": str(ROOT),
+            "PYTHONPATH": os.pathsep.join(str(folder.parent) for folder in PACKAGES.values()),
             **{e["name"]: _led(e["value"], files, places) for e in container.get("env", ())},
         }
         if (files / _ACCOUNT.lstrip("/")).exists():

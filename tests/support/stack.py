@@ -166,7 +166,14 @@ class Certificates:
 
 def issue_certificates(directory: Path, *, address: str = LOOPBACK) -> Certificates:
     """Issue a certificate with `hyperjob-certs`, as without cert-manager."""
-    command: list[str | Path] = [sys.executable, "-m", "certs", "issue", "--directory", directory]
+    command: list[str | Path] = [
+        sys.executable,
+        "-m",
+        "hyperjob_certs",
+        "issue",
+        "--directory",
+        directory,
+    ]
     command += ["--name", address, "--name", "localhost"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
@@ -183,7 +190,12 @@ def webhook_service(
 ) -> Service:
     """Return the service of a webhook process on a port."""
     probe = free_port()
-    command: list[str | Path] = [sys.executable, "-m", "webhook", f"--bind-address={address}"]
+    command: list[str | Path] = [
+        sys.executable,
+        "-m",
+        "hyperjob_webhook",
+        f"--bind-address={address}",
+    ]
     command += [f"--secure-port={port}", f"--tls-cert-file={certificates.certificate}"]
     command += [f"--tls-private-key-file={certificates.key}", "--shutdown-delay=0"]
     command += [f"--health-probe-bind-address=127.0.0.1:{probe}", "--log-format=text", *more]
@@ -202,7 +214,12 @@ def controller_service(
     """Return the service of a controller process, with metrics at the health address."""
     probe = free_port()
     address = f"127.0.0.1:{probe}"
-    command: list[str | Path] = [sys.executable, "-m", "controller", f"--kubeconfig={kubeconfig}"]
+    command: list[str | Path] = [
+        sys.executable,
+        "-m",
+        "hyperjob_controller",
+        f"--kubeconfig={kubeconfig}",
+    ]
     command += [f"--queue-admission={queue_admission}", "--no-leader-elect", "--log-format=text"]
     command += [f"--gang-timeout={gang_timeout:g}"]
     command += [f"--cluster-lost-timeout={cluster_lost_timeout:g}"]

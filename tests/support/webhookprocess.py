@@ -44,7 +44,7 @@ class WebhookProcess:
 def command(certificates: Certificates, *more: str) -> list[str]:
     """Return the command line with free ports; later flags override earlier flags."""
     return [
-        *(sys.executable, "-m", "webhook", "--bind-address=127.0.0.1", "--secure-port=0"),
+        *(sys.executable, "-m", "hyperjob_webhook", "--bind-address=127.0.0.1", "--secure-port=0"),
         f"--tls-cert-file={certificates.certificate}",
         f"--tls-private-key-file={certificates.key}",
         *("--health-probe-bind-address=127.0.0.1:0", "--log-format=json", "--shutdown-delay=0"),

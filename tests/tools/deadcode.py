@@ -13,9 +13,10 @@ from vulture import Vulture
 
 from hyperjob_core.api import batch, status, stops, training, v1alpha1
 from hyperjob_core.api.model import ObjectMeta, OwnerReference
+from tests.support.rooms import PACKAGES
 
 ROOT = Path(__file__).resolve().parents[2]
-PRODUCT = ("hyperjob", "webhook", "controller", "certs", "sandbox/hyperjob_sandbox")
+PRODUCT = (*PACKAGES.values(), "sandbox/hyperjob_sandbox")
 COMMANDS = ["@click.command", "@click.group", "@*.command", "@*.group"]
 ALLOWED = {
     # read by libraries

@@ -22,6 +22,7 @@ from typing import Final
 import coverage
 import pytest
 
+from tests.support.rooms import PACKAGES, ROOT
 from tests.tools.mutants import Result, say
 from tests.tools.operators import Mutant, lines_at_import
 
@@ -173,7 +174,7 @@ class Runner:
         process = subprocess.Popen(
             [sys.executable, "-B", "-m", "pytest", *options, *tests],
             cwd=copy,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join((str(copy), str(copy / "sandbox")))},
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, _paths(copy)))},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -186,6 +187,11 @@ class Runner:
             target.write_bytes(source)
             process.returncode = 0  # waited for already
         return "timeout" if code is None else "killed" if code else "survived"
+
+
+def _paths(copy: Path) -> list[Path]:
+    folders = (*PACKAGES.values(), ROOT / "sandbox" / "hyperjob_sandbox")
+    return [copy / folder.parent.relative_to(ROOT) for folder in folders]
 
 
 def _child(session: pytest.Session, patched: bool, items: list[pytest.Item]) -> None:

@@ -73,7 +73,9 @@ def say(text: str) -> None:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="mutants", description=__doc__.split("\n")[0])
     parser.add_argument(
-        "paths", nargs="*", default=["controller", "webhook", "core/hyperjob_core/kube"]
+        "paths",
+        nargs="*",
+        default=["controller", "engine", "rules", "webhook", "core/hyperjob_core/kube"],
     )
     parser.add_argument("--diff", metavar="REV", help="only lines changed since this revision")
     parser.add_argument("--count", type=int, default=100, help="mutants to try")

@@ -17,6 +17,7 @@ import pytest
 
 from hyperjob_core.api.schema import hyperjob_crd
 from tests.support.backtracking import Attack, Matcher, TooManyStepsError, attacks
+from tests.support.rooms import PACKAGES, module_of
 
 ROOT = Path(__file__).parents[2]
 METHODS = {"match", "fullmatch", "search", "sub", "findall", "finditer", "split"}
@@ -33,8 +34,8 @@ class Use(NamedTuple):
 
 
 def _sources() -> Iterator[Path]:
-    for package in ("webhook", "hyperjob", "controller", "certs"):
-        for path in sorted((ROOT / package).rglob("*.py")):
+    for folder in PACKAGES.values():
+        for path in sorted(folder.rglob("*.py")):
             if "sandbox" not in path.parts:
                 yield path
 
@@ -45,7 +46,7 @@ def _uses() -> Iterator[Use]:
         calls = [node for node in ast.walk(tree) if _is_re_call(node)]
         if not calls:
             continue
-        module = importlib.import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
+        module = importlib.import_module(module_of(path))
         for call in calls:
             name = call.func.attr
             known = dict(vars(module))

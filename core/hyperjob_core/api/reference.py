@@ -17,10 +17,9 @@ INTRO: Final = f"""\
 # HyperJob API
 
 Group `{names.GROUP}`, version `{names.VERSION}`, kind `{names.KIND}`, short names `hyperjob`, `hj`.
-This page is made from the CRD (`python -m hyperjob_core.api.reference docs/reference/api.md`); do not
-edit it.
-`kubectl explain hyperjob.spec` says the same in a terminal. What admission makes of each field, and
-every message, is in [messages](../messages.md).
+This page is made from the CRD (`python -m hyperjob_core.api.reference docs/reference/api.md`); do
+not edit it. `kubectl explain hyperjob.spec` says the same in a terminal. What admission makes of
+each field, and every message, is in [messages](../messages.md).
 
 Upstream's fields keep their names, types and defaults, so manifests for Volcano Global's HyperJob
 apply unchanged.

@@ -1,7 +1,7 @@
 """The compiler of a structural schema into a pydantic validator of types, required fields, bounds.
 
-The validator checks each field by itself. `hyperjob_core.api.shapeerrors` turns its findings into the
-API server's messages. The webhook, `hyperjob lint` and the embedded API server use both.
+The validator checks each field by itself. `hyperjob_core.api.shapeerrors` turns its findings into
+the API server's messages. The webhook, `hyperjob lint` and the embedded API server use both.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,7 @@
 """The metrics of this package, as protocols with a silent default.
 
-`hyperjob_core.telemetry.metrics.Metrics` implements all of them. Neither package imports the other: the
-process that starts both passes the metrics.
+`hyperjob_core.telemetry.metrics.Metrics` implements all of them. Neither package imports the other:
+the process that starts both passes the metrics.
 """
 
 from typing import Protocol

@@ -1,7 +1,7 @@
 """Generate the reference page of the metrics from the code that registers them.
 
-`python -m hyperjob_core.telemetry.reference docs/reference/metrics.md` writes the page; a test compares
-it.
+`python -m hyperjob_core.telemetry.reference docs/reference/metrics.md` writes the page; a test
+compares it.
 """
 
 import sys
@@ -23,8 +23,8 @@ INTRO: Final = """\
 # Metrics
 
 Both processes serve metrics in Prometheus' format at `/metrics` of `--metrics-bind-address`.
-`python -m hyperjob_core.telemetry.reference docs/reference/metrics.md` generates this page; do not edit
-it.
+`python -m hyperjob_core.telemetry.reference docs/reference/metrics.md` generates this page; do not
+edit it.
 
 Metrics that Go controllers also have use the names of controller-runtime and client-go: their
 dashboards and alerts work unchanged. Labels have no names of objects, except those of clusters and

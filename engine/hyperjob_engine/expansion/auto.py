@@ -1,7 +1,7 @@
 """Automatic splits: number, size and cluster of the sub-jobs, from the clusters' free resources.
 
-Each pass decides a split again until one of its sub-jobs exists, then it stays. `hyperjob_engine.gang`
-decides whether enough sub-jobs of the gang have a place.
+Each pass decides a split again until one of its sub-jobs exists, then it stays.
+`hyperjob_engine.gang` decides whether enough sub-jobs of the gang have a place.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

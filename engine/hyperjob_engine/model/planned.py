@@ -1,6 +1,6 @@
 """The plan: actions in their order, the status to write, Events, and the time of the next pass.
 
-An action has all that its API requests need: `controller.apply` takes no decision.
+An action has all that its API requests need: `hyperjob_controller.apply` takes no decision.
 """
 
 import enum

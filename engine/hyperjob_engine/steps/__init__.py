@@ -1,1 +1,1 @@
-"""The steps of a plan, in the order of `hyperjob_engine.plan`: each adds its result to the draft."""
+"""The steps of a plan, in the order of `hyperjob_engine.plan`; each writes into the draft."""

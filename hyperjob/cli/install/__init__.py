@@ -7,7 +7,6 @@ from typing import NoReturn
 
 import click
 
-from certs.x509 import InvalidPair, facts, split_bundle
 from hyperjob.cli.install import view
 from hyperjob.cli.install.common import (
     connect,
@@ -27,6 +26,7 @@ from hyperjob.install.objects import Component
 from hyperjob.install.plan import InstallPlan, plan, require_karmada
 from hyperjob.install.problems import InstallError, problems_text
 from hyperjob.install.release import marked, other_release
+from hyperjob_certs.x509 import InvalidPair, facts, split_bundle
 from hyperjob_rules.configuration import ServiceReference
 
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TypeAlias
 
-from controller.caches.informers import hyperjob_keys, job_key_of_binding
-from controller.memory.reservations import Reservations
 from hyperjob.client.plan.needs import together, written
+from hyperjob_controller.caches.informers import hyperjob_keys, job_key_of_binding
+from hyperjob_controller.memory.reservations import Reservations
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import binding_name
 from hyperjob_core.api.wire import at, string

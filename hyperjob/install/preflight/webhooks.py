@@ -7,7 +7,6 @@ from datetime import datetime, timedelta
 from typing import Final
 
 import hyperjob
-from certs.x509 import InvalidPair, facts, split_bundle
 from hyperjob.install.preflight.finding import (
     INSTALL,
     ONE_RELEASE,
@@ -18,6 +17,7 @@ from hyperjob.install.preflight.finding import (
     warning,
 )
 from hyperjob.install.preflight.observed import TRIAL_NAMESPACE, ObservedPlane, named
+from hyperjob_certs.x509 import InvalidPair, facts, split_bundle
 from hyperjob_core.api.leader import leader_of
 from hyperjob_core.api.meta import Object
 from hyperjob_core.kube.errors import KubeError

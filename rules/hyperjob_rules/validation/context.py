@@ -1,7 +1,7 @@
 """The context of a validation: other objects in the control plane, for warnings about references.
 
-`webhook.surroundings` builds it from the informers. None means that a kind is unknown: there are no
-warnings about it.
+`hyperjob_webhook.surroundings` builds it from the informers. None means that a kind is unknown:
+there are no warnings about it.
 """
 
 from collections.abc import Mapping

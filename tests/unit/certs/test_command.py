@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from certs.__main__ import main
-from certs.x509 import Pair, check_pair, facts, is_signed_by, split_bundle
+from hyperjob_certs.__main__ import main
+from hyperjob_certs.x509 import Pair, check_pair, facts, is_signed_by, split_bundle
 
 
 def run(*arguments):

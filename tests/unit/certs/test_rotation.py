@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from certs.rotation import Action, Bundle, RotationPolicy, advance, decide
-from certs.x509 import Pair, facts, is_signed_by, issue_ca, issue_serving
+from hyperjob_certs.rotation import Action, Bundle, RotationPolicy, advance, decide
+from hyperjob_certs.x509 import Pair, facts, is_signed_by, issue_ca, issue_serving
 
 NOW = datetime(2027, 1, 1, tzinfo=UTC)
 HOUR = timedelta(hours=1)

@@ -6,10 +6,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from certs.rotation import Bundle, RotationPolicy, advance
-from certs.source import FileSource
-from certs.store import DirectoryStore, Stored
-from certs.x509 import InvalidPair, facts, issue_ca, issue_client, issue_serving
+from hyperjob_certs.rotation import Bundle, RotationPolicy, advance
+from hyperjob_certs.source import FileSource
+from hyperjob_certs.store import DirectoryStore, Stored
+from hyperjob_certs.x509 import InvalidPair, facts, issue_ca, issue_client, issue_serving
 
 NOW = datetime.now(UTC).replace(microsecond=0)
 DAY = timedelta(days=1)

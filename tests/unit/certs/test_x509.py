@@ -8,7 +8,7 @@ from cryptography import x509 as cx
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from certs.x509 import (
+from hyperjob_certs.x509 import (
     InvalidPair,
     Pair,
     check_pair,

@@ -8,8 +8,8 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from controller.admission.engine import Admission
-from controller.caches.informers import Caches
+from hyperjob_controller.admission.engine import Admission
+from hyperjob_controller.caches.informers import Caches
 from hyperjob_core.kube.resources import HYPERJOBS, QUEUES
 from hyperjob_core.kube.workqueue import WorkQueue
 from hyperjob_engine.model.observed import Cluster, Observed, QueueAdmission
@@ -176,7 +176,7 @@ def test_another_component_that_queues_bindings_too_is_told_once_beside_our_gate
 async def test_that_queues_are_missing_is_told_when_they_were_waited_for_long_enough(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("controller.admission.engine._PATIENCE", 0.05)
+    monkeypatch.setattr("hyperjob_controller.admission.engine._PATIENCE", 0.05)
     caches, queue = Caches(None), WorkQueue[str]()  # type: ignore[arg-type]  # no call is made
     admission = Admission(
         caches,

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from controller.apply.applier import Applier
+from hyperjob_controller.apply.applier import Applier
 from hyperjob_core.kube.client import PatchType
 from hyperjob_core.kube.errors import KubeError, from_status
 from hyperjob_core.kube.resources import Resource

@@ -10,8 +10,8 @@ from typing import Any
 import orjson
 import pytest
 
-from controller.causes.pods import first_failure
-from controller.causes.reader import CauseReader
+from hyperjob_controller.causes.pods import first_failure
+from hyperjob_controller.causes.reader import CauseReader
 from hyperjob_core.kube.errors import Forbidden, KubeError
 from hyperjob_core.kube.transport import Response
 from hyperjob_engine.lifecycle.causes import unexplained

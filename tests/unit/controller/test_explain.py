@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import orjson
 
-from controller.insight.explain import QueueState, explain
+from hyperjob_controller.insight.explain import QueueState, explain
 from hyperjob_engine.model.observed import QueueAdmission, Refusal
 from hyperjob_engine.plan import plan
 from tests.unit.controller.builders import (

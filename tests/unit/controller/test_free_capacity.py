@@ -4,10 +4,10 @@ from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
 
-from controller.admission.line import Line, Turn
-from controller.memory.capacity import Capacity
-from controller.memory.reservations import Reservations
-from controller.observe import Limits, Observer
+from hyperjob_controller.admission.line import Line, Turn
+from hyperjob_controller.memory.capacity import Capacity
+from hyperjob_controller.memory.reservations import Reservations
+from hyperjob_controller.observe import Limits, Observer
 from hyperjob_core.kube.client import EventType
 from hyperjob_engine.model.observed import QueueVerdict
 from hyperjob_engine.placement.capacity import Candidacy

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from controller.admission.line import Line
-from controller.admission.unplaced import Unplaced
-from controller.caches.informers import hyperjob_keys, job_key_of_binding, slim_binding
-from controller.memory.reservations import Reservations
-from controller.wake.handlers import Handlers
+from hyperjob_controller.admission.line import Line
+from hyperjob_controller.admission.unplaced import Unplaced
+from hyperjob_controller.caches.informers import hyperjob_keys, job_key_of_binding, slim_binding
+from hyperjob_controller.memory.reservations import Reservations
+from hyperjob_controller.wake.handlers import Handlers
 from hyperjob_core.kube.client import EventType
 from hyperjob_core.kube.resources import (
     HYPERJOBS,

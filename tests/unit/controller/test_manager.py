@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from controller.manager import Manager
-from controller.options import Options
+from hyperjob_controller.manager import Manager
+from hyperjob_controller.options import Options
 from hyperjob_core.kube.resources import (
     CLUSTERS,
     EVENTS,

@@ -4,8 +4,14 @@ from typing import Any
 
 import pytest
 
-from controller.insight.accelerators import accelerator_samples
-from controller.insight.measures import Meter, StatusChange, change_of, opened_after, placed
+from hyperjob_controller.insight.accelerators import accelerator_samples
+from hyperjob_controller.insight.measures import (
+    Meter,
+    StatusChange,
+    change_of,
+    opened_after,
+    placed,
+)
 from hyperjob_core.kube.client import EventType
 from hyperjob_core.telemetry.metrics import Metrics
 from hyperjob_core.telemetry.training import TrainingMetrics, show_accelerators

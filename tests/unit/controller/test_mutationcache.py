@@ -3,8 +3,8 @@ from typing import Any
 
 import pytest
 
-from controller.caches import mutationcache
-from controller.caches.mutationcache import MutationCache
+from hyperjob_controller.caches import mutationcache
+from hyperjob_controller.caches.mutationcache import MutationCache
 from hyperjob_core.kube.client import EventType
 from hyperjob_core.kube.store import Store
 

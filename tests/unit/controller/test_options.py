@@ -1,6 +1,6 @@
 import pytest
 
-from controller.options import parse
+from hyperjob_controller.options import parse
 from hyperjob_engine.model.observed import QueueAdmission
 
 

@@ -13,14 +13,14 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from controller.admission.unplaced import MESSAGE_SECONDS
-from controller.caches.parsed import Parsed
-from controller.insight.measures import Meter
-from controller.manager import Manager
-from controller.memory.candidates import Candidates
-from controller.memory.reservations import Reservations
-from controller.options import Options
-from controller.reconciler import _sooner
+from hyperjob_controller.admission.unplaced import MESSAGE_SECONDS
+from hyperjob_controller.caches.parsed import Parsed
+from hyperjob_controller.insight.measures import Meter
+from hyperjob_controller.manager import Manager
+from hyperjob_controller.memory.candidates import Candidates
+from hyperjob_controller.memory.reservations import Reservations
+from hyperjob_controller.options import Options
+from hyperjob_controller.reconciler import _sooner
 from hyperjob_core.kube.informer import Informer
 from hyperjob_core.kube.resources import (
     CLUSTERS,
@@ -163,7 +163,7 @@ async def test_a_status_that_an_older_definition_dropped_is_written_when_it_is_r
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Nothing happens to the HyperJob when its definition changes, so no watch event wakes it."""
-    monkeypatch.setattr("controller.reconciler.PRUNED_RECHECK", timedelta(seconds=0.05))
+    monkeypatch.setattr("hyperjob_controller.reconciler.PRUNED_RECHECK", timedelta(seconds=0.05))
     kube = FakeKube()
     kube.put(CLUSTERS, member("a", 16))
     kube.put(HYPERJOBS, named("hj", group(replicas=1)))

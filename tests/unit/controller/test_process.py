@@ -11,11 +11,11 @@ from typing import Any
 import aiohttp
 import pytest
 
-from controller import __main__ as process
-from controller import manager as managers
-from controller.manager import Manager, run
-from controller.options import Options
 from hyperjob import __version__
+from hyperjob_controller import __main__ as process
+from hyperjob_controller import manager as managers
+from hyperjob_controller.manager import Manager, run
+from hyperjob_controller.options import Options
 from hyperjob_core.kube.errors import ConfigError
 from hyperjob_core.kube.leaderelection import LeadershipLostError
 from hyperjob_core.kube.resources import HYPERJOBS

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.admission.unplaced import SETTLE_SECONDS
-from controller.wake.ratelimit import LONGEST_REST, REST, PassRateLimit
+from hyperjob_controller.admission.unplaced import SETTLE_SECONDS
+from hyperjob_controller.wake.ratelimit import LONGEST_REST, REST, PassRateLimit
 
 KEY = "default/hj"
 

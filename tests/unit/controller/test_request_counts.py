@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from controller.manager import Manager
+from hyperjob_controller.manager import Manager
 from hyperjob_core.api.names import GATE, GATE_HELD, GATE_OPEN
 from hyperjob_core.kube.resources import (
     CLUSTERS,

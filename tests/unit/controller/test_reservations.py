@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from controller.memory.reservations import Reservations
+from hyperjob_controller.memory.reservations import Reservations
 from hyperjob_engine.model.nodes import PodGroup
 from hyperjob_engine.model.planned import CreateChild
 from hyperjob_engine.model.resources import parse_resources, subtract

@@ -9,8 +9,8 @@ import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.caches.informers import slim_policy
-from controller.caches.shared import Shared
+from hyperjob_controller.caches.informers import slim_policy
+from hyperjob_controller.caches.shared import Shared
 from hyperjob_core.kube.informer import strip_managed_fields
 from tests.unit.controller.builders import policy
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from controller.observe import _wanted
+from hyperjob_controller.observe import _wanted
 from hyperjob_core.api.limits import MAX_PODS, MAX_SUB_JOBS
 from hyperjob_engine.expansion.expand import SpecError, check_size, expand
 from hyperjob_engine.model.parse import parse_hyperjob

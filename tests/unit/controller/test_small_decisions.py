@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from controller.memory.capacity import Capacity
+from hyperjob_controller.memory.capacity import Capacity
 from hyperjob_engine.expansion.expand import expand
 from hyperjob_engine.expansion.growth import growth
 from hyperjob_engine.model.child import child_of

@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from controller.caches.informers import Caches, slim_deployment, slim_job
-from controller.caches.mutationcache import _version
-from controller.memory import candidates as memory
-from controller.memory.candidates import Candidates
-from controller.memory.capacity import Capacity
-from controller.memory.releases import _queue
-from controller.memory.reservations import Reservations
-from controller.options import SETTINGS
-from controller.training.schedule import Lane, Schedule
-from controller.training.sources import LoggedTask, _tasks
-from controller.wake.handlers import _is_settled
+from hyperjob_controller.caches.informers import Caches, slim_deployment, slim_job
+from hyperjob_controller.caches.mutationcache import _version
+from hyperjob_controller.memory import candidates as memory
+from hyperjob_controller.memory.candidates import Candidates
+from hyperjob_controller.memory.capacity import Capacity
+from hyperjob_controller.memory.releases import _queue
+from hyperjob_controller.memory.reservations import Reservations
+from hyperjob_controller.options import SETTINGS
+from hyperjob_controller.training.schedule import Lane, Schedule
+from hyperjob_controller.training.sources import LoggedTask, _tasks
+from hyperjob_controller.wake.handlers import _is_settled
 from hyperjob_core.api.choices import TimeUse
 from hyperjob_core.kube.client import EventType
 from hyperjob_engine.expansion.adopt import adoptions

@@ -13,8 +13,8 @@ import pytest
 import trustme
 from aiohttp import web
 
-from controller.splitting.client import _MAX_BYTES, Splitter
 from hyperjob.cli.splitter import application
+from hyperjob_controller.splitting.client import _MAX_BYTES, Splitter
 from hyperjob_engine.model.planned import SplitQuestion
 from hyperjob_engine.model.splitting import SplitAnswer
 from hyperjob_engine.splitting.protocol import AnswerError

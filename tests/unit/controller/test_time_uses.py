@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.insight.timeuse import TimeUses
+from hyperjob_controller.insight.timeuse import TimeUses
 from hyperjob_core.api.choices import TimeUse
 from hyperjob_core.kube.client import EventType
 from hyperjob_engine.status.goodput import GoodputAccount, account_object, ratio

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.training.reader import Reader
-from controller.training.schedule import Lane, Schedule
-from controller.training.sources import LoggedTask, Source, sources_of
-from controller.training.watch import LIMIT_BYTES, Watch, watch
+from hyperjob_controller.training.reader import Reader
+from hyperjob_controller.training.schedule import Lane, Schedule
+from hyperjob_controller.training.sources import LoggedTask, Source, sources_of
+from hyperjob_controller.training.watch import LIMIT_BYTES, Watch, watch
 from hyperjob_core.kube.errors import unreachable
 from hyperjob_engine.model.observed import Observed
 from tests.support.fakekube import refusal
@@ -409,8 +409,8 @@ def test_looks_at_a_cluster_in_trouble_are_spread_over_half_as_long_again(
         assert least <= spread <= most
         return spread
 
-    monkeypatch.setattr("controller.training.reader.random.uniform", chosen)
-    monkeypatch.setattr("controller.training.reader._clock", lambda: 1000.0)
+    monkeypatch.setattr("hyperjob_controller.training.reader.random.uniform", chosen)
+    monkeypatch.setattr("hyperjob_controller.training.reader._clock", lambda: 1000.0)
     bench, waits = Bench(), list[float]()
     bench.reader._plan = lambda _item, _found, wait: waits.append(wait)  # type: ignore[method-assign]
     bench.reader._troubles["a"] = 1060.0, 1.0

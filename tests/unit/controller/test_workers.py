@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 import orjson
 import pytest
 
-from controller.memory.refusals import Refusals
-from controller.wake.workers import run_workers
+from hyperjob_controller.memory.refusals import Refusals
+from hyperjob_controller.wake.workers import run_workers
 from hyperjob_core.api.meta import Object
 from hyperjob_core.kube.errors import from_status
 from hyperjob_core.kube.ratelimit import DefaultLimiter
@@ -58,7 +58,7 @@ def sample(metrics: Metrics, result: str) -> float | None:
 async def test_a_failed_key_comes_back_and_others_do_not_wait(
     error: Exception, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.CRITICAL, "controller.wake.workers")
+    caplog.set_level(logging.CRITICAL, "hyperjob_controller.wake.workers")
     done = asyncio.Event()
     seen: list[str] = []
 
@@ -99,7 +99,7 @@ async def fail_once(error: Exception, caplog: pytest.LogCaptureFixture) -> None:
 async def test_each_line_of_a_pass_names_its_hyperjob(
     error: Exception, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.INFO, "controller.wake.workers")
+    caplog.set_level(logging.INFO, "hyperjob_controller.wake.workers")
     caplog.handler.setFormatter(JsonFormatter())
     await fail_once(error, caplog)
     lines: list[Object] = [orjson.loads(line) for line in caplog.text.splitlines()]
@@ -117,7 +117,7 @@ async def test_each_line_of_a_pass_names_its_hyperjob(
 async def test_the_log_says_why_a_pass_is_tried_again(
     error: Exception, level: int, said: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.INFO, "controller.wake.workers")
+    caplog.set_level(logging.INFO, "hyperjob_controller.wake.workers")
     await fail_once(error, caplog)
     (record,) = caplog.records
     assert (record.levelno, record.getMessage()) == (level, "Reconciliation is tried again")

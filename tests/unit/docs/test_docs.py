@@ -12,6 +12,7 @@ from hyperjob_core.api.names import KIND
 from hyperjob_core.api.reference import render
 from hyperjob_rules.defaulting import default
 from hyperjob_rules.validation import validate_create
+from tests.support.rooms import PACKAGES
 
 ROOT = Path(__file__).parents[3]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("e2e/*.md")])
@@ -117,7 +118,7 @@ def test_every_path_in_the_recipes_for_contributors_exists():
 def test_every_path_in_the_architecture_exists():
     text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     named = re.findall(r"`((?:[a-z_0-9]+/)+(?:[a-z_0-9]+(?:\.py)?)?)`", text)
-    packages = (ROOT, ROOT / "controller", ROOT / "sandbox" / "hyperjob_sandbox")
+    packages = (ROOT, *PACKAGES.values(), ROOT / "sandbox" / "hyperjob_sandbox")
     assert len(named) > 15
     assert [path for path in named if not any((each / path).exists() for each in packages)] == []
 

@@ -20,7 +20,10 @@ PLACES = (
     "certs",
     "charts",
     "controller",
+    "core",
     "crds",
+    "engine",
+    "rules",
 )
 PLACES += (
     "benchmarks",

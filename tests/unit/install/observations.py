@@ -9,11 +9,11 @@ from typing import Any
 import orjson
 
 import hyperjob
-from certs.x509 import issue_ca
 from hyperjob.install.interpreters import interpreters
 from hyperjob.install.policies import queue_policy
 from hyperjob.install.preflight.observed import DryRun, ObservedPlane
 from hyperjob.install.preflight.stored import StoredHyperJobs
+from hyperjob_certs.x509 import issue_ca
 from hyperjob_core.api.names import CONTROLLER_VERSION, QUEUE_ADMISSION
 from hyperjob_core.api.schema import hyperjob_crd
 from hyperjob_rules.configuration import configurations

@@ -7,13 +7,13 @@ from pathlib import Path
 import click
 import pytest
 
-from certs.__main__ import _parser
-from controller import options as controller_options
 from hyperjob.cli import main
 from hyperjob.install.objects import Component
 from hyperjob.install.preflight import CHECKS
+from hyperjob_certs.__main__ import _parser
+from hyperjob_controller import options as controller_options
+from hyperjob_webhook import options as webhook_options
 from tests.support.helm import CHART, MAJORS, run, template, unpack
-from webhook import options as webhook_options
 
 PAGE = (Path(__file__).parents[3] / "docs" / "install.md").read_text(encoding="utf-8")
 CONSOLE = "\n".join(re.findall(r"```console\n(.*?)```", PAGE, re.DOTALL)).replace("\\\n", " ")

@@ -9,13 +9,21 @@ from datetime import datetime, timedelta
 from types import ModuleType
 from typing import Any, Final
 
-import controller
+import hyperjob_controller
 import hyperjob_core.kube
-import webhook
+import hyperjob_engine
+import hyperjob_rules
+import hyperjob_webhook
 from hyperjob_core.kube.resources import Resource
 from tests.unit.recorded.recording import Case
 
-PACKAGES: Final = (controller, webhook, hyperjob_core.kube)
+PACKAGES: Final = (
+    hyperjob_controller,
+    hyperjob_core.kube,
+    hyperjob_engine,
+    hyperjob_rules,
+    hyperjob_webhook,
+)
 NUMBERS: Final = (bool, int, float, timedelta, datetime)
 
 

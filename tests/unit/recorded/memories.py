@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from typing import Any, Final
 
-from controller.memory.candidates import Candidates
-from controller.memory.refusals import Refusals
-from controller.memory.reservations import Reservations
+from hyperjob_controller.memory.candidates import Candidates
+from hyperjob_controller.memory.refusals import Refusals
+from hyperjob_controller.memory.reservations import Reservations
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.quantity import NANO
 from hyperjob_engine.model.parse import parse_binding

@@ -8,8 +8,8 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from controller.training.sources import LoggedTask, Source
-from controller.training.watch import LIMIT_BYTES, Watch, watch
+from hyperjob_controller.training.sources import LoggedTask, Source
+from hyperjob_controller.training.watch import LIMIT_BYTES, Watch, watch
 from hyperjob_core.api.choices import TimeUse
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.phases import Phase

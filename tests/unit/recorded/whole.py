@@ -18,14 +18,14 @@ from typing import Any, Final
 
 import orjson
 
-from controller.manager import Manager
-from controller.options import Options
 from hyperjob.simulate.clock import now, run
 from hyperjob.simulate.engine import _run_to_end
 from hyperjob.simulate.plane import Plane
 from hyperjob.simulate.sites import queue, site, urgent_class
 from hyperjob.simulate.workload import Failures, Outage, Scenario, Site, Submission
 from hyperjob.simulate.world import Simulation
+from hyperjob_controller.manager import Manager
+from hyperjob_controller.options import Options
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import FIELD_MANAGER
 from hyperjob_core.kube.client import Kube
@@ -56,7 +56,7 @@ UNSTEADY: Final = re.compile(
     "^(process|python)_|_bucket$|_created$|reconcile_time_seconds_sum|_build_"
 )
 USUAL: Final = {*vars(logging.makeLogRecord({})), "message", "taskName"}
-LOGGER: Final = logging.getLogger("controller")
+LOGGER: Final = logging.getLogger("hyperjob_controller")
 NODE: Final = {"cpu": "64", "memory": "512Gi", GPU: "8", "pods": "110"}
 
 

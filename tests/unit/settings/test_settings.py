@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-import controller.options
-import webhook.options
+import hyperjob_controller.options
+import hyperjob_webhook.options
 from hyperjob_core.settings import Setting, read_options
 
 
@@ -121,8 +121,16 @@ def test_other_mistakes_name_where_they_were_made(
 @pytest.mark.parametrize(
     ("parse", "kind", "settings"),
     [
-        (controller.options.parse, controller.options.Options, controller.options.SETTINGS),
-        (webhook.options.parse, webhook.options.Options, webhook.options.SETTINGS),
+        (
+            hyperjob_controller.options.parse,
+            hyperjob_controller.options.Options,
+            hyperjob_controller.options.SETTINGS,
+        ),
+        (
+            hyperjob_webhook.options.parse,
+            hyperjob_webhook.options.Options,
+            hyperjob_webhook.options.SETTINGS,
+        ),
     ],
     ids=["controller", "webhook"],
 )

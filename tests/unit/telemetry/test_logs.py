@@ -34,7 +34,7 @@ def written(root):
     return start
 
 
-log = logging.getLogger("controller.wake.workers")
+log = logging.getLogger("hyperjob_controller.wake.workers")
 
 
 def fail(error):
@@ -48,7 +48,7 @@ def test_json_lines_hold_time_level_logger_message_and_fields(written):
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", line.pop("ts"))
     assert line == {
         "level": "info",
-        "logger": "controller.wake.workers",
+        "logger": "hyperjob_controller.wake.workers",
         "msg": "Reconciled",
         "HyperJob": {"namespace": "ml", "name": "llm"},
         "count": 2,
@@ -112,7 +112,7 @@ def test_a_trace_follows_its_text_line(written):
     except LookupError:
         log.exception("Failed")
     first, second, *_, last = lines()
-    assert first.endswith("controller.wake.workers Failed")
+    assert first.endswith("hyperjob_controller.wake.workers Failed")
     assert second.startswith("Traceback")
     assert last == "LookupError: no such queue"
 

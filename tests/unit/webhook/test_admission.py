@@ -15,10 +15,10 @@ from hyperjob_core.api.field import invalid, required
 from hyperjob_core.api.names import WEBHOOK_VERSION
 from hyperjob_rules.decision import Decision
 from hyperjob_rules.paths import MUTATE_HYPERJOB, MUTATE_RESOURCEBINDING, PATHS, VALIDATE_HYPERJOB
-from webhook import handlers
-from webhook.admission import admit, check_http
-from webhook.response import ERRORS_LIMIT, WARNINGS_LIMIT, cut_warnings, denial
-from webhook.review import MAX_BODY_BYTES, MAX_ODD_VALUES, MAX_VALUES, BadReview, decode
+from hyperjob_webhook import handlers
+from hyperjob_webhook.admission import admit, check_http
+from hyperjob_webhook.response import ERRORS_LIMIT, WARNINGS_LIMIT, cut_warnings, denial
+from hyperjob_webhook.review import MAX_BODY_BYTES, MAX_ODD_VALUES, MAX_VALUES, BadReview, decode
 
 DATA = Path(__file__).parent / "data"
 RECORDED = [

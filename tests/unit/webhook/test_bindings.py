@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hyperjob_rules.bindings import stamp
 from hyperjob_rules.paths import MUTATE_RESOURCEBINDING
 from hyperjob_rules.validation.context import Context
-from webhook.admission import admit
+from hyperjob_webhook.admission import admit
 
 RECORDED = [
     json.loads(line)

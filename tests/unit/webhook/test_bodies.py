@@ -6,8 +6,8 @@ from unittest.mock import Mock
 import pytest
 from aiohttp import StreamReader
 
-from webhook.bodies import MEMORY_BYTES, Bodies, Body, BodyTooLarge
-from webhook.review import MAX_BODY_BYTES
+from hyperjob_webhook.bodies import MEMORY_BYTES, Bodies, Body, BodyTooLarge
+from hyperjob_webhook.review import MAX_BODY_BYTES
 
 
 class Sender:

@@ -6,7 +6,7 @@ import cel
 import pytest
 from cel_expr_python import cel as google_cel
 
-from certs import inject
+from hyperjob_certs import inject
 from hyperjob_rules import configuration
 from hyperjob_rules.configuration import ServiceReference, configurations
 from hyperjob_rules.paths import PATHS

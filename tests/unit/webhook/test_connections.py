@@ -12,9 +12,8 @@ from aiohttp import web
 
 from hyperjob.simulate.clock import run
 from hyperjob_core.serving.table import Connection, ConnectionTable, Rank
-from tests.unit.webhook.test_server import HEADERS, REVIEW, Witness, head
-from webhook.admission import refuse
-from webhook.connections import (
+from hyperjob_webhook.admission import refuse
+from hyperjob_webhook.connections import (
     HEADER_SECONDS,
     KEEPALIVE_SECONDS,
     LINGER_SECONDS,
@@ -23,6 +22,7 @@ from webhook.connections import (
     WebhookProtocols,
     as_response,
 )
+from tests.unit.webhook.test_server import HEADERS, REVIEW, Witness, head
 
 
 class Server(WebhookProtocols):

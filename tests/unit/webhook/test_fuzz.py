@@ -17,9 +17,9 @@ import pytest
 from hyperjob_rules.defaulting import default
 from hyperjob_rules.patch import same
 from hyperjob_rules.paths import MUTATE_HYPERJOB, MUTATE_RESOURCEBINDING, PATHS, VALIDATE_HYPERJOB
+from hyperjob_webhook.admission import admit
 from tests.support.largereviews import large_reviews
 from tests.support.reviewfuzz import mutated
-from webhook.admission import admit
 
 COUNT = int(os.environ.get("HYPERJOB_FUZZ_COUNT", "20000"))
 SEED = int(os.environ.get("HYPERJOB_FUZZ_SEED", "20261121"))

@@ -21,8 +21,8 @@ from hyperjob_rules.validation import validate_create, validate_update
 from hyperjob_rules.validation.report import Report
 from hyperjob_rules.validation.schema import hyperjob_schema
 from hyperjob_rules.validation.size import validate_size
+from hyperjob_webhook.admission import admit
 from tests.support.growth import Growing, growing
-from webhook.admission import admit
 
 FIELDS = list(growing())
 SIZE = 160

@@ -19,13 +19,13 @@ from typing import Any
 import aiohttp
 import pytest
 
-from certs.x509 import issue_ca, issue_serving
+from hyperjob_certs.x509 import issue_ca, issue_serving
 from hyperjob_core.telemetry.metrics import Metrics
 from hyperjob_rules.paths import MUTATE_HYPERJOB
 from hyperjob_rules.validation.context import NOTHING_KNOWN, Context
-from webhook import __main__ as process
-from webhook.__main__ import CannotStart, _certificate, main
-from webhook.options import Options, parse
+from hyperjob_webhook import __main__ as process
+from hyperjob_webhook.__main__ import CannotStart, _certificate, main
+from hyperjob_webhook.options import Options, parse
 
 END = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
 EXPIRED = "the served certificate expired at 2026-01-02T03:04:00+00:00"
@@ -159,7 +159,7 @@ class Lines(logging.Handler):
 def lines(monkeypatch):
     monkeypatch.setattr(gc, "freeze", lambda: None)
     monkeypatch.setattr(process, "collect_rarely", lambda: None)
-    handler, log = Lines(), logging.getLogger("webhook")
+    handler, log = Lines(), logging.getLogger("hyperjob_webhook")
     level = log.level
     log.addHandler(handler)
     log.setLevel(logging.INFO)

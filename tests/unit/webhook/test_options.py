@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from webhook.options import SETTINGS, TLS_VERSIONS, parse
-from webhook.server import Limits
+from hyperjob_webhook.options import SETTINGS, TLS_VERSIONS, parse
+from hyperjob_webhook.server import Limits
 
 FILES = ["--tls-cert-file", "tls.crt", "--tls-private-key-file", "tls.key"]
 

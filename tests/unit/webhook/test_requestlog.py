@@ -12,9 +12,9 @@ import pytest
 from hyperjob_core.telemetry.logs import JsonFormatter
 from hyperjob_core.telemetry.metrics import Metrics
 from hyperjob_rules.paths import MUTATE_HYPERJOB, MUTATE_RESOURCEBINDING, VALIDATE_HYPERJOB
-from webhook.admission import Reply, admit, refuse
-from webhook.decisionlog import BATCH_BYTES, DecisionLog
-from webhook.requestlog import RequestLog
+from hyperjob_webhook.admission import Reply, admit, refuse
+from hyperjob_webhook.decisionlog import BATCH_BYTES, DecisionLog
+from hyperjob_webhook.requestlog import RequestLog
 
 REVIEW = next(
     line
@@ -32,7 +32,7 @@ def refused():
 
 @pytest.fixture(autouse=True)
 def at_info(caplog):
-    caplog.set_level(logging.INFO, logger="webhook")
+    caplog.set_level(logging.INFO, logger="hyperjob_webhook")
 
 
 def said(caplog):
@@ -98,7 +98,7 @@ def test_requests_are_counted_by_webhook_and_status():
 
 
 def test_nothing_is_logged_above_info(caplog):
-    caplog.set_level(logging.WARNING, logger="webhook")
+    caplog.set_level(logging.WARNING, logger="hyperjob_webhook")
     sink = io.BytesIO()
     report = RequestLog(Metrics(), admitted=DecisionLog(sink))
     report.done(MUTATE_HYPERJOB, admit(MUTATE_HYPERJOB, REVIEW), 0.001)

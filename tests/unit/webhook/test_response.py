@@ -9,9 +9,9 @@ import pytest
 
 from hyperjob_core.api.field import ErrorType, FieldError
 from hyperjob_rules.decision import Decision
-from webhook.admission import check_http, fail, refuse
-from webhook.response import cut_warnings, denial, encode, failure
-from webhook.review import MAX_BODY_BYTES, AdmissionRequest
+from hyperjob_webhook.admission import check_http, fail, refuse
+from hyperjob_webhook.response import cut_warnings, denial, encode, failure
+from hyperjob_webhook.review import MAX_BODY_BYTES, AdmissionRequest
 
 REQUEST = AdmissionRequest(
     "u1", "training.volcano.sh", "v1alpha1", "HyperJob", "", "CREATE", "team", "hj", "me",

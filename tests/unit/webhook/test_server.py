@@ -12,15 +12,15 @@ from unittest.mock import Mock
 import aiohttp
 import pytest
 
-from certs.source import FileSource
-from certs.x509 import issue_ca, issue_serving
+from hyperjob_certs.source import FileSource
+from hyperjob_certs.x509 import issue_ca, issue_serving
 from hyperjob_core.serving.table import Connection, ConnectionTable, Rank
 from hyperjob_rules.paths import MUTATE_HYPERJOB, MUTATE_RESOURCEBINDING, VALIDATE_HYPERJOB
-from webhook import server as server_module
-from webhook.admission import Reply, admit
-from webhook.connections import MAX_HEADER_BYTES, WebhookProtocols
-from webhook.review import MAX_BODY_BYTES
-from webhook.server import LARGE_BODY_BYTES, Limits, WebhookServer
+from hyperjob_webhook import server as server_module
+from hyperjob_webhook.admission import Reply, admit
+from hyperjob_webhook.connections import MAX_HEADER_BYTES, WebhookProtocols
+from hyperjob_webhook.review import MAX_BODY_BYTES
+from hyperjob_webhook.server import LARGE_BODY_BYTES, Limits, WebhookServer
 
 REVIEW = next(
     line

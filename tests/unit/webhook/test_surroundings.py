@@ -10,9 +10,9 @@ from hyperjob_core.kube.errors import from_status, make_status
 from hyperjob_core.kube.informer import Informer
 from hyperjob_core.kube.resources import CLUSTERS, PRIORITY_CLASSES, QUEUES
 from hyperjob_rules.validation.context import NOTHING_KNOWN, Context, Queue
+from hyperjob_webhook.review import AdmissionRequest
+from hyperjob_webhook.surroundings import MOST_BYTES, Surroundings
 from tests.support.fakekube import FakeKube
-from webhook.review import AdmissionRequest
-from webhook.surroundings import MOST_BYTES, Surroundings
 
 
 def around(kube: Any) -> tuple[Surroundings, list[Informer]]:

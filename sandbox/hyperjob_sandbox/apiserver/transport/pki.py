@@ -10,7 +10,7 @@ from pathlib import Path
 
 import yaml
 
-from certs.x509 import Pair, issue_ca, issue_client, issue_serving
+from hyperjob_certs.x509 import Pair, issue_ca, issue_client, issue_serving
 from hyperjob_core.memoryfile import in_memory
 
 _LIFETIME = timedelta(days=365)

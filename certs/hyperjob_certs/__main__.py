@@ -1,0 +1,232 @@
+"""The command `hyperjob-certs issue | rotate | inject | client`.
+
+It keeps the webhook's certificates in a directory or in a Secret. With cert-manager, or with
+certificates of another issuer, only `inject` is useful: the webhook reads any certificate files.
+"""
+
+import argparse
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+from hyperjob_certs.inject import NothingToInject, inject
+from hyperjob_certs.rotation import Bundle, RotationPolicy, advance
+from hyperjob_certs.store import DirectoryStore, SecretStore, Store, trusted_pem
+from hyperjob_certs.x509 import InvalidPair, facts, issue_ca, issue_client, split_bundle
+from hyperjob_core.kube.client import Kube
+from hyperjob_core.kube.errors import AlreadyExists, ConfigError, Conflict, KubeError
+
+ATTEMPTS: Final = 3
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; return 0 on success, 1 on an error, 2 for wrong usage."""
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if options.command in ("issue", "rotate"):
+        try:
+            _policy(options)
+        except ValueError as problem:
+            parser.error(str(problem))
+    try:
+        asyncio.run(_run(options))
+    except (NothingToInject, ConfigError, KubeError, InvalidPair, OSError) as problem:
+        sys.stderr.write(f"error: {problem}\n")
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+async def _run(options: argparse.Namespace) -> None:
+    if options.command == "client":
+        _issue_client(options)
+        return
+    if options.command == "inject":
+        await _inject(options, await _given_authorities(options))
+        return
+    async with _store(options) as store:
+        await _renew(options, store)
+
+
+def _issue_client(options: argparse.Namespace) -> None:
+    """Write a new authority and one client certificate of it, without the authority's key."""
+    directory: Path = options.directory
+    now, lifetime = datetime.now(UTC), timedelta(days=options.days)
+    ca = issue_ca(common_name="hyperjob-webhook-clients", lifetime=lifetime, now=now)
+    client = issue_client(ca, name=options.name, lifetime=lifetime, now=now)
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for name, content, mode in (
+        ("client-ca.crt", ca.certificate, 0o644),
+        ("client.crt", client.certificate, 0o644),
+        ("client.key", client.key, 0o600),
+    ):
+        descriptor = os.open(directory / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+    until = facts(client.certificate).not_after.isoformat()
+    _say(f"client certificate for {options.name}, valid until {until}, in {directory}")
+
+
+async def _renew(options: argparse.Namespace, store: Store) -> None:
+    """Take the steps that are due; the write fails if the stored state has changed meanwhile."""
+    policy = _policy(options)
+    for attempt in range(1, ATTEMPTS + 1):
+        stored = await store.load()
+        bundle = stored.bundle
+        complete = bundle.ca is not None and bundle.serving is not None
+        if options.inject and complete:
+            # First of all: the serving certificate may only move to an authority in the caBundle,
+            # which an interrupted earlier run may not have written.
+            await _inject(options, trusted_pem(bundle))
+        if options.command == "issue" and complete:
+            _say("certificates exist already: nothing to issue; `rotate` renews them")
+            return
+        bundle, steps = advance(bundle, policy=policy, now=datetime.now(UTC))
+        if not steps:
+            _say("nothing is due")
+            return
+        try:
+            await store.save(bundle, over=stored)
+        except (Conflict, AlreadyExists):
+            if attempt == ATTEMPTS:
+                raise
+            continue  # another process has renewed: read its result
+        for step in steps:
+            _say(f"{step.action}: {step.reason}")
+        _report(bundle)
+        if options.inject:
+            await _inject(options, trusted_pem(bundle))
+        return
+
+
+async def _inject(options: argparse.Namespace, authorities: bytes) -> None:
+    async with Kube.connect(kubeconfig=options.karmada_kubeconfig or options.kubeconfig) as kube:
+        changed = await inject(kube, ca_bundle=authorities)
+    _say(f"caBundle set in {', '.join(changed)}" if changed else "caBundle is up to date")
+
+
+async def _given_authorities(options: argparse.Namespace) -> bytes:
+    """Return the authorities of `--ca-file` or of the store; they must be certificates."""
+    if options.ca_file is not None:
+        pem: bytes = await asyncio.to_thread(options.ca_file.read_bytes)
+        if not split_bundle(pem):
+            raise InvalidPair(f"{options.ca_file} holds no certificate")
+        return pem
+    async with _store(options) as store:
+        authorities = trusted_pem((await store.load()).bundle)
+    if not authorities:
+        raise InvalidPair("there is no authority to inject; run `hyperjob-certs issue` first")
+    return authorities
+
+
+@asynccontextmanager
+async def _store(options: argparse.Namespace) -> AsyncIterator[Store]:
+    if options.directory is not None:
+        yield DirectoryStore(options.directory)
+        return
+    namespace, name = options.secret
+    async with Kube.connect(kubeconfig=options.kubeconfig) as kube:
+        yield SecretStore(kube, namespace=namespace, name=name)
+
+
+def _report(bundle: Bundle) -> None:
+    if bundle.serving is not None:
+        found = facts(bundle.serving.certificate)
+        names = ", ".join(sorted(found.names))
+        _say(f"serving certificate for {names}, valid until {found.not_after.isoformat()}")
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+
+
+def _policy(options: argparse.Namespace) -> RotationPolicy:
+    return RotationPolicy(
+        names=tuple(options.name),
+        ca_lifetime=timedelta(days=options.ca_days),
+        leaf_lifetime=timedelta(days=options.days),
+        overlap=timedelta(seconds=options.overlap_seconds),
+    )
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="hyperjob-certs", description="Issue and rotate the webhook's certificates."
+    )
+    commands = parser.add_subparsers(dest="command", required=True)
+    for name, text in (
+        ("issue", "create an authority and a serving certificate if there are none"),
+        ("rotate", "renew certificates that are due; the old authority stays trusted while needed"),
+        ("inject", "write the trusted authorities into the webhook configurations"),
+    ):
+        command = commands.add_parser(name, help=text, description=text)
+        command.formatter_class = argparse.ArgumentDefaultsHelpFormatter
+        _add_place(command, given_file=name == "inject")
+        if name != "inject":
+            _add_policy(command)
+    text = "create a client certificate for an API server, with an authority of its own"
+    command = commands.add_parser("client", help=text, description=text)
+    command.formatter_class = argparse.ArgumentDefaultsHelpFormatter
+    command.add_argument("--directory", type=Path, required=True, help="directory of the files")
+    command.add_argument("--name", default="karmada-apiserver", help="common name of the client")
+    command.add_argument("--days", type=float, default=365, help="lifetime of both certificates")
+    return parser
+
+
+def _add_place(command: argparse.ArgumentParser, *, given_file: bool) -> None:
+    place = command.add_mutually_exclusive_group(required=True)
+    place.add_argument("--directory", type=Path, help="keep the files in this directory")
+    place.add_argument(
+        "--secret",
+        type=_namespaced_name,
+        metavar="NAMESPACE/NAME",
+        help="keep them in this Secret, which is created if it does not exist",
+    )
+    if given_file:
+        place.add_argument("--ca-file", type=Path, help="PEM authorities of another issuer")
+    command.add_argument(
+        "--kubeconfig", type=Path, help="cluster of the Secret; default in a pod: its own cluster"
+    )
+    command.add_argument(
+        "--karmada-kubeconfig",
+        type=Path,
+        help="API server of the webhook configurations, if it is not that of the Secret",
+    )
+
+
+def _add_policy(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--name",
+        action="append",
+        required=True,
+        metavar="NAME",
+        help="DNS name or IP address under which the API server calls the webhook; repeatable",
+    )
+    command.add_argument("--days", type=float, default=90, help="lifetime of a serving certificate")
+    command.add_argument("--ca-days", type=float, default=3650, help="lifetime of the authority")
+    command.add_argument(
+        "--overlap-seconds",
+        type=float,
+        default=3600,
+        help="time for which an authority is trusted before its first and after its last use",
+    )
+    command.add_argument(
+        "--inject", action="store_true", help="also set caBundle in the webhook configurations"
+    )
+
+
+def _namespaced_name(text: str) -> tuple[str, str]:
+    namespace, slash, name = text.partition("/")
+    if not slash or not namespace or not name or "/" in name:
+        raise argparse.ArgumentTypeError(f"expected NAMESPACE/NAME, got {text!r}")
+    return namespace, name
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,285 @@
+"""The loop of the queue engine: a round after each change, then passes of the changed HyperJobs.
+
+The pass of a HyperJob creates and records the sub-jobs that a round has admitted.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+from math import inf
+from typing import Final, Protocol
+
+from hyperjob_controller.caches.informers import Caches, hyperjob_keys
+from hyperjob_controller.memory.releases import Releases
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.wire import at
+from hyperjob_core.kube.client import EventType
+from hyperjob_core.kube.resources import key_of
+from hyperjob_core.kube.workqueue import WorkQueue
+from hyperjob_engine.model.observed import Binding, Cluster, Observed, QueueAdmission, QueueVerdict
+from hyperjob_engine.model.request import PlacementRequest
+from hyperjob_engine.model.resources import Resources
+from hyperjob_engine.queueing.cache import QueueCache
+from hyperjob_engine.queueing.confirm import BuiltinQueues, Confirmer, NoConfirmation, VolcanoGlobal
+from hyperjob_engine.queueing.queues import parse_queue
+from hyperjob_engine.queueing.read import unit_of, unit_of_remains
+from hyperjob_engine.queueing.round import play
+from hyperjob_engine.queueing.verdict import verdict_of
+
+log = logging.getLogger(__name__)
+
+SETTLE_SECONDS: Final = 0.05
+MESSAGES_PER_SECOND: Final = 50.0
+_SWEEP: Final = 50
+_PATIENCE: Final = 10.0
+
+
+class ClusterCapacity(Protocol):
+    """The capacity of the member clusters."""
+
+    def capacity(self) -> tuple[Sequence[Cluster], Mapping[str, Resources]]:
+        """Return the clusters with the free resources after reservations, and by status alone."""
+        ...
+
+    def changes_in(self, *, now: datetime) -> timedelta | None:
+        """Return the time until the capacity changes without a change of an object."""
+        ...
+
+
+class Admission:
+    """The queue engine with its cache; `run` plays rounds while this process is the leader."""
+
+    def __init__(
+        self,
+        caches: Caches,
+        queue: WorkQueue[str],
+        cache: QueueCache,
+        capacity: ClusterCapacity,
+        *,
+        mode: Callable[[], QueueAdmission],
+        now: Callable[[], datetime],
+        messages_per_second: float = MESSAGES_PER_SECOND,
+    ) -> None:
+        """`mode` returns the queue admission; `reset` takes over a changed one.
+
+        The engine refreshes at most `messages_per_second` stale messages.
+        """
+        self._capacity = capacity
+        self._mode = mode
+        self._caches = caches
+        self._queue = queue
+        self._cache = cache
+        self._now = now
+        self._changed = asyncio.Event()
+        self._patient = True
+        self._messages_per_second = messages_per_second
+        self._next_refresh = 0.0
+        self._refresh_at: dict[str, float] = {}
+        self._alone = True
+        self._releases = Releases(caches, changed=self.wake)
+        caches.queues.add_handler(self._queue_changed)
+        self.reset()
+
+    def reset(self) -> None:
+        """Empty the queue cache; `run` fills it again from the objects."""
+        mode = self._mode()
+        self._releases.switch(on=mode is QueueAdmission.VOLCANO_GLOBAL)
+        self._cache = self._cache.fresh(self._confirmer(mode))
+        self._refresh_at.clear()
+        self._alone = True
+
+    def _confirmer(self, mode: QueueAdmission) -> Confirmer:
+        match mode:
+            case QueueAdmission.NONE:
+                return NoConfirmation()
+            case QueueAdmission.BUILTIN:
+                return BuiltinQueues()
+            case QueueAdmission.VOLCANO_GLOBAL:
+                return VolcanoGlobal(self._releases.others)
+
+    @property
+    def known(self) -> bool:
+        """Return whether the Queues are known; before that the engine admits no HyperJob."""
+        return self._cache.known
+
+    def learn(self, observed: Observed) -> None:
+        """Update the queue cache with the present spec and objects of a HyperJob."""
+        key = observed.hyperjob.key
+        self._refresh_at.pop(key, None)
+        self._look_for_others(observed)
+        if self._cache.put(key, unit_of(observed), now=observed.now):
+            self.wake()
+
+    def verdict(self, key: str) -> QueueVerdict:
+        """Return the decision of the last round about a HyperJob."""
+        return verdict_of(self._cache, key, patient=self._patient)
+
+    def message_written(self, key: str, verdict: QueueVerdict) -> None:
+        """Record that the status of a HyperJob has the message of this verdict."""
+        entry = self._cache.entries.get(key)
+        if entry is not None and entry.waiting is not None:
+            entry.note_written(verdict.message_facts, now=self._now())
+
+    def forget(self, key: str, remains: Sequence[tuple[Object, Binding]]) -> None:
+        """Drop a deleted HyperJob; its vcjobs that a member still runs keep their share."""
+        self._refresh_at.pop(key, None)
+        if self._cache.put(key, unit_of_remains(key, remains), now=self._now()):
+            self.wake()
+
+    def passed_over(self, observed: Observed) -> frozenset[str]:
+        """Return the sub-jobs for which Volcano Global has had no quota for some seconds."""
+        return self._named(observed, self._releases.passed_over)
+
+    def unanswered(self, observed: Observed) -> frozenset[str]:
+        """Return the sub-jobs whose release by Volcano Global is overdue."""
+        return self._named(observed, self._releases.unanswered)
+
+    def forgotten(self, observed: Observed) -> frozenset[str]:
+        """Return the sub-jobs that Volcano Global leaves out while it releases others."""
+        return self._named(observed, self._releases.forgotten)
+
+    def _named(self, observed: Observed, applies: Callable[..., bool]) -> frozenset[str]:
+        namespace = observed.hyperjob.namespace
+        return frozenset(
+            name for name in observed.jobs if applies(f"{namespace}/{name}", now=observed.now)
+        )
+
+    def is_contended(self, key: str) -> bool:
+        """Return whether another HyperJob waits that could use the resources of this one."""
+        return self._cache.is_contended(key)
+
+    def promised(self, key: str) -> Mapping[str, Sequence[PlacementRequest]]:
+        """Return the sub-jobs of other HyperJobs for which room is reserved, by cluster."""
+        return self._cache.reserved(but=key)
+
+    def passed(self, observed: Observed, look: Callable[[], Observed | None]) -> None:
+        """Revoke the admissions for which the pass of a HyperJob has created no sub-job."""
+        verdict, key = observed.verdict, observed.hyperjob.key
+        entry = self._cache.entries.get(key)
+        if verdict is None or entry is None or not entry.granted & verdict.admitted:
+            return
+        if look() is None:
+            return
+        rest = self._cache.returned(key, verdict.admitted, now=self._now())
+        if rest is not None:
+            self._queue.add_after(key, rest.total_seconds())
+            self.wake()
+
+    def wake(self) -> None:
+        """Run a round soon."""
+        self._changed.set()
+
+    async def run(self, learn: Callable[[str], object]) -> None:
+        """Run a round after each change, until cancelled; `learn` updates one HyperJob."""
+        await self._learn(learn)
+        self.wake()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._when_known())
+            await self._rounds()
+
+    async def _when_known(self) -> None:
+        """Run a round once the Queues are listed, even if there are none; log a long wait."""
+        synced = self._caches.queues.synced
+        if not self._cache.needs_queues:
+            self._learn_queues()
+            self.wake()
+            return
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                await synced.wait()
+        except TimeoutError:
+            self._patient = False
+            log.warning("Waiting for the list of Volcano's Queues: no HyperJob is admitted before")
+            for key in self._cache.entries:
+                self._queue.add(key)
+            await synced.wait()
+        self.wake()
+
+    async def _rounds(self) -> None:
+        while True:
+            wait = self._next_change(now=self._now())
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(None if wait is None else wait.total_seconds()):
+                    await self._changed.wait()
+            await asyncio.sleep(SETTLE_SECONDS)
+            self._changed.clear()
+            self._round()
+
+    def _next_change(self, *, now: datetime) -> timedelta | None:
+        """Return the time until a round may admit a HyperJob without a change of an object."""
+        waits = [self._cache.next_change(now=now), self._releases.next_change(now=now)]
+        if self._cache.lines:
+            waits.append(self._capacity.changes_in(now=now))
+        return min((wait for wait in waits if wait is not None), default=None)
+
+    async def _learn(self, learn: Callable[[str], object]) -> None:
+        """Fill the queue cache before the first round, which must count every held share."""
+        keys = dict.fromkeys(key_of(obj) for obj in self._caches.hyperjobs.items())
+        for job in self._caches.jobs.items():
+            keys |= dict.fromkeys(hyperjob_keys(job))
+        for number, key in enumerate(keys):
+            learn(key)
+            if number % _SWEEP == _SWEEP - 1:
+                await asyncio.sleep(0)
+
+    def _round(self) -> None:
+        cache, now = self._cache, self._now()
+        if not cache.known and self._caches.queues.synced.is_set():
+            self._learn_queues()
+        follows = self._mode() is QueueAdmission.VOLCANO_GLOBAL
+        if not cache.lines and not cache.has_reservations and not follows:
+            return
+        clusters, shown = self._capacity.capacity()
+        cache.begin(clusters, shown=shown, now=now)
+        if follows:
+            for key in self._releases.look(cache.queues, now=now):
+                self._queue.add(key)
+        for key in play(cache, now=now):
+            self._queue.add(key)
+        self._refresh_messages()
+
+    def _refresh_messages(self) -> None:
+        """Put HyperJobs with stale messages into the workqueue, a bounded number per second.
+
+        First messages go at once. A HyperJob with a new reason comes before those with changed
+        numbers only, whose messages become rarer the longer they wait.
+        """
+        clock = asyncio.get_running_loop().time()
+        for stale in self._cache.stale_messages(now=self._now()):
+            key, wait = stale.key, stale.wait.total_seconds()
+            if stale.news:
+                self._queue.add(key)
+            elif self._refresh_at.get(key, inf) > clock + wait:
+                self._next_refresh = max(self._next_refresh, clock) + 1 / self._messages_per_second
+                self._refresh_at[key] = clock + max(wait, self._next_refresh - clock)
+                self._queue.add_after(key, self._refresh_at[key] - clock)
+
+    def _queue_changed(self, kind: EventType, old: Object | None, new: Object | None) -> None:
+        paths = (("spec",), ("status", "state"))
+        if kind is EventType.MODIFIED and all(at(old, *p) == at(new, *p) for p in paths):
+            return
+        if self._cache.known:
+            self._learn_queues()
+        self.wake()
+
+    def _learn_queues(self) -> None:
+        self._cache.set_queues(parse_queue(raw) for raw in self._caches.queues.items())
+
+    def priorities_changed(self) -> None:
+        """Request a pass of every HyperJob in the cache: their order may have changed."""
+        for key in self._cache.entries:
+            self._queue.add(key)
+
+    def _look_for_others(self, observed: Observed) -> None:
+        """Log once that another component suspends ResourceBindings too, despite the mode."""
+        for binding in observed.bindings.values():
+            ours = self._mode() is QueueAdmission.BUILTIN
+            if ours and self._alone and binding.scheduling_suspended:
+                self._alone = False
+                log.error(
+                    "Volcano Global, or another queue admission, suspends bindings too: remove it,"
+                    " or run with --queue-admission auto",
+                    extra={"binding": f"{observed.hyperjob.namespace}/{binding.name}"},
+                )

@@ -1,0 +1,241 @@
+"""The API requests of a plan's actions, in the plan's order and in parallel across sub-jobs.
+
+The applier takes no decision. If an object already exists, or no longer exists, it updates the
+caches, and the next plan decides. An error of one sub-job does not affect the others.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, assert_never
+
+from hyperjob_controller.apply.exports import Exports
+from hyperjob_controller.caches.informers import Caches
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.names import ASKED_AGAIN, FIELD_MANAGER, GATE, GATE_OPEN
+from hyperjob_core.kube.client import Kube, PatchType
+from hyperjob_core.kube.errors import (
+    AlreadyExists,
+    BadRequest,
+    Conflict,
+    Forbidden,
+    InternalError,
+    Invalid,
+    KubeError,
+    NotFound,
+)
+from hyperjob_core.kube.resources import (
+    HYPERJOBS,
+    PROPAGATION_POLICIES,
+    RESOURCE_BINDINGS,
+    VCJOBS,
+    Resource,
+)
+from hyperjob_engine.model.planned import (
+    Action,
+    Adopt,
+    AskAgain,
+    CreateChild,
+    DeleteChild,
+    DeleteHyperJob,
+    Look,
+    OpenGate,
+    ReleaseQuota,
+    ReleaseScheduling,
+    Repin,
+    Resize,
+)
+
+_DELETIONS: Final = (DeleteChild, DeleteHyperJob)
+REFUSALS: Final = (Invalid, Forbidden, BadRequest, NotFound, InternalError)
+
+
+@dataclass(frozen=True, slots=True)
+class FailedAction:
+    """An action that did not succeed."""
+
+    name: str
+    error: KubeError
+
+    @property
+    def is_refusal(self) -> bool:
+        """Return whether the API server refused the object, and did not fail or ask to wait."""
+        return isinstance(self.error, REFUSALS)
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The result of a plan's actions; `stale`: a cache was behind, and a pass is due at once."""
+
+    done: Sequence[Action]
+    failures: Sequence[FailedAction]
+    stale: bool
+
+
+class _StaleError(Exception):
+    """The object differs from the observed one; the cache now has the newer one."""
+
+
+class Applier:
+    """Sends the API requests; `in_flight` bounds their number over all HyperJobs together."""
+
+    def __init__(self, kube: Kube, caches: Caches, *, in_flight: int = 50) -> None:
+        self._kube = kube
+        self._caches = caches
+        self._exports = Exports(kube)
+        self._slots = asyncio.Semaphore(in_flight)
+
+    async def apply(self, namespace: str, actions: Sequence[Action]) -> Result:
+        """Send the requests of the actions: of one sub-job in order, deletions after all others."""
+        done: list[Action] = []
+        failures: list[FailedAction] = []
+        stale: list[str] = []
+
+        async def run(batch: Sequence[Action]) -> None:
+            for action in batch:
+                try:
+                    async with self._slots:
+                        await self._do(namespace, action)
+                    done.append(action)
+                except (_StaleError, Conflict):
+                    stale.append(action.name)
+                    return
+                except KubeError as error:
+                    failures.append(FailedAction(action.name, error))
+                    return
+
+        for chosen in (
+            [action for action in actions if not isinstance(action, _DELETIONS)],
+            [action for action in actions if isinstance(action, _DELETIONS)],
+        ):
+            batches: dict[str, list[Action]] = {}
+            for action in chosen:
+                batches.setdefault(action.name, []).append(action)
+            async with asyncio.TaskGroup() as group:
+                for batch in batches.values():
+                    group.create_task(run(batch))
+        order = {id(action): position for position, action in enumerate(actions)}
+        done.sort(key=lambda action: order[id(action)])
+        failures.sort(key=lambda failure: failure.name)
+        return Result(done, failures, bool(stale))
+
+    async def _do(self, namespace: str, action: Action) -> None:
+        match action:
+            case Look():
+                if await self._look(VCJOBS, namespace, action.name):
+                    raise _StaleError
+            case CreateChild():
+                if action.export is not None:
+                    await self._exports.create(action.export)
+                if action.policy is not None:
+                    # The policy would claim another owner's vcjob of this name, which no cache has.
+                    if action.job is not None and await self._look(VCJOBS, namespace, action.name):
+                        raise _StaleError
+                    await self._create(PROPAGATION_POLICIES, action.policy)
+                if action.job is not None:
+                    await self._create(VCJOBS, action.job)
+            case Repin():
+                body = {"metadata": {"uid": action.uid}, "spec": {"placement": action.placement}}
+                await self._merge(PROPAGATION_POLICIES, namespace, action.name, body)
+            case Adopt():
+                kind = VCJOBS if action.kind == "Job" else PROPAGATION_POLICIES
+                await self._merge(kind, namespace, action.name, action.patch)
+            case Resize():
+                await self._patch(
+                    VCJOBS, namespace, action.name, list(action.operations), PatchType.JSON
+                )
+            case AskAgain():
+                body = {"metadata": {"uid": action.uid, "annotations": {ASKED_AGAIN: action.mark}}}
+                await self._merge(VCJOBS, namespace, action.name, body)
+            case OpenGate():
+                await self._open(namespace, action)
+            case ReleaseQuota():
+                nothing = {"spec": {"replicaRequirements": {"resourceRequest": None}}}
+                await self._merge(RESOURCE_BINDINGS, namespace, action.binding, nothing)
+            case ReleaseScheduling():
+                let_go = {
+                    "metadata": {"uid": action.binding_uid},
+                    "spec": {"suspension": {"scheduling": False}},
+                }
+                await self._merge(RESOURCE_BINDINGS, namespace, action.binding, let_go)
+            case DeleteChild():
+                await self._delete(VCJOBS, namespace, action.name, action.job_uid)
+                await self._delete(PROPAGATION_POLICIES, namespace, action.name, action.policy_uid)
+                if action.export is not None:
+                    await self._exports.delete(action.export)
+            case DeleteHyperJob():
+                await self._delete(HYPERJOBS, namespace, action.name, action.uid)
+            case _:
+                assert_never(action)
+
+    async def _create(self, resource: Resource, obj: Object) -> None:
+        try:
+            self._caches.note(resource, await self._kube.create(resource, obj))
+        except AlreadyExists as error:
+            metadata = obj["metadata"]
+            await self._look(resource, metadata["namespace"], metadata["name"])
+            raise _StaleError from error
+
+    async def _look(self, resource: Resource, namespace: str, name: str) -> bool:
+        """Read an object that the caches do not have; return whether it exists."""
+        try:
+            found = await self._kube.get(resource, name, namespace=namespace)
+        except NotFound:
+            return False
+        self._caches.note(resource, found)
+        return True
+
+    async def _merge(self, resource: Resource, namespace: str, name: str, body: Object) -> None:
+        await self._patch(resource, namespace, name, body, PatchType.MERGE)
+
+    async def _patch(
+        self,
+        resource: Resource,
+        namespace: str,
+        name: str,
+        body: Object | list[Object],
+        kind: PatchType,
+    ) -> None:
+        try:
+            answer = await self._kube.patch(
+                resource,
+                name,
+                body,
+                kind=kind,
+                namespace=namespace,
+                field_manager=FIELD_MANAGER,
+            )
+        except NotFound as error:
+            raise _StaleError from error
+        self._caches.note(resource, answer)
+
+    async def _open(self, namespace: str, action: OpenGate) -> None:
+        """Lift the policy's suspension first: after the gate is open, a suspension is a user's."""
+        if action.policy_uid is not None:
+            lifted = {
+                "metadata": {"uid": action.policy_uid},
+                "spec": {"suspension": {"dispatching": None}},
+            }
+            await self._merge(PROPAGATION_POLICIES, namespace, action.name, lifted)
+        suspension: Object = {"dispatching": None}
+        if action.release_scheduling:
+            suspension["scheduling"] = None
+        body = {
+            "metadata": {"uid": action.binding_uid, "annotations": {GATE: GATE_OPEN}},
+            "spec": {"suspension": suspension},
+        }
+        await self._merge(RESOURCE_BINDINGS, namespace, action.binding, body)
+
+    async def _delete(self, resource: Resource, namespace: str, name: str, uid: str | None) -> None:
+        if uid is None:
+            return
+        try:
+            answer = await self._kube.delete(
+                resource, name, namespace=namespace, uid=uid, propagation="Background"
+            )
+        except NotFound:
+            answer = {"kind": "Status"}
+        if answer.get("kind") == resource.kind:
+            self._caches.note(resource, answer)
+        else:
+            self._caches.note_deleted(resource, f"{namespace}/{name}", uid)

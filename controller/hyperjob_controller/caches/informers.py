@@ -1,0 +1,265 @@
+"""All informers of the controller, each with the controller's own writes on top.
+
+The caches hold raw objects; `hyperjob_controller.observe` parses them.
+"""
+
+from collections.abc import Iterable
+from sys import intern
+from typing import Final
+
+from hyperjob_controller.caches.mutationcache import MutationCache
+from hyperjob_controller.caches.shared import Shared
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.names import (
+    GATE,
+    KIND,
+    LABEL_HYPERJOB,
+    VCJOB_API_VERSION,
+    VCJOB_KIND,
+    binding_name,
+)
+from hyperjob_core.api.wire import at, mapping, string, string_map
+from hyperjob_core.kube.client import Kube
+from hyperjob_core.kube.informer import Handler, Informer, strip_managed_fields
+from hyperjob_core.kube.instruments import SILENT, InformerMetrics
+from hyperjob_core.kube.resources import (
+    CLUSTERS,
+    DEPLOYMENTS,
+    HYPERJOBS,
+    MUTATING_WEBHOOKS,
+    PRIORITY_CLASSES,
+    PROPAGATION_POLICIES,
+    QUEUES,
+    RESOURCE_BINDINGS,
+    VCJOBS,
+    Resource,
+    key_of,
+)
+from hyperjob_engine.model.parse import controller_of
+from hyperjob_engine.status.diff import merge_patch
+
+BY_HYPERJOB: Final = "hyperjob"
+
+
+def hyperjob_keys(obj: Object) -> Iterable[str]:
+    """Return the keys of an object's HyperJobs: its controller, and the HyperJob of its label."""
+    metadata = mapping(obj.get("metadata"))
+    namespace = string(metadata.get("namespace"))
+    reference = controller_of(metadata)
+    names = [string_map(metadata.get("labels")).get(LABEL_HYPERJOB, "")]
+    if reference.get("kind") == KIND:
+        names.append(string(reference.get("name")))
+    return {intern(f"{namespace}/{name}") for name in names if name}
+
+
+def _is_labelled(obj: Object) -> bool:
+    return LABEL_HYPERJOB in string_map(mapping(obj.get("metadata")).get("labels"))
+
+
+def job_key_of_binding(binding: Object) -> str | None:
+    """Return the key of the vcjob of a ResourceBinding; None for another kind."""
+    resource = at(binding, "spec", "resource")
+    if (
+        at(resource, "apiVersion") != VCJOB_API_VERSION
+        or at(resource, "kind") != VCJOB_KIND
+        or not at(resource, "name")
+    ):
+        return None
+    return intern(f"{string(at(resource, 'namespace'))}/{string(at(resource, 'name'))}")
+
+
+def workload_of_binding(binding: Object) -> tuple[str, str]:
+    """Return kind and key of a workload that Volcano Global counts, else empty texts."""
+    resource = at(binding, "spec", "resource")
+    version, kind = string(at(resource, "apiVersion")), string(at(resource, "kind"))
+    if (version, kind) not in _WORKLOADS:
+        return "", ""
+    return kind, f"{string(at(resource, 'namespace'))}/{string(at(resource, 'name'))}"
+
+
+_WORKLOADS: Final = ((VCJOB_API_VERSION, VCJOB_KIND), (DEPLOYMENTS.api_version, DEPLOYMENTS.kind))
+
+
+def slim_binding(obj: Object) -> Object:
+    """Return a ResourceBinding with only the fields that the controller reads.
+
+    Of another workload's ResourceBinding these are its identity and its request. Without fields
+    such as the applied placement, twenty thousand ResourceBindings need much less memory.
+    """
+    ours, metadata = job_key_of_binding(obj) is not None, obj["metadata"]
+    spec = mapping(obj.get("spec"))
+    slim: Object = {key: obj[key] for key in _TYPE if key in obj}
+    slim["metadata"] = {key: metadata[key] for key in (*_IDENTITY, _AGE) if key in metadata}
+    slim["spec"] = {part: spec[part] for part in _READ if part in spec and (ours or part in _ASKED)}
+    if not ours:
+        return slim
+    if gate := string_map(metadata.get("annotations")).get(GATE):
+        slim["metadata"]["annotations"] = {GATE: gate}
+    if reference := controller_of(metadata):
+        slim["metadata"]["ownerReferences"] = [_interned(reference, _OWNER)]
+    slim["spec"]["resource"] = _interned(mapping(spec.get("resource")), _RESOURCE)
+    if "status" in obj:
+        slim["status"] = obj["status"]
+    return slim
+
+
+def _interned(obj: Object, names: Iterable[str]) -> Object:
+    """Return some fields, with equal texts of several objects as one string in memory."""
+    return {
+        name: intern(each) if type(each := obj[name]) is str else each
+        for name in names
+        if name in obj
+    }
+
+
+def slim_policy(obj: Object) -> Object:
+    """Return a PropagationPolicy without its resourceSelectors: its vcjob has the same name."""
+    strip_managed_fields(obj)
+    mapping(obj.get("spec")).pop("resourceSelectors", None)
+    return obj
+
+
+def slim_job(obj: Object) -> Object:
+    """Return a vcjob that is no sub-job with only its identity and queue."""
+    kept = {key: obj["metadata"][key] for key in _IDENTITY if key in obj["metadata"]}
+    return {"metadata": kept, "spec": {"queue": at(obj, "spec", "queue")}}
+
+
+def slim_deployment(obj: Object) -> Object:
+    """Return a Deployment with only its identity and its pod template's metadata."""
+    kept = {key: obj["metadata"][key] for key in _IDENTITY if key in obj["metadata"]}
+    template = {"metadata": at(obj, "spec", "template", "metadata")}
+    return {"metadata": kept, "spec": {"template": template}}
+
+
+_TYPE: Final = ("apiVersion", "kind")
+_IDENTITY: Final = ("name", "namespace", "uid", "resourceVersion", "deletionTimestamp")
+_ASKED: Final = ("resource", "replicas", "replicaRequirements", "suspension")
+_AGE: Final = "creationTimestamp"
+_OWNER: Final = ("kind", "name", "uid", "controller")
+_RESOURCE: Final = ("apiVersion", "kind", "namespace", "name", "uid")
+_READ: Final = (*_ASKED, "clusters", "placement")
+
+
+class Caches:
+    """All informers of the controller."""
+
+    def __init__(
+        self,
+        kube: Kube,
+        *,
+        namespace: str | None = None,
+        metrics: InformerMetrics = SILENT,
+        webhooks: bool = False,
+    ) -> None:
+        """With `webhooks` the controller also needs MutatingWebhookConfigurations."""
+
+        def informer(resource: Resource, **options: object) -> Informer:
+            scope = namespace if resource.namespaced else None
+            return Informer(kube, resource, namespace=scope, metrics=metrics, **options)  # type: ignore[arg-type]  # passed through
+
+        ours = {"label_selector": LABEL_HYPERJOB, "indexers": {BY_HYPERJOB: hyperjob_keys}}
+        shared = Shared()
+        whole = shared.of(strip_managed_fields)
+        self.hyperjobs = informer(HYPERJOBS, transform=whole)
+        self.jobs = informer(VCJOBS, transform=whole, **ours)
+        self.policies = informer(PROPAGATION_POLICIES, transform=shared.of(slim_policy), **ours)
+        self.bindings = informer(RESOURCE_BINDINGS, transform=shared.of(slim_binding))
+        self.clusters = informer(CLUSTERS)
+        self.queues = informer(QUEUES)
+        self.priority_classes = informer(PRIORITY_CLASSES)
+        self.mutating_webhooks = informer(MUTATING_WEBHOOKS)
+        self.other_jobs = informer(VCJOBS, label_selector=f"!{LABEL_HYPERJOB}", transform=slim_job)
+        self.deployments = informer(DEPLOYMENTS, transform=slim_deployment)
+        self._needs_webhooks = webhooks
+        self._expected: dict[str, Object] = {}
+        self._written = {
+            HYPERJOBS: MutationCache(self.hyperjobs),
+            VCJOBS: MutationCache(
+                self.jobs, index=BY_HYPERJOB, indexer=hyperjob_keys, selected=_is_labelled
+            ),
+            PROPAGATION_POLICIES: MutationCache(
+                self.policies, index=BY_HYPERJOB, indexer=hyperjob_keys, selected=_is_labelled
+            ),
+            RESOURCE_BINDINGS: MutationCache(self.bindings),
+        }
+
+    @property
+    def required(self) -> tuple[Informer, ...]:
+        """Return the informers that must be synced before the first pass."""
+        always = self.hyperjobs, self.jobs, self.policies, self.bindings, self.clusters
+        return (*always, self.mutating_webhooks) if self._needs_webhooks else always
+
+    @property
+    def all(self) -> tuple[Informer, ...]:
+        """Return all informers; the controller also works without the optional ones."""
+        webhooks = () if self._needs_webhooks else (self.mutating_webhooks,)
+        return *self.required, *webhooks, self.queues, self.priority_classes
+
+    @property
+    def beside_volcano_global(self) -> tuple[Informer, ...]:
+        """Return the informers of other workloads, which only Volcano Global's quota needs."""
+        return self.other_jobs, self.deployments
+
+    def add_handler(self, resource: Resource, handler: Handler) -> None:
+        """Call the handler after a change of an object, unless the controller wrote the change."""
+        self._written[resource].add_handler(handler)
+
+    def note(self, resource: Resource, obj: Object) -> None:
+        """Add the object that the API server returned for a write of the controller."""
+        self._written[resource].note(obj)
+
+    def note_deleted(self, resource: Resource, key: str, uid: str) -> None:
+        """Record that the controller has deleted an object."""
+        self._written[resource].note_deleted(key, uid)
+
+    def expect_status(self, key: str, status: Object) -> None:
+        """Record the status that the controller is about to write to a HyperJob."""
+        self._expected[key] = status
+
+    def is_expected(self, key: str, status: object) -> bool:
+        """Return, once, whether an observed status is the controller's own write, not a user's."""
+        expected = self._expected.get(key)
+        if expected is None or merge_patch(status, expected):
+            return False
+        del self._expected[key]
+        return True
+
+    def forget_status(self, key: str) -> None:
+        """Drop the expected status of a deleted HyperJob."""
+        self._expected.pop(key, None)
+
+    def hyperjob(self, key: str) -> Object | None:
+        """Return a HyperJob."""
+        return self._written[HYPERJOBS].get(key)
+
+    def job(self, key: str) -> Object | None:
+        """Return a vcjob."""
+        return self._written[VCJOBS].get(key)
+
+    def policy(self, key: str) -> Object | None:
+        """Return a PropagationPolicy."""
+        return self._written[PROPAGATION_POLICIES].get(key)
+
+    def binding_of(self, job_key: str) -> Object | None:
+        """Return the ResourceBinding of a vcjob."""
+        namespace, _, name = job_key.partition("/")
+        return self._written[RESOURCE_BINDINGS].get(f"{namespace}/{binding_name(name)}")
+
+    def jobs_of(self, key: str, names: Iterable[str] = ()) -> list[Object]:
+        """Return the vcjobs of a HyperJob, and vcjobs of other owners with these names."""
+        return self._of(VCJOBS, key, names)
+
+    def policies_of(self, key: str, names: Iterable[str] = ()) -> list[Object]:
+        """Return the PropagationPolicies of a HyperJob, and others with these names."""
+        return self._of(PROPAGATION_POLICIES, key, names)
+
+    def _of(self, resource: Resource, key: str, names: Iterable[str]) -> list[Object]:
+        cache = self._written[resource]
+        found = {key_of(obj): obj for obj in cache.written(f"{key}-")}
+        found |= {key_of(obj): obj for obj in cache.by_index(key)}
+        namespace, _, _ = key.partition("/")
+        for wanted in (f"{namespace}/{name}" for name in names):
+            if wanted not in found and (other := cache.get(wanted)) is not None:
+                found[wanted] = other
+        return list(found.values())

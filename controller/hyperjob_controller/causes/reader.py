@@ -1,0 +1,137 @@
+"""The reader of failed sub-jobs' pods, through Karmada's cluster proxy.
+
+The number of concurrent calls, the pods of one answer and the time are bounded. Without an answer
+within the time limit the cause is unknown: a restart never waits for an unreachable cluster.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+import orjson
+
+from hyperjob_controller.causes.pods import first_failure
+from hyperjob_core.api.wire import objects
+from hyperjob_core.kube.client import Kube
+from hyperjob_core.kube.errors import Forbidden, KubeError
+from hyperjob_core.kube.resources import CLUSTERS, PODS, split_key
+from hyperjob_engine.model.planned import FailedJob
+from hyperjob_engine.model.runs import ContainerFailure
+
+log = logging.getLogger(__name__)
+
+_CALLS: Final = 8
+_PODS: Final = "50"
+_JOB: Final = "volcano.sh/job-name"
+_FORBIDDEN: Final = timedelta(minutes=10)
+"""How long the controller does not ask a cluster again after a 403 response."""
+
+
+@dataclass(slots=True)
+class _Entry:
+    """One failed vcjob: the deadline of its answer, and the failure that was found."""
+
+    job: FailedJob
+    until: datetime
+    answered: bool = False
+    failure: ContainerFailure | None = None
+
+
+class CauseReader:
+    """Reads which container of a failed sub-job failed first."""
+
+    def __init__(
+        self,
+        kube: Kube,
+        *,
+        answered: Callable[[str], None],
+        now: Callable[[], datetime],
+        time_limit: timedelta,
+    ) -> None:
+        """Call `answered` with a HyperJob's key for each answer."""
+        self._kube = kube
+        self._answered = answered
+        self._now = now
+        self._limit = time_limit
+        self._entries: dict[str, dict[str, _Entry]] = {}
+        self._waiting: asyncio.Queue[tuple[str, str]] = asyncio.Queue()
+        self._refusing: dict[str, datetime] = {}
+
+    def causes(self, key: str) -> Mapping[str, ContainerFailure | None]:
+        """Return the causes of a HyperJob's failed vcjobs by UID; None: unknown for good."""
+        now = self._now()
+        return {
+            uid: entry.failure
+            for uid, entry in self._entries.get(key, {}).items()
+            if entry.answered or entry.until <= now
+        }
+
+    def ask(self, key: str, jobs: Sequence[FailedJob]) -> None:
+        """Read the pods of these vcjobs, each once; drop the HyperJob's other vcjobs."""
+        known = self._entries.get(key, {})
+        self._entries[key] = {
+            job.uid: known.get(job.uid) or _Entry(job, self._now() + self._limit) for job in jobs
+        }
+        for uid in self._entries[key].keys() - known.keys():
+            self._waiting.put_nowait((key, uid))
+
+    def forget(self, key: str) -> None:
+        """Drop a deleted HyperJob."""
+        self._entries.pop(key, None)
+
+    async def run(self) -> None:
+        """Read until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for _ in range(_CALLS):
+                group.create_task(self._work())
+
+    async def _work(self) -> None:
+        while True:
+            key, uid = await self._waiting.get()
+            entry = self._entries.get(key, {}).get(uid)
+            if entry is None:
+                continue
+            left = (entry.until - self._now()).total_seconds()
+            if left > 0 and not self._refuses(entry.job.cluster):
+                try:
+                    async with asyncio.timeout(left):
+                        entry.failure = await self._read(split_key(key)[0], entry.job)
+                except (KubeError, TimeoutError, ValueError) as error:
+                    self._note(key, entry.job, error)
+            entry.answered = True
+            self._answered(key)
+
+    async def _read(self, namespace: str | None, job: FailedJob) -> ContainerFailure | None:
+        answer = await self._kube.raw(
+            "GET",
+            CLUSTERS.path(None, job.cluster, "proxy") + PODS.path(namespace),
+            params={
+                "labelSelector": f"{_JOB}={job.name}",
+                "fieldSelector": "status.phase=Failed",
+                "limit": _PODS,
+            },
+        )
+        content = orjson.loads(answer.body)
+        pods = objects(content.get("items")) if isinstance(content, dict) else []
+        return first_failure(pods)
+
+    def _refuses(self, cluster: str) -> bool:
+        until = self._refusing.get(cluster)
+        return until is not None and self._now() < until
+
+    def _note(self, key: str, job: FailedJob, error: Exception) -> None:
+        if isinstance(error, Forbidden):
+            self._refusing[job.cluster] = self._now() + _FORBIDDEN
+        namespace, name = split_key(key)
+        log.warning(
+            "The pods of a failed sub-job could not be read",
+            extra={
+                "hyperjob": {"namespace": namespace, "name": name},
+                "job": {"namespace": namespace, "name": job.name},
+                "cluster": job.cluster,
+                "error": str(error) or type(error).__name__,
+            },
+        )

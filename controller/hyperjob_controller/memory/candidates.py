@@ -1,0 +1,52 @@
+"""A memo of the free resources of each cluster, valid until its status or reservations change.
+
+With hundreds of clusters a pass computes only the changed ones. The memo can be dropped at any
+time.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from hyperjob_controller.memory.reservations import Reservations
+from hyperjob_engine.model.observed import Cluster
+from hyperjob_engine.placement.capacity import ClusterSummary, candidates
+
+
+class Candidates:
+    """The clusters with their free resources after reservations."""
+
+    def __init__(self, reservations: Reservations) -> None:
+        self._reservations = reservations
+        self._summaries: Mapping[str, ClusterSummary] = {}
+        self._known: dict[str, tuple[ClusterSummary, int, Cluster]] = {}
+        self._versions: Mapping[str, int] = {}
+        self._found: tuple[Cluster, ...] = ()
+
+    def of(self, summaries: Mapping[str, ClusterSummary], *, now: datetime) -> tuple[Cluster, ...]:
+        """Return the clusters by name; `summaries` must be a new mapping after each change."""
+        versions, ended = self._reservations.versions, self._reservations.ended_on(now=now)
+        if not ended and summaries is self._summaries and versions == self._versions:
+            return self._found
+        stale = ended | {
+            name
+            for name, summary in summaries.items()
+            if self._is_stale(name, summary, versions.get(name, 0))
+        }
+        stale &= summaries.keys()
+        renewed = candidates(
+            (summaries[name] for name in stale),
+            self._reservations.reserved(now=now, clusters=stale),
+            self._reservations.settling(now=now, clusters=stale),
+            self._reservations.pods(now=now, clusters=stale),
+        )
+        known = {name: each for name, each in self._known.items() if name in summaries}
+        for each in renewed:
+            version = versions.get(each.name, 0) if each.name not in ended else -1
+            known[each.name] = summaries[each.name], version, each
+        self._known, self._summaries, self._versions = known, summaries, dict(versions)
+        self._found = tuple(known[name][2] for name in sorted(known))
+        return self._found
+
+    def _is_stale(self, name: str, summary: ClusterSummary, version: int) -> bool:
+        known = self._known.get(name)
+        return known is None or known[0] is not summary or known[1] != version

@@ -1,0 +1,86 @@
+"""The free resources of the member clusters: those of their status minus the reservations.
+
+Handlers of the Cluster informer keep it up to date.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+
+from hyperjob_controller.memory.candidates import Candidates
+from hyperjob_controller.memory.reservations import Reservations
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.wire import at, string
+from hyperjob_core.kube.client import EventType
+from hyperjob_core.kube.informer import Informer
+from hyperjob_engine.model.observed import Cluster
+from hyperjob_engine.model.request import PlacementRequest
+from hyperjob_engine.model.resources import Resources
+from hyperjob_engine.placement.capacity import (
+    Candidacy,
+    ClusterSummary,
+    free_of,
+    less_each,
+    summarise,
+)
+
+
+class Capacity:
+    """All clusters of one control plane."""
+
+    def __init__(
+        self,
+        clusters: Informer,
+        reservations: Reservations,
+        *,
+        candidacy: Candidacy,
+        now: Callable[[], datetime],
+    ) -> None:
+        self._reservations = reservations
+        self._candidacy = candidacy
+        self._now = now
+        self._summaries: Mapping[str, ClusterSummary] = {}
+        self._candidates = Candidates(reservations)
+        clusters.add_handler(self._changed)
+
+    def clusters(
+        self, *, now: datetime, promised: Mapping[str, Iterable[PlacementRequest]] | None = None
+    ) -> tuple[Cluster, ...]:
+        """Return the clusters with their free resources, minus the `promised` requests on each."""
+        found = self._candidates.of(self._summaries, now=now)
+        return less_each(found, promised) if promised else found
+
+    def room(self, cluster: str) -> Resources | None:
+        """Return the free resources of a cluster after reservations; None if it is not usable."""
+        summary = self._summaries.get(cluster)
+        if summary is None or not summary.usable:
+            return None
+        return free_of(summary, self._reservations.held_on(cluster))
+
+    def capacity(self) -> tuple[Sequence[Cluster], Mapping[str, Resources]]:
+        """Return the clusters with the free resources after reservations, and by status alone."""
+        shown = {each.name: each.free for each in self._summaries.values()}
+        return self.clusters(now=self._now()), shown
+
+    def eventual(self) -> tuple[Sequence[Cluster], Mapping[str, Resources]]:
+        """Return the clusters, and the free resources of each after the end of all HyperJobs."""
+        now = self._now()
+        found = self.clusters(now=now)
+        usable = [cluster for cluster in found if cluster.usable]
+        return found, self._reservations.eventual(usable, now=now)
+
+    def changes_in(self, *, now: datetime) -> timedelta | None:
+        """Return the time until a reservation ends without a change of an object."""
+        known = (
+            self._reservations.next_change(now=now),
+            self._reservations.eventual_changes_in(now=now),
+        )
+        return min((wait for wait in known if wait is not None), default=None)
+
+    def _changed(self, kind: EventType, old: Object | None, new: Object | None) -> None:
+        found = dict(self._summaries)  # a new mapping at each change, as `Candidates` demands
+        if kind is EventType.DELETED or new is None:
+            found.pop(string(at(old, "metadata", "name")), None)
+        else:
+            summary = summarise(new, self._candidacy)
+            found[summary.name] = summary
+        self._summaries = found

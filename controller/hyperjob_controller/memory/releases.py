@@ -1,0 +1,175 @@
+"""Volcano Global's quota, computed from the ResourceBindings while it is the queue admission.
+
+In another mode it is empty; a switch to Volcano Global fills it from the informer caches.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Final
+
+from hyperjob_controller.caches.informers import Caches, hyperjob_keys, workload_of_binding
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.names import VCJOB_KIND, binding_name
+from hyperjob_core.api.wire import at, string, string_map
+from hyperjob_core.kube.client import EventType
+from hyperjob_core.kube.resources import key_of
+from hyperjob_engine.model.resources import Resources
+from hyperjob_engine.queueing.priority import value_of
+from hyperjob_engine.queueing.queues import Queue
+from hyperjob_engine.queueing.quota import Charge, Charges, charge_of, forecast_dispatch
+
+SILENT_AFTER: Final = timedelta(seconds=30)
+GIVES_BACK_AFTER: Final = timedelta(seconds=5)
+_CYCLES: Final = timedelta(seconds=5)  # several cycles of Volcano Global's dispatcher
+_DEFAULT_QUEUE: Final = "default"
+_QUEUE_NAMES: Final = ("volcano.sh/queue-name", "scheduling.volcano.sh/queue-name")
+
+
+class Releases:
+    """Follows ResourceBindings and their templates; calls `changed` when the sums change."""
+
+    def __init__(self, caches: Caches, *, changed: Callable[[], None]) -> None:
+        self._caches = caches
+        self._changed = changed
+        self._charges = Charges()
+        self._on = False
+        self._since: dict[str, tuple[bool, datetime]] = {}
+        self._released: set[str] = set()
+        self._skipped: set[str] = set()
+        self._looked: datetime | None = None
+        caches.bindings.add_handler(self._binding)
+        caches.jobs.add_handler(self._template(VCJOB_KIND))
+        caches.other_jobs.add_handler(self._template(VCJOB_KIND))
+        caches.deployments.add_handler(self._template("Deployment"))
+
+    def switch(self, *, on: bool) -> None:
+        """Fill the account from the caches, or empty it."""
+        self._on, self._charges = on, Charges()
+        self._since.clear()
+        self._released.clear()
+        self._skipped.clear()
+        for obj in self._caches.bindings.items() if on else ():
+            self._charges.put(key_of(obj), self._charge(obj))
+
+    def others(self, holds: Callable[[str], bool]) -> Mapping[str, Resources]:
+        """Return the allocated resources by queue, without vcjobs that the queue cache counts."""
+        return self._charges.beside(holds)
+
+    def look(self, queues: Sequence[Queue], *, now: datetime) -> set[str]:
+        """Forecast the next dispatch; return the HyperJobs whose release is overdue now."""
+        classes = {each["metadata"]["name"]: each for each in self._caches.priority_classes.items()}
+        found = forecast_dispatch(self._charges, queues, partial(self._priority, classes))
+        states = dict.fromkeys(found.released, True) | dict.fromkeys(found.passed_over, False)
+        self._note_skipped(now=now)
+        self._looked = now
+        before, self._since = self._since, {}
+        overdue = set()
+        for key, state in states.items():
+            was = before.get(key)
+            since = was[1] if was is not None and was[0] is state else now
+            self._since[key] = state, since
+            if now >= since + _limit(state):
+                overdue.add(key)
+        return {
+            owner
+            for key in overdue
+            if (job := self._caches.job(key)) is not None
+            for owner in hyperjob_keys(job)
+        }
+
+    def next_change(self, *, now: datetime) -> timedelta | None:
+        """Return the time until a release is overdue."""
+        looked = self._looked or now
+        due = [since + _limit(state) for state, since in self._since.values()]
+        waits = (max(each - now, timedelta()) for each in due if each > looked)
+        return min(waits, default=None)
+
+    def passed_over(self, key: str, *, now: datetime) -> bool:
+        """Return whether Volcano Global has had no quota for a vcjob for some seconds."""
+        return self._is(key, False, now)
+
+    def unanswered(self, key: str, *, now: datetime) -> bool:
+        """Return whether Volcano Global has had quota for a vcjob for long, and not released it."""
+        return self._is(key, True, now)
+
+    def forgotten(self, key: str, *, now: datetime) -> bool:
+        """Return whether Volcano Global releases other vcjobs and leaves this one out for good.
+
+        If a ResourceBinding is deleted between the decision of the dispatcher and the release, the
+        dispatcher ignores its name until it restarts (`unSuspendResourceBindingTaskWorker`, 0.3.0).
+        """
+        return key in self._skipped and self.unanswered(key, now=now)
+
+    def _note_skipped(self, *, now: datetime) -> None:
+        """Record the vcjobs whose release is overdue while another vcjob was released."""
+        if self._released:
+            self._skipped |= {
+                key
+                for key, (state, since) in self._since.items()
+                if state and now >= since + _CYCLES
+            }
+        self._skipped &= self._since.keys() - self._released
+        self._released.clear()
+
+    def _is(self, key: str, state: bool, now: datetime) -> bool:
+        known = self._since.get(key)
+        return known is not None and known[0] is state and now >= known[1] + _limit(state)
+
+    def _binding(self, _kind: EventType, old: Object | None, new: Object | None) -> None:
+        obj = new or old
+        if not self._on or obj is None:
+            return
+        charge = None if new is None else self._charge(new)
+        waited = old is not None and at(old, "spec", "suspension", "scheduling") is True
+        if charge is not None and charge.sub_job and waited and not charge.waits:
+            self._released.add(charge.sub_job)
+        if self._charges.put(key_of(obj), charge):
+            self._changed()
+
+    def _template(self, kind: str) -> Callable[[EventType, Object | None, Object | None], None]:
+        def changed(_kind: EventType, old: Object | None, new: Object | None) -> None:
+            obj = new or old
+            if not self._on or obj is None:
+                return
+            namespace, _, name = key_of(obj).partition("/")
+            binding = self._caches.bindings.get(f"{namespace}/{binding_name(name, kind=kind)}")
+            if binding is not None:
+                self._binding(EventType.MODIFIED, None, binding)
+
+        return changed
+
+    def _charge(self, binding: Object) -> Charge | None:
+        """Return the charge of a ResourceBinding; None if Volcano Global does not count it."""
+        if at(binding, "metadata", "deletionTimestamp") is not None:
+            return None
+        kind, key = workload_of_binding(binding)
+        if kind == "Deployment":
+            found = self._caches.deployments.get(key)
+            return None if found is None else charge_of(binding, queue=_queue(found), sub_job="")
+        own = self._caches.job(key) if kind == VCJOB_KIND else None
+        job = own or (self._caches.other_jobs.get(key) if kind == VCJOB_KIND else None)
+        if job is None:
+            return None
+        queue = string(at(job, "spec", "queue")) or _DEFAULT_QUEUE
+        return charge_of(binding, queue=queue, sub_job=key if own is not None else "")
+
+    def _priority(self, classes: Mapping[str, Object], key: str) -> int | None:
+        """Return the priority of a vcjob; None if its PriorityClass does not exist."""
+        name = string(at(self._caches.job(key), "spec", "priorityClassName"))
+        return None if name and name not in classes else value_of(name, classes)
+
+
+def _limit(released: bool) -> timedelta:
+    return SILENT_AFTER if released else GIVES_BACK_AFTER
+
+
+def _queue(deployment: Object) -> str:
+    """Return the queue of a Deployment, from its pod template."""
+    metadata = at(deployment, "spec", "template", "metadata")
+    labels, annotations = (
+        string_map(at(metadata, "labels")),
+        string_map(at(metadata, "annotations")),
+    )
+    named = labels.get(_QUEUE_NAMES[0]) or annotations.get(_QUEUE_NAMES[0])
+    return named or annotations.get(_QUEUE_NAMES[1]) or _DEFAULT_QUEUE

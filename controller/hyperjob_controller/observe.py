@@ -1,0 +1,211 @@
+"""The observer: it builds `Observed`, the whole input of a plan, from the caches at one instant.
+
+It reads memory only and never awaits: the caches do not change meanwhile.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from functools import partial
+
+from hyperjob_controller.admission.line import Line
+from hyperjob_controller.caches.informers import Caches
+from hyperjob_controller.caches.parsed import Parsed
+from hyperjob_controller.causes.reader import CauseReader
+from hyperjob_controller.memory.capacity import Capacity
+from hyperjob_controller.memory.priorities import Priorities
+from hyperjob_controller.memory.refusals import Refusals
+from hyperjob_controller.memory.tombstones import Tombstones
+from hyperjob_controller.splitting.client import Splitter
+from hyperjob_core.api.limits import MAX_SUB_JOBS
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.names import child_name
+from hyperjob_core.api.wire import at, string
+from hyperjob_core.kube.resources import key_of
+from hyperjob_engine.expansion.expand import SpecError, check_size, sub_job_count
+from hyperjob_engine.model.observed import (
+    Binding,
+    HyperJob,
+    Job,
+    Observed,
+    Policy,
+    QueueAdmission,
+    ReplicatedJob,
+)
+from hyperjob_engine.model.parse import parse_binding, parse_hyperjob, parse_job, parse_policy
+from hyperjob_engine.model.training import JobTraining
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """The timeouts for a lost cluster, an incomplete gang, a missing report and a first pod."""
+
+    cluster_lost: timedelta
+    gang: timedelta
+    silence: timedelta
+    start: timedelta
+
+
+class Observer:
+    """Reads the caches for one HyperJob at a time."""
+
+    def __init__(
+        self,
+        caches: Caches,
+        capacity: Capacity,
+        line: Line,
+        *,
+        refusals: Refusals,
+        tombstones: Tombstones,
+        priorities: Priorities,
+        limits: Limits,
+        admission: Callable[[], QueueAdmission],
+        now: Callable[[], datetime],
+        splitter: Splitter | None = None,
+        cause_reader: CauseReader | None = None,
+        trainings: Callable[[str], Mapping[str, JobTraining]] = lambda _key: {},
+    ) -> None:
+        self._caches = caches
+        self._capacity = capacity
+        self._line = line
+        self._refusals = refusals
+        self._tombstones = tombstones
+        self._priorities = priorities
+        self._limits = limits
+        self._admission = admission
+        self._now = now
+        self._splitter = splitter
+        self._cause_reader = cause_reader
+        self._trainings = trainings
+        self._hyperjobs: Parsed[HyperJob] = Parsed()
+        self._jobs: Parsed[Job] = Parsed()
+        self._policies: Parsed[Policy] = Parsed()
+        self._bindings: Parsed[Binding] = Parsed()
+
+    def observe(self, key: str) -> Observed | None:
+        """Return the observation of a HyperJob; None if it does not exist."""
+        seen = self.see(key)
+        return None if seen is None else self.judge(seen)
+
+    def see(self, key: str) -> Observed | None:
+        """Return the observation of a HyperJob without its queue's decision."""
+        raw = self._caches.hyperjob(key)
+        if raw is None:
+            return None
+        now = self._now()
+        (hyperjob,) = self._hyperjobs.of(key, [raw], parse_hyperjob, view=None)
+        owner = hyperjob.name, hyperjob.uid
+        names = _wanted(hyperjob)
+        jobs = self._jobs.of(
+            key, self._caches.jobs_of(key, names), partial(parse_job, owner=hyperjob), view=owner
+        )
+        policies = self._policies.of(
+            key,
+            self._caches.policies_of(key, names),
+            partial(parse_policy, owner=hyperjob),
+            view=owner,
+        )
+        bindings = self._bindings_of(key, hyperjob.namespace, [job.name for job in jobs], names)
+        refused = not_applied(bindings.values())
+        return Observed(
+            hyperjob=hyperjob,
+            jobs={job.name: job for job in jobs},
+            policies={policy.name: policy for policy in policies},
+            bindings=bindings,
+            clusters=(),
+            refusals=self._refusals.of(key, uid=hyperjob.uid, generation=hyperjob.generation),
+            admission=self._admission(),
+            now=now,
+            queues=self._queues(),
+            cluster_lost_timeout=self._limits.cluster_lost,
+            gang_timeout=self._limits.gang,
+            silence_timeout=self._limits.silence,
+            start_timeout=self._limits.start,
+            followers={
+                job.name
+                for job in jobs
+                if job.uid in refused or self._tombstones.is_follower(job.uid)
+            },
+            priority=self._priorities.of(hyperjob),
+            preempts=self._priorities.preempts(hyperjob),
+            trainings=self._trainings(key),
+            split_answers=None if self._splitter is None else self._splitter.answers(key),
+            causes=None if self._cause_reader is None else self._cause_reader.causes(key),
+        )
+
+    def judge(self, seen: Observed) -> Observed:
+        """Return the observation with its queue's decision and the reserved room of others."""
+        turn = self._line.turn(seen)
+        return replace(
+            seen,
+            clusters=self._capacity.clusters(now=seen.now, promised=turn.promised),
+            verdict=turn.verdict,
+            contended=turn.contended,
+            capacity_changes_in=turn.changes_in,
+            passed_over=turn.passed_over,
+            unanswered=turn.unanswered,
+            forgotten=turn.forgotten,
+        )
+
+    def remains(self, key: str) -> list[tuple[Object, Binding]]:
+        """Return the remaining vcjobs of a deleted HyperJob, with their ResourceBindings."""
+        found = []
+        for job in self._caches.jobs_of(key):
+            binding = self._caches.binding_of(key_of(job))
+            if binding is not None:
+                found.append((job, parse_binding(binding)))
+        return found
+
+    def forget(self, key: str) -> None:
+        """Drop the parsed objects of a deleted HyperJob."""
+        for parsed in (self._hyperjobs, self._jobs, self._policies, self._bindings):
+            parsed.forget(key)
+
+    def _bindings_of(
+        self, key: str, namespace: str, jobs: Sequence[str], wanted: Sequence[str]
+    ) -> dict[str, Binding]:
+        """Return the ResourceBindings of sub-jobs, also of those without a vcjob."""
+        names = dict.fromkeys((*jobs, *wanted))
+        looked_up = (self._caches.binding_of(f"{namespace}/{name}") for name in names)
+        found = [raw for raw in looked_up if raw is not None]
+        bindings = self._bindings.of(key, found, parse_binding, view=None)
+        return {binding.name: binding for binding in bindings}
+
+    def _queues(self) -> dict[str, str] | None:
+        queues = self._caches.queues
+        if not queues.synced.is_set():
+            return None
+        return {
+            string(at(queue, "metadata", "name")): string(at(queue, "status", "state"))
+            for queue in queues.items()
+        }
+
+
+def not_applied(bindings: Iterable[Binding]) -> set[str]:
+    """Return the UIDs of the vcjobs that Karmada could not apply in their member."""
+    return {binding.job_uid for binding in bindings if binding.apply_error}
+
+
+def _wanted(hyperjob: HyperJob) -> list[str]:
+    """Return the names of the sub-jobs in the status of a HyperJob and in its spec.
+
+    A HyperJob that is being deleted has none. A spec with too many adds none to the status.
+    """
+    if hyperjob.deleting:
+        return []
+    try:
+        check_size(hyperjob)
+    except SpecError:
+        return list(hyperjob.records)
+    counted = (
+        child_name(hyperjob.name, group.name, index)
+        for group in hyperjob.replicated_jobs
+        for index in range(_count(group))
+    )
+    return list(dict.fromkeys((*hyperjob.records, *counted)))
+
+
+def _count(group: ReplicatedJob) -> int:
+    """Return the greatest number of sub-jobs that a replicatedJob may have by its spec."""
+    is_auto = group.split is not None and group.split.mode == "auto"
+    return min(group.replicas, MAX_SUB_JOBS) if is_auto else sub_job_count(group)

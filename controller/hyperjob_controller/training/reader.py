@@ -1,0 +1,273 @@
+"""The task that reads the logs of trainings through Karmada's cluster proxy.
+
+Each read is a GET of the log of one pod; the rate of all reads together is bounded. Without a
+running HyperJob there are no reads. The other modules of this package do no I/O.
+"""
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable, Mapping
+from contextlib import aclosing
+from datetime import datetime
+from typing import Final, Protocol
+
+from hyperjob_controller.training.schedule import Item, Schedule
+from hyperjob_controller.training.sources import Source, sources_of
+from hyperjob_controller.training.watch import LIMIT_BYTES, Watch, watch
+from hyperjob_core.kube.client import Kube
+from hyperjob_core.kube.errors import Forbidden, KubeError, NotFound
+from hyperjob_core.kube.ratelimit import TokenBucket
+from hyperjob_core.kube.resources import CLUSTERS, PODS
+from hyperjob_engine.model.observed import Observed
+from hyperjob_engine.model.training import JobTraining
+
+log = logging.getLogger(__name__)
+
+_IN_FLIGHT: Final = 32
+_FOLLOWED: Final = 128
+_SECONDS: Final = 15.0
+_FOLLOW_SECONDS: Final = 900.0
+_FOLLOW_BYTES: Final = 64 * LIMIT_BYTES
+_FIRST_SECONDS: Final = 1.0
+_TROUBLE_SECONDS: Final = (5.0, 300.0)
+
+
+class Counts(Protocol):
+    """Counts reads by result: progress, silent, missing, refused, unreachable."""
+
+    def read(self, result: str) -> None:
+        """Count one read."""
+        ...
+
+
+class Reader:
+    """The progress of the trainings of all HyperJobs, and the task that reads their logs."""
+
+    def __init__(
+        self,
+        kube: Kube,
+        *,
+        qps: float,
+        interval: float,
+        now: Callable[[], datetime],
+        wake: Callable[[str, float], None],
+        counts: Counts,
+    ) -> None:
+        """`wake` requests a pass of a HyperJob after so many seconds; `interval` is in seconds."""
+        self._kube = kube
+        self._interval = interval
+        self._now = now
+        self._wake = wake
+        self._counts = counts
+        self._bucket = TokenBucket(qps=qps, burst=max(1, int(qps)))
+        self._watches: dict[str, dict[str, Watch]] = {}
+        self._schedule = Schedule()
+        self._woken: dict[str, float] = {}
+        self._troubles: dict[str, tuple[float, float]] = {}
+        self._news = asyncio.Event()
+        self._places = asyncio.Semaphore(_IN_FLIGHT)
+        self._followers = asyncio.Semaphore(_FOLLOWED)
+
+    def trainings(self, key: str) -> Mapping[str, JobTraining]:
+        """Return the progress of a HyperJob's sub-jobs, by name."""
+        watches = self._watches.get(key, {})
+        found = ((name, each.training) for name, each in watches.items())
+        return {name: training for name, training in found if training is not None}
+
+    def observe(self, observed: Observed) -> None:
+        """Update which sub-jobs of a HyperJob have logs to read."""
+        key = observed.hyperjob.key
+        if observed.hyperjob.deleting:
+            self.forget(key)
+            return
+        sources = {source.name: source for source in sources_of(observed)}
+        watches = self._watches.get(key, {})
+        stopping = observed.hyperjob.stop.jobs if observed.hyperjob.stop is not None else ()
+        for name in [name for name in watches if name not in sources and name not in stopping]:
+            # A planned stop waits for the end of all its logs, also of logs that ended before it.
+            if not watches[name].following:
+                self._drop((key, name))
+        for name, source in sources.items():
+            self._source((key, name), watches.get(name), source)
+
+    def forget(self, key: str) -> None:
+        """Drop a deleted HyperJob."""
+        for name in list(self._watches.get(key, {})):
+            self._drop((key, name))
+        self._woken.pop(key, None)
+
+    async def run(self) -> None:
+        """Read until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            while True:
+                self._news.clear()
+                item = self._schedule.take(_clock())
+                if item is None:
+                    await self._wait()
+                    continue
+                found = self._watches.get(item[0], {}).get(item[1])
+                if found is None:
+                    continue
+                if self._put_off(item, found):
+                    continue
+                await asyncio.sleep(self._bucket.reserve())
+                if found.source.leaving:
+                    found.following = True
+                    group.create_task(self._follow(item, found))
+                else:
+                    await self._places.acquire()
+                    group.create_task(self._look(item, found))
+
+    def _source(self, item: Item, known: Watch | None, source: Source) -> None:
+        if known is not None and known.source.uid == source.uid:
+            changed = (known.source.leaving, known.source.ended) != (source.leaving, source.ended)
+            if known.source != source:
+                known.source = source
+            if changed and not known.ended and not known.following:
+                self._plan(item, known, 0.0)
+            return
+        if source.ended:
+            return  # it ended before any read: its pod, and with it the log, is being deleted
+        made = watch(source)
+        made.others = any(each.found for each in self._watches.get(item[0], {}).values())
+        self._watches.setdefault(item[0], {})[item[1]] = made
+        self._plan(item, made, 0.0 if source.leaving else min(_FIRST_SECONDS, self._interval))
+
+    def _drop(self, item: Item) -> None:
+        watches = self._watches.get(item[0], {})
+        watches.pop(item[1], None)
+        if not watches:
+            self._watches.pop(item[0], None)
+        self._schedule.remove(item)
+
+    def _plan(self, item: Item, found: Watch, seconds: float) -> None:
+        self._schedule.put(item, due=_clock() + seconds, lane=found.lane)
+        self._news.set()
+
+    async def _wait(self) -> None:
+        """Wait until an item is due or a new one arrives."""
+        seconds = self._schedule.wait(_clock())
+        try:
+            async with asyncio.timeout(seconds):
+                await self._news.wait()
+        except TimeoutError:
+            return
+
+    def _put_off(self, item: Item, found: Watch) -> bool:
+        """Return whether a read waits because its cluster has refused or was unreachable.
+
+        The follow of a stopping pod's log does not wait: the log is gone afterwards.
+        """
+        until, _ = self._troubles.get(found.source.cluster, (0.0, 0.0))
+        wait = until - _clock()
+        if wait <= 0 or found.source.leaving:
+            return False
+        self._plan(item, found, wait * random.uniform(1.0, 1.5))
+        return True
+
+    async def _look(self, item: Item, found: Watch) -> None:
+        """Read the log of one pod once."""
+        source, progressed = found.source, False
+        try:
+            async with asyncio.timeout(_SECONDS):
+                text = await self._read(found)
+            progressed = found.read_log(text, now=self._now())
+            self._counts.read("progress" if progressed else "silent")
+            self._troubles.pop(source.cluster, None)
+        except (KubeError, TimeoutError) as error:
+            self._failed(found, error)
+        except Exception:
+            log.exception("A log could not be read", extra={"hyperjob": item[0], "job": item[1]})
+            found.miss()
+        finally:
+            self._places.release()
+        if self._watches.get(item[0], {}).get(item[1]) is not found:
+            return
+        if progressed:
+            self._request_pass(item[0])
+        if source.ended:
+            found.ended = True
+        else:
+            self._plan(item, found, 0.0 if found.source.leaving else self._pause(item[0], found))
+
+    async def _read(self, found: Watch) -> bytes:
+        """Return the latest lines of a log, at most LIMIT_BYTES even if the server sends more."""
+        size, parts = 0, []
+        lines = self._kube.lines(self._path(found), params=found.params(), idle_limit=_SECONDS)
+        async with aclosing(lines) as stream:
+            async for line in stream:
+                size += len(line) + 1
+                if size > LIMIT_BYTES:
+                    break
+                parts.append(line)
+        return b"".join(line + b"\n" for line in parts)
+
+    async def _follow(self, item: Item, found: Watch) -> None:
+        """Read a log until it ends: a program that gets SIGTERM reports what it has saved."""
+        try:
+            async with self._followers, asyncio.timeout(_FOLLOW_SECONDS):
+                if not found.found:
+                    found.number = 0
+                params = found.params(follow=True)
+                lines = self._kube.lines(self._path(found), params=params)
+                size = 0
+                async with aclosing(lines) as stream:
+                    async for line in stream:
+                        size += len(line)
+                        if found.read_log(line + b"\n", now=self._now()):
+                            self._counts.read("progress")
+                            self._request_pass(item[0])
+                        if size > _FOLLOW_BYTES:
+                            break
+        except (KubeError, TimeoutError) as error:
+            log.debug("A log ended", extra={"job": item[1], "error": str(error)})
+        except Exception:
+            log.exception("A log could not be followed", extra={"job": item[1]})
+        finally:
+            found.following = False
+        found.ended = True
+        self._wake(item[0], 0.0)
+
+    def _path(self, found: Watch) -> str:
+        source = found.source
+        pod = PODS.path(source.namespace, source.pod(found.number)[0], "log")
+        return f"{CLUSTERS.path(None, source.cluster, 'proxy')}{pod}"
+
+    def _failed(self, found: Watch, error: Exception) -> None:
+        """Record a failed read: the pod is missing, the right is missing, or the cluster is."""
+        if isinstance(error, NotFound) or (isinstance(error, KubeError) and error.http_code == 400):
+            self._counts.read("missing")
+            found.miss()
+            return
+        refused = isinstance(error, Forbidden)
+        self._counts.read("refused" if refused else "unreachable")
+        least, most = _TROUBLE_SECONDS
+        cluster = found.source.cluster
+        _, before = self._troubles.get(cluster, (0.0, 0.0))
+        seconds = min(most, max(least, before * 2))
+        self._troubles[cluster] = _clock() + seconds, seconds
+        log.log(
+            logging.WARNING if refused and not before else logging.INFO,
+            "The logs of a cluster cannot be read: the progress of its sub-jobs is unknown",
+            extra={"cluster": cluster, "error": str(error) or "no answer", "seconds": seconds},
+        )
+
+    def _pause(self, key: str, found: Watch) -> float:
+        found.others = any(
+            each.found for each in self._watches.get(key, {}).values() if each is not found
+        )
+        return found.pause(self._interval) * random.uniform(0.9, 1.1)
+
+    def _request_pass(self, key: str) -> None:
+        """Request a pass of the HyperJob, at most once an interval."""
+        now, last = _clock(), self._woken.get(key)
+        if last is not None and last > now:
+            return  # the requested pass will have this progress too
+        due = now if last is None else max(now, last + self._interval)
+        self._woken[key] = due
+        self._wake(key, due - now)
+
+
+def _clock() -> float:
+    return asyncio.get_running_loop().time()

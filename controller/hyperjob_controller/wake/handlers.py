@@ -1,0 +1,205 @@
+"""The event handlers: which HyperJobs a changed object concerns, and when their pass is due.
+
+They put keys into the workqueue and update the reservations.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime
+from typing import Final
+
+from hyperjob_controller.admission.line import Line
+from hyperjob_controller.caches.informers import Caches, hyperjob_keys, job_key_of_binding
+from hyperjob_controller.memory.reservations import Reservations
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.names import GATE, MIGRATE_REQUEST, RESTART_REQUEST
+from hyperjob_core.api.wire import at, condition, mapping, objects, string
+from hyperjob_core.kube.client import EventType
+from hyperjob_core.kube.resources import (
+    HYPERJOBS,
+    PROPAGATION_POLICIES,
+    RESOURCE_BINDINGS,
+    VCJOBS,
+    key_of,
+)
+from hyperjob_core.kube.workqueue import WorkQueue
+from hyperjob_engine.model.room import room_of
+
+# The fields of each kind that a pass reads: other changes request no pass.
+_METADATA: Final = (
+    ("metadata", "deletionTimestamp"),
+    ("metadata", "labels"),
+    ("metadata", "ownerReferences"),
+)
+_LIVES: Final = (("metadata", "uid"), ("metadata", "deletionTimestamp"))
+_HYPERJOB: Final = (
+    ("metadata", "generation"),
+    ("metadata", "annotations", RESTART_REQUEST),
+    ("metadata", "annotations", MIGRATE_REQUEST),
+    *_METADATA,
+)
+_CHILD: Final = (*_METADATA, ("spec",), ("status",))
+_BINDING: Final = (
+    *_METADATA,
+    ("metadata", "annotations", GATE),
+    ("spec", "clusters"),
+    ("spec", "placement"),
+    ("spec", "replicaRequirements"),
+    ("spec", "suspension"),
+    ("status", "conditions"),
+    ("status", "aggregatedStatus"),
+)
+_CANDIDACY: Final = (
+    ("metadata", "deletionTimestamp"),
+    ("spec",),
+    ("status", "conditions"),
+    ("status", "apiEnablements"),
+)
+_CLUSTER: Final = (*_CANDIDACY, ("status", "resourceSummary"))
+_COUNTED: Final = (
+    ("status", "resourceSummary", "allocated"),
+    ("status", "resourceSummary", "allocating"),
+)
+
+
+class Handlers:
+    """The event handlers of the controller's informers."""
+
+    def __init__(
+        self,
+        caches: Caches,
+        queue: WorkQueue[str],
+        reservations: Reservations,
+        line: Line,
+        *,
+        settle: Callable[[str], float],
+        now: Callable[[], datetime],
+    ) -> None:
+        """Add handlers to the caches, which call them at once for all objects they hold.
+
+        Before `begin`, events are about objects from the informers' first lists. `settle` returns
+        the seconds for which changes of a HyperJob's sub-jobs are collected for one pass.
+        """
+        self._caches = caches
+        self._queue = queue
+        self._reservations = reservations
+        self._line = line
+        self._settle = settle
+        self._now = now
+        self._begun = False
+        caches.add_handler(HYPERJOBS, self._hyperjob)
+        caches.add_handler(VCJOBS, self._child)
+        caches.add_handler(PROPAGATION_POLICIES, self._child)
+        caches.add_handler(RESOURCE_BINDINGS, self._binding)
+        caches.clusters.add_handler(self._cluster)
+        caches.priority_classes.add_handler(self._priority_class)
+
+    def begin(self) -> Iterator[None]:
+        """Update the reservation of every sub-job, one by one, after the sync of all caches."""
+        self._begun = True
+        for job in self._caches.jobs.items():
+            self._update(key_of(job))
+            yield
+
+    def _hyperjob(self, kind: EventType, old: Object | None, new: Object | None) -> None:
+        obj = new if new is not None else old
+        if obj is None:
+            return
+        key, status = key_of(obj), at(obj, "status")
+        if not self._begun:
+            self._queue.add(key, low=_is_settled(obj))
+            return
+        if kind is not EventType.MODIFIED or not _same(old, new, _LIVES):
+            for job in self._caches.jobs_of(key):
+                self._update(key_of(job))
+        if (
+            kind is EventType.MODIFIED
+            and _same(old, new, _HYPERJOB)
+            and (at(old, "status") == status or self._caches.is_expected(key, status))
+        ):
+            return
+        self._queue.add(key)
+
+    def _child(self, kind: EventType, old: Object | None, new: Object | None) -> None:
+        obj = new if new is not None else old
+        if obj is None or (kind is EventType.MODIFIED and _same(old, new, _CHILD)):
+            return
+        if not self._begun:
+            for key in hyperjob_keys(obj):
+                self._queue.add(key, low=True)
+            return
+        self._update(key_of(obj))
+        # After the creation of a vcjob its ResourceBinding follows soon: one pass is enough.
+        urgent = kind is EventType.DELETED
+        for key in sorted({*hyperjob_keys(obj), *(hyperjob_keys(old) if old else ())}):
+            self._queue.add_after(key, 0 if urgent else self._settle(key))
+
+    def _binding(self, kind: EventType, old: Object | None, new: Object | None) -> None:
+        obj = new if new is not None else old
+        job_key = job_key_of_binding(obj) if obj is not None else None
+        if (
+            job_key is None
+            or not self._begun  # a pass of its HyperJob is already due
+            or (kind is EventType.MODIFIED and _same(old, new, _BINDING))
+        ):
+            return
+        self._update(job_key)
+        job = self._caches.job(job_key)
+        keys = hyperjob_keys(job) if job is not None else self._by_name(job_key)
+        for key in sorted(keys):
+            self._queue.add_after(key, self._settle(key))
+
+    def _by_name(self, job_key: str) -> list[str]:
+        """Return the HyperJobs to which a deleted vcjob may have belonged, by its name."""
+        ends = (number for number, letter in enumerate(job_key) if letter == "-")
+        return [job_key[:end] for end in ends if self._caches.hyperjob(job_key[:end]) is not None]
+
+    def _cluster(self, kind: EventType, old: Object | None, new: Object | None) -> None:
+        name = string(at(new if new is not None else old, "metadata", "name"))
+        if kind is not EventType.MODIFIED or not _same(old, new, _CLUSTER):
+            if kind is EventType.DELETED or _only_shrank(old, new):
+                self._line.shrunk()
+            else:
+                self._line.freed([name])
+        if kind is EventType.MODIFIED and not _same(old, new, _COUNTED):
+            self._reservations.summarised(name, now=self._now())
+            self._line.freed(self._reservations.take_freed())
+        if kind is EventType.DELETED or (self._begun and _readiness(old) != _readiness(new)):
+            self._concern(name)
+
+    def _concern(self, cluster: str) -> None:
+        """Request passes of the HyperJobs on a cluster that becomes Ready, not Ready or deleted."""
+        for obj in self._caches.hyperjobs.items():
+            jobs = objects(at(obj, "status", "jobs"))
+            if any(job.get("cluster") == cluster for job in jobs):
+                self._queue.add(key_of(obj))
+
+    def _update(self, job_key: str) -> None:
+        self._reservations.update(job_key, now=self._now())
+        self._line.freed(self._reservations.take_freed())
+
+    def _priority_class(self, kind: EventType, old: Object | None, new: Object | None) -> None:
+        if kind is not EventType.MODIFIED or at(old, "value") != at(new, "value"):
+            self._line.priorities_changed()
+
+
+def _is_settled(hyperjob: Object) -> bool:
+    """Return whether the status of a HyperJob is of its present generation."""
+    seen = at(hyperjob, "status", "observedGeneration")
+    return seen is not None and seen == at(hyperjob, "metadata", "generation")
+
+
+def _only_shrank(old: Object | None, new: Object | None) -> bool:
+    """Return whether a cluster is as usable as before and has more free of no resource."""
+    if old is None or not _same(old, new, _CANDIDACY):
+        return False
+    before, after = room_of(old).free, room_of(new).free
+    return all(amount <= before.get(name, 0) for name, amount in after.items())
+
+
+def _readiness(cluster: Object | None) -> object:
+    return condition(mapping(at(cluster, "status")), "Ready").get("status")
+
+
+def _same(old: Object | None, new: Object | None, paths: Iterable[tuple[str, ...]]) -> bool:
+    """Return whether two objects are equal at all these paths."""
+    return all(at(old, *path) == at(new, *path) for path in paths)

@@ -1,0 +1,21 @@
+"""The rooms of the product: each import package, and the folder that has it."""
+
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).parents[2]
+PACKAGES: Final = {
+    "hyperjob": ROOT / "hyperjob",
+    **{
+        f"hyperjob_{room}": ROOT / room / f"hyperjob_{room}"
+        for room in ("core", "engine", "rules", "webhook", "controller", "certs")
+    },
+}
+
+
+def module_of(path: Path) -> str:
+    """Return the name by which a file of the product is imported."""
+    for name, folder in PACKAGES.items():
+        if path.is_relative_to(folder):
+            return ".".join((name, *path.relative_to(folder).with_suffix("").parts))
+    raise ValueError(path)

@@ -1,0 +1,226 @@
+"""The command `hyperjob-webhook`: it builds the webhook from its options and serves it.
+
+It connects to the API server only with `--kubeconfig`; a review never waits for that connection,
+except for the bounded look-up in `hyperjob_webhook.surroundings`.
+"""
+
+import asyncio
+import gc
+import logging
+import signal
+import ssl
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from hyperjob_certs.source import FileSource
+from hyperjob_certs.x509 import InvalidPair
+from hyperjob_core.garbage import collect_rarely
+from hyperjob_core.tasks import cancel
+from hyperjob_core.telemetry import logs
+from hyperjob_core.telemetry.endpoints import Addresses, ListenError, serve
+from hyperjob_core.telemetry.health import Checks, Remark
+from hyperjob_core.telemetry.metrics import Metrics
+from hyperjob_rules.defaulting import default
+from hyperjob_rules.validation import validate_create
+from hyperjob_rules.validation.context import NOTHING_KNOWN, Context
+from hyperjob_webhook.decisionlog import DecisionLog
+from hyperjob_webhook.options import Options, parse
+from hyperjob_webhook.requestlog import RequestLog
+from hyperjob_webhook.server import Limits, WebhookServer
+
+if TYPE_CHECKING:
+    from hyperjob_webhook.surroundings import Surroundings
+
+_log: Final = logging.getLogger("hyperjob_webhook")
+
+
+class CannotStart(Exception):  # noqa: N818 - the end of the process, in one line
+    """Why the webhook cannot start, with the next step."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Serve until SIGTERM or SIGINT; return 0 after a drain, 1 if the webhook could not start."""
+    options = parse(arguments)
+    logs.setup(format=options.log_format, level=options.log_level)
+    try:
+        asyncio.run(_run(options))
+    except CannotStart as problem:
+        sys.stderr.write(f"error: {problem}\n")
+        return 1
+    return 0
+
+
+async def _run(options: Options) -> None:
+    metrics = Metrics()
+    async with AsyncExitStack() as stack:
+        around = await _look_around(stack, options, metrics)
+        await _serve(options, metrics, around)
+
+
+def _with_controllers(context: Callable[[], Context], options: Options) -> Callable[[], Context]:
+    """Return the context function with the users who may open gates."""
+    users = frozenset(filter(None, map(str.strip, options.controller_users.split(","))))
+    if not users:
+        return context
+    known, made = NOTHING_KNOWN, replace(NOTHING_KNOWN, controllers=users)
+
+    def with_users() -> Context:
+        nonlocal known, made
+        # The context changes rarely, and each state of it is one object.
+        now = context()
+        if now is not known:
+            known, made = now, replace(now, controllers=users)
+        return made
+
+    return with_users
+
+
+async def _look_around(
+    stack: AsyncExitStack, options: Options, metrics: Metrics
+) -> "Surroundings | None":
+    """Watch the objects that warnings are about; return None without `--kubeconfig`."""
+    if options.kubeconfig is None:
+        return None
+    # A Kubernetes client costs half a second and much memory: import it only if it is used.
+    from hyperjob_core.kube.errors import ConfigError
+    from hyperjob_webhook.surroundings import watched
+
+    try:
+        return await stack.enter_async_context(watched(options.kubeconfig, metrics=metrics))
+    except ConfigError as problem:
+        raise CannotStart(str(problem)) from None
+
+
+async def _serve(options: Options, metrics: Metrics, around: "Surroundings | None") -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    source = _load(options, metrics)
+    metrics.show_certificate(lambda: _expiry(source))
+    admitted = DecisionLog(sys.stderr.buffer) if options.log_format == "json" else None
+    report = RequestLog(metrics, admitted=admitted)
+    server = WebhookServer(
+        reporter=report,
+        limits=Limits(
+            request_timeout=options.request_timeout,
+            requests_inflight=options.max_requests_inflight,
+            connections=options.max_connections,
+            connections_per_peer=options.max_connections_per_peer,
+        ),
+        context=_with_controllers(around.context if around else lambda: NOTHING_KNOWN, options),
+        missing=around.missing if around else None,
+    )
+    readyz = Checks("readyz")
+    readyz.add("certificate", lambda: _certificate(source))
+    readyz.add("shutdown", lambda: "the webhook is shutting down" if server.draining else None)
+    _warm_up()
+    port = await _listen(server, options, source.server_context())
+    following = asyncio.create_task(source.run(), name="certificate")
+    try:
+        async with AsyncExitStack() as stack:
+            addresses = await _serve_endpoints(stack, options, readyz, metrics)
+            # The objects made at start-up live as long as the process: the collector skips them.
+            gc.collect()
+            gc.freeze()
+            collect_rarely()
+            _log.info(
+                "serving",
+                extra={
+                    "address": f"{options.bind_address}:{port}",
+                    "health": addresses.health,
+                    "metrics": addresses.metrics,
+                    "notAfter": source.facts.not_after.isoformat(),
+                },
+            )
+            await stop.wait()
+            report.flush()
+            await _drain(server, options)
+            report.flush()
+            _log.info("stopped")
+    finally:
+        await cancel([following])
+        await server.stop(grace=0)
+        report.flush()
+
+
+async def _serve_endpoints(
+    stack: AsyncExitStack, options: Options, readyz: Checks, metrics: Metrics
+) -> Addresses:
+    try:
+        return await stack.enter_async_context(
+            serve(
+                healthz=Checks("healthz"),
+                readyz=readyz,
+                registry=metrics.registry,
+                health_address=options.health_probe_bind_address,
+                metrics_address=options.metrics_address,
+            )
+        )
+    except ListenError as problem:
+        raise CannotStart(str(problem)) from None
+
+
+def _warm_up() -> None:
+    """Build cached values, above all the compiled schema, before the first review."""
+    validate_create(default({"spec": {}}))
+
+
+async def _drain(server: WebhookServer, options: Options) -> None:
+    """Fail readiness, serve on until the endpoints are updated, then finish reviews in flight."""
+    _log.info("draining", extra={"delay": options.shutdown_delay})
+    server.drain()
+    await asyncio.sleep(options.shutdown_delay)
+    await server.stop(grace=options.shutdown_grace_period)
+
+
+def _load(options: Options, metrics: Metrics) -> FileSource:
+    source = FileSource(
+        options.tls_cert_file,
+        options.tls_private_key_file,
+        client_ca_file=options.client_ca_file,
+        minimum_version=options.tls_min_version,
+        poll_seconds=options.tls_reload_interval,
+        observer=metrics,
+    )
+    try:
+        source.load()
+    except InvalidPair as problem:
+        files = "--tls-cert-file and --tls-private-key-file"
+        if options.client_ca_file is not None:
+            files = "--tls-cert-file, --tls-private-key-file and --client-ca-file"
+        hint = f"check {files}, or run `hyperjob-certs issue`"
+        raise CannotStart(f"no certificate to serve: {problem}; {hint}") from None
+    return source
+
+
+async def _listen(server: WebhookServer, options: Options, tls: ssl.SSLContext) -> int:
+    try:
+        return await server.start(host=options.bind_address, port=options.secure_port, tls=tls)
+    except OSError as error:
+        where = f"{options.bind_address}:{options.secure_port}"
+        raise CannotStart(str(ListenError(where, error, flag="--secure-port"))) from None
+
+
+def _expiry(source: FileSource) -> float:
+    return source.facts.not_after.timestamp()
+
+
+def _certificate(source: FileSource) -> str | None:
+    """Return why the webhook is not ready: only if its served certificate has expired.
+
+    A new but unusable pair of files is a remark in the text.
+    """
+    if source.expired:
+        reason = f"; {source.problem}" if source.problem else ""
+        return f"the served certificate expired at {source.facts.not_after.isoformat()}{reason}"
+    if source.problem:
+        return Remark(f"still serving the old one, because {source.problem}")
+    return None
+
+
+if __name__ == "__main__":
+    sys.exit(main())

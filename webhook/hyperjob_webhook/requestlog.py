@@ -1,0 +1,86 @@
+"""One log line for each request, and controller-runtime's webhook metrics.
+
+A line has the name of the object and none of its fields.
+"""
+
+import logging
+from typing import Final
+
+from hyperjob_core.telemetry.metrics import Metrics
+from hyperjob_rules.decision import Decision
+from hyperjob_webhook.admission import Reply
+from hyperjob_webhook.decisionlog import DecisionLog
+from hyperjob_webhook.review import AdmissionRequest
+
+_log: Final = logging.getLogger("hyperjob_webhook")
+_MESSAGE: Final = "admission decision"
+
+
+class RequestLog:
+    """Logs and counts requests; the lines of allowed requests go to `admitted`, in batches."""
+
+    def __init__(self, metrics: Metrics, *, admitted: DecisionLog | None = None) -> None:
+        self._metrics = metrics
+        self._admitted = admitted
+
+    def started(self, webhook: str) -> None:
+        """Count an arrived request."""
+        self._metrics.webhook_started(webhook)
+
+    def flush(self) -> None:
+        """Write the waiting lines, before another line is logged."""
+        if self._admitted is not None:
+            self._admitted.flush()
+
+    def done(self, webhook: str, reply: Reply, seconds: float) -> None:
+        """Count and log an answered request: its decision, or the error."""
+        self._metrics.webhook_done(webhook, code=reply.status, seconds=seconds)
+        request, decision = reply.request, reply.decision
+        if request is not None and decision is not None:
+            if not _log.isEnabledFor(logging.INFO):
+                return
+            fields = _decided(webhook, request, decision, seconds)
+            if self._admitted is not None and decision.allowed:
+                self._admitted.write(_MESSAGE, fields)
+            else:
+                self.flush()
+                _log.info(_MESSAGE, extra=fields)
+            return
+        self.flush()
+        fields = {"webhook": webhook, "code": reply.status, "reason": reply.problem}
+        fields["duration"] = round(seconds, 6)
+        if request is not None:
+            fields |= _named(request)
+        if reply.bug is not None:
+            _log.error("the webhook failed", extra=fields, exc_info=reply.bug)
+        else:
+            _log.warning("request refused", extra=fields)
+
+
+def _decided(
+    webhook: str, request: AdmissionRequest, decision: Decision, seconds: float
+) -> dict[str, object]:
+    fields = _named(request)
+    fields["webhook"] = webhook
+    fields["allowed"] = decision.allowed
+    fields["duration"] = round(seconds, 6)
+    if decision.patch:
+        fields["patched"] = len(decision.patch)
+    if decision.warnings:
+        fields["warnings"] = len(decision.warnings)
+    if decision.errors:
+        fields["errors"] = len(decision.errors)
+        fields["reason"] = str(decision.errors[0])[:512]
+    return fields
+
+
+def _named(request: AdmissionRequest) -> dict[str, object]:
+    fields: dict[str, object] = {
+        request.kind or "object": {"namespace": request.namespace, "name": request.name},
+        "operation": request.operation,
+        "user": request.user,
+        "requestID": request.uid,
+    }
+    if request.dry_run:
+        fields["dryRun"] = True
+    return fields

@@ -1,0 +1,141 @@
+"""Other objects for the webhook's warnings: informers of Clusters, Queues and PriorityClasses.
+
+Only a webhook with `--kubeconfig` watches them. A review never waits for the informers: before
+their sync there are no such warnings. The webhook reads the ConfigMaps, Secrets, claims and
+ServiceAccounts that the pods of a new HyperJob need by name, for a second at most, as far as its
+role allows it, and only their metadata. These objects only cause warnings, never a denial.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import Final
+
+from hyperjob_core.api.meta import Object
+from hyperjob_core.kube.client import EventType, Kube
+from hyperjob_core.kube.existing import existing
+from hyperjob_core.kube.informer import Informer
+from hyperjob_core.kube.resources import CLUSTERS, PRIORITY_CLASSES, QUEUES
+from hyperjob_core.telemetry.metrics import Metrics
+from hyperjob_rules.validation.context import NOTHING_KNOWN, Cluster, Context, Queue, known_objects
+from hyperjob_rules.validation.needs import needs
+from hyperjob_rules.validation.references import warn_references
+from hyperjob_rules.validation.report import Report
+from hyperjob_webhook.review import AdmissionRequest
+
+USER_AGENT: Final = "hyperjob-webhook/1"
+LOOK_SECONDS: Final = 1.0
+"""The seconds for which the response about a new HyperJob waits for reads of needed objects."""
+LOOKS_AT_A_TIME: Final = 8
+"""The number of concurrent HyperJobs with such reads; further ones get no such warnings."""
+MOST_OBJECTS: Final = 20
+MOST_BYTES: Final = 128 * 1024
+"""The largest review with such reads: larger reviews are processed in threads."""
+
+
+@asynccontextmanager
+async def watched(kubeconfig: str, *, metrics: Metrics) -> AsyncIterator["Surroundings"]:
+    """Watch the objects inside the context. Raises ConfigError for an unusable kubeconfig."""
+    async with Kube.connect(kubeconfig=kubeconfig, user_agent=USER_AGENT, metrics=metrics) as kube:
+        clusters = Informer(kube, CLUSTERS, metrics=metrics)
+        queues = Informer(kube, QUEUES, metrics=metrics)
+        priorities = Informer(kube, PRIORITY_CLASSES, metrics=metrics)
+        surroundings = Surroundings(kube, clusters, queues, priorities)
+        tasks = [asyncio.create_task(each.run()) for each in (clusters, queues, priorities)]
+        try:
+            yield surroundings
+        finally:
+            for task in tasks:
+                task.cancel()
+            for task in tasks:
+                with suppress(asyncio.CancelledError):
+                    await task
+
+
+class Surroundings:
+    """The context from the informers, rebuilt after a change, and the reads of needed objects."""
+
+    def __init__(
+        self, kube: Kube, clusters: Informer, queues: Informer, priorities: Informer
+    ) -> None:
+        self.kube = kube
+        self._looks = 0
+        self._clusters = clusters
+        self._queues = queues
+        self._priorities = priorities
+        self._known = NOTHING_KNOWN
+        self._changed = True
+        for informer in (clusters, queues, priorities):
+            informer.add_handler(self._note)
+
+    def context(self) -> Context:
+        """Return the context of this moment."""
+        if self._changed:
+            priorities = self._priorities
+            self._known = Context(
+                clusters=_clusters(self._clusters.items()) if _is_whole(self._clusters) else None,
+                queues=_queues(self._queues.items()) if _is_whole(self._queues) else None,
+                priority_classes=_names(priorities.items()) if _is_whole(priorities) else None,
+            )
+            # Before the sync of all informers the context is not kept.
+            self._changed = not all(map(_is_whole, (self._clusters, self._queues, priorities)))
+        return self._known
+
+    async def missing(self, request: AdmissionRequest, hyperjob: Object) -> Sequence[str]:
+        """Return warnings about missing objects that the pods of a new HyperJob need.
+
+        `hyperjob` is the validated object of the request. An object that the webhook's role must
+        not read, or whose read takes more than a second, causes no warning.
+        """
+        if request.size > MOST_BYTES or self._looks >= LOOKS_AT_A_TIME:
+            return ()
+        wanted = [(request.namespace, kind, name) for kind, name in needs(hyperjob)]
+        if not wanted:
+            return ()
+        self._looks += 1
+        try:
+            async with asyncio.timeout(LOOK_SECONDS):
+                there = await existing(
+                    self.kube, wanted, left_out=lambda *_: None, most=MOST_OBJECTS
+                )
+        except TimeoutError:
+            return ()
+        finally:
+            self._looks -= 1
+        report = Report()
+        warn_references(hyperjob, report, context=known_objects(there, request.namespace))
+        return report.decision().warnings
+
+    def _note(self, kind: EventType, old: Object | None, new: Object | None) -> None:
+        del kind, old, new
+        self._changed = True
+
+
+def _is_whole(informer: Informer) -> bool:
+    return informer.synced.is_set()
+
+
+def _clusters(items: Iterable[Object]) -> dict[str, Cluster]:
+    return {item["metadata"]["name"]: Cluster(ready=_is_ready(item)) for item in items}
+
+
+def _names(items: Iterable[Object]) -> frozenset[str]:
+    return frozenset(item["metadata"]["name"] for item in items)
+
+
+def _is_ready(cluster: Object) -> bool:
+    conditions = (cluster.get("status") or {}).get("conditions") or []
+    return any(one.get("type") == "Ready" and one.get("status") == "True" for one in conditions)
+
+
+def _queues(items: Iterable[Object]) -> dict[str, Queue]:
+    queues = list(items)
+    parents = Counter((queue.get("spec") or {}).get("parent") for queue in queues)
+    return {
+        queue["metadata"]["name"]: Queue(
+            state=(queue.get("status") or {}).get("state") or "",
+            children=parents[queue["metadata"]["name"]],
+        )
+        for queue in queues
+    }
