@@ -44,7 +44,13 @@ class DecisionLog:
     def write(self, message: str, fields: dict[str, object]) -> None:
         """Add a line at level info; call it in the event loop."""
         line = orjson.dumps(
-            {"level": "info", "ts": self._now(), "logger": "webhook", "msg": message, **fields},
+            {
+                "level": "info",
+                "ts": self._now(),
+                "logger": "hyperjob_webhook",
+                "msg": message,
+                **fields,
+            },
             option=orjson.OPT_APPEND_NEWLINE,
         )
         self._lines.append(line)

@@ -13,7 +13,7 @@ from hyperjob_core.api.bounded import bounded
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.structural import schema_of
 
-_ROOT: Final = Path(__file__).parents[2]
+_ROOT: Final = Path(__file__).parents[3]
 HYPERJOB_FILE: Final = Path("crds") / f"{names.GROUP}_{names.PLURAL}.yaml"
 VCJOB_FILE: Final = Path("core/hyperjob_core/api/crds/batch.volcano.sh_jobs.yaml")
 

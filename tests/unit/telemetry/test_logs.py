@@ -59,7 +59,9 @@ def test_text_lines_are_for_people(written):
     lines = written(format="text")
     log.warning("Not placed", extra={"HyperJob": {"namespace": "ml", "name": "llm"}, "why": "a b"})
     (line,) = lines()
-    assert line.endswith('Z WARNING controller.wake.workers Not placed HyperJob=ml/llm why="a b"')
+    assert line.endswith(
+        'Z WARNING hyperjob_controller.wake.workers Not placed HyperJob=ml/llm why="a b"'
+    )
 
 
 def test_text_values_that_are_structures_are_json(written):
