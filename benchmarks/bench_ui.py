@@ -21,7 +21,8 @@ import aiohttp
 sys.path[:0] = [str(Path(__file__).parent.parent), str(Path(__file__).parent.parent / "sandbox")]
 
 from hyperjob_core.kube.resources import HYPERJOBS  # noqa: E402 - found by the path above
-from tests.support.fleet import FleetKube, fill, hyperjob  # noqa: E402
+from tests.support.apiserver import ApiServer  # noqa: E402
+from tests.support.fleet import fill, hyperjob  # noqa: E402
 
 PAGES = (
     "/",
@@ -44,13 +45,13 @@ async def serve(hyperjobs: int, clusters: int) -> None:
     """Serve a fleet, and change HyperJobs on commands from standard input."""
     from tests.support.uiworld import open_ui
 
-    kube = FleetKube()
-    fill(kube, hyperjobs=hyperjobs, clusters=clusters)
+    server = ApiServer()
+    fill(server, hyperjobs=hyperjobs, clusters=clusters)
     before = _memory()
     loop = asyncio.get_running_loop()
     async with AsyncExitStack() as stack:
         started = time.perf_counter()
-        ui = await open_ui(stack, kube)  # type: ignore[arg-type]
+        ui = await open_ui(stack, server.kube)
         _say({"base": ui.base, "started": time.perf_counter() - started})
         reader = asyncio.StreamReader()
         await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
@@ -59,7 +60,7 @@ async def serve(hyperjobs: int, clusters: int) -> None:
             if "memory" in order:
                 _say({"before": before, "now": _memory()})
                 continue
-            kube.put(HYPERJOBS, hyperjob(order["number"], clusters=clusters, **order["as"]))
+            server.put(HYPERJOBS, hyperjob(order["number"], clusters=clusters, **order["as"]))
 
 
 async def main(hyperjobs: int, clusters: int, viewers: int) -> None:

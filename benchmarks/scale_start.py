@@ -23,7 +23,7 @@ from benchmarks.scale import bound
 from hyperjob_controller.manager import Manager
 from hyperjob_controller.options import Options
 from hyperjob_core.api.meta import Object
-from hyperjob_core.kube.client import ObjectList
+from hyperjob_core.kube.memory import Call
 from hyperjob_core.kube.resources import (
     CLUSTERS,
     HYPERJOBS,
@@ -35,15 +35,16 @@ from hyperjob_core.kube.resources import (
     key_of,
 )
 from hyperjob_engine.model.observed import QueueAdmission
-from tests.support.fakekube import FakeKube
+from tests.support.apiserver import ApiServer
 from tests.support.system import phase_of
 from tests.unit.controller.test_pass import member
 
 KINDS = (HYPERJOBS, VCJOBS, PROPAGATION_POLICIES, RESOURCE_BINDINGS)
 PAGE = 500
+UID_END = b"0" * 12
 
 
-class Copies(FakeKube):
+class Copies(ApiServer):
     """Lists each object of a HyperJob many times, under other names."""
 
     def __init__(self) -> None:
@@ -51,44 +52,44 @@ class Copies(FakeKube):
         self.seeds: dict[Resource, list[bytes]] = {}
         self.count = 0
 
-    async def list(
-        self,
-        resource: Resource,
-        *,
-        label_selector: str | None = None,
-        transform: Callable[[Object], Object] = lambda obj: obj,
-        **_: object,
-    ) -> ObjectList:
-        items = []
-        for text in self.seeds.get(resource, ()):
-            for number in range(self.count):
-                name = b"copy%05d" % number
-                copy = text.replace(b'"hj0', b'"' + name).replace(b"uid-", name + b"-uid-")
-                items.append(transform(orjson.loads(copy)))
-                if len(items) % PAGE == 0:
-                    await asyncio.sleep(0)
-        kept = await super().list(resource, label_selector=label_selector, transform=transform)
-        return ObjectList([*items, *kept.items], kept.resource_version)
-
-    async def create(self, resource: Resource, obj: Object, **_: object) -> Object:
-        answer = await super().create(resource, obj)
-        if resource is VCJOBS:
-            spec = self.objects[PROPAGATION_POLICIES][key_of(answer)]["spec"]
-            (cluster,) = spec["placement"]["clusterAffinities"][0]["clusterNames"]
-            namespace = answer["metadata"]["namespace"]
-            self.put(RESOURCE_BINDINGS, bound(answer["metadata"], cluster, namespace))
+    def answer(self, call: Call) -> Object:
+        """Answer a list of copies page by page, as an API server does; bind each new vcjob."""
+        answer: Object = super().answer(call)
+        if call.method == "POST" and call.resource is VCJOBS:
+            self._bind(answer)
+        if call.method == "GET" and not call.name:
+            begin = int(call.params.get("continue") or 0)
+            pages = self._copies(self.seeds.get(call.resource, []), begin)
+            if len(pages) == PAGE:
+                token = {"continue": str(begin + PAGE)}
+                return {"metadata": {**answer["metadata"], **token}, "items": pages}
+            answer["items"] += pages
         return answer
+
+    def _copies(self, seeds: list[bytes], begin: int) -> list[orjson.Fragment]:
+        found = []
+        for place in range(begin, min(begin + PAGE, len(seeds) * self.count)):
+            number = place % self.count
+            copy = seeds[place // self.count].replace(b'"hj0', b'"copy%05d' % number)
+            found.append(orjson.Fragment(copy.replace(UID_END, b"%012d" % number)))
+        return found
+
+    def _bind(self, job: Object) -> None:
+        policy = self.get(PROPAGATION_POLICIES, key_of(job))
+        assert policy is not None
+        (cluster,) = policy["spec"]["placement"]["clusterAffinities"][0]["clusterNames"]
+        self.put(RESOURCE_BINDINGS, bound(job["metadata"], cluster, job["metadata"]["namespace"]))
 
     def settled(self, phase: str) -> bool:
         """Return whether all HyperJobs are in `phase`."""
-        return {phase_of(each) for each in self.objects[HYPERJOBS].values()} == {phase}
+        return {phase_of(each) for each in self.items(HYPERJOBS)} == {phase}
 
 
 @asynccontextmanager
-async def working(kube: FakeKube) -> AsyncIterator[Manager]:
+async def working(server: ApiServer) -> AsyncIterator[Manager]:
     """Run a controller for the length of the block."""
     options = Options(queue_admission=QueueAdmission.BUILTIN, leader_elect=False)
-    manager = Manager(kube, options)  # type: ignore[arg-type]  # has the verbs that are used
+    manager = Manager(server.kube, options)
     task = asyncio.create_task(manager.run())
     try:
         await manager.working.wait()
@@ -111,40 +112,41 @@ def memory() -> float:
 
 async def seeded(count: int, replicas: int, clusters: int) -> Copies:
     """Bring a HyperJob to Running; return its objects for copies."""
-    kube = Copies()
+    server = Copies()
     for number in range(clusters):
         cluster = member(f"c{number:03}", 10 * count * replicas)
         cluster["status"]["resourceSummary"]["allocatable"]["pods"] = str(10 * count * replicas)
-        kube.put(CLUSTERS, cluster)
-    kube.put(QUEUES, {"metadata": {"name": "default"}, "status": {"state": "Open"}})
-    async with working(kube) as manager:
-        kube.put(HYPERJOBS, hyperjobs("many", 1, replicas)[0])
-        await until(lambda: len(kube.objects.get(VCJOBS, ())) == replicas)
-        for job in list(kube.objects[VCJOBS].values()):
+        server.put(CLUSTERS, cluster)
+    server.put(QUEUES, {"metadata": {"name": "default"}, "status": {"state": "Open"}})
+    async with working(server) as manager:
+        server.put(HYPERJOBS, hyperjobs("many", 1, replicas)[0])
+        await until(lambda: len(server.items(VCJOBS)) == replicas)
+        for job in server.items(VCJOBS):
             metadata = {**job["metadata"]}
-            kube.put(VCJOBS, {**job, "metadata": metadata, "status": vcjob_status("Running")})
-        await until(lambda: kube.settled("Running") and not manager.queue.due_in("many/hj0"))
+            server.put(VCJOBS, {**job, "metadata": metadata, "status": vcjob_status("Running")})
+        await until(lambda: server.settled("Running") and not manager.queue.due_in("many/hj0"))
     for kind in KINDS:
-        kube.seeds[kind] = [orjson.dumps(each) for each in kube.objects.pop(kind).values()]
-        kube.objects[kind] = {}
-    kube.count = count
-    kube.calls.clear()
-    return kube
+        server.seeds[kind] = [orjson.dumps(each) for each in server.items(kind)]
+    for each in server.items(HYPERJOBS):
+        server.remove(HYPERJOBS, key_of(each))
+    server.count = count
+    server.calls.clear()
+    return server
 
 
 async def run(count: int, replicas: int, clusters: int) -> None:
     """Start a controller with all copies, submit another HyperJob, and print the results."""
-    kube = await seeded(count, replicas, clusters)
+    server = await seeded(count, replicas, clusters)
     before, began = memory(), time.process_time()
-    async with working(kube) as manager:
+    async with working(server) as manager:
         listed = time.process_time() - began
-        kube.put(HYPERJOBS, hyperjobs("new", 1, 1)[0])
-        await until(lambda: bool(kube.objects[VCJOBS]))
+        server.put(HYPERJOBS, hyperjobs("new", 1, 1)[0])
+        await until(lambda: bool(server.items(VCJOBS)))
         decided = time.process_time() - began
         await until(lambda: not len(manager.queue))
         looked = time.process_time() - began
         most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
-        others = [call for call in kube.calls if not call[2].startswith("hj0")]
+        others = [call for call in server.calls if not call[2].startswith("hj0")]
         print(
             f"start beside {count * replicas} sub-jobs of {count} HyperJobs, {clusters} clusters:\n"
             f"  CPU until all caches are complete {listed:.1f} s, until the first decision"

@@ -10,7 +10,6 @@ from typing import Final
 from hyperjob.simulate.breakage import Breakage
 from hyperjob.simulate.clock import now, run
 from hyperjob.simulate.history import History
-from hyperjob.simulate.plane import Plane
 from hyperjob.simulate.policies import OURS, POLICIES, STATIC
 from hyperjob.simulate.scene import Scene
 from hyperjob.simulate.static import StaticWeights
@@ -20,6 +19,7 @@ from hyperjob_controller.manager import Manager
 from hyperjob_controller.options import Options
 from hyperjob_core.garbage import collect_rarely
 from hyperjob_core.kube.client import Kube
+from hyperjob_core.kube.memory import MemoryServer
 from hyperjob_core.tasks import cancel
 from hyperjob_engine.model.observed import QueueAdmission
 
@@ -71,7 +71,7 @@ async def _static(scenario: Scenario, progress: Progress) -> History:
 
 
 async def _played(scenario: Scenario, progress: Progress) -> History:
-    plane = Plane(now=now)
+    plane = MemoryServer(now=now)
     options = Options(
         queue_admission=QueueAdmission.BUILTIN,
         leader_elect=False,

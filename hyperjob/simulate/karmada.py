@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from hyperjob.simulate.member import Member, Pods
-from hyperjob.simulate.patches import patched
-from hyperjob.simulate.plane import Plane
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import binding_name
 from hyperjob_core.api.wire import at, condition, mapping, rfc3339, string
+from hyperjob_core.kube.memory import MemoryServer
+from hyperjob_core.kube.patches import patched
 from hyperjob_core.kube.resources import (
     CLUSTERS,
     PROPAGATION_POLICIES,
@@ -47,7 +47,7 @@ class Karmada:
 
     def __init__(
         self,
-        plane: Plane,
+        plane: MemoryServer,
         members: dict[str, Member],
         *,
         now: Callable[[], datetime],

@@ -7,7 +7,6 @@ from hyperjob.simulate.clock import START, now
 from hyperjob.simulate.history import Life, StartForecast
 from hyperjob.simulate.karmada import Karmada
 from hyperjob.simulate.member import Pods
-from hyperjob.simulate.plane import Plane
 from hyperjob.simulate.runs import SubJob
 from hyperjob.simulate.scene import Scene
 from hyperjob.simulate.workload import DURATION, Scenario, Submission
@@ -15,6 +14,7 @@ from hyperjob_core.api.duration import nanoseconds
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.phases import JobPhase, Phase
 from hyperjob_core.api.wire import at, integer, objects, string, timestamp
+from hyperjob_core.kube.memory import MemoryServer
 from hyperjob_core.kube.resources import (
     CLUSTERS,
     HYPERJOBS,
@@ -31,7 +31,7 @@ CLEAN_UP: Final = 60.0
 class Simulation(Scene):
     """A simulation with a control plane, in which the controller decides."""
 
-    def __init__(self, scenario: Scenario, plane: Plane) -> None:
+    def __init__(self, scenario: Scenario, plane: MemoryServer) -> None:
         super().__init__(scenario)
         self.plane = plane
         self.karmada = Karmada(

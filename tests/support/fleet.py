@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from hyperjob_core.kube.resources import CLUSTERS, HYPERJOBS, QUEUES
-from tests.support.fakekube import FakeKube, refusal
+from tests.support.apiserver import ApiServer
 
 Object = dict[str, Any]
 GPU = "nvidia.com/gpu"
@@ -13,23 +13,14 @@ BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 QUEUE_COUNT = 12
 
 
-class FleetKube(FakeKube):
-    """A client without members, which answers NotFound for absent objects."""
-
-    host = "fleet.example:5443"
-
-    async def raw(self, method: str, path: str, **_: Any) -> Any:
-        raise refusal(404, "NotFound")
-
-
-def fill(kube: FakeKube, *, hyperjobs: int, clusters: int) -> None:
-    """Store a fleet in a client's memory."""
+def fill(server: ApiServer, *, hyperjobs: int, clusters: int) -> None:
+    """Store a fleet in an API server."""
     for number in range(QUEUE_COUNT):
-        kube.put(QUEUES, _queue(number))
+        server.put(QUEUES, _queue(number))
     for number in range(clusters):
-        kube.put(CLUSTERS, _cluster(number))
+        server.put(CLUSTERS, _cluster(number))
     for number in range(hyperjobs):
-        kube.put(HYPERJOBS, hyperjob(number, clusters=clusters))
+        server.put(HYPERJOBS, hyperjob(number, clusters=clusters))
 
 
 def hyperjob(number: int, *, clusters: int, phase: str = "", message: str = "") -> Object:

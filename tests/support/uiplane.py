@@ -12,54 +12,46 @@ import json
 import sys
 from contextlib import AsyncExitStack
 from pathlib import Path
-from types import SimpleNamespace
 
 from hyperjob.ui.access.cluster import ClusterAccess
 from hyperjob.ui.access.local import LocalAccess
 from hyperjob.ui.pages.context import Context
 from hyperjob.ui.running import running
 from hyperjob.ui.serve import serving
-from hyperjob_core.kube.resources import CLUSTERS, HYPERJOBS, QUEUES
-from tests.support.fakekube import FakeKube, refusal
+from hyperjob_core.kube.resources import CLUSTERS, HYPERJOBS, QUEUES, TOKEN_REVIEWS
+from tests.support.apiserver import ApiServer
 from tests.support.uipast import remember
 from tests.support.uiscene import ago
 
 KINDS = {"HyperJob": HYPERJOBS, "Cluster": CLUSTERS, "Queue": QUEUES}
 
 
-class PlaneKube(FakeKube):
-    """A client that allows every access review."""
+class Karmada(ApiServer):
+    """An API server with one pod for each sub-job, which allows every access review."""
 
     host = "karmada.example:5443"
-    namespace = "default"
 
     def __init__(self):
         super().__init__()
         self.log = [b"step 1 of 100", b"step 2 of 100"]
         self.logged = asyncio.Condition()
 
-    async def raw(self, method, path, *, params=None, **_):
-        """Return one pod for each sub-job, the only objects of members."""
-        if not path.endswith("/pods"):
-            raise refusal(404, "NotFound", f"no {path}")
-        job = params["labelSelector"].partition("=")[2]
-        container = {
-            "name": "main",
-            "restartCount": 0,
-            "state": {"running": {"startedAt": ago(60)}},
-        }
-        pod = {
-            "metadata": {
-                "name": f"{job}-worker-0",
-                "labels": {"volcano.sh/job-name": job, "volcano.sh/task-spec": "worker"},
-            },
-            "spec": {"nodeName": "node-1", "containers": [{"name": "main"}]},
-            "status": {"phase": "Running", "containerStatuses": [container]},
-        }
-        return SimpleNamespace(json=lambda: {"items": [pod]})
+    def answer(self, call):
+        if call.subresource == "proxy":
+            return {"items": [_pod(call.params["labelSelector"].partition("=")[2])]}
+        if call.resource is TOKEN_REVIEWS:
+            known = call.content()["spec"]["token"] == "good"
+            user = {"username": "ann@example.org"} if known else {}
+            return {"status": {"authenticated": known, "user": user}}
+        if call.resource.kind.endswith("Review"):
+            return {"status": {"allowed": True}}
+        return super().answer(call)
 
-    async def lines(self, path, *, params, **_):
-        """Yield the lines of a log; with `follow` also later lines."""
+    async def lines(self, path, *, params, **more):
+        """Yield the events of a watch, or the lines of a log; with `follow` also later lines."""
+        if "watch" in params:
+            async for event in super().lines(path, params=params, **more):
+                yield event
         time = b"2026-01-01T00:00:%02d.000000000Z " if params.get("timestamps") else b""
         read = 0
         while True:
@@ -77,23 +69,29 @@ class PlaneKube(FakeKube):
             self.log.append(line.encode())
             self.logged.notify_all()
 
-    async def create(self, resource, obj, **more):
-        if resource.kind == "TokenReview":
-            known = obj["spec"]["token"] == "good"
-            user = {"username": "ann@example.org"} if known else {}
-            return {"status": {"authenticated": known, "user": user}}
-        if resource.kind.endswith("Review"):
-            return {"status": {"allowed": True}}
-        return await super().create(resource, obj, **more)
+
+def _pod(job):
+    running = {"running": {"startedAt": ago(60)}}
+    return {
+        "metadata": {
+            "name": f"{job}-worker-0",
+            "labels": {"volcano.sh/job-name": job, "volcano.sh/task-spec": "worker"},
+        },
+        "spec": {"nodeName": "node-1", "containers": [{"name": "main"}]},
+        "status": {
+            "phase": "Running",
+            "containerStatuses": [{"name": "main", "restartCount": 0, "state": running}],
+        },
+    }
 
 
-def change(kube, asked):
+def change(server, asked):
     """Store or delete an object."""
     if "put" in asked:
-        kube.put(KINDS[asked["put"]["kind"]], asked["put"])
+        server.put(KINDS[asked["put"]["kind"]], asked["put"])
     else:
         plural, _, key = asked["remove"].partition("/")
-        kube.remove(next(kind for kind in KINDS.values() if kind.plural == plural), key)
+        server.remove(next(kind for kind in KINDS.values() if kind.plural == plural), key)
 
 
 async def lines():
@@ -120,15 +118,15 @@ def _access(kube, known, *, login):
 
 async def serve(file, *, login):
     """Serve until standard input ends."""
-    kube = PlaneKube()
+    server = Karmada()
     for line in Path(file).read_text(encoding="utf-8").splitlines():
-        change(kube, json.loads(line))
+        change(server, json.loads(line))
     async with AsyncExitStack() as stack:
         known = await stack.enter_async_context(
-            running(kube, lease_namespace="karmada-system", examine=False)
+            running(server.kube, lease_namespace="karmada-system", examine=False)
         )
         remember(known.history)
-        access = await stack.enter_async_context(_access(kube, known, login=login))
+        access = await stack.enter_async_context(_access(server.kube, known, login=login))
         context = Context(
             world=known.world, history=known.history, attention=known.attention, access=access
         )
@@ -138,9 +136,9 @@ async def serve(file, *, login):
         async for line in lines():
             asked = json.loads(line)
             if "log" in asked:
-                await kube.write(asked["log"])
+                await server.write(asked["log"])
             else:
-                change(kube, asked)
+                change(server, asked)
             print("done", flush=True)
 
 

@@ -18,7 +18,7 @@ from hyperjob_engine.model.resources import Resources
 from hyperjob_engine.model.waiting import WaitCode
 from hyperjob_engine.queueing.cache import QueueCache
 from hyperjob_engine.status.waiting import wait_text
-from tests.support.fakekube import FakeKube
+from tests.support.apiserver import ApiServer
 from tests.unit.controller.builders import (
     GPU,
     NOW,
@@ -67,10 +67,10 @@ async def test_nobody_is_told_that_queues_are_missing_before_a_round_was_played(
 
 @asynccontextmanager
 async def leading(
-    kube: FakeKube, capacity: Free, mode: QueueAdmission = QueueAdmission.BUILTIN
+    server: ApiServer, capacity: Free, mode: QueueAdmission = QueueAdmission.BUILTIN
 ) -> AsyncIterator[tuple[Admission, WorkQueue[str]]]:
-    """Run the queue engine over what `kube` holds; it learns of each HyperJob as `seen` says."""
-    caches = Caches(kube)  # type: ignore[arg-type]  # has the verbs that are used
+    """Run the queue engine over what `server` holds; it learns of each HyperJob as `seen` says."""
+    caches = Caches(server.kube)
     queue: WorkQueue[str] = WorkQueue()
     admission = Admission(
         caches,
@@ -86,10 +86,11 @@ async def leading(
         async with asyncio.timeout(30):
             for informer in informers:
                 await informer.synced.wait()
-        documents = kube.objects[HYPERJOBS]
-        tasks.append(
-            asyncio.create_task(admission.run(lambda key: admission.learn(seen(documents[key]))))
-        )
+
+        def learn(key: str) -> None:
+            admission.learn(seen(server.get(HYPERJOBS, key) or {}))
+
+        tasks.append(asyncio.create_task(admission.run(learn)))
         yield admission, queue
     finally:
         for task in tasks:
@@ -113,12 +114,12 @@ def one(name: str) -> Object:
 
 async def test_a_new_leader_counts_every_share_before_it_admits_anything() -> None:
     """Room is no limit here: the capability of the queue is, and a HyperJob that runs uses it."""
-    kube = FakeKube()
+    server = ApiServer()
     capability = {"capability": {GPU: "8"}}
-    kube.put(QUEUES, {"metadata": {"name": "default"}, "spec": capability})
+    server.put(QUEUES, {"metadata": {"name": "default"}, "spec": capability})
     for name in ("runs", "waits"):
-        kube.put(HYPERJOBS, one(name))
-    async with leading(kube, Free(8)) as (admission, queue), asyncio.timeout(30):
+        server.put(HYPERJOBS, one(name))
+    async with leading(server, Free(8)) as (admission, queue), asyncio.timeout(30):
         admission.learn(seen(one("waits")))  # its pass comes first
         while admission.verdict("default/waits").undecided:
             queue.done(await queue.get())
@@ -200,11 +201,11 @@ async def test_that_queues_are_missing_is_told_when_they_were_waited_for_long_en
 
 
 async def test_a_stale_message_is_written_anew_each_time() -> None:
-    kube, capacity = FakeKube(), Free(4)
-    kube.put(QUEUES, {"metadata": {"name": "default"}})
-    kube.put(HYPERJOBS, one("waits"))
+    server, capacity = ApiServer(), Free(4)
+    server.put(QUEUES, {"metadata": {"name": "default"}})
+    server.put(HYPERJOBS, one("waits"))
     messages = []
-    async with leading(kube, capacity) as (admission, queue), asyncio.timeout(30):
+    async with leading(server, capacity) as (admission, queue), asyncio.timeout(30):
         for free in (3, 2, 1):
             key = await queue.get()
             admission.learn(seen(one("waits")))
@@ -241,21 +242,20 @@ async def test_a_pass_that_had_nothing_to_make_leaves_the_rests_of_a_hyperjob_al
 
 
 async def test_releases_are_followed_while_no_hyperjob_waits() -> None:
-    kube = FakeKube()
-    kube.objects[HYPERJOBS] = {}
-    async with leading(kube, Free(), QueueAdmission.VOLCANO_GLOBAL) as (admission, queue):
+    server = ApiServer()
+    async with leading(server, Free(), QueueAdmission.VOLCANO_GLOBAL) as (admission, queue):
         admission._releases.look = lambda _queues, *, now: {f"default/{now.year}"}  # type: ignore[method-assign]
         admission.wake()
         assert await asyncio.wait_for(queue.get(), 60) == f"default/{NOW.year}"
 
 
 async def test_a_queue_that_opens_is_looked_at_again() -> None:
-    kube = FakeKube()
-    kube.put(QUEUES, {"metadata": {"name": "default"}, "status": {"state": "Closed"}})
-    kube.put(HYPERJOBS, one("waits"))
-    async with leading(kube, Free(8)) as (admission, queue), asyncio.timeout(60):
+    server = ApiServer()
+    server.put(QUEUES, {"metadata": {"name": "default"}, "status": {"state": "Closed"}})
+    server.put(HYPERJOBS, one("waits"))
+    async with leading(server, Free(8)) as (admission, queue), asyncio.timeout(60):
         while admission.verdict("default/waits").reason is not Reason.QUEUE_NOT_OPEN:
             queue.done(await queue.get())
-        kube.put(QUEUES, {"metadata": {"name": "default"}, "status": {"state": "Open"}})
+        server.put(QUEUES, {"metadata": {"name": "default"}, "status": {"state": "Open"}})
         while not admission.verdict("default/waits").admitted:
             queue.done(await queue.get())

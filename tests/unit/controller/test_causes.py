@@ -20,7 +20,7 @@ from hyperjob_engine.model.planned import FailedJob
 from hyperjob_engine.model.runs import ContainerFailure
 from hyperjob_engine.plan import CAUSE_RECHECK, plan
 from hyperjob_engine.status.failure import container_text
-from tests.support.fakekube import refusal
+from tests.support.apiserver import refusal
 from tests.unit.controller.builders import (
     NOW,
     Object,

@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any
 
 import aiohttp
-import orjson
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
@@ -21,7 +20,9 @@ from hyperjob_controller.memory.candidates import Candidates
 from hyperjob_controller.memory.reservations import Reservations
 from hyperjob_controller.options import Options
 from hyperjob_controller.reconciler import _sooner
+from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.informer import Informer
+from hyperjob_core.kube.memory import Call
 from hyperjob_core.kube.resources import (
     CLUSTERS,
     HYPERJOBS,
@@ -30,18 +31,17 @@ from hyperjob_core.kube.resources import (
     RESOURCE_BINDINGS,
     VCJOBS,
 )
-from hyperjob_core.kube.transport import Response
 from hyperjob_core.telemetry.metrics import Metrics
 from hyperjob_engine.model.observed import HyperJob, QueueAdmission
 from hyperjob_engine.model.planned import Plan
+from tests.support.apiserver import ApiServer, refusal
 from tests.support.controller import round_is_due
-from tests.support.fakekube import FakeKube, refusal
 from tests.support.memory import differences, remembered
 from tests.unit.controller.builders import GPU, binding, group, hyperjob, vcjob_status
 
 Object = dict[str, Any]
 # What is no memory of decisions: copies of the API server, what was worked out once, counters.
-OTHERS = (Informer, FakeKube, Metrics, Parsed, Candidates)
+OTHERS = (Informer, Kube, Metrics, Parsed, Candidates)
 
 
 def member(name: str, gpus: int) -> Object:
@@ -68,10 +68,10 @@ def named(name: str, *groups: Object, **spec: Any) -> Object:
 
 @asynccontextmanager
 async def running(
-    kube: FakeKube, admission: QueueAdmission | None = QueueAdmission.NONE, **options: Any
+    server: ApiServer, admission: QueueAdmission | None = QueueAdmission.NONE, **options: Any
 ) -> AsyncIterator[Manager]:
     manager = Manager(
-        kube,  # type: ignore[arg-type]  # has the verbs that are used
+        server.kube,
         Options(queue_admission=admission, **{"leader_elect": False, **options}),
     )
     task = asyncio.create_task(manager.run())
@@ -97,13 +97,13 @@ def seen_by_a_round(manager: Manager, cluster: Object) -> bool:
     return version == cluster["metadata"]["resourceVersion"] and not round_is_due(manager)
 
 
-def status(kube: FakeKube, name: str = "hj") -> Object:
-    found: Object = kube.objects[HYPERJOBS][f"default/{name}"].get("status", {})
+def status(server: ApiServer, name: str = "hj") -> Object:
+    found: Object = server.get(HYPERJOBS, f"default/{name}").get("status", {})
     return found
 
 
-def reason(kube: FakeKube, name: str = "hj") -> str:
-    return str(status(kube, name).get("state", {}).get("reason", ""))
+def reason(server: ApiServer, name: str = "hj") -> str:
+    return str(status(server, name).get("state", {}).get("reason", ""))
 
 
 def soon(manager: Manager, name: str) -> bool:
@@ -112,24 +112,24 @@ def soon(manager: Manager, name: str) -> bool:
     return due is not None and due < 3
 
 
-def crowded() -> FakeKube:
+def crowded() -> ApiServer:
     """One cluster, full of one HyperJob; two others wait behind it."""
-    kube = FakeKube()
-    kube.put(CLUSTERS, member("a", 16))
-    kube.put(QUEUES, {"metadata": {"name": "default"}, "status": {"state": "Open"}})
+    server = ApiServer()
+    server.put(CLUSTERS, member("a", 16))
+    server.put(QUEUES, {"metadata": {"name": "default"}, "status": {"state": "Open"}})
     for age, name in enumerate(("hj", "second", "third")):
         raw = named(name, group(replicas=2, gpus=8))
         raw["metadata"]["creationTimestamp"] = f"2026-01-02T03:00:0{age}Z"
-        kube.put(HYPERJOBS, raw)
-    return kube
+        server.put(HYPERJOBS, raw)
+    return server
 
 
 @pytest.mark.parametrize("admission", QueueAdmission)
 async def test_observing_twice_and_the_debug_page_change_nothing(admission: QueueAdmission) -> None:
-    kube = crowded()
-    async with running(kube, admission) as manager:
-        await until(lambda: len(kube.objects.get(VCJOBS, {})) == 2)
-        await until(lambda: reason(kube, "second") and reason(kube, "third"))
+    server = crowded()
+    async with running(server, admission) as manager:
+        await until(lambda: len(server.items(VCJOBS)) == 2)
+        await until(lambda: reason(server, "second") and reason(server, "third"))
         await until(lambda: not any(soon(manager, each) for each in ("hj", "second", "third")))
 
     # It has stopped, so that nothing else changes what it remembers.
@@ -151,11 +151,11 @@ async def test_observing_twice_and_the_debug_page_change_nothing(admission: Queu
 
 async def test_what_must_be_learnt_is_seen_by_that_comparison() -> None:
     """The comparison reaches what the controller remembers."""
-    kube = crowded()
-    async with running(kube, QueueAdmission.BUILTIN) as manager:
-        await until(lambda: reason(kube, "third"))
+    server = crowded()
+    async with running(server, QueueAdmission.BUILTIN) as manager:
+        await until(lambda: reason(server, "third"))
         before = remembered(manager, but=OTHERS)
-        kube.remove(HYPERJOBS, "default/third")
+        server.remove(HYPERJOBS, "default/third")
         await until(lambda: remembered(manager, but=OTHERS) != before)
 
 
@@ -164,42 +164,42 @@ async def test_a_status_that_an_older_definition_dropped_is_written_when_it_is_r
 ) -> None:
     """Nothing happens to the HyperJob when its definition changes, so no watch event wakes it."""
     monkeypatch.setattr("hyperjob_controller.reconciler.PRUNED_RECHECK", timedelta(seconds=0.05))
-    kube = FakeKube()
-    kube.put(CLUSTERS, member("a", 16))
-    kube.put(HYPERJOBS, named("hj", group(replicas=1)))
-    kube.prunes = ("state", "jobs", "clusters")
+    server = ApiServer()
+    server.put(CLUSTERS, member("a", 16))
+    server.put(HYPERJOBS, named("hj", group(replicas=1)))
+    server.prunes = ("state", "jobs", "clusters")
     events: list[str] = []
-    async with running(kube) as manager:
+    async with running(server) as manager:
         manager._recorder.event = lambda *said: events.append(said[2])  # type: ignore[method-assign]
-        await until(lambda: kube.calls.count(("patch", "hyperjobs", "hj/status")) > 3)
-        assert "state" not in status(kube)
+        await until(lambda: server.calls.count(("patch", "hyperjobs", "hj/status")) > 3)
+        assert "state" not in status(server)
         told = len(events)
-        await until(lambda: kube.calls.count(("patch", "hyperjobs", "hj/status")) > 6)
+        await until(lambda: server.calls.count(("patch", "hyperjobs", "hj/status")) > 6)
         assert len(events) == told, "what cannot be stored is told no more"
-        kube.prunes = ()
-        await until(lambda: reason(kube) and status(kube).get("jobs"))
+        server.prunes = ()
+        await until(lambda: reason(server) and status(server).get("jobs"))
         await until(lambda: not len(manager.queue) and manager.queue.due_in("default/hj") is None)
 
 
 async def test_what_an_older_definition_stores_of_a_status_is_told() -> None:
     """Nothing has room, so no vcjob is made: all Events are those of the status."""
-    kube = FakeKube()
-    kube.put(CLUSTERS, member("a", 0))
-    kube.prunes = ("clusters", "splitCount")
+    server = ApiServer()
+    server.put(CLUSTERS, member("a", 0))
+    server.prunes = ("clusters", "splitCount")
     events: list[str] = []
-    async with running(kube) as manager:
+    async with running(server) as manager:
         manager._recorder.event = lambda *said: events.append(said[2])  # type: ignore[method-assign]
-        kube.put(HYPERJOBS, named("hj", group(replicas=1)))
-        await until(lambda: reason(kube) and events)
-    assert not status(kube).keys() & set(kube.prunes)
+        server.put(HYPERJOBS, named("hj", group(replicas=1)))
+        await until(lambda: reason(server) and events)
+    assert not status(server).keys() & set(server.prunes)
 
 
 @pytest.mark.parametrize("gpus", [16, 0])
 async def test_a_status_write_that_conflicts_is_made_again(gpus: int) -> None:
     """Where nothing has room, nothing is made, and no event of it calls for another pass."""
-    kube = FakeKube()
-    kube.put(CLUSTERS, member("a", gpus))
-    kube.put(HYPERJOBS, named("hj", group(replicas=1)))
+    server = ApiServer()
+    server.put(CLUSTERS, member("a", gpus))
+    server.put(HYPERJOBS, named("hj", group(replicas=1)))
     refused: list[str] = []
 
     def once(verb: str, resource: Any, name: str) -> Any:
@@ -208,33 +208,33 @@ async def test_a_status_write_that_conflicts_is_made_again(gpus: int) -> None:
             return refusal(409, "Conflict")
         return None
 
-    kube.fails = once
-    async with running(kube):
-        await until(lambda: reason(kube))
+    server.fails = once
+    async with running(server):
+        await until(lambda: reason(server))
     assert refused
-    assert kube.calls.count(("patch", "hyperjobs", "hj/status")) == 2
-    assert kube.calls.count(("create", "jobs", "hj-trainer-0")) == (1 if gpus else 0)
+    assert server.calls.count(("patch", "hyperjobs", "hj/status")) == 2
+    assert server.calls.count(("create", "jobs", "hj-trainer-0")) == (1 if gpus else 0)
 
 
 async def test_a_hyperjob_that_goes_while_its_status_is_written_is_no_trouble(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    kube = FakeKube()
-    kube.put(CLUSTERS, member("a", 16))
-    kube.put(HYPERJOBS, named("hj", group(replicas=1)))
+    server = ApiServer()
+    server.put(CLUSTERS, member("a", 16))
+    server.put(HYPERJOBS, named("hj", group(replicas=1)))
 
     def goes(verb: str, resource: Any, name: str) -> Any:
-        if name == "hj/status" and kube.objects[HYPERJOBS].get("default/hj"):
-            kube.remove(HYPERJOBS, "default/hj")
+        if name == "hj/status" and server.get(HYPERJOBS, "default/hj"):
+            server.remove(HYPERJOBS, "default/hj")
         return None
 
-    kube.fails = goes
-    async with running(kube) as manager:
-        await until(lambda: ("patch", "hyperjobs", "hj/status") in kube.calls)
-        kube.put(HYPERJOBS, named("next", group(replicas=1)))
-        await until(lambda: reason(kube, "next"))
+    server.fails = goes
+    async with running(server) as manager:
+        await until(lambda: ("patch", "hyperjobs", "hj/status") in server.calls)
+        server.put(HYPERJOBS, named("next", group(replicas=1)))
+        await until(lambda: reason(server, "next"))
         await until(lambda: not len(manager.queue))
-    assert kube.calls.count(("patch", "hyperjobs", "hj/status")) == 1
+    assert server.calls.count(("patch", "hyperjobs", "hj/status")) == 1
     assert [each.getMessage() for each in caplog.records if each.levelname != "INFO"] == []
 
 
@@ -248,32 +248,34 @@ async def test_a_status_that_is_written_is_measured_against_the_one_before(
         measured.append((was, new["state"]["phase"]))
 
     monkeypatch.setattr(Meter, "written", note)
-    kube = FakeKube()
-    kube.put(CLUSTERS, member("a", 16))
-    kube.put(HYPERJOBS, named("hj", group(replicas=1)))
-    async with running(kube):
-        await until(lambda: measured and reason(kube))
-        assert measured == [("", status(kube)["state"]["phase"])]
+    server = ApiServer()
+    server.put(CLUSTERS, member("a", 16))
+    server.put(HYPERJOBS, named("hj", group(replicas=1)))
+    async with running(server):
+        await until(lambda: measured and reason(server))
+        assert measured == [("", status(server)["state"]["phase"])]
 
 
 @pytest.mark.parametrize("word", ["Forbidden", "QuotaExceeded"])
 async def test_a_refused_object_is_told_and_tried_again_when_the_spec_changes(word: str) -> None:
-    kube = FakeKube()
-    kube.put(CLUSTERS, member("a", 16))
-    kube.put(HYPERJOBS, named("hj", group(replicas=1, gpus=4)))
+    server = ApiServer()
+    server.put(CLUSTERS, member("a", 16))
+    server.put(HYPERJOBS, named("hj", group(replicas=1, gpus=4)))
     full = refusal(403, word, "exceeded quota")
-    kube.fails = lambda verb, resource, _: full if (verb, resource) == ("create", VCJOBS) else None
-    async with running(kube) as manager:
-        await until(lambda: reason(kube) == "Refused")
-        assert f"{word}: exceeded quota" in status(kube)["state"]["message"]
-        assert kube.calls.count(("create", "jobs", "hj-trainer-0")) == 1
+    server.fails = lambda verb, resource, _: (
+        full if (verb, resource) == ("create", VCJOBS) else None
+    )
+    async with running(server) as manager:
+        await until(lambda: reason(server) == "Refused")
+        assert f"{word}: exceeded quota" in status(server)["state"]["message"]
+        assert server.calls.count(("create", "jobs", "hj-trainer-0")) == 1
         due = manager.queue.due_in("default/hj")
         assert due is not None
         assert due <= 5, "it is tried again after a wait"
-        kube.fails = lambda *_: None
-        kube.put(HYPERJOBS, kube.objects[HYPERJOBS]["default/hj"] | named_spec(gpus=2))
-        await until(lambda: kube.objects.get(VCJOBS))
-        await until(lambda: reason(kube) != "Refused")
+        server.fails = lambda *_: None
+        server.put(HYPERJOBS, server.get(HYPERJOBS, "default/hj") | named_spec(gpus=2))
+        await until(lambda: server.items(VCJOBS))
+        await until(lambda: reason(server) != "Refused")
 
 
 async def test_room_of_what_was_there_already_is_free_for_others_again(
@@ -289,15 +291,15 @@ async def test_room_of_what_was_there_already_is_free_for_others_again(
         return found
 
     monkeypatch.setattr(Reservations, "take_freed", note)
-    kube = FakeKube()
-    kube.put(CLUSTERS, member("a", 16))
+    server = ApiServer()
+    server.put(CLUSTERS, member("a", 16))
     left = [refusal(409, "AlreadyExists")]
-    kube.fails = lambda verb, resource, _: (
+    server.fails = lambda verb, resource, _: (
         left.pop() if left and (verb, resource) == ("create", PROPAGATION_POLICIES) else None
     )
-    kube.put(HYPERJOBS, named("hj", group(replicas=1)))
-    async with running(kube):
-        await until(lambda: not left and kube.objects.get(VCJOBS))
+    server.put(HYPERJOBS, named("hj", group(replicas=1)))
+    async with running(server):
+        await until(lambda: not left and server.items(VCJOBS))
         assert freed == {"a"}
 
 
@@ -306,52 +308,52 @@ def named_spec(gpus: int) -> Object:
 
 
 async def test_what_the_server_could_not_answer_is_tried_again_and_is_no_refusal() -> None:
-    kube = FakeKube()
-    kube.put(CLUSTERS, member("a", 16))
-    kube.put(HYPERJOBS, named("hj", group(replicas=1)))
+    server = ApiServer()
+    server.put(CLUSTERS, member("a", 16))
+    server.put(HYPERJOBS, named("hj", group(replicas=1)))
     left = [refusal(503, "ServiceUnavailable")] * 2
 
     def busy(verb: str, resource: Any, _: str) -> Any:
         return left.pop() if left and (verb, resource) == ("create", VCJOBS) else None
 
-    kube.fails = busy
-    async with running(kube):
-        await until(lambda: kube.objects.get(VCJOBS))
-        await until(lambda: reason(kube) == "Dispatching")
-    assert kube.calls.count(("create", "jobs", "hj-trainer-0")) == 3
-    assert kube.calls.count(("create", "propagationpolicies", "hj-trainer-0")) == 1
+    server.fails = busy
+    async with running(server):
+        await until(lambda: server.items(VCJOBS))
+        await until(lambda: reason(server) == "Dispatching")
+    assert server.calls.count(("create", "jobs", "hj-trainer-0")) == 3
+    assert server.calls.count(("create", "propagationpolicies", "hj-trainer-0")) == 1
 
 
 async def test_words_alone_are_written_at_a_bounded_rate_and_the_last_are_written() -> None:
-    kube = FakeKube()
-    kube.put(CLUSTERS, member("a", 4))
-    kube.put(HYPERJOBS, named("hj", group(replicas=1)))
-    async with running(kube) as manager:
-        await until(lambda: reason(kube))
-        before = kube.calls.count(("patch", "hyperjobs", "hj/status"))
+    server = ApiServer()
+    server.put(CLUSTERS, member("a", 4))
+    server.put(HYPERJOBS, named("hj", group(replicas=1)))
+    async with running(server) as manager:
+        await until(lambda: reason(server))
+        before = server.calls.count(("patch", "hyperjobs", "hj/status"))
         for free in (3, 2, 1):
-            put = kube.put(CLUSTERS, member("a", free))
+            put = server.put(CLUSTERS, member("a", free))
             await until(partial(seen_by_a_round, manager, put))
         # A round looks at the room that is left; its words wait for the bounded rate.
         await until(lambda: 0.1 < (manager.queue.due_in("default/hj") or 0) <= MESSAGE_SECONDS)
-        assert kube.calls.count(("patch", "hyperjobs", "hj/status")) == before
+        assert server.calls.count(("patch", "hyperjobs", "hj/status")) == before
 
 
 async def test_a_hyperjob_of_the_same_name_begins_anew() -> None:
-    kube = FakeKube()
-    kube.put(CLUSTERS, member("a", 8))
-    kube.put(HYPERJOBS, named("hj", group(replicas=1)))
-    async with running(kube) as manager:
-        await until(lambda: reason(kube) == "Dispatching")
-        kube.remove(HYPERJOBS, "default/hj")
+    server = ApiServer()
+    server.put(CLUSTERS, member("a", 8))
+    server.put(HYPERJOBS, named("hj", group(replicas=1)))
+    async with running(server) as manager:
+        await until(lambda: reason(server) == "Dispatching")
+        server.remove(HYPERJOBS, "default/hj")
         await until(lambda: manager.observer.observe("default/hj") is None)
         for resource in (VCJOBS, PROPAGATION_POLICIES):
-            kube.remove(resource, "default/hj-trainer-0")
+            server.remove(resource, "default/hj-trainer-0")
         other = named("hj", group(replicas=1))
         other["metadata"]["uid"] = "hj-other"
-        kube.put(HYPERJOBS, other)
-        await until(lambda: kube.objects.get(VCJOBS))
-        (made,) = kube.objects[VCJOBS].values()
+        server.put(HYPERJOBS, other)
+        await until(lambda: server.items(VCJOBS))
+        (made,) = server.items(VCJOBS)
         assert made["metadata"]["ownerReferences"][0]["uid"] == "hj-other"
 
 
@@ -364,7 +366,7 @@ def test_of_two_waits_the_shorter_counts(planned: int | None, wait: int, expecte
     assert found == timedelta(seconds=expected)
 
 
-class WithMembers(FakeKube):
+class WithMembers(ApiServer):
     """Answers for the pods of members too."""
 
     def __init__(self, *pods: Object) -> None:
@@ -372,26 +374,28 @@ class WithMembers(FakeKube):
         self.pods = pods
         self.asked: list[str] = []
 
-    async def raw(self, method: str, path: str, *, params: Any) -> Response:
-        self.asked.append(f"{method} {path}")
-        return Response(200, {}, orjson.dumps({"items": self.pods}))
+    def answer(self, call: Call) -> Any:
+        if call.subresource != "proxy":
+            return super().answer(call)
+        self.asked.append(f"{call.method} {call.name}")
+        return {"items": self.pods}
 
 
 async def test_the_pods_of_a_failed_sub_job_are_read_before_anything_follows_from_it() -> None:
     ended = {"exitCode": 137, "reason": "OOMKilled", "finishedAt": "2026-01-02T03:00:09Z"}
     states = [{"name": "main", "state": {"terminated": ended}}]
     pod = {"metadata": {"name": "p"}, "status": {"phase": "Failed", "containerStatuses": states}}
-    kube = WithMembers(pod)
-    kube.put(CLUSTERS, member("a", 16))
-    kube.put(HYPERJOBS, named("hj", group(replicas=1), failurePolicy={"maxRestarts": 1}))
-    async with running(kube, failure_causes=True):
-        await until(lambda: kube.objects.get(VCJOBS))
-        made = kube.objects[VCJOBS]["default/hj-trainer-0"]
+    server = WithMembers(pod)
+    server.put(CLUSTERS, member("a", 16))
+    server.put(HYPERJOBS, named("hj", group(replicas=1), failurePolicy={"maxRestarts": 1}))
+    async with running(server, failure_causes=True):
+        await until(lambda: server.items(VCJOBS))
+        made = server.get(VCJOBS, "default/hj-trainer-0")
         bound = binding("hj-trainer-0", cluster="a", status=vcjob_status("Failed"))
         bound["metadata"]["ownerReferences"][0]["uid"] = made["metadata"]["uid"]
         bound["spec"]["resource"]["uid"] = made["metadata"]["uid"]
-        kube.put(RESOURCE_BINDINGS, bound)
-        await until(lambda: status(kube).get("restarts") == 1)
-    assert any("clusters/a/proxy" in path for path in kube.asked)
-    (entry,) = status(kube)["jobs"]
+        server.put(RESOURCE_BINDINGS, bound)
+        await until(lambda: status(server).get("restarts") == 1)
+    assert set(server.asked) == {"GET a"}
+    (entry,) = status(server)["jobs"]
     assert entry["history"][0]["failure"]["exitCode"] == 137

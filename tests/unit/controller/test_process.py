@@ -16,11 +16,12 @@ from hyperjob_controller import __main__ as process
 from hyperjob_controller import manager as managers
 from hyperjob_controller.manager import Manager, run
 from hyperjob_controller.options import Options
+from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import ConfigError
 from hyperjob_core.kube.leaderelection import LeadershipLostError
 from hyperjob_core.kube.resources import HYPERJOBS
 from hyperjob_engine.model.observed import QueueAdmission
-from tests.support.fakekube import FakeKube, refusal
+from tests.support.apiserver import ApiServer, refusal
 from tests.unit.controller.test_pass import running, until
 
 
@@ -130,11 +131,11 @@ class Connected:
         self.asked: list[dict[str, Any]] = []
 
     @asynccontextmanager
-    async def connect(self, **how: Any) -> AsyncIterator[FakeKube]:
+    async def connect(self, **how: Any) -> AsyncIterator[Kube]:
         self.asked.append({key: value for key, value in how.items() if key != "metrics"})
-        kube = FakeKube()
-        kube.host = "https://karmada"  # type: ignore[attr-defined]
-        yield kube
+        server = ApiServer()
+        server.host = "https://karmada"
+        yield server.kube
 
 
 @pytest.mark.parametrize("admission", [None, QueueAdmission.NONE])
@@ -194,10 +195,10 @@ async def test_it_serves_its_health_its_metrics_and_how_hyperjobs_are_judged(
 async def test_logs_are_read_by_the_account_that_the_options_name(
     fields: dict[str, Any], client: str, asked: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    clients, own = Connected(), FakeKube()
+    clients, own = Connected(), ApiServer().kube
     monkeypatch.setattr(managers, "Kube", clients)
-    async with managers._progress_client(Options(**fields), own) as found:  # type: ignore[arg-type]
-        kind = "none" if found is None else "its own" if found is own else "another"  # type: ignore[comparison-overlap]
+    async with managers._progress_client(Options(**fields), own) as found:
+        kind = "none" if found is None else "its own" if found is own else "another"
     assert kind == client
     assert [each["kubeconfig"] for each in clients.asked] == asked
 
@@ -219,7 +220,7 @@ async def test_the_lease_has_the_names_and_times_of_the_options(
         leader_elect_name="lease",
         leader_elect_lease_duration=60,
     )
-    manager = Manager(FakeKube(), options)  # type: ignore[arg-type]  # has the verbs that are used
+    manager = Manager(ApiServer().kube, options)
     manager._elector()
     assert made["names"] == ("system", "lease", manager.identity)
     assert (made["lease_seconds"], made["renew_seconds"]) == (60, 40)
@@ -236,8 +237,8 @@ async def test_caches_that_cannot_be_filled_are_named_with_the_error_until_they_
 ) -> None:
     caplog.set_level(logging.INFO)
     monkeypatch.setattr(managers, "_REPORT_SECONDS", 0.001)
-    kube = FakeKube()
-    kube.fails = lambda _verb, resource, _name: (
+    server = ApiServer()
+    server.fails = lambda _verb, resource, _name: (
         refusal(403, "Forbidden") if resource == HYPERJOBS else None
     )
 
@@ -249,7 +250,7 @@ async def test_caches_that_cannot_be_filled_are_named_with_the_error_until_they_
         }
 
     async def body() -> None:
-        async with running(kube):
+        async with running(server):
             pass
 
     task: asyncio.Task[None] = asyncio.create_task(body())
@@ -257,7 +258,7 @@ async def test_caches_that_cannot_be_filled_are_named_with_the_error_until_they_
         await until(lambda: any("no answer yet" not in error for _, error in waits()))
         named = {resource for resource, error in waits() if error != "no answer yet"}
         assert named == {"hyperjobs.training.volcano.sh"}
-        kube.fails = lambda _verb, _resource, _name: None
+        server.fails = lambda _verb, _resource, _name: None
         await task
     finally:
         task.cancel()

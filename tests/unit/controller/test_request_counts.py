@@ -10,6 +10,7 @@ import pytest
 
 from hyperjob_controller.manager import Manager
 from hyperjob_core.api.names import GATE, GATE_HELD, GATE_OPEN
+from hyperjob_core.kube.memory import Call
 from hyperjob_core.kube.resources import (
     CLUSTERS,
     HYPERJOBS,
@@ -17,11 +18,10 @@ from hyperjob_core.kube.resources import (
     QUEUES,
     RESOURCE_BINDINGS,
     VCJOBS,
-    Resource,
     key_of,
 )
 from hyperjob_engine.model.observed import QueueAdmission
-from tests.support.fakekube import FakeKube
+from tests.support.apiserver import VERBS, ApiServer
 from tests.unit.controller.builders import Object, binding, group, vcjob_status
 from tests.unit.controller.test_pass import member, named, running, soon, until
 
@@ -49,48 +49,45 @@ UNGATED = {
 PASSES = 6  # of each HyperJob until then; most have 4
 
 
-class Karmada(FakeKube):
+class Karmada(ApiServer):
     """Binds every vcjob to the cluster of its policy, held as the policy says, and counts."""
 
     def __init__(self) -> None:
         super().__init__()
         self.made: Counter[str] = Counter()
 
-    async def get(self, resource: Resource, name: str, **options: Any) -> Object:
-        self.made[f"get {resource.plural}"] += 1
-        return await super().get(resource, name, **options)
-
-    async def patch(self, resource: Resource, name: str, body: Any, **options: Any) -> Object:
-        self.made[f"patch {resource.plural}"] += 1
-        return await super().patch(resource, name, body, **options)
-
-    async def create(self, resource: Resource, obj: Object, **options: Any) -> Object:
-        self.made[f"create {resource.plural}"] += 1
-        answer = await super().create(resource, obj, **options)
-        if resource is VCJOBS:
-            spec = self.objects[PROPAGATION_POLICIES][key_of(answer)]["spec"]
-            (cluster,) = spec["placement"]["clusterAffinities"][0]["clusterNames"]
-            held = "suspension" in spec
-            bound = binding(
-                answer["metadata"]["name"], cluster=cluster, suspension=spec.get("suspension")
-            )
-            bound["metadata"]["annotations"] = {GATE: GATE_HELD} if held else {}
-            bound["metadata"]["ownerReferences"][0]["uid"] = answer["metadata"]["uid"]
-            bound["spec"]["resource"]["uid"] = answer["metadata"]["uid"]
-            self.put(RESOURCE_BINDINGS, bound)
+    def answer(self, call: Call) -> Any:
+        verb = VERBS.get(call.method) or "get"
+        if verb != "get" or call.name:
+            self.made[f"{verb} {call.resource.plural}"] += 1
+        answer = super().answer(call)
+        if verb == "create" and call.resource is VCJOBS:
+            self._bind(answer)
         return answer
 
+    def _bind(self, job: Object) -> None:
+        policy = self.get(PROPAGATION_POLICIES, key_of(job))
+        assert policy is not None
+        spec = policy["spec"]
+        (cluster,) = spec["placement"]["clusterAffinities"][0]["clusterNames"]
+        held = "suspension" in spec
+        bound = binding(job["metadata"]["name"], cluster=cluster, suspension=spec.get("suspension"))
+        bound["metadata"]["annotations"] = {GATE: GATE_HELD} if held else {}
+        bound["metadata"]["ownerReferences"][0]["uid"] = job["metadata"]["uid"]
+        bound["spec"]["resource"]["uid"] = job["metadata"]["uid"]
+        self.put(RESOURCE_BINDINGS, bound)
+
     def are_bound(self, *, gated: bool) -> bool:
-        found = self.objects.get(RESOURCE_BINDINGS, {}).values()
+        found = self.items(RESOURCE_BINDINGS)
         gates = [(each["metadata"].get("annotations") or {}).get(GATE) for each in found]
         return gates == [GATE_OPEN if gated else None] * SUB_JOBS
 
     def phases(self) -> set[str]:
-        found = self.objects[HYPERJOBS].values()
+        found = self.items(HYPERJOBS)
         return {(each.get("status") or {}).get("state", {}).get("phase", "") for each in found}
 
     def report(self, phase: str) -> None:
-        for job in list(self.objects[VCJOBS].values()):
+        for job in self.items(VCJOBS):
             status = vcjob_status(phase, {"running": 1})
             self.put(VCJOBS, {**job, "metadata": {**job["metadata"]}, "status": status})
 
@@ -106,11 +103,11 @@ def passes(manager: Manager) -> float:
 
 
 def empty() -> Karmada:
-    kube = Karmada()
+    server = Karmada()
     for number in range(10):
-        kube.put(CLUSTERS, member(f"c{number}", 10 * SUB_JOBS))
-    kube.put(QUEUES, {"metadata": {"name": "default"}, "status": {"state": "Open"}})
-    return kube
+        server.put(CLUSTERS, member(f"c{number}", 10 * SUB_JOBS))
+    server.put(QUEUES, {"metadata": {"name": "default"}, "status": {"state": "Open"}})
+    return server
 
 
 @pytest.mark.parametrize(
@@ -120,25 +117,25 @@ def empty() -> Karmada:
 async def test_a_sub_job_costs_no_more_requests_than_its_limit(
     admission: QueueAdmission, limits: dict[str, float]
 ) -> None:
-    kube, gated = empty(), limits is GATED
-    async with running(kube, admission) as manager:
-        kube.made.clear()
+    server, gated = empty(), limits is GATED
+    async with running(server, admission) as manager:
+        server.made.clear()
         for name in NAMES:
-            kube.put(HYPERJOBS, named(name, group(replicas=REPLICAS, gpus=1)))
-        await until(lambda: kube.are_bound(gated=gated))
+            server.put(HYPERJOBS, named(name, group(replicas=REPLICAS, gpus=1)))
+        await until(lambda: server.are_bound(gated=gated))
         await until(lambda: not any(soon(manager, name) for name in NAMES))
-        over = {key: number / SUB_JOBS for key, number in kube.made.items()}
+        over = {key: number / SUB_JOBS for key, number in server.made.items()}
         assert {key: cost for key, cost in over.items() if cost > limits.get(key, 0.0)} == {}
         assert COUNT <= passes(manager) <= PASSES * COUNT
 
         # A storm in which every sub-job changes its phase: about one status for all of a HyperJob.
-        kube.made.clear()
-        kube.report("Running")
-        await until(lambda: kube.phases() == {"Running"})
-        assert kube.made["patch hyperjobs"] <= 2 * COUNT
-        assert not {key for key in kube.made if "hyperjobs" not in key and "events" not in key}
+        server.made.clear()
+        server.report("Running")
+        await until(lambda: server.phases() == {"Running"})
+        assert server.made["patch hyperjobs"] <= 2 * COUNT
+        assert not {key for key in server.made if "hyperjobs" not in key and "events" not in key}
 
-    kube.made.clear()
-    async with running(kube, admission) as manager:
+    server.made.clear()
+    async with running(server, admission) as manager:
         await until(lambda: passes(manager) >= COUNT)
-        assert not kube.made, "a restart writes nothing for what has not changed"
+        assert not server.made, "a restart writes nothing for what has not changed"

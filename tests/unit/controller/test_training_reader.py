@@ -16,7 +16,7 @@ from hyperjob_controller.training.sources import LoggedTask, Source, sources_of
 from hyperjob_controller.training.watch import LIMIT_BYTES, Watch, watch
 from hyperjob_core.kube.errors import unreachable
 from hyperjob_engine.model.observed import Observed
-from tests.support.fakekube import refusal
+from tests.support.apiserver import refusal
 from tests.unit.controller.builders import binding, hyperjob, job, labels, observed, pod, template
 
 T0 = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)

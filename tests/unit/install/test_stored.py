@@ -9,7 +9,7 @@ from hyperjob.install.preflight.stored import StoredHyperJobs, read_stored
 from hyperjob_core.api.limits import MAX_REPLICATED_JOBS
 from hyperjob_core.kube.errors import Forbidden, KubeError
 from hyperjob_core.kube.transport import Response
-from tests.support.fakekube import refusal
+from tests.support.apiserver import refusal
 
 Object = dict[str, Any]
 

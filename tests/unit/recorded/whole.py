@@ -20,7 +20,6 @@ import orjson
 
 from hyperjob.simulate.clock import now, run
 from hyperjob.simulate.engine import _run_to_end
-from hyperjob.simulate.plane import Plane
 from hyperjob.simulate.sites import queue, site, urgent_class
 from hyperjob.simulate.workload import Failures, Outage, Scenario, Site, Submission
 from hyperjob.simulate.world import Simulation
@@ -30,6 +29,7 @@ from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import FIELD_MANAGER
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import from_status, make_status
+from hyperjob_core.kube.memory import MemoryServer
 from hyperjob_core.kube.resources import HYPERJOBS, QUEUES, RESOURCE_BINDINGS, key_of
 from hyperjob_core.kube.transport import Params, Response
 from hyperjob_engine.model.observed import QueueAdmission
@@ -60,7 +60,7 @@ LOGGER: Final = logging.getLogger("hyperjob_controller")
 NODE: Final = {"cpu": "64", "memory": "512Gi", GPU: "8", "pods": "110"}
 
 
-class Heard(Plane):
+class Heard(MemoryServer):
     """An API server that notes all writes, and refuses some."""
 
     def __init__(self, rng: random.Random, *, refuses: float, now: Callable[[], datetime]) -> None:

@@ -16,7 +16,8 @@ from hyperjob.ui.pages import jobs
 from hyperjob.ui.pages.context import Context
 from hyperjob.ui.running import running
 from hyperjob_core.kube.resources import HYPERJOBS
-from tests.support.fleet import FleetKube, fill, hyperjob
+from tests.support.apiserver import ApiServer
+from tests.support.fleet import fill, hyperjob
 from tests.support.openaccess import OpenAccess
 
 LIMIT = 60.0
@@ -27,13 +28,13 @@ TABLE = "/live?page=/hyperjobs"
 class Served:
     """The stream of a small fleet, for `limit` viewers."""
 
-    def __init__(self, kube: FleetKube, base: str, session: aiohttp.ClientSession) -> None:
-        self.kube = kube
+    def __init__(self, server: ApiServer, base: str, session: aiohttp.ClientSession) -> None:
+        self.server = server
         self.base = base
         self.session = session
 
     def change(self, message: str) -> None:
-        self.kube.put(HYPERJOBS, hyperjob(NEWEST, clusters=3, message=message))
+        self.server.put(HYPERJOBS, hyperjob(NEWEST, clusters=3, message=message))
 
     def watch(self) -> Any:
         return self.session.get(self.base + TABLE)
@@ -57,17 +58,17 @@ async def _lines(answer: aiohttp.ClientResponse) -> AsyncIterator[str]:
 
 @asynccontextmanager
 async def served(limit: int) -> AsyncIterator[Served]:
-    kube = FleetKube()
-    fill(kube, hyperjobs=NEWEST + 1, clusters=3)
+    server = ApiServer()
+    fill(server, hyperjobs=NEWEST + 1, clusters=3)
     async with AsyncExitStack() as stack:
         known = await stack.enter_async_context(
-            running(kube, lease_namespace="karmada-system", examine=False)  # type: ignore[arg-type]
+            running(server.kube, lease_namespace="karmada-system", examine=False)
         )
         context = Context(
             world=known.world,
             history=known.history,
             attention=known.attention,
-            access=OpenAccess(kube),  # type: ignore[arg-type]
+            access=OpenAccess(server.kube),
         )
         streams = live.Live(context, limit=limit)
         app = web.Application()
@@ -81,7 +82,7 @@ async def served(limit: int) -> AsyncIterator[Served]:
         session = await stack.enter_async_context(aiohttp.ClientSession(connector=connector))
         async with asyncio.timeout(LIMIT):
             await known.world.synced()
-            yield Served(kube, f"http://127.0.0.1:{runner.addresses[0][1]}", session)
+            yield Served(server, f"http://127.0.0.1:{runner.addresses[0][1]}", session)
 
 
 async def test_one_viewer_more_than_the_limit_is_told_to_come_back_later(

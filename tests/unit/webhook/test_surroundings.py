@@ -12,7 +12,7 @@ from hyperjob_core.kube.resources import CLUSTERS, PRIORITY_CLASSES, QUEUES
 from hyperjob_rules.validation.context import NOTHING_KNOWN, Context, Queue
 from hyperjob_webhook.review import AdmissionRequest
 from hyperjob_webhook.surroundings import MOST_BYTES, Surroundings
-from tests.support.fakekube import FakeKube
+from tests.support.apiserver import ApiServer
 
 
 def around(kube: Any) -> tuple[Surroundings, list[Informer]]:
@@ -21,7 +21,7 @@ def around(kube: Any) -> tuple[Surroundings, list[Informer]]:
 
 
 def test_empty_lists_are_known_once_they_were_read() -> None:
-    found, informers = around(FakeKube())
+    found, informers = around(ApiServer().kube)
     assert found.context() == NOTHING_KNOWN
     for each in informers:
         each.synced.set()
@@ -29,7 +29,7 @@ def test_empty_lists_are_known_once_they_were_read() -> None:
 
 
 async def test_a_cluster_is_ready_only_where_its_condition_says_so() -> None:
-    kube = FakeKube()
+    server = ApiServer()
     for name, status in (
         ("none", {}),
         ("empty", {"conditions": None}),
@@ -37,9 +37,9 @@ async def test_a_cluster_is_ready_only_where_its_condition_says_so() -> None:
         ("unready", {"conditions": [{"type": "Ready", "status": "False"}]}),
         ("ready", {"conditions": [{"type": "Ready", "status": "True"}]}),
     ):
-        kube.put(CLUSTERS, {"metadata": {"name": name}, "status": status})
-    kube.put(CLUSTERS, {"metadata": {"name": "new"}})
-    found, informers = around(kube)
+        server.put(CLUSTERS, {"metadata": {"name": name}, "status": status})
+    server.put(CLUSTERS, {"metadata": {"name": "new"}})
+    found, informers = around(server.kube)
     await run_until_whole(informers)
     known = found.context().clusters
     assert known is not None
@@ -57,16 +57,16 @@ async def run_until_whole(informers: list[Informer]) -> None:
 
 
 async def test_a_queue_has_its_state_and_the_queues_below_it() -> None:
-    kube = FakeKube()
+    server = ApiServer()
     for name, spec, status in (
         ("root", {"weight": 1}, {"state": "Open"}),
         ("team", {"parent": "root"}, {"state": "Closed"}),
         ("other", {"parent": "root"}, None),
         ("alone", None, {}),
     ):
-        kube.put(QUEUES, {"metadata": {"name": name}, "spec": spec, "status": status})
-    kube.put(PRIORITY_CLASSES, {"metadata": {"name": "high"}})
-    found, informers = around(kube)
+        server.put(QUEUES, {"metadata": {"name": name}, "spec": spec, "status": status})
+    server.put(PRIORITY_CLASSES, {"metadata": {"name": "high"}})
+    found, informers = around(server.kube)
     await run_until_whole(informers)
     assert found.context() == Context(
         clusters={},
@@ -81,12 +81,12 @@ async def test_a_queue_has_its_state_and_the_queues_below_it() -> None:
 
 
 async def test_a_context_is_made_anew_after_a_change_alone() -> None:
-    kube = FakeKube()
-    found, informers = around(kube)
+    server = ApiServer()
+    found, informers = around(server.kube)
     await run_until_whole(informers)
     before = found.context()
     assert found.context() is before
-    kube.put(CLUSTERS, {"metadata": {"name": "new"}})
+    server.put(CLUSTERS, {"metadata": {"name": "new"}})
     await informers[0]._list()
     assert found.context() is not before
     assert found.context() is found.context()
@@ -94,7 +94,7 @@ async def test_a_context_is_made_anew_after_a_change_alone() -> None:
 
 @pytest.mark.parametrize("late", [0, 1, 2], ids=["clusters", "queues", "classes"])
 def test_a_list_that_was_not_read_yet_is_unknown_and_looked_at_again(late: int) -> None:
-    found, informers = around(FakeKube())
+    found, informers = around(ApiServer().kube)
     for each in informers:
         each.synced.set()
     informers[late].synced.clear()

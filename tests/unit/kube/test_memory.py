@@ -1,4 +1,4 @@
-"""The control plane in memory answers the controller's client as an API server does."""
+"""The API server in memory answers the controller's client as an API server does."""
 
 import asyncio
 from contextlib import aclosing
@@ -6,10 +6,11 @@ from contextlib import aclosing
 import pytest
 
 from hyperjob.simulate.clock import now, run
-from hyperjob.simulate.patches import merged, patched
-from hyperjob.simulate.plane import Plane
+from hyperjob_core.api.meta import Object
 from hyperjob_core.kube.client import EventType, Kube, PatchType
-from hyperjob_core.kube.errors import AlreadyExists, Conflict, NotFound
+from hyperjob_core.kube.errors import AlreadyExists, Conflict, Gone, Invalid, NotFound
+from hyperjob_core.kube.memory import MemoryServer
+from hyperjob_core.kube.patches import merged, patched
 from hyperjob_core.kube.resources import HYPERJOBS, VCJOBS
 
 HYPERJOB = {"metadata": {"namespace": "a", "name": "one"}, "spec": {"suspend": False}}
@@ -17,7 +18,7 @@ HYPERJOB = {"metadata": {"namespace": "a", "name": "one"}, "spec": {"suspend": F
 
 def test_objects_are_created_patched_and_deleted_with_what_they_own() -> None:
     async def act() -> None:
-        plane = Plane(now=now)
+        plane = MemoryServer(now=now)
         kube = Kube(plane)
         made = await kube.create(HYPERJOBS, HYPERJOB)
         with pytest.raises(AlreadyExists):
@@ -47,7 +48,7 @@ def test_objects_are_created_patched_and_deleted_with_what_they_own() -> None:
 
 def test_a_watch_tells_every_change_once() -> None:
     async def act() -> list[tuple[EventType, str]]:
-        plane = Plane(now=now)
+        plane = MemoryServer(now=now)
         kube, found = Kube(plane), []
         listed = await kube.list(HYPERJOBS)
 
@@ -97,3 +98,72 @@ def test_json_patches_set_fields_and_check_them() -> None:
     assert target["spec"]["tasks"][0]["replicas"] == 1
     with pytest.raises(ValueError, match="failed"):
         patched(target, [{"op": "test", "path": "/spec/tasks/0/name", "value": "x"}])
+
+
+def labelled(name: str, namespace: str = "a", **labels: str) -> Object:
+    return {"metadata": {"namespace": namespace, "name": name, "labels": labels}}
+
+
+@pytest.mark.parametrize(
+    ("selection", "names"),
+    [
+        ({}, {"one", "two", "three"}),
+        ({"namespace": "a"}, {"one", "two"}),
+        ({"label_selector": "x"}, {"one", "two"}),
+        ({"label_selector": "!x"}, {"three"}),
+        ({"label_selector": "x=1"}, {"one"}),
+        ({"label_selector": "x,y=2"}, {"two"}),
+        ({"field_selector": "metadata.name=three"}, {"three"}),
+        ({"field_selector": "metadata.name=one", "label_selector": "!x"}, set()),
+    ],
+)
+def test_a_list_has_the_selected_objects(selection: dict[str, str], names: set[str]) -> None:
+    async def act() -> set[str]:
+        server = MemoryServer(now=now)
+        server.put(VCJOBS, labelled("one", x="1"))
+        server.put(VCJOBS, labelled("two", x="2", y="2"))
+        server.put(VCJOBS, labelled("three", "b"))
+        listed = await Kube(server).list(VCJOBS, **selection)
+        return {each["metadata"]["name"] for each in listed.items}
+
+    assert run(act()) == names
+
+
+def test_a_watch_begins_at_the_version_of_its_list_or_answers_that_it_is_too_old() -> None:
+    async def act() -> str:
+        server = MemoryServer(now=now)
+        kube = Kube(server)
+        listed = await kube.list(HYPERJOBS)
+        server.put(HYPERJOBS, labelled("one"))
+        stream = kube.watch(HYPERJOBS, resource_version=listed.resource_version)
+        async with aclosing(stream) as events:
+            event = await anext(events)
+        for number in range(1025):
+            server.put(HYPERJOBS, labelled("one", number=str(number)))
+        with pytest.raises(Gone):
+            await anext(kube.watch(HYPERJOBS, resource_version=listed.resource_version))
+        return str(event.object["metadata"]["name"])
+
+    assert run(act()) == "one"
+
+
+def test_an_object_is_stored_as_it_is_and_replaced_unless_it_has_changed() -> None:
+    async def act() -> None:
+        server = MemoryServer(now=now)
+        kube = Kube(server)
+        given = {"uid": "u", "generation": 7, "creationTimestamp": "2026-01-01T00:00:00Z"}
+        metadata = {"namespace": "a", "name": "one", **given}
+        first = server.put(HYPERJOBS, {"metadata": metadata, "spec": {"suspend": False}})
+        assert first["metadata"] == metadata | {"resourceVersion": "2"}
+        second = server.put(HYPERJOBS, {"metadata": metadata, "spec": {"suspend": True}})
+        assert second["metadata"]["generation"] == 8
+        with pytest.raises(Conflict):
+            await kube.replace(HYPERJOBS, first)
+        await kube.replace(HYPERJOBS, {**second, "status": {"restarts": 2}}, subresource="status")
+        stored = await kube.replace(HYPERJOBS, await kube.get(HYPERJOBS, "one", namespace="a"))
+        assert (stored["spec"], stored["status"]) == ({"suspend": True}, {"restarts": 2})
+        test = [{"op": "test", "path": "/spec/suspend", "value": False}]
+        with pytest.raises(Invalid):
+            await kube.patch(HYPERJOBS, "one", test, kind=PatchType.JSON, namespace="a")
+
+    run(act())

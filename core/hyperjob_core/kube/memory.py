@@ -1,0 +1,357 @@
+"""The API server in memory: a `Transport` for clients, without HTTP.
+
+The server stores objects, sets resourceVersions, sends watch events, and collects garbage by
+ownerReferences. It neither validates nor defaults objects, and it knows no finalizers: the
+simulator, the plan and the tests write valid objects only. `hyperjob_sandbox` has the API server
+over HTTP.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
+from typing import Any, Final
+from urllib.parse import unquote
+
+import orjson
+
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.wire import at, rfc3339
+from hyperjob_core.kube import resources
+from hyperjob_core.kube.client import PatchType
+from hyperjob_core.kube.errors import KubeError, from_status, make_status
+from hyperjob_core.kube.patches import merged, patched
+from hyperjob_core.kube.resources import EVENTS, Resource, key_of
+from hyperjob_core.kube.transport import Params, Response
+
+Listener = Callable[[str, Object | None, Object | None], None]
+"""Gets the resource, the old and the new object: None before creation and after deletion."""
+
+_BY_PLURAL: Final = {
+    each.plural: each
+    for each in vars(resources).values()
+    if isinstance(each, Resource) and (each.plural, each.group) != ("events", "")
+}
+
+
+_KEPT: Final = 1024
+"""Changes that a server keeps for watches that begin at an older resourceVersion."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A request about one object, or, without `name`, about all objects of a resource."""
+
+    method: str
+    resource: Resource
+    namespace: str
+    name: str
+    subresource: str
+    params: Params
+    content_type: str
+    body: bytes | None
+
+    @property
+    def key(self) -> str:
+        """Return the key of the object."""
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+    def content(self) -> Any:  # noqa: ANN401 - any JSON value
+        """Decode the body; an empty object for none."""
+        return orjson.loads(self.body or b"{}")
+
+
+class MemoryServer:
+    """All objects; a `Transport` for clients, and methods for other components of a control plane.
+
+    Stored objects are never changed: a change stores another object, which may share parts.
+    """
+
+    host = "simulation"
+
+    def __init__(self, *, now: Callable[[], datetime]) -> None:
+        self._now = now
+        self._objects: dict[str, dict[str, Object]] = {}
+        self._owned: dict[str, dict[tuple[str, str], None]] = {}
+        self._watches: dict[str, list[_Watch]] = {}
+        self._listeners: list[Listener] = []
+        self._past: deque[tuple[int, str, str, Object]] = deque(maxlen=_KEPT)
+        self._version = 1
+        self._number = 0
+        self.requests = 0
+
+    def listen(self, listener: Listener) -> None:
+        """Call `listener` synchronously at every change."""
+        self._listeners.append(listener)
+
+    def get(self, resource: Resource, key: str) -> Object | None:
+        """Return an object, None if absent; the caller must not change it."""
+        return self._objects.get(resource.plural, {}).get(key)
+
+    def items(self, resource: Resource) -> list[Object]:
+        """Return all objects of a resource; the caller must not change them."""
+        return list(self._objects.get(resource.plural, {}).values())
+
+    def create(self, resource: Resource, obj: Object) -> Object:
+        """Store a new object; return the stored object; raises AlreadyExists."""
+        key = key_of(obj)
+        store = self._objects.setdefault(resource.plural, {})
+        if key in store:
+            raise _error(409, f"{resource.plural} {key} already exists", "AlreadyExists")
+        return self._add(resource, key, obj, self._identity())
+
+    def put(self, resource: Resource, obj: Object) -> Object:
+        """Store an object as it is, in place of one with the same key; return the stored object.
+
+        The server sets the fields of the metadata that are absent.
+        """
+        key = key_of(obj)
+        old = self.get(resource, key)
+        if old is None:
+            return self._add(resource, key, obj, {**self._identity(), **obj["metadata"]})
+        known = old["metadata"]
+        kept = {field: known[field] for field in ("uid", "creationTimestamp")}
+        metadata = {**kept, **obj["metadata"], "generation": known["generation"]}
+        new = {**_typed(resource, obj), "metadata": metadata}
+        return self._write(resource, key, old, new, status=False)
+
+    def change(self, resource: Resource, key: str, patch: Object, *, status: bool = False) -> None:
+        """Apply a merge patch to an existing object; ignored for deleted objects."""
+        old = self.get(resource, key)
+        if old is not None:
+            self._write(resource, key, old, merged(old, patch), status=status)
+
+    def replace(self, resource: Resource, key: str, new: Object) -> None:
+        """Store an existing object with a new status; ignored for deleted objects."""
+        old = self.get(resource, key)
+        if old is not None:
+            self._write(resource, key, old, new, status=True)
+
+    def remove(self, resource: Resource, key: str) -> None:
+        """Delete an object and its dependents; ignored for deleted objects."""
+        old = self._objects.get(resource.plural, {}).pop(key, None)
+        if old is None:
+            return
+        self._version += 1
+        metadata = old["metadata"]
+        gone = {**old, "metadata": {**metadata, "resourceVersion": str(self._version)}}
+        self._notify(resource.plural, gone, "DELETED")
+        for listener in self._listeners:
+            listener(resource.kind, old, None)
+        for owner in metadata.get("ownerReferences") or ():
+            self._owned.get(owner["uid"], {}).pop((resource.plural, key), None)
+        for plural, owned in self._owned.pop(metadata["uid"], {}):
+            self.remove(_BY_PLURAL[plural], owned)
+
+    def _identity(self) -> Object:
+        """Return the metadata that the server gives to a new object."""
+        self._number += 1
+        return {
+            "uid": f"{self._number:08d}-0000-4000-8000-000000000000",
+            "generation": 1,
+            "creationTimestamp": rfc3339(self._now()),
+        }
+
+    def _add(self, resource: Resource, key: str, obj: Object, metadata: Object) -> Object:
+        made: Object = {**_typed(resource, obj), "metadata": {**obj["metadata"], **metadata}}
+        for owner in obj["metadata"].get("ownerReferences") or ():
+            self._owned.setdefault(owner["uid"], {})[resource.plural, key] = None
+        self._objects.setdefault(resource.plural, {})
+        return self._put(resource.plural, key, None, made, "ADDED")
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Params | None = None,
+        body: bytes | None = None,
+        content_type: str = "application/json",
+        accept: str = "application/json",
+        time_limit: float = 30.0,
+    ) -> Response:
+        """Answer a request of a client; raises KubeError."""
+        self.requests += 1
+        plural, namespace, name, subresource = _parts(path)
+        resource = _BY_PLURAL.get(plural)
+        if resource is None:
+            raise _error(404, f"there is no resource {plural}", "NotFound")
+        call = Call(
+            method, resource, namespace, name, subresource, params or {}, content_type, body
+        )
+        return Response(200, {}, orjson.dumps(self.answer(call)))
+
+    async def lines(
+        self,
+        path: str,
+        *,
+        params: Params,
+        idle_limit: float | None,
+        time_limit: float | None,
+        opened: Callable[[], None] | None = None,
+        empty: bool = False,
+    ) -> AsyncGenerator[bytes, None]:
+        """Yield the events of a watch, without end; raises Gone for a version that is too old."""
+        plural, namespace, _, _ = _parts(path)
+        watch = _Watch(_selection(namespace, params))
+        version = int(params.get("resourceVersion") or self._version)
+        if self._past and version < self._past[0][0] - 1 and len(self._past) == _KEPT:
+            raise _error(410, f"too old resource version: {version}", "Expired")
+        for changed, kept, kind, obj in self._past:
+            if changed > version and kept == plural:
+                watch.take(kind, obj)
+        self._watches.setdefault(plural, []).append(watch)
+        if opened is not None:
+            opened()
+        try:
+            while True:
+                while watch.events:
+                    yield watch.events.popleft()
+                watch.arrived.clear()
+                await watch.arrived.wait()
+        finally:
+            self._watches[plural].remove(watch)
+
+    async def close(self) -> None:
+        """Do nothing: there is no connection."""
+
+    def answer(self, call: Call) -> Object:
+        """Return the object, list or Status for a request; raises KubeError."""
+        resource, key = call.resource, call.key
+        if call.method == "POST":
+            obj: Object = call.content()
+            if resource is EVENTS:
+                for listener in self._listeners:
+                    listener(EVENTS.kind, None, obj)
+                return obj
+            return self.create(resource, obj)
+        if not call.name:
+            selected = _selection(call.namespace, call.params)
+            items = [item for item in self.items(resource) if selected(item)]
+            return {"metadata": {"resourceVersion": str(self._version)}, "items": items}
+        found = self.get(resource, key)
+        if found is None:
+            raise _error(404, f"{resource.plural} {key} not found", "NotFound")
+        match call.method:
+            case "PATCH" | "PUT":
+                new, status = _changed(call, found), call.subresource == "status"
+                return self._write(resource, key, found, new, status=status)
+            case "DELETE":
+                uid = (call.content().get("preconditions") or {}).get("uid")
+                if uid is not None and uid != found["metadata"]["uid"]:
+                    raise _error(409, f"{resource.plural} {key} has another UID", "Conflict")
+                self.remove(resource, key)
+                return {"kind": "Status", "status": "Success"}
+        return found
+
+    def _write(
+        self, resource: Resource, key: str, old: Object, new: Object, *, status: bool
+    ) -> Object:
+        if new == old:
+            return old
+        if not status and new.get("spec") != old.get("spec"):
+            generation = old["metadata"]["generation"] + 1
+            new = {**new, "metadata": {**new["metadata"], "generation": generation}}
+        return self._put(resource.plural, key, old, new, "MODIFIED")
+
+    def _put(self, plural: str, key: str, old: Object | None, new: Object, kind: str) -> Object:
+        self._version += 1
+        new["metadata"] = {**new["metadata"], "resourceVersion": str(self._version)}
+        self._objects[plural][key] = new
+        self._notify(plural, new, kind)
+        for listener in self._listeners:
+            listener(new["kind"], old, new)
+        return new
+
+    def _notify(self, plural: str, obj: Object, kind: str) -> None:
+        self._past.append((self._version, plural, kind, obj))
+        for watch in self._watches.get(plural, ()):
+            watch.take(kind, obj)
+
+
+class _Watch:
+    """The pending events of a watch."""
+
+    def __init__(self, selects: Callable[[Object], bool]) -> None:
+        self._selects = selects
+        self.events: deque[bytes] = deque()
+        self.arrived = asyncio.Event()
+
+    def take(self, kind: str, obj: Object) -> None:
+        """Add an event, if the watch selects the object."""
+        if self._selects(obj):
+            self.events.append(orjson.dumps({"type": kind, "object": obj}))
+            self.arrived.set()
+
+
+def _selection(namespace: str, params: Params) -> Callable[[Object], bool]:
+    """Return whether a list or watch selects an object.
+
+    Label selectors are `name`, `!name` and `name=value`, field selectors `path=value`, with commas.
+    """
+    labels = [each for each in params.get("labelSelector", "").split(",") if each]
+    fields = [each.split("=") for each in params.get("fieldSelector", "").split(",") if each]
+
+    def selects(obj: Object) -> bool:
+        metadata = obj["metadata"]
+        if namespace and metadata.get("namespace") != namespace:
+            return False
+        if labels and not all(_matches(each, metadata.get("labels") or {}) for each in labels):
+            return False
+        return all(at(obj, *path.split(".")) == value for path, value in fields)
+
+    return selects
+
+
+def _matches(selector: str, labels: Mapping[str, str]) -> bool:
+    name, equals, value = selector.partition("=")
+    if equals:
+        return labels.get(name) == value
+    return (name.removeprefix("!") in labels) is not name.startswith("!")
+
+
+def _typed(resource: Resource, obj: Object) -> Object:
+    return {"apiVersion": resource.api_version, "kind": resource.kind, **obj}
+
+
+def _changed(call: Call, found: Object) -> Object:
+    """Return an object after a PATCH or PUT of the object or of its status.
+
+    Raises Conflict for another resourceVersion or UID than the body has, and Invalid for a test of
+    a JSON patch that fails.
+    """
+    body = call.content()
+    if call.content_type == PatchType.JSON:
+        try:
+            return patched(found, body)
+        except ValueError as error:
+            raise _error(422, str(error), "Invalid") from error
+    wanted = body.get("metadata") or {}
+    for field in ("uid", "resourceVersion"):
+        if wanted.get(field, found["metadata"][field]) != found["metadata"][field]:
+            raise _error(409, f"{key_of(found)} has another {field}", "Conflict")
+    if call.method == "PATCH":
+        new: Object = merged(found, body)
+    else:
+        new = {**_typed(call.resource, body), "metadata": {**found["metadata"], **wanted}}
+    if call.subresource == "status":
+        return {**found, "status": new.get("status")}
+    return new
+
+
+def _error(code: int, message: str, reason: str) -> KubeError:
+    return from_status(make_status(code, message, reason=reason), "simulation")
+
+
+@lru_cache(maxsize=4096)
+def _parts(path: str) -> tuple[str, str, str, str]:
+    """Return plural, namespace, name and subresource of a URL path, empty where absent."""
+    steps = path.split("/")[1:]
+    rest = steps[3:] if steps[0] == "apis" else steps[2:]
+    namespace = ""
+    if rest[:1] == ["namespaces"] and len(rest) > 2:
+        namespace, rest = unquote(rest[1]), rest[2:]
+    rest += [""] * (3 - len(rest))
+    return rest[0], namespace, unquote(rest[1]), rest[2]
