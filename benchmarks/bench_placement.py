@@ -18,11 +18,11 @@ from hyperjob_engine.model.nodes import PodGroup, parse_nodes
 from hyperjob_engine.model.observed import Cluster, Observed, QueueAdmission
 from hyperjob_engine.model.parse import parse_hyperjob, parse_job, parse_policy
 from hyperjob_engine.model.request import PlacementRequest
-from hyperjob_engine.model.resources import Resources, fits, parse_resources, subtract, whole
 from hyperjob_engine.placement.assign import FreeRoom
 from hyperjob_engine.placement.place import place
 from hyperjob_engine.placement.share import Wish, share
 from hyperjob_engine.plan import plan
+from hyperjob_engine.resources import Resources, fits, parse_resources, subtract, whole
 from hyperjob_sandbox.karmada.clusterstatus import default_resource_models
 
 GPU = "nvidia.com/gpu"

@@ -16,11 +16,11 @@ from datetime import UTC, datetime, timedelta
 
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.model.request import PlacementRequest
-from hyperjob_engine.model.resources import Resources, fits, parse_resources, subtract, total
 from hyperjob_engine.queueing.cache import QueueCache
 from hyperjob_engine.queueing.queues import parse_queue
 from hyperjob_engine.queueing.round import play
 from hyperjob_engine.queueing.units import QueuedHyperJob, QueuedSubJob
+from hyperjob_engine.resources import Resources, fits, parse_resources, subtract, total
 
 GPU = "nvidia.com/gpu"
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -29,11 +29,11 @@ from hyperjob_engine.model.observed import Observed
 from hyperjob_engine.model.parse import with_fields
 from hyperjob_engine.model.planned import Plan
 from hyperjob_engine.plugins.hook import withdrawing
+from hyperjob_engine.reasons.outcomes import again_text
 from hyperjob_engine.status.derive import derive, derive_refusal
-from hyperjob_engine.status.outcomes import again_text, refusal_events
 from hyperjob_engine.status.outlook import Outlook, Outlooks
 from hyperjob_engine.status.training import with_last_lines
-from hyperjob_engine.status.transitions import restart_events, status_events
+from hyperjob_engine.status.transitions import refusal_events, restart_events, status_events
 from hyperjob_engine.steps.draft import Draft
 from hyperjob_engine.steps.release import apply_plugins, give_back, open_gates
 from hyperjob_engine.steps.requeue import requeue_after

@@ -3,8 +3,7 @@
 from collections.abc import Iterable
 
 from hyperjob_core.hints import nearest
-from hyperjob_engine.model.shortage import NoDevice
-from hyperjob_engine.status.shortage import no_device_text
+from hyperjob_engine.reasons.shortage import NoDevice, no_device_text
 
 
 def no_device(name: str, devices: Iterable[str]) -> str:

@@ -11,8 +11,9 @@ from hyperjob_core.api.meta import Object
 from hyperjob_core.api.phases import JobPhase, Phase
 from hyperjob_core.api.quantity import NANO
 from hyperjob_core.api.wire import at, count, integer, mapping, objects, string, string_map, strings
-from hyperjob_engine.model.resources import accelerator_of, pod_request, scale, total
-from hyperjob_engine.model.runs import ContainerFailure, Run, read_failure, read_runs
+from hyperjob_engine.model.runs import Run, read_runs
+from hyperjob_engine.reasons.failure import ContainerFailure, read_failure
+from hyperjob_engine.resources import accelerator_of, pod_request, scale, total
 
 COUNTERS = ("pending", "running", "succeeded", "failed", "terminating", "unknown")
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from hyperjob.simulate.nodes import BoundPods, Node, Nodes, devices
 from hyperjob_engine.model.nodes import PodGroup
-from hyperjob_engine.model.resources import accumulate, scale
+from hyperjob_engine.resources import accumulate, scale
 
 
 @dataclass(slots=True)

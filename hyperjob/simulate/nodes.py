@@ -8,13 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hyperjob_engine.model.nodes import PodGroup
-from hyperjob_engine.model.resources import (
-    accelerator_of,
-    accumulate,
-    measure_of,
-    parse_resources,
-    whole,
-)
+from hyperjob_engine.resources import accelerator_of, accumulate, measure_of, parse_resources, whole
 
 
 @dataclass(slots=True)

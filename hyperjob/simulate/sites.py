@@ -9,14 +9,8 @@ from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import VCJOB_API_VERSION, VCJOB_KIND
 from hyperjob_core.api.wire import rfc3339
 from hyperjob_core.kube.resources import CLUSTERS, PRIORITY_CLASSES, QUEUES
-from hyperjob_engine.model.resources import (
-    accelerator_of,
-    parse_resources,
-    quantities,
-    scale,
-    total,
-)
 from hyperjob_engine.queueing.queues import Tree, parse_queue
+from hyperjob_engine.resources import accelerator_of, parse_resources, quantities, scale, total
 
 Groups = Sequence[tuple[str, Mapping[str, object], int]]
 

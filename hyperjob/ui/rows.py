@@ -11,10 +11,10 @@ from hyperjob_core.api.names import MIGRATE_REQUEST, RESTART_REQUEST
 from hyperjob_core.api.phases import Phase
 from hyperjob_core.api.wire import at, integer, mapping, string, string_map
 from hyperjob_core.text import shortened
-from hyperjob_engine.model.reasons import Reason
 from hyperjob_engine.model.runs import Run
 from hyperjob_engine.queueing.priority import value_of
 from hyperjob_engine.queueing.units import OrderInQueue
+from hyperjob_engine.reasons.reason import Reason
 
 _MESSAGE_LIMIT: Final = 4096
 _WORD: Final = 64

@@ -22,8 +22,8 @@ from hyperjob_core.api.plugins import fill, placeholders_of
 from hyperjob_core.api.quantity import Quantity
 from hyperjob_core.api.wire import natural, timestamp
 from hyperjob_core.telemetry.logs import _hide
-from hyperjob_engine.model.resources import parse_resources
 from hyperjob_engine.plugins.hook import generation_of
+from hyperjob_engine.resources import parse_resources
 from hyperjob_rules.patch import escape
 from hyperjob_rules.validation.arguments import validate_arguments
 from hyperjob_rules.validation.durations import validate_duration

@@ -20,13 +20,13 @@ from hyperjob_core.kube.resources import key_of
 from hyperjob_core.kube.workqueue import WorkQueue
 from hyperjob_engine.model.observed import Binding, Cluster, Observed, QueueAdmission, QueueVerdict
 from hyperjob_engine.model.request import PlacementRequest
-from hyperjob_engine.model.resources import Resources
 from hyperjob_engine.queueing.cache import QueueCache
 from hyperjob_engine.queueing.confirm import BuiltinQueues, Confirmer, NoConfirmation, VolcanoGlobal
 from hyperjob_engine.queueing.queues import parse_queue
 from hyperjob_engine.queueing.read import unit_of, unit_of_remains
 from hyperjob_engine.queueing.round import play
 from hyperjob_engine.queueing.verdict import verdict_of
+from hyperjob_engine.resources import Resources
 
 log = logging.getLogger(__name__)
 

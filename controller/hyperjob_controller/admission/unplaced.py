@@ -7,7 +7,7 @@ only messages, which are written at a bounded rate.
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from hyperjob_engine.model.resources import Resources, fits
+from hyperjob_engine.resources import Resources, fits
 
 # The pods of a Job change together: a pass for each change would write a status for each.
 SETTLE_SECONDS: Final = 0.1

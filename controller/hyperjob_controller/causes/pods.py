@@ -5,7 +5,7 @@ from typing import Final
 
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import at, integer, mapping, objects, string, string_map
-from hyperjob_engine.model.runs import ContainerFailure
+from hyperjob_engine.reasons.failure import ContainerFailure
 
 _TASK: Final = "volcano.sh/task-spec"
 _LAST: Final = "~"  # sorts after every time

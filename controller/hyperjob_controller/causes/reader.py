@@ -19,7 +19,7 @@ from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import Forbidden, KubeError
 from hyperjob_core.kube.resources import CLUSTERS, PODS, split_key
 from hyperjob_engine.model.planned import FailedJob
-from hyperjob_engine.model.runs import ContainerFailure
+from hyperjob_engine.reasons.failure import ContainerFailure
 
 log = logging.getLogger(__name__)
 

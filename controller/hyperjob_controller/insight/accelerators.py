@@ -6,7 +6,7 @@ from typing import TypeAlias
 from hyperjob_core.api.quantity import NANO
 from hyperjob_core.telemetry.families import Samples
 from hyperjob_engine.model.observed import Cluster
-from hyperjob_engine.model.resources import Resources, is_extended
+from hyperjob_engine.resources import Resources, is_extended
 
 Sample: TypeAlias = tuple[tuple[str, ...], float]
 

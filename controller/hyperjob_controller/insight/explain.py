@@ -14,10 +14,10 @@ from hyperjob_core.api.wire import objects, rfc3339
 from hyperjob_engine.model.child import Child, child_of
 from hyperjob_engine.model.observed import Binding, Cluster, Job, Observed, Policy, QueueVerdict
 from hyperjob_engine.model.planned import Action, Plan
-from hyperjob_engine.model.resources import Resources, amount_text, order_of
+from hyperjob_engine.reasons.hindrance import trouble_text
+from hyperjob_engine.reasons.waiting import wait_text
+from hyperjob_engine.resources import Resources, amount_text, order_of
 from hyperjob_engine.status.diff import merge_patch
-from hyperjob_engine.status.shortage import trouble_text
-from hyperjob_engine.status.waiting import wait_text
 
 _HIDDEN: Final = frozenset({"policy", "job", "placement", "patch", "operations", "demand", "pods"})
 

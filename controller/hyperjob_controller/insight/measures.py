@@ -15,7 +15,7 @@ from hyperjob_core.kube.client import EventType
 from hyperjob_core.telemetry.training import TrainingMetrics
 from hyperjob_engine.model.observed import HyperJob
 from hyperjob_engine.model.planned import Action, CreateChild, OpenGate, Plan
-from hyperjob_engine.model.reasons import Reason
+from hyperjob_engine.reasons.reason import Reason
 from hyperjob_engine.status.jobs import PLACED
 
 _STARTED: Final = frozenset({Phase.STARTING, Phase.RUNNING, Phase.DEGRADED})

@@ -14,7 +14,6 @@ from hyperjob_core.kube.client import EventType
 from hyperjob_core.kube.informer import Informer
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.model.request import PlacementRequest
-from hyperjob_engine.model.resources import Resources
 from hyperjob_engine.placement.capacity import (
     Candidacy,
     ClusterSummary,
@@ -22,6 +21,7 @@ from hyperjob_engine.placement.capacity import (
     less_each,
     summarise,
 )
+from hyperjob_engine.resources import Resources
 
 
 class Capacity:

@@ -14,10 +14,10 @@ from hyperjob_core.api.names import VCJOB_KIND, binding_name
 from hyperjob_core.api.wire import at, string, string_map
 from hyperjob_core.kube.client import EventType
 from hyperjob_core.kube.resources import key_of
-from hyperjob_engine.model.resources import Resources
 from hyperjob_engine.queueing.priority import value_of
 from hyperjob_engine.queueing.queues import Queue
 from hyperjob_engine.queueing.quota import Charge, Charges, charge_of, forecast_dispatch
+from hyperjob_engine.resources import Resources
 
 SILENT_AFTER: Final = timedelta(seconds=30)
 GIVES_BACK_AFTER: Final = timedelta(seconds=5)

@@ -28,9 +28,9 @@ from hyperjob_engine.model.parse import (
     pinned_clusters,
 )
 from hyperjob_engine.model.planned import Action, CreateChild, Repin
-from hyperjob_engine.model.resources import Resources, accumulate, scale, total
 from hyperjob_engine.placement.capacity import Reservation, is_complete, is_listed, reservation
 from hyperjob_engine.queueing.occupancy import Occupancy
+from hyperjob_engine.resources import Resources, accumulate, scale, total
 
 Lookup = Callable[[str], Object | None]
 PodKind: TypeAlias = tuple[tuple[str, int], ...]

@@ -16,7 +16,7 @@ from typing import Final
 import aiohttp
 
 from hyperjob_engine.model.planned import SplitQuestion
-from hyperjob_engine.model.splitting import (
+from hyperjob_engine.reasons.splitter import (
     CallFailed,
     CallFault,
     NoneGiven,

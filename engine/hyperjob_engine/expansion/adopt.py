@@ -7,10 +7,10 @@ never changes it.
 from hyperjob_core.api.names import KIND
 from hyperjob_engine.expansion.objects import labels_of, owner_reference
 from hyperjob_engine.model.child import Child
-from hyperjob_engine.model.detail import NameTaken
 from hyperjob_engine.model.observed import HyperJob, Ownership
 from hyperjob_engine.model.planned import Adopt
 from hyperjob_engine.model.subjobs import SubJob
+from hyperjob_engine.reasons.detail import NameTaken
 
 
 def predecessor(child: Child, hyperjob: str) -> bool:

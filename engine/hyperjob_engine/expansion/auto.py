@@ -14,17 +14,17 @@ from hyperjob_engine.expansion.members import members_of
 from hyperjob_engine.expansion.parts import AutoSplit, is_auto, part_of
 from hyperjob_engine.lifecycle.dependencies import waiting
 from hyperjob_engine.model.child import child_of
-from hyperjob_engine.model.detail import Detail, Plain
 from hyperjob_engine.model.observed import Observed, QueueVerdict
 from hyperjob_engine.model.planned import SplitQuestion
-from hyperjob_engine.model.reasons import Reason
 from hyperjob_engine.model.request import PlacementRequest
-from hyperjob_engine.model.shortage import SplitOverflow
 from hyperjob_engine.model.subjobs import Group, SubJob
 from hyperjob_engine.placement.assign import FreeRoom
 from hyperjob_engine.placement.search import assign
 from hyperjob_engine.placement.share import SplitShare, Wish, share
 from hyperjob_engine.placement.shortfall import explain_overflow_of, explain_shortfall
+from hyperjob_engine.reasons.detail import Detail, Plain
+from hyperjob_engine.reasons.reason import Reason
+from hyperjob_engine.reasons.shortage import SplitOverflow
 from hyperjob_engine.splitting.outside import consult
 
 

@@ -23,14 +23,8 @@ from hyperjob_engine.expansion.split import (
 )
 from hyperjob_engine.model.nodes import PodGroup
 from hyperjob_engine.model.observed import HyperJob, ReplicatedJob, SplitPolicy
-from hyperjob_engine.model.resources import (
-    PODS,
-    accelerator_of,
-    scale,
-    total,
-    whole,
-)
 from hyperjob_engine.model.subjobs import Group, Size, SubJob
+from hyperjob_engine.resources import PODS, accelerator_of, scale, total, whole
 
 
 class SpecError(ValueError):

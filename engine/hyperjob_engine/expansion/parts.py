@@ -17,8 +17,8 @@ from hyperjob_engine.model.child import Child, child_of
 from hyperjob_engine.model.nodes import PodGroup
 from hyperjob_engine.model.observed import Observed, Ownership, Record, ReplicatedJob, SplitPolicy
 from hyperjob_engine.model.request import PlacementRequest
-from hyperjob_engine.model.resources import scale as multiply
 from hyperjob_engine.placement.share import Wish
+from hyperjob_engine.resources import scale as multiply
 
 _PIECES: Final = 128  # the queue engine judges an automatic split in at most so many
 

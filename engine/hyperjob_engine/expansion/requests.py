@@ -8,7 +8,7 @@ from typing import Final
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import mapping
 from hyperjob_engine.model.memo import Memo
-from hyperjob_engine.model.resources import Resources, pod_request
+from hyperjob_engine.resources import Resources, pod_request
 
 _REQUESTS: Final[Memo[Object, Resources]] = Memo()
 

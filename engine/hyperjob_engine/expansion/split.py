@@ -10,7 +10,7 @@ from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import count, integer, objects
 from hyperjob_engine.expansion.requests import request_of
 from hyperjob_engine.model.observed import SplitPolicy
-from hyperjob_engine.model.resources import whole
+from hyperjob_engine.resources import whole
 
 
 class SplitError(ValueError):

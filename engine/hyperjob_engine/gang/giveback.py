@@ -13,8 +13,8 @@ from typing import Final
 
 from hyperjob_engine.gang.gate import is_released, is_through, is_undispatched
 from hyperjob_engine.model.child import Child
-from hyperjob_engine.model.detail import GaveBack
 from hyperjob_engine.model.observed import GangRecord, Observed, QueueAdmission
+from hyperjob_engine.reasons.detail import GaveBack
 
 # Factors of the gang timeout: the first wait and the longest.
 _FIRST: Final = 0.25

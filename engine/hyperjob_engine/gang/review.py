@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.model.request import PlacementRequest
-from hyperjob_engine.model.resources import fits, total
-from hyperjob_engine.model.shortage import Shortage, ShortageCode
 from hyperjob_engine.placement.capacity import less, less_each
 from hyperjob_engine.placement.place import Placement, place
+from hyperjob_engine.reasons.shortage import Shortage, ShortageCode
+from hyperjob_engine.resources import fits, total
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 
 from hyperjob_engine.model.child import Child
 from hyperjob_engine.model.observed import GangRecord
-from hyperjob_engine.model.outcomes import AgainCause, EndCause
-from hyperjob_engine.model.reasons import Reason
 from hyperjob_engine.model.subjobs import SubJob
+from hyperjob_engine.reasons.outcomes import AgainCause, EndCause
+from hyperjob_engine.reasons.reason import Reason
 
 Member = tuple[SubJob, Child]
 

@@ -11,9 +11,9 @@ from hyperjob_core.api.choices import DependencyStatus
 from hyperjob_core.api.phases import JobPhase
 from hyperjob_engine.lifecycle.decisions import Member
 from hyperjob_engine.lifecycle.loss import losses_of
-from hyperjob_engine.model.detail import Unmet
 from hyperjob_engine.model.observed import Dependency, Observed, ReplicatedJob
-from hyperjob_engine.model.outcomes import Loss
+from hyperjob_engine.reasons.detail import Unmet
+from hyperjob_engine.reasons.outcomes import Loss
 
 _READY: Final = frozenset({JobPhase.RUNNING, JobPhase.COMPLETING, JobPhase.COMPLETED})
 

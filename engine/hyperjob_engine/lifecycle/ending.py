@@ -8,8 +8,8 @@ from hyperjob_engine.lifecycle.decisions import End, Member
 from hyperjob_engine.lifecycle.dependencies import Waiting
 from hyperjob_engine.lifecycle.quorum import has_trained
 from hyperjob_engine.model.observed import HyperJob, Observed, Ownership
-from hyperjob_engine.model.outcomes import AllCompleted, Loss, NeverCompleted, OneCompleted
-from hyperjob_engine.model.reasons import Reason
+from hyperjob_engine.reasons.outcomes import AllCompleted, Loss, NeverCompleted, OneCompleted
+from hyperjob_engine.reasons.reason import Reason
 
 
 def ending(

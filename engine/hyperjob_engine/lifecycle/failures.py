@@ -16,7 +16,7 @@ from hyperjob_engine.lifecycle.decisions import End, Member, Recreation, Restart
 from hyperjob_engine.lifecycle.quorum import trainers
 from hyperjob_engine.lifecycle.runs import failure_of
 from hyperjob_engine.model.observed import FailurePolicy, FailureRule, Observed
-from hyperjob_engine.model.outcomes import (
+from hyperjob_engine.reasons.outcomes import (
     Failed,
     FailedByRule,
     FailureCause,
@@ -25,7 +25,7 @@ from hyperjob_engine.model.outcomes import (
     RestartsSpent,
     WithAll,
 )
-from hyperjob_engine.model.reasons import Reason
+from hyperjob_engine.reasons.reason import Reason
 
 _UNMATCHED: Final = FailureRule(action=FailurePolicyAction.RESTART_HYPERJOB)
 _ALONE: Final = FailureRule(action=FailurePolicyAction.RESTART_JOB)

@@ -17,7 +17,7 @@ from hyperjob_engine.model.child import Child, child_of
 from hyperjob_engine.model.observed import Observed, Ownership
 from hyperjob_engine.model.parse import with_status
 from hyperjob_engine.model.planned import Action, DeleteHyperJob, Plan
-from hyperjob_engine.model.reasons import Reason
+from hyperjob_engine.reasons.reason import Reason
 
 
 def after_end(observed: Observed) -> Plan:

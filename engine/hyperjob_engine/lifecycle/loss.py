@@ -11,7 +11,7 @@ from hyperjob_core.api.phases import JobPhase
 from hyperjob_engine.lifecycle.decisions import Member
 from hyperjob_engine.model.child import Child
 from hyperjob_engine.model.observed import Observed
-from hyperjob_engine.model.outcomes import Loss
+from hyperjob_engine.reasons.outcomes import Loss
 
 
 def losses_of(observed: Observed, members: Sequence[Member]) -> Mapping[str, Loss]:

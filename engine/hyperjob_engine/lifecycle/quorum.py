@@ -12,7 +12,7 @@ from hyperjob_core.api.wire import objects, string
 from hyperjob_engine.lifecycle.decisions import Member
 from hyperjob_engine.model.child import Child
 from hyperjob_engine.model.observed import HyperJob
-from hyperjob_engine.model.outcomes import Loss, QuorumCompleted
+from hyperjob_engine.reasons.outcomes import Loss, QuorumCompleted
 
 
 def trainers(hyperjob: HyperJob) -> frozenset[str]:

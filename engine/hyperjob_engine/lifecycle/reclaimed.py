@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from hyperjob_engine.lifecycle.decisions import Member, Recreation, Restart
 from hyperjob_engine.model.observed import Observed
-from hyperjob_engine.model.outcomes import MadeWay
-from hyperjob_engine.model.reasons import Reason
+from hyperjob_engine.reasons.outcomes import MadeWay
+from hyperjob_engine.reasons.reason import Reason
 
 
 def giving_back(observed: Observed, members: Sequence[Member]) -> Restart | None:

@@ -14,12 +14,12 @@ from hyperjob_engine.lifecycle.runs import failure_of, run_over, started
 from hyperjob_engine.lifecycle.stops import cause_of, stopped
 from hyperjob_engine.model.child import Child
 from hyperjob_engine.model.observed import Observed, QueueVerdict, Record
-from hyperjob_engine.model.outcomes import AgainCause
 from hyperjob_engine.model.parse import with_fields
-from hyperjob_engine.model.reasons import Reason
-from hyperjob_engine.model.resources import fits
 from hyperjob_engine.model.runs import Run
 from hyperjob_engine.model.subjobs import SubJob
+from hyperjob_engine.reasons.outcomes import AgainCause
+from hyperjob_engine.reasons.reason import Reason
+from hyperjob_engine.resources import fits
 
 UNPLACED = "Unplaced"
 

@@ -12,9 +12,9 @@ from hyperjob_core.api.names import MAX_TOKEN, MIGRATE_REQUEST, RESTART_REQUEST
 from hyperjob_core.api.wire import at, string
 from hyperjob_engine.lifecycle.decisions import Member, Recreation, Restart
 from hyperjob_engine.model.observed import HyperJob
-from hyperjob_engine.model.outcomes import RefusedRequest, Requested, RequestProblem
-from hyperjob_engine.model.reasons import Reason
-from hyperjob_engine.model.shortage import Shortage
+from hyperjob_engine.reasons.outcomes import RefusedRequest, Requested, RequestProblem
+from hyperjob_engine.reasons.reason import Reason
+from hyperjob_engine.reasons.shortage import Shortage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

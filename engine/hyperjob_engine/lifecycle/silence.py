@@ -20,8 +20,8 @@ from typing import Final
 from hyperjob_core.api.phases import JobPhase
 from hyperjob_engine.lifecycle.decisions import Member
 from hyperjob_engine.model.child import Child
-from hyperjob_engine.model.detail import SilenceCode, SilenceStep, Silent
 from hyperjob_engine.model.observed import Observed, Silence
+from hyperjob_engine.reasons.detail import SilenceCode, SilenceStep, Silent
 
 TIMES: Final = 4
 """After so many steps the controller stops, and the message asks a person to look."""

@@ -18,8 +18,8 @@ from hyperjob_core.api.wire import count, integer, mapping, objects, rfc3339, st
 from hyperjob_engine.lifecycle.decisions import Member, Restart
 from hyperjob_engine.model.child import Child
 from hyperjob_engine.model.observed import Observed
-from hyperjob_engine.model.reasons import Reason
 from hyperjob_engine.model.training import JobTraining, known
+from hyperjob_engine.reasons.reason import Reason
 
 ON_ITS_WAY: Final = timedelta(seconds=5)
 """The longest time from the deletion in the control plane to the SIGTERM in the member."""

@@ -17,10 +17,10 @@ from hyperjob_core.api.phases import JobPhase
 from hyperjob_engine.lifecycle.decisions import Member, Recreation, Restart
 from hyperjob_engine.model.child import Child
 from hyperjob_engine.model.observed import Cluster, GangRecord, Observed, QueueAdmission
-from hyperjob_engine.model.outcomes import GivenBackWith, NoPodRan
-from hyperjob_engine.model.reasons import Reason
-from hyperjob_engine.model.resources import Resources, measure_of
 from hyperjob_engine.model.subjobs import SubJob
+from hyperjob_engine.reasons.outcomes import GivenBackWith, NoPodRan
+from hyperjob_engine.reasons.reason import Reason
+from hyperjob_engine.resources import Resources, measure_of
 
 
 def not_started(

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import at, count, integer, mapping, objects, string
-from hyperjob_engine.model.resources import Resources, parse_resources, subtract
+from hyperjob_engine.resources import Resources, parse_resources, subtract
 
 
 @dataclass(frozen=True, slots=True)

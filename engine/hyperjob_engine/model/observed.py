@@ -19,14 +19,15 @@ from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import CONDITION_COMPLETED, CONDITION_FAILED
 from hyperjob_core.api.phases import JobPhase
 from hyperjob_core.api.wire import at, integer, mapping, objects
-from hyperjob_engine.model.detail import Detail
 from hyperjob_engine.model.nodes import Nodes, PodGroup
-from hyperjob_engine.model.resources import Resources
-from hyperjob_engine.model.runs import ContainerFailure, Run
-from hyperjob_engine.model.shortage import Trouble
-from hyperjob_engine.model.splitting import SplitAnswer
+from hyperjob_engine.model.runs import Run
 from hyperjob_engine.model.training import JobTraining
-from hyperjob_engine.model.waiting import MessageFacts, Wait
+from hyperjob_engine.reasons.detail import Detail
+from hyperjob_engine.reasons.failure import ContainerFailure
+from hyperjob_engine.reasons.hindrance import Trouble
+from hyperjob_engine.reasons.splitter import SplitAnswer
+from hyperjob_engine.reasons.waiting import MessageFacts, Wait
+from hyperjob_engine.resources import Resources
 
 
 class QueueAdmission(enum.StrEnum):

@@ -56,8 +56,9 @@ from hyperjob_engine.model.observed import (
     SuccessPolicy,
     Task,
 )
-from hyperjob_engine.model.runs import read_failure, read_runs
+from hyperjob_engine.model.runs import read_runs
 from hyperjob_engine.model.training import parse_training
+from hyperjob_engine.reasons.failure import read_failure
 
 _MARKED_BY: Final = ("labels", "annotations")
 _POD_COUNTERS: Final = ("pending", "running", "succeeded", "failed", "terminating", "unknown")

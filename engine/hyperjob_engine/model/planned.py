@@ -10,8 +10,8 @@ from typing import Literal, TypeAlias
 
 from hyperjob_core.api.meta import Object
 from hyperjob_engine.model.nodes import PodGroup
-from hyperjob_engine.model.resources import Resources
-from hyperjob_engine.model.shortage import Overflow, SplitOverflow
+from hyperjob_engine.reasons.shortage import Overflow, SplitOverflow
+from hyperjob_engine.resources import Resources
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from functools import lru_cache
 from typing import Final
 
 from hyperjob_engine.model.nodes import PodGroup
-from hyperjob_engine.model.resources import Resources, measure_of
+from hyperjob_engine.resources import Resources, measure_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

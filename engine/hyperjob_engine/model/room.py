@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import at, mapping
-from hyperjob_engine.model.resources import Resources, parse_resources, subtract, total
+from hyperjob_engine.resources import Resources, parse_resources, subtract, total
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from hyperjob_core.api.wire import string
 from hyperjob_engine.model.nodes import PodGroup
 from hyperjob_engine.model.observed import ReplicatedJob
 from hyperjob_engine.model.request import PlacementRequest
-from hyperjob_engine.model.resources import PODS, Resources
+from hyperjob_engine.resources import PODS, Resources
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.model.request import PlacementRequest
-from hyperjob_engine.model.shortage import Hindrance, Obstacle
 from hyperjob_engine.placement.assign import FreeRoom
 from hyperjob_engine.placement.shortage import obstacle
+from hyperjob_engine.reasons.hindrance import Hindrance, Obstacle
 
 
 def alternatives(

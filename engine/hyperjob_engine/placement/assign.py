@@ -10,8 +10,8 @@ from typing import Final, NamedTuple, TypeAlias
 
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.model.request import PlacementRequest
-from hyperjob_engine.model.resources import Resources, fits, subtract, total
 from hyperjob_engine.placement.slots import Slots
+from hyperjob_engine.resources import Resources, fits, subtract, total
 
 _FAR: Final = 3
 

@@ -17,16 +17,9 @@ from hyperjob_core.api.wire import at, condition, count, mapping, objects, strin
 from hyperjob_engine.model.nodes import Nodes, PodGroup, parse_nodes
 from hyperjob_engine.model.observed import Cluster, ReportedStatus
 from hyperjob_engine.model.request import PlacementRequest
-from hyperjob_engine.model.resources import (
-    PODS,
-    Resources,
-    scale,
-    subtract,
-    total,
-    whole,
-)
 from hyperjob_engine.model.room import room_of
-from hyperjob_engine.model.shortage import ClusterTrouble, Trouble
+from hyperjob_engine.reasons.hindrance import ClusterTrouble, Trouble
+from hyperjob_engine.resources import PODS, Resources, scale, subtract, total, whole
 
 LISTED_WITHIN: Final = timedelta(seconds=5)
 """The longest time from Karmada's list of a member's pods to the arrival of its summary here."""

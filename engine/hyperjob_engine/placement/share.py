@@ -16,8 +16,8 @@ from typing import Final
 
 from hyperjob_engine.model.nodes import PodGroup
 from hyperjob_engine.model.request import PlacementRequest
-from hyperjob_engine.model.resources import Resources, scale, subtract, total
 from hyperjob_engine.placement.assign import FreeRoom, whereabouts
+from hyperjob_engine.resources import Resources, scale, subtract, total
 
 _COMBINATIONS: Final = 5000
 _Cost = tuple[int, int, int, int, int, tuple[str, ...]]

@@ -9,17 +9,10 @@ from typing import Final
 from hyperjob_core.hints import nearest
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.model.request import PlacementRequest
-from hyperjob_engine.model.resources import Resources, fits, is_extended, lacking, order_of
-from hyperjob_engine.model.shortage import (
-    Hindrance,
-    Lack,
-    NoDevice,
-    Obstacle,
-    Overflow,
-    Shortage,
-    ShortageCode,
-)
 from hyperjob_engine.placement.assign import FreeRoom
+from hyperjob_engine.reasons.hindrance import Hindrance, Lack, Obstacle
+from hyperjob_engine.reasons.shortage import NoDevice, Overflow, Shortage, ShortageCode
+from hyperjob_engine.resources import Resources, fits, is_extended, lacking, order_of
 
 _CLUSTERS_SHOWN: Final = 5
 _RESOURCES_SHOWN: Final = 2

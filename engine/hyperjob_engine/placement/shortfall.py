@@ -7,16 +7,11 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from hyperjob_engine.model.observed import Cluster
-from hyperjob_engine.model.shortage import (
-    ClusterOffer,
-    Hindrance,
-    Obstacle,
-    SplitOverflow,
-    SplitShortage,
-)
 from hyperjob_engine.placement.assign import FreeRoom
 from hyperjob_engine.placement.share import SplitShare, Wish, capacities, most_together
 from hyperjob_engine.placement.shortage import why_not
+from hyperjob_engine.reasons.hindrance import Hindrance, Obstacle
+from hyperjob_engine.reasons.shortage import ClusterOffer, SplitOverflow, SplitShortage
 
 _CLUSTERS_SHOWN: Final = 5
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from hyperjob_engine.model.nodes import Nodes, PodGroup
 from hyperjob_engine.model.observed import Cluster
-from hyperjob_engine.model.shortage import Crowding
+from hyperjob_engine.reasons.hindrance import Crowding
 
 
 class Slots:

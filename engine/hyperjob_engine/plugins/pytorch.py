@@ -11,10 +11,10 @@ from typing import Final
 
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.quantity import NANO
-from hyperjob_engine.model.resources import accelerator_of, pod_request
 from hyperjob_engine.plugins.plugin import PluginContext
 from hyperjob_engine.plugins.template import from_field, variable
 from hyperjob_engine.plugins.world import TaskPods, World, WorldMember
+from hyperjob_engine.resources import accelerator_of, pod_request
 
 PORT: Final = 29400
 TIMEOUT_SECONDS: Final = 900

@@ -7,9 +7,9 @@ round.
 import math
 from collections.abc import Iterable, Mapping
 
-from hyperjob_engine.model.resources import Resources, accumulate, measure_of
-from hyperjob_engine.model.waiting import Limit
 from hyperjob_engine.queueing.queues import ROOT, Tree
+from hyperjob_engine.reasons.waiting import Limit
+from hyperjob_engine.resources import Resources, accumulate, measure_of
 
 Rank = tuple[int, float, str]
 

@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from hyperjob_engine.model.resources import Resources, accumulate, total
-from hyperjob_engine.model.waiting import Limit, QueueTrouble, WaitCode
 from hyperjob_engine.queueing.account import QueueUsage
 from hyperjob_engine.queueing.room import Space
 from hyperjob_engine.queueing.shapes import PlacementNeeds
 from hyperjob_engine.queueing.units import QueuedSubJob
+from hyperjob_engine.reasons.waiting import Limit, QueueTrouble, WaitCode
+from hyperjob_engine.resources import Resources, accumulate, total
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,11 +16,11 @@ from copy import copy
 from datetime import datetime, timedelta
 
 from hyperjob_core.api.wire import timestamp
-from hyperjob_engine.model.resources import Resources, fits
-from hyperjob_engine.model.waiting import Start
 from hyperjob_engine.queueing.entries import Entry, ExpectedEnd, Pending
 from hyperjob_engine.queueing.queues import Tree
 from hyperjob_engine.queueing.room import Space
+from hyperjob_engine.reasons.waiting import Start
+from hyperjob_engine.resources import Resources, fits
 
 
 def estimate_of(entry: Entry, tree: Tree) -> timedelta | None:

@@ -12,8 +12,6 @@ from weakref import WeakKeyDictionary
 
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.model.request import PlacementRequest
-from hyperjob_engine.model.resources import Resources
-from hyperjob_engine.model.waiting import MessageFacts, Start, WaitCode, roughly
 from hyperjob_engine.queueing.account import QueueUsage
 from hyperjob_engine.queueing.admit import Block, gang_of
 from hyperjob_engine.queueing.backfill import end_of, estimate_of
@@ -27,6 +25,8 @@ from hyperjob_engine.queueing.room import Space
 from hyperjob_engine.queueing.shapes import PlacementNeeds, Shape, Shapes
 from hyperjob_engine.queueing.shares import Shares
 from hyperjob_engine.queueing.units import QueuedHyperJob
+from hyperjob_engine.reasons.waiting import MessageFacts, Start, WaitCode, roughly
+from hyperjob_engine.resources import Resources
 
 _FIRST_REST: Final = timedelta(seconds=5)
 _LONGEST_REST: Final = timedelta(minutes=5)

@@ -9,9 +9,9 @@ from dataclasses import replace
 from typing import Final, Protocol, TypeAlias
 
 from hyperjob_engine.model.observed import Cluster
-from hyperjob_engine.model.resources import PODS, Resources, total
 from hyperjob_engine.queueing.queues import Queue
 from hyperjob_engine.queueing.units import QueuedHyperJob
+from hyperjob_engine.resources import PODS, Resources, total
 
 IMPLICIT: Final = ""
 """The name of the one queue, without limits, of the mode without queues."""

@@ -4,10 +4,10 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
-from hyperjob_engine.model.resources import Resources
-from hyperjob_engine.model.waiting import MessageFacts
 from hyperjob_engine.queueing.shapes import Shape
 from hyperjob_engine.queueing.units import OrderInQueue, QueuedHyperJob, QueuedSubJob
+from hyperjob_engine.reasons.waiting import MessageFacts
+from hyperjob_engine.resources import Resources
 
 _FIRST_REFRESH: Final = timedelta(seconds=1)
 _DOUBLINGS: Final = 6  # the numbers of a message are at most a minute old

@@ -10,10 +10,10 @@ from bisect import insort
 from collections.abc import Iterator
 from datetime import datetime
 
-from hyperjob_engine.model.waiting import Start, WaitCode
 from hyperjob_engine.queueing.backfill import estimate_of, has_room, room_for
 from hyperjob_engine.queueing.cache import FOLLOWED, QueueCache
 from hyperjob_engine.queueing.entries import Entry, ExpectedEnd, Pending
+from hyperjob_engine.reasons.waiting import Start, WaitCode
 
 
 def forecasts(cache: QueueCache, *, now: datetime) -> dict[str, Start]:

@@ -11,12 +11,12 @@ from sys import intern
 
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.model.request import PlacementRequest
-from hyperjob_engine.model.resources import Resources
 from hyperjob_engine.queueing.entries import Entry
 from hyperjob_engine.queueing.occupancy import Occupancy
 from hyperjob_engine.queueing.room import Space
 from hyperjob_engine.queueing.shares import Shares
 from hyperjob_engine.queueing.units import QueuedSubJob
+from hyperjob_engine.resources import Resources
 
 
 class Holdings:

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import TypeAlias
 
 from hyperjob_engine.model.observed import Cluster
-from hyperjob_engine.model.resources import Resources, subtract, total
+from hyperjob_engine.resources import Resources, subtract, total
 
 Fading: TypeAlias = tuple[str, Resources]
 """A cluster, and the resources that ended sub-jobs are about to free on it."""

@@ -11,8 +11,8 @@ from typing import Final
 from hyperjob_core.api.duration import nanoseconds
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import at, count, string, string_map
-from hyperjob_engine.model.resources import Resources, parse_resources
-from hyperjob_engine.model.waiting import QueueTrouble, QueueTroubleCode
+from hyperjob_engine.reasons.waiting import QueueTrouble, QueueTroubleCode
+from hyperjob_engine.resources import Resources, parse_resources
 
 ROOT: Final = "root"
 PREEMPTION: Final = "training.volcano.sh/preemption"

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from hyperjob_core.api.wire import at, count, mapping, string
-from hyperjob_engine.model.resources import Resources, accumulate, parse_resources
 from hyperjob_engine.queueing.queues import Queue
 from hyperjob_engine.queueing.units import OrderInQueue, order_in_queue
+from hyperjob_engine.resources import Resources, accumulate, parse_resources
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,6 @@ from typing import Final
 
 from hyperjob_core.api.quantity import NANO
 from hyperjob_core.api.wire import timestamp
-from hyperjob_engine.model.resources import Resources, accelerator_of, total
 from hyperjob_engine.queueing.account import QueueUsage
 from hyperjob_engine.queueing.admit import Grant, gang_of, try_to_admit
 from hyperjob_engine.queueing.cache import QueueCache
@@ -21,6 +20,7 @@ from hyperjob_engine.queueing.entries import Entry, Pending
 from hyperjob_engine.queueing.queues import Tree
 from hyperjob_engine.queueing.reclaims import may_preempt
 from hyperjob_engine.queueing.room import Space
+from hyperjob_engine.resources import Resources, accelerator_of, total
 
 _MOST: Final = 64  # at most so many HyperJobs make way for one
 

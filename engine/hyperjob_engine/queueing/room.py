@@ -11,10 +11,10 @@ from dataclasses import replace
 
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.model.request import PlacementRequest
-from hyperjob_engine.model.resources import Resources, fits, scale, total
 from hyperjob_engine.placement.assign import FreeRoom
 from hyperjob_engine.placement.search import assign
 from hyperjob_engine.placement.slots import Slots
+from hyperjob_engine.resources import Resources, fits, scale, total
 
 Standing = Sequence[tuple[str, str]]
 

@@ -10,8 +10,6 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Final
 
-from hyperjob_engine.model.resources import Resources, fits, total
-from hyperjob_engine.model.waiting import Start, WaitCode
 from hyperjob_engine.queueing.admit import (
     CAPACITY,
     Block,
@@ -30,6 +28,8 @@ from hyperjob_engine.queueing.reclaim import borrowers_for
 from hyperjob_engine.queueing.room import Space
 from hyperjob_engine.queueing.shapes import PlacementNeeds, Shape
 from hyperjob_engine.queueing.units import OrderInQueue, QueuedSubJob
+from hyperjob_engine.reasons.waiting import Start, WaitCode
+from hyperjob_engine.resources import Resources, fits, total
 
 _BEHIND: Final = Block(code=WaitCode.BEHIND)
 

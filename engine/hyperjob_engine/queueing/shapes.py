@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from weakref import WeakValueDictionary
 
-from hyperjob_engine.model.resources import Resources, total
 from hyperjob_engine.queueing.units import QueuedHyperJob, QueuedSubJob
+from hyperjob_engine.resources import Resources, total
 
 Kinds = tuple[tuple[object, ...], ...]
 Standing = tuple[tuple[str, str], ...]

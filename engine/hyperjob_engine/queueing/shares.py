@@ -6,13 +6,13 @@ The queue cache adds and removes the sub-jobs.
 from collections.abc import Iterable, Mapping, Sequence
 
 from hyperjob_engine.model.observed import Cluster
-from hyperjob_engine.model.resources import Resources, total
 from hyperjob_engine.queueing.account import QueueUsage
 from hyperjob_engine.queueing.confirm import Confirmer, Holds
 from hyperjob_engine.queueing.entries import Entry
 from hyperjob_engine.queueing.lines import Lines
 from hyperjob_engine.queueing.queues import Queue, Tree
 from hyperjob_engine.queueing.units import QueuedSubJob
+from hyperjob_engine.resources import Resources, total
 
 
 class Shares:

@@ -1,6 +1,6 @@
 """The queue engine's verdict on one HyperJob: its place in line, its queue's share, what it lacks.
 
-The last round has decided it; `hyperjob_engine.status.waiting` turns its codes into messages.
+The last round has decided it; `hyperjob_engine.reasons.waiting` has its codes and sentences.
 """
 
 from collections.abc import Mapping
@@ -8,12 +8,17 @@ from dataclasses import replace
 from typing import Final
 
 from hyperjob_core.api.quantity import NANO
-from hyperjob_engine.model.detail import Detail
 from hyperjob_engine.model.observed import Cluster, QueueVerdict
-from hyperjob_engine.model.reasons import Reason
-from hyperjob_engine.model.resources import Resources, is_extended, measure_of, total
-from hyperjob_engine.model.shortage import ShortageCode
-from hyperjob_engine.model.waiting import (
+from hyperjob_engine.placement.place import Placement, place
+from hyperjob_engine.queueing.cache import QueueCache
+from hyperjob_engine.queueing.confirm import IMPLICIT
+from hyperjob_engine.queueing.entries import Pending
+from hyperjob_engine.queueing.room import Space
+from hyperjob_engine.reasons.detail import Detail
+from hyperjob_engine.reasons.reason import Reason
+from hyperjob_engine.reasons.shortage import ShortageCode
+from hyperjob_engine.reasons.waiting import (
+    OTHER_NAMESPACE,
     GangShortage,
     KeptRoom,
     NextInLine,
@@ -24,12 +29,7 @@ from hyperjob_engine.model.waiting import (
     Wait,
     WaitCode,
 )
-from hyperjob_engine.placement.place import Placement, place
-from hyperjob_engine.queueing.cache import QueueCache
-from hyperjob_engine.queueing.confirm import IMPLICIT
-from hyperjob_engine.queueing.entries import Pending
-from hyperjob_engine.queueing.room import Space
-from hyperjob_engine.status.waiting import OTHER_NAMESPACE
+from hyperjob_engine.resources import Resources, is_extended, measure_of, total
 
 _NAMES_SHOWN: Final = 3
 _CLUSTERS_SHOWN: Final = 5

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
-from hyperjob_engine.model.detail import SplitterWait
 from hyperjob_engine.model.observed import Observed
 from hyperjob_engine.model.planned import SplitQuestion
 from hyperjob_engine.placement.assign import FreeRoom
 from hyperjob_engine.placement.share import SplitShare, Wish
+from hyperjob_engine.reasons.detail import SplitterWait
 from hyperjob_engine.splitting.protocol import question, usable
 
 _ASKED: Final = SplitterWait()

@@ -14,8 +14,9 @@ from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import integer, mapping, string
 from hyperjob_engine.model.observed import HyperJob
 from hyperjob_engine.model.planned import SplitQuestion
-from hyperjob_engine.model.resources import Resources, quantities
-from hyperjob_engine.model.splitting import (
+from hyperjob_engine.placement.assign import FreeRoom
+from hyperjob_engine.placement.share import SplitShare, Wish, capacities
+from hyperjob_engine.reasons.splitter import (
     CallFailed,
     CallFault,
     NamedTwice,
@@ -26,8 +27,7 @@ from hyperjob_engine.model.splitting import (
     TooManyClusters,
     WrongTotal,
 )
-from hyperjob_engine.placement.assign import FreeRoom
-from hyperjob_engine.placement.share import SplitShare, Wish, capacities
+from hyperjob_engine.resources import Resources, quantities
 
 VERSION: Final = "splitter.training.volcano.sh/v1alpha1"
 _SHARES: Final = 5000

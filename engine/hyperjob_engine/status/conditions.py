@@ -11,8 +11,8 @@ from hyperjob_core.api.model import Condition
 from hyperjob_core.api.names import CONDITION_COMPLETED, CONDITION_FAILED
 from hyperjob_core.api.phases import JobPhase
 from hyperjob_engine.lifecycle.decisions import End
+from hyperjob_engine.reasons.outcomes import end_text
 from hyperjob_engine.status.jobs import JobState
-from hyperjob_engine.status.outcomes import end_text
 
 
 def conditions_of(

@@ -13,7 +13,7 @@ from hyperjob_core.api.wire import at, mapping, objects, rfc3339, string
 from hyperjob_engine.lifecycle.runs import kept
 from hyperjob_engine.lifecycle.stops import going_on
 from hyperjob_engine.model.observed import GangRecord, Observed, QueueVerdict
-from hyperjob_engine.model.reasons import Reason
+from hyperjob_engine.reasons.reason import Reason
 from hyperjob_engine.status.conditions import conditions_of
 from hyperjob_engine.status.jobs import JobState, job_state
 from hyperjob_engine.status.outlook import Outlooks

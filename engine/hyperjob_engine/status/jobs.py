@@ -3,7 +3,7 @@
 An empty status of its vcjob keeps the last known phase.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,7 +14,6 @@ from hyperjob_core.text import shortened
 from hyperjob_engine.gang.gate import is_held, is_released
 from hyperjob_engine.lifecycle.decisions import End
 from hyperjob_engine.lifecycle.runs import PresentRun, failure_of, present_run
-from hyperjob_engine.model.detail import Delayed
 from hyperjob_engine.model.observed import (
     Observed,
     QueueAdmission,
@@ -23,15 +22,13 @@ from hyperjob_engine.model.observed import (
     ReportedStatus,
     Silence,
 )
-from hyperjob_engine.model.outcomes import Loss
-from hyperjob_engine.model.reasons import Reason
 from hyperjob_engine.model.runs import Run
 from hyperjob_engine.model.subjobs import queue_of
 from hyperjob_engine.model.training import JobTraining, known, training_object
-from hyperjob_engine.status.applying import apply_failure
-from hyperjob_engine.status.detail import detail_text, left_out_text
-from hyperjob_engine.status.failure import container_text
-from hyperjob_engine.status.outcomes import end_text, loss_text
+from hyperjob_engine.reasons.detail import Delayed, detail_text
+from hyperjob_engine.reasons.failure import apply_failure, container_text
+from hyperjob_engine.reasons.outcomes import Loss, end_text, loss_text
+from hyperjob_engine.reasons.reason import Reason
 from hyperjob_engine.status.outlook import Outlook
 
 UNPLACED: Final = "Unplaced"
@@ -301,3 +298,12 @@ def _queued(observed: Observed, queue: str) -> str:
         if state != "Open":
             return f"queue {queue} is {state or 'not Open yet'}"
     return f"queue {queue} has not admitted it yet"
+
+
+def left_out_text(rejections: Iterable[Rejection]) -> str:
+    """Return which clusters are left out until when; empty if none is."""
+    return "; ".join(
+        f"Karmada could not schedule it on {item.cluster}, left out until"
+        f" {item.retry_time:%H:%M:%S}Z"
+        for item in rejections
+    )

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 from hyperjob_engine.lifecycle.decisions import End
 from hyperjob_engine.model.child import Child
-from hyperjob_engine.model.detail import Detail, Silent
 from hyperjob_engine.model.observed import GangRecord, QueueVerdict, Rejection, Silence
-from hyperjob_engine.model.outcomes import Loss
-from hyperjob_engine.model.reasons import Reason
-from hyperjob_engine.model.shortage import Shortage
 from hyperjob_engine.model.subjobs import SubJob
+from hyperjob_engine.reasons.detail import Detail, Silent
+from hyperjob_engine.reasons.outcomes import Loss
+from hyperjob_engine.reasons.reason import Reason
+from hyperjob_engine.reasons.shortage import Shortage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,12 +10,13 @@ from typing import Final
 from hyperjob_core.api.phases import JobPhase, Phase
 from hyperjob_core.text import listed, shortened
 from hyperjob_engine.lifecycle.decisions import End
-from hyperjob_engine.model.reasons import Reason
+from hyperjob_engine.reasons.hindrance import alike
+from hyperjob_engine.reasons.outcomes import end_text
+from hyperjob_engine.reasons.reason import Reason
+from hyperjob_engine.reasons.shortage import NEVER
+from hyperjob_engine.reasons.waiting import wait_text
 from hyperjob_engine.status.jobs import QUEUED, UNPLACED, JobState
-from hyperjob_engine.status.outcomes import end_text
 from hyperjob_engine.status.outlook import Outlooks
-from hyperjob_engine.status.shortage import NEVER, alike
-from hyperjob_engine.status.waiting import wait_text
 
 _NAMES_SHOWN: Final = 3
 _MESSAGE_LIMIT: Final = 1024

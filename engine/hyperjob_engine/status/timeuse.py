@@ -4,7 +4,7 @@ from typing import Final, assert_never
 
 from hyperjob_core.api.choices import TimeUse
 from hyperjob_core.api.phases import Phase
-from hyperjob_engine.model.reasons import Reason
+from hyperjob_engine.reasons.reason import Reason
 
 _CAPACITY: Final = frozenset(
     {Reason.INSUFFICIENT_CAPACITY, Reason.EXCEEDS_CLUSTERS, Reason.WAITING_FOR_GANG}

@@ -27,11 +27,11 @@ from hyperjob_engine.model.planned import (
     Repin,
     Resize,
 )
-from hyperjob_engine.model.reasons import Reason
-from hyperjob_engine.model.runs import read_failure, read_runs
-from hyperjob_engine.status.detail import detail_text
-from hyperjob_engine.status.failure import container_text
-from hyperjob_engine.status.outcomes import again_text
+from hyperjob_engine.model.runs import read_runs
+from hyperjob_engine.reasons.detail import detail_text
+from hyperjob_engine.reasons.failure import container_text, read_failure
+from hyperjob_engine.reasons.outcomes import RefusedRequest, again_text, refusal_text
+from hyperjob_engine.reasons.reason import Reason
 from hyperjob_engine.status.stops import describe, has_lost
 
 _NAMES_SHOWN: Final = 5
@@ -212,3 +212,16 @@ def _names(actions: Sequence[Action]) -> str:
 
 def _listed(names: Iterable[str]) -> str:
     return listed(list(dict.fromkeys(names)), shown=_NAMES_SHOWN)
+
+
+def refusal_events(refused: Iterable[RefusedRequest]) -> tuple[Event, ...]:
+    """Return the Events of refused requests."""
+    return tuple(
+        Event(
+            type="Warning",
+            reason="RequestRefused",
+            action="Restart",
+            note=f"{request.kind} {request.token}: {refusal_text(request)}",
+        )
+        for request in refused
+    )

@@ -12,15 +12,15 @@ from hyperjob_engine.lifecycle.dependencies import Waiting
 from hyperjob_engine.lifecycle.quorum import together
 from hyperjob_engine.lifecycle.silence import SilenceCheck, SilentCounts
 from hyperjob_engine.model.child import Child
-from hyperjob_engine.model.detail import Detail
 from hyperjob_engine.model.observed import Observed
-from hyperjob_engine.model.outcomes import Loss
 from hyperjob_engine.model.planned import Action
-from hyperjob_engine.model.reasons import Reason
 from hyperjob_engine.model.request import PlacementRequest
-from hyperjob_engine.model.shortage import ShortageCode
 from hyperjob_engine.model.subjobs import SubJob
 from hyperjob_engine.placement.place import Placement
+from hyperjob_engine.reasons.detail import Detail
+from hyperjob_engine.reasons.outcomes import Loss
+from hyperjob_engine.reasons.reason import Reason
+from hyperjob_engine.reasons.shortage import ShortageCode
 from hyperjob_engine.status.outlook import Outlook
 
 

@@ -8,8 +8,8 @@ from hyperjob_engine.gang.giveback import gave_back, next_state, to_give_back
 from hyperjob_engine.gang.places import ready
 from hyperjob_engine.lifecycle.delete import deletion
 from hyperjob_engine.model.planned import DeletionCause
-from hyperjob_engine.model.reasons import Reason
 from hyperjob_engine.plugins.hook import set_up
+from hyperjob_engine.reasons.reason import Reason
 from hyperjob_engine.steps.draft import Draft
 
 

@@ -8,7 +8,7 @@ from hyperjob_core.api.wire import timestamp
 from hyperjob_engine.lifecycle.loss import next_loss
 from hyperjob_engine.lifecycle.unstarted import next_due
 from hyperjob_engine.model.child import Child
-from hyperjob_engine.model.reasons import Reason
+from hyperjob_engine.reasons.reason import Reason
 from hyperjob_engine.steps.draft import Draft
 
 CONFLICT_RECHECK: Final = timedelta(seconds=30)

@@ -15,10 +15,10 @@ from hyperjob_engine.lifecycle.decisions import Member
 from hyperjob_engine.model.child import Child
 from hyperjob_engine.model.observed import Observed, Policy, QueueAdmission
 from hyperjob_engine.model.planned import CreateChild, DeleteChild, Repin
-from hyperjob_engine.model.resources import Resources
-from hyperjob_engine.model.shortage import Overflow, SplitOverflow
 from hyperjob_engine.model.subjobs import SubJob
 from hyperjob_engine.placement.place import place
+from hyperjob_engine.reasons.shortage import Overflow, SplitOverflow
+from hyperjob_engine.resources import Resources
 from hyperjob_engine.steps.draft import Draft
 
 

@@ -13,7 +13,10 @@ from hyperjob_engine.gang.rejections import check_rejection
 from hyperjob_engine.lifecycle.delete import deletion
 from hyperjob_engine.lifecycle.silence import check_silence
 from hyperjob_engine.model.child import Child
-from hyperjob_engine.model.detail import (
+from hyperjob_engine.model.observed import QueueAdmission
+from hyperjob_engine.model.planned import AskAgain, DeletionCause, Look
+from hyperjob_engine.model.subjobs import SubJob, queue_of
+from hyperjob_engine.reasons.detail import (
     BindingTaken,
     Delayed,
     Dependencies,
@@ -28,10 +31,7 @@ from hyperjob_engine.model.detail import (
     StopGoesOn,
     WaitsToGrow,
 )
-from hyperjob_engine.model.observed import QueueAdmission
-from hyperjob_engine.model.planned import AskAgain, DeletionCause, Look
-from hyperjob_engine.model.reasons import Reason
-from hyperjob_engine.model.subjobs import SubJob, queue_of
+from hyperjob_engine.reasons.reason import Reason
 from hyperjob_engine.steps.draft import Draft
 from hyperjob_engine.steps.requeue import until_look
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from hyperjob_engine.model.shortage import Shortage
 from hyperjob_engine.placement.place import place
+from hyperjob_engine.reasons.shortage import Shortage
 from hyperjob_engine.steps.draft import Draft
 
 

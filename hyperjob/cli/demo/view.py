@@ -14,7 +14,7 @@ from hyperjob.cli.tree import view as tree
 from hyperjob.client import usage
 from hyperjob.client.summary import Summary
 from hyperjob_core.api.meta import Object
-from hyperjob_engine.model.reasons import Reason
+from hyperjob_engine.reasons.reason import Reason
 
 EXAMPLE: Final = "recovers.yaml"
 _BAR: Final = 24

@@ -15,7 +15,7 @@ from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import MIGRATE_REQUEST, RESTART_REQUEST
 from hyperjob_core.api.wire import mapping, objects, string, string_map
 from hyperjob_core.text import once
-from hyperjob_engine.status.failure import container_text
+from hyperjob_engine.reasons.failure import container_text
 
 _NOTHING = "<none>"
 _WIDTH = 20

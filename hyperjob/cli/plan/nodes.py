@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.quantity import NANO
-from hyperjob_engine.model.resources import is_extended, parse_resources
+from hyperjob_engine.resources import is_extended, parse_resources
 
 NodeGroup = tuple[Mapping[str, object], int]
 """The allocatable resources of a node, and the number of such nodes."""

@@ -11,8 +11,8 @@ from hyperjob.client.plan.judge import Judgement, Piece, Verdict
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import rfc3339
 from hyperjob_core.text import once
-from hyperjob_engine.status.shortage import amount_only
-from hyperjob_engine.status.waiting import share_text
+from hyperjob_engine.reasons.hindrance import amount_only
+from hyperjob_engine.reasons.waiting import share_text
 
 _STYLES: Mapping[Verdict, str] = {
     Verdict.FITS: "bold green",

@@ -12,9 +12,9 @@ from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import count, integer, objects, string, strings
 from hyperjob_engine.model.nodes import PodGroup
 from hyperjob_engine.model.observed import Cluster
-from hyperjob_engine.model.resources import parse_resources
 from hyperjob_engine.placement.assign import FreeRoom
 from hyperjob_engine.placement.share import Wish, share
+from hyperjob_engine.resources import parse_resources
 from hyperjob_engine.splitting.protocol import VERSION
 
 

@@ -20,17 +20,16 @@ from hyperjob_engine.expansion.auto import Split
 from hyperjob_engine.model.child import child_of
 from hyperjob_engine.model.observed import Observed, QueueAdmission
 from hyperjob_engine.model.planned import CreateChild, Plan
-from hyperjob_engine.model.reasons import Reason
 from hyperjob_engine.model.request import PlacementRequest
-from hyperjob_engine.model.resources import accelerator_of
-from hyperjob_engine.model.shortage import Obstacle
 from hyperjob_engine.model.subjobs import SubJob, queue_of
-from hyperjob_engine.model.waiting import Share
 from hyperjob_engine.placement.alternatives import alternatives
 from hyperjob_engine.placement.assign import FreeRoom
 from hyperjob_engine.plan import decide
-from hyperjob_engine.status.detail import detail_text
-from hyperjob_engine.status.shortage import hindrance_text
+from hyperjob_engine.reasons.detail import detail_text
+from hyperjob_engine.reasons.hindrance import Obstacle, hindrance_text
+from hyperjob_engine.reasons.reason import Reason
+from hyperjob_engine.reasons.waiting import Share
+from hyperjob_engine.resources import accelerator_of
 from hyperjob_engine.steps.draft import Draft
 from hyperjob_rules.defaulting import default
 from hyperjob_rules.validation.context import Cluster as KnownCluster

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from hyperjob.client.devices import no_device
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.model.request import PlacementRequest
-from hyperjob_engine.model.resources import amount_text, is_extended
-from hyperjob_engine.model.shortage import ClusterTrouble
 from hyperjob_engine.model.subjobs import SubJob
 from hyperjob_engine.placement.assign import FreeRoom
 from hyperjob_engine.placement.place import could_hold
 from hyperjob_engine.placement.search import assign
+from hyperjob_engine.reasons.hindrance import ClusterTrouble
+from hyperjob_engine.resources import amount_text, is_extended
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,6 @@ from datetime import timedelta
 from hyperjob.client.plan.prospect import Gang
 from hyperjob.client.plan.world import Snapshot
 from hyperjob_engine.model.observed import Observed, QueueAdmission
-from hyperjob_engine.model.waiting import Share
 from hyperjob_engine.placement.capacity import less_each
 from hyperjob_engine.queueing.cache import QueueCache
 from hyperjob_engine.queueing.confirm import BuiltinQueues, Confirmer, NoConfirmation, VolcanoGlobal
@@ -20,7 +19,7 @@ from hyperjob_engine.queueing.read import unit_of
 from hyperjob_engine.queueing.round import play
 from hyperjob_engine.queueing.units import QueuedHyperJob
 from hyperjob_engine.queueing.verdict import share_of, verdict_of
-from hyperjob_engine.status.waiting import after_its_name
+from hyperjob_engine.reasons.waiting import Share, after_its_name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ from hyperjob.client.plan.world import Snapshot
 from hyperjob_core.api.meta import Object
 from hyperjob_engine.queueing.cache import QueueCache
 from hyperjob_engine.queueing.verdict import verdict_of
-from hyperjob_engine.status.waiting import wait_text
+from hyperjob_engine.reasons.waiting import wait_text
 
 
 class HyperJobChange(enum.StrEnum):

@@ -19,11 +19,11 @@ from hyperjob_core.kube.resources import key_of
 from hyperjob_engine.model.nodes import PodGroup
 from hyperjob_engine.model.observed import Cluster, Observed, QueueAdmission
 from hyperjob_engine.model.parse import parse_binding, parse_hyperjob, parse_job, parse_policy
-from hyperjob_engine.model.resources import Resources, subtract
-from hyperjob_engine.model.shortage import ClusterTrouble, Trouble
 from hyperjob_engine.placement.capacity import Candidacy, candidates, holding, summarise
 from hyperjob_engine.queueing.priority import priority_of
 from hyperjob_engine.queueing.quota import Charge, charge_of
+from hyperjob_engine.reasons.hindrance import ClusterTrouble, Trouble
+from hyperjob_engine.resources import Resources, subtract
 
 # Name, cluster, demand and pods of a sub-job that would be made.
 Taken: TypeAlias = tuple[str, str, Resources, tuple[PodGroup, ...]]

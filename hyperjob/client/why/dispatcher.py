@@ -11,8 +11,8 @@ from hyperjob_core.api.names import binding_name
 from hyperjob_core.api.quantity import NANO
 from hyperjob_core.api.wire import at, mapping
 from hyperjob_core.kube.errors import KubeError
-from hyperjob_engine.model.reasons import Reason
-from hyperjob_engine.model.resources import parse_resources
+from hyperjob_engine.reasons.reason import Reason
+from hyperjob_engine.resources import parse_resources
 
 
 def passed_over(evidence: Evidence) -> Iterator[Cause]:

@@ -13,9 +13,9 @@ from hyperjob_core.api.phases import Phase
 from hyperjob_core.api.wire import mapping, string, timestamp
 from hyperjob_core.kube.errors import KubeError
 from hyperjob_core.text import human_duration
-from hyperjob_engine.model.reasons import Reason
 from hyperjob_engine.model.runs import Run
-from hyperjob_engine.status.failure import container_text
+from hyperjob_engine.reasons.failure import container_text
+from hyperjob_engine.reasons.reason import Reason
 
 _FOREGROUND: Final = "foregroundDeletion"
 _LEASE_SECONDS: Final = 15

@@ -12,7 +12,7 @@ from hyperjob_core.api.meta import Object
 from hyperjob_core.api.phases import JobPhase, Phase
 from hyperjob_core.api.wire import at, string, timestamp
 from hyperjob_engine.model.runs import Run
-from hyperjob_engine.status.failure import container_text
+from hyperjob_engine.reasons.failure import container_text
 
 Change: TypeAlias = tuple[datetime, str]
 """The time at which a HyperJob entered a phase, and the phase."""

@@ -12,7 +12,7 @@ from typing import Final
 from hyperjob.client.summary import Summary
 from hyperjob_core.api.phases import JobPhase, Phase
 from hyperjob_core.api.wire import timestamp
-from hyperjob_engine.status.failure import container_text
+from hyperjob_engine.reasons.failure import container_text
 
 TICK: Final = timedelta(milliseconds=1)
 """Minimum time between the begins of two spans of a track, since the begin identifies a span."""

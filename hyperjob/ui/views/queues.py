@@ -12,9 +12,9 @@ from hyperjob.ui.visitor import Scope
 from hyperjob_core.api.phases import Phase
 from hyperjob_core.api.quantity import NANO
 from hyperjob_core.text import shortened
-from hyperjob_engine.model.resources import Resources
 from hyperjob_engine.queueing.queues import ROOT, Tree
-from hyperjob_engine.status.waiting import trouble_of_queue
+from hyperjob_engine.reasons.waiting import trouble_of_queue
+from hyperjob_engine.resources import Resources
 
 _SHOWN: Final = 20
 _MESSAGE: Final = 600

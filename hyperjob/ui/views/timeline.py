@@ -10,7 +10,7 @@ from hyperjob.ui.history.spans import Span
 from hyperjob.ui.views.axis import Tick, TimeScale, ticks_of
 from hyperjob_core.api.phases import JobPhase, Phase
 from hyperjob_core.text import human_duration, shortened
-from hyperjob_engine.model.reasons import Reason
+from hyperjob_engine.reasons.reason import Reason
 
 _LANES: Final = 60
 _ROWS: Final = 300

@@ -16,7 +16,7 @@ from hyperjob.client.plan.judge import Judgement, Verdict
 from hyperjob.client.plan.world import Snapshot, world_of
 from hyperjob_engine.model.observed import QueueAdmission
 from hyperjob_engine.placement.capacity import Candidacy
-from hyperjob_engine.status.waiting import share_text
+from hyperjob_engine.reasons.waiting import share_text
 from tests.unit.cli.objects import GPU, queue
 from tests.unit.cli.test_plan import job, judged
 

@@ -21,7 +21,6 @@ from hyperjob_engine.model.child import child_of
 from hyperjob_engine.model.observed import Observed, QueueAdmission, QueueVerdict
 from hyperjob_engine.model.parse import parse_binding, parse_hyperjob
 from hyperjob_engine.model.planned import Action, CreateChild, DeleteChild, OpenGate, Plan, Repin
-from hyperjob_engine.model.resources import Resources, subtract
 from hyperjob_engine.placement.capacity import less
 from hyperjob_engine.plan import plan
 from hyperjob_engine.queueing.cache import QueueCache
@@ -31,6 +30,7 @@ from hyperjob_engine.queueing.quota import Charge, Charges, Forecast, forecast_d
 from hyperjob_engine.queueing.read import unit_of
 from hyperjob_engine.queueing.round import play
 from hyperjob_engine.queueing.verdict import verdict_of
+from hyperjob_engine.resources import Resources, subtract
 from hyperjob_rules.bindings import stamp
 from tests.unit.controller.builders import GPU, Object, binding, cluster, vcjob_status
 from tests.unit.controller.world import World

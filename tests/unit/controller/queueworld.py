@@ -5,13 +5,13 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from hyperjob_engine.model.observed import Cluster, QueueVerdict
-from hyperjob_engine.model.resources import Resources, parse_resources, subtract, total
 from hyperjob_engine.queueing.cache import QueueCache
 from hyperjob_engine.queueing.queues import Queue, parse_queue
 from hyperjob_engine.queueing.round import play
 from hyperjob_engine.queueing.units import QueuedHyperJob, QueuedSubJob
 from hyperjob_engine.queueing.verdict import verdict_of
-from hyperjob_engine.status.waiting import wait_text
+from hyperjob_engine.reasons.waiting import wait_text
+from hyperjob_engine.resources import Resources, parse_resources, subtract, total
 from tests.unit.controller.builders import GPU, NOW, Object, cluster, request
 
 LAG = timedelta(seconds=30)

@@ -13,11 +13,10 @@ from hyperjob_controller.caches.informers import Caches
 from hyperjob_core.kube.resources import HYPERJOBS, QUEUES
 from hyperjob_core.kube.workqueue import WorkQueue
 from hyperjob_engine.model.observed import Cluster, Observed, QueueAdmission
-from hyperjob_engine.model.reasons import Reason
-from hyperjob_engine.model.resources import Resources
-from hyperjob_engine.model.waiting import WaitCode
 from hyperjob_engine.queueing.cache import QueueCache
-from hyperjob_engine.status.waiting import wait_text
+from hyperjob_engine.reasons.reason import Reason
+from hyperjob_engine.reasons.waiting import WaitCode, wait_text
+from hyperjob_engine.resources import Resources
 from tests.support.apiserver import ApiServer
 from tests.unit.controller.builders import (
     GPU,

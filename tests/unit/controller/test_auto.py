@@ -10,7 +10,7 @@ from hyperjob_engine.expansion.members import present_indices
 from hyperjob_engine.model.observed import QueueVerdict
 from hyperjob_engine.model.planned import CreateChild, DeleteChild
 from hyperjob_engine.plan import plan
-from hyperjob_engine.status.detail import detail_text
+from hyperjob_engine.reasons.detail import detail_text
 from tests.unit.controller.builders import (
     GPU,
     Object,

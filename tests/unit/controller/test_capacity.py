@@ -5,7 +5,6 @@ import pytest
 
 from hyperjob_engine.model.observed import ReportedStatus
 from hyperjob_engine.model.parse import parse_report
-from hyperjob_engine.model.resources import parse_resources
 from hyperjob_engine.placement.capacity import (
     Candidacy,
     Reservation,
@@ -14,7 +13,8 @@ from hyperjob_engine.placement.capacity import (
     reserved,
     summarise,
 )
-from hyperjob_engine.status.shortage import trouble_text
+from hyperjob_engine.reasons.hindrance import trouble_text
+from hyperjob_engine.resources import parse_resources
 from tests.unit.controller.builders import GPU, NOW, Object, vcjob_status
 
 LAG = timedelta(seconds=30)

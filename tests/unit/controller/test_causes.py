@@ -17,9 +17,8 @@ from hyperjob_core.kube.transport import Response
 from hyperjob_engine.lifecycle.causes import unexplained
 from hyperjob_engine.model.observed import Observed
 from hyperjob_engine.model.planned import FailedJob
-from hyperjob_engine.model.runs import ContainerFailure
 from hyperjob_engine.plan import CAUSE_RECHECK, plan
-from hyperjob_engine.status.failure import container_text
+from hyperjob_engine.reasons.failure import ContainerFailure, container_text
 from tests.support.apiserver import refusal
 from tests.unit.controller.builders import (
     NOW,

@@ -11,8 +11,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from hyperjob_core.api.phases import JobPhase
 from hyperjob_engine.model.observed import QueueAdmission
 from hyperjob_engine.model.planned import Action, CreateChild
-from hyperjob_engine.model.shortage import ClusterTrouble, Trouble
 from hyperjob_engine.plan import plan
+from hyperjob_engine.reasons.hindrance import ClusterTrouble, Trouble
 from tests.unit.controller.builders import (
     Object,
     cluster,

@@ -10,7 +10,7 @@ from hyperjob_engine.model.child import child_of
 from hyperjob_engine.model.observed import Observed, QueueAdmission
 from hyperjob_engine.model.parse import parse_hyperjob, parse_job
 from hyperjob_engine.model.subjobs import SubJob
-from hyperjob_engine.status.detail import detail_text
+from hyperjob_engine.reasons.detail import detail_text
 from tests.unit.controller.builders import (
     UID,
     Object,

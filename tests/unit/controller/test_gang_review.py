@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from hyperjob_engine.gang.places import domains
 from hyperjob_engine.gang.review import PinnedPlace, Review, review
 from hyperjob_engine.model.observed import Cluster
-from hyperjob_engine.model.resources import Resources, fits, parse_resources, subtract, total
-from hyperjob_engine.model.shortage import ShortageCode
-from hyperjob_engine.status.detail import detail_text
+from hyperjob_engine.reasons.detail import detail_text
+from hyperjob_engine.reasons.shortage import ShortageCode
+from hyperjob_engine.resources import Resources, fits, parse_resources, subtract, total
 from tests.unit.controller.builders import GPU, cluster, observed, request
 
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from hyperjob_core.api.choices import TimeUse
 from hyperjob_core.api.phases import Phase
-from hyperjob_engine.model.reasons import Reason
 from hyperjob_engine.model.training import JobTraining
+from hyperjob_engine.reasons.reason import Reason
 from hyperjob_engine.status.goodput import (
     GoodputAccount,
     Moment,

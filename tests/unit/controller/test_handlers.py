@@ -19,7 +19,7 @@ from hyperjob_core.kube.resources import (
 )
 from hyperjob_engine.model.parse import parse_binding
 from hyperjob_engine.model.planned import Plan
-from hyperjob_engine.model.resources import Resources, parse_resources
+from hyperjob_engine.resources import Resources, parse_resources
 from tests.unit.controller.builders import (
     GPU,
     NOW,

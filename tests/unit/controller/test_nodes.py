@@ -11,7 +11,6 @@ from hyperjob_engine.gang.review import PinnedPlace, review
 from hyperjob_engine.model.nodes import Nodes, PodGroup, parse_nodes
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.model.request import PlacementRequest
-from hyperjob_engine.model.resources import parse_resources, scale, total, whole
 from hyperjob_engine.placement.assign import FreeRoom
 from hyperjob_engine.placement.capacity import Candidacy, less, summarise
 from hyperjob_engine.placement.place import place
@@ -19,8 +18,9 @@ from hyperjob_engine.placement.share import Wish, share
 from hyperjob_engine.queueing.cache import QueueCache
 from hyperjob_engine.queueing.round import play
 from hyperjob_engine.queueing.units import QueuedHyperJob, QueuedSubJob
-from hyperjob_engine.status.detail import detail_text
-from hyperjob_engine.status.shortage import trouble_text
+from hyperjob_engine.reasons.detail import detail_text
+from hyperjob_engine.reasons.hindrance import trouble_text
+from hyperjob_engine.resources import parse_resources, scale, total, whole
 from hyperjob_sandbox.karmada.clusterstatus import cluster_status, default_resource_models
 from tests.unit.controller.builders import GPU, NOW, cluster
 from tests.unit.controller.queueworld import queue

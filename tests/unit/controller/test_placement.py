@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.model.request import PlacementRequest
-from hyperjob_engine.model.resources import fits, parse_resources, subtract
 from hyperjob_engine.placement.place import Placement, place
-from hyperjob_engine.status.detail import detail_text
+from hyperjob_engine.reasons.detail import detail_text
+from hyperjob_engine.resources import fits, parse_resources, subtract
 from tests.unit.controller.builders import GPU, cluster, request
 
 CPU = parse_resources({"cpu": "64", "pods": "110"})

@@ -5,9 +5,9 @@ from typing import Any
 
 from hyperjob_engine.model.observed import QueueAdmission, QueueVerdict
 from hyperjob_engine.model.planned import CreateChild, OpenGate, Plan, Resize
-from hyperjob_engine.model.waiting import Wait, WaitCode
 from hyperjob_engine.placement.place import place
 from hyperjob_engine.plan import plan
+from hyperjob_engine.reasons.waiting import Wait, WaitCode
 from tests.unit.controller.builders import (
     Object,
     binding,

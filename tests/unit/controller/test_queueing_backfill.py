@@ -14,7 +14,7 @@ from hyperjob_engine.queueing.entries import Entry
 from hyperjob_engine.queueing.queues import ESTIMATE, Tree, parse_queue
 from hyperjob_engine.queueing.units import QueuedHyperJob
 from hyperjob_engine.queueing.verdict import verdict_of
-from hyperjob_engine.status.waiting import wait_text
+from hyperjob_engine.reasons.waiting import wait_text
 from tests.unit.controller.builders import GPU, NOW
 from tests.unit.controller.queueworld import LAG, QueueWorld, queue, unit
 

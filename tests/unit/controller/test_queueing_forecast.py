@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from hyperjob_core.api.quantity import NANO
 from hyperjob_core.api.wire import rfc3339
 from hyperjob_engine.model.observed import QueueAdmission, QueueVerdict
-from hyperjob_engine.model.reasons import Reason
 from hyperjob_engine.plan import plan
 from hyperjob_engine.queueing.verdict import verdict_of
-from hyperjob_engine.status.waiting import wait_text
+from hyperjob_engine.reasons.reason import Reason
+from hyperjob_engine.reasons.waiting import wait_text
 from tests.unit.controller.builders import NOW, hyperjob, observed
 from tests.unit.controller.queueworld import queue, unit
 from tests.unit.controller.test_queueing_backfill import HOUR, Estimating, job, world

@@ -9,9 +9,9 @@ import pytest
 from hyperjob_core.api.wire import rfc3339
 from hyperjob_engine.model.observed import Observed, QueueAdmission, QueueVerdict
 from hyperjob_engine.model.planned import CreateChild, DeleteChild, Plan
-from hyperjob_engine.model.reasons import Reason
 from hyperjob_engine.plan import plan
 from hyperjob_engine.queueing.read import unit_of
+from hyperjob_engine.reasons.reason import Reason
 from tests.unit.controller.builders import (
     NOW,
     Object,

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.model.request import PlacementRequest
-from hyperjob_engine.model.resources import Resources, fits, subtract, total
 from hyperjob_engine.placement.assign import FreeRoom
 from hyperjob_engine.placement.search import assign
 from hyperjob_engine.queueing.cache import QueueCache
 from hyperjob_engine.queueing.confirm import IMPLICIT, NoConfirmation
 from hyperjob_engine.queueing.round import play
 from hyperjob_engine.queueing.units import QueuedHyperJob
+from hyperjob_engine.resources import Resources, fits, subtract, total
 from tests.unit.controller.builders import NOW, cluster
 from tests.unit.controller.queueworld import unit
 

@@ -6,12 +6,12 @@ from datetime import timedelta
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from hyperjob_engine.model.resources import total
-from hyperjob_engine.model.waiting import WaitCode
 from hyperjob_engine.queueing.admit import Grant, closed, is_guaranteed, try_to_admit
 from hyperjob_engine.queueing.cache import QueueCache
 from hyperjob_engine.queueing.round import play
 from hyperjob_engine.queueing.units import QueuedHyperJob
+from hyperjob_engine.reasons.waiting import WaitCode
+from hyperjob_engine.resources import total
 from tests.unit.controller.builders import GPU
 from tests.unit.controller.queueworld import LAG, QueueWorld, queue, unit, world
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hyperjob_engine.model.resources import parse_resources
 from hyperjob_engine.queueing.confirm import bounded
 from hyperjob_engine.queueing.quota import Charge, Charges, charge_of, forecast_dispatch
+from hyperjob_engine.resources import parse_resources
 from hyperjob_sandbox.karmada.volcano_global import Candidate, dispatch
 from tests.unit.controller.builders import GPU
 from tests.unit.controller.queueworld import queue

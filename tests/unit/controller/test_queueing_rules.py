@@ -6,15 +6,15 @@ from datetime import timedelta
 import pytest
 
 from hyperjob_core.api.wire import rfc3339
-from hyperjob_engine.model.reasons import Reason
-from hyperjob_engine.model.waiting import GangShortage
 from hyperjob_engine.queueing.admit import is_guaranteed
 from hyperjob_engine.queueing.cache import QueueCache
 from hyperjob_engine.queueing.queues import Queue
 from hyperjob_engine.queueing.round import play
 from hyperjob_engine.queueing.units import QueuedHyperJob
 from hyperjob_engine.queueing.verdict import share_of
-from hyperjob_engine.status.detail import detail_text
+from hyperjob_engine.reasons.detail import detail_text
+from hyperjob_engine.reasons.reason import Reason
+from hyperjob_engine.reasons.waiting import GangShortage
 from tests.unit.controller.queueworld import LAG, QueueWorld, queue, unit, world
 
 RULES: dict[str, tuple[QueueWorld, set[str], dict[str, str]]] = {

@@ -7,7 +7,7 @@ import pytest
 from hyperjob_controller.memory.reservations import Reservations
 from hyperjob_engine.model.nodes import PodGroup
 from hyperjob_engine.model.planned import CreateChild
-from hyperjob_engine.model.resources import parse_resources, subtract
+from hyperjob_engine.resources import parse_resources, subtract
 from tests.unit.controller.builders import (
     GPU,
     NOW,

@@ -1,6 +1,6 @@
 import pytest
 
-from hyperjob_engine.model.resources import (
+from hyperjob_engine.resources import (
     accelerator_of,
     amount_text,
     fits,

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from hyperjob_engine.lifecycle.runs import kept
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.model.parse import parse_report
-from hyperjob_engine.model.runs import ContainerFailure, Run, read_failure, read_runs
+from hyperjob_engine.model.runs import Run, read_runs
 from hyperjob_engine.plan import plan
+from hyperjob_engine.reasons.failure import ContainerFailure, read_failure
 from hyperjob_engine.status.transitions import status_events
 from tests.unit.controller.builders import (
     NOW,

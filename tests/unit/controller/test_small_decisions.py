@@ -9,19 +9,17 @@ from hyperjob_controller.memory.capacity import Capacity
 from hyperjob_engine.expansion.expand import expand
 from hyperjob_engine.expansion.growth import growth
 from hyperjob_engine.model.child import child_of
-from hyperjob_engine.model.outcomes import AllCompleted, OneCompleted
 from hyperjob_engine.model.parse import parse_hyperjob
-from hyperjob_engine.model.resources import fits, parse_resources
-from hyperjob_engine.model.shortage import NoDevice, Shortage, ShortageCode
 from hyperjob_engine.model.subjobs import SubJob
 from hyperjob_engine.model.training import JobTraining, parse_training
-from hyperjob_engine.model.waiting import GangShortage, Wait, WaitCode
 from hyperjob_engine.placement.capacity import Candidacy
 from hyperjob_engine.plan import plan
 from hyperjob_engine.queueing.priority import priority_of
-from hyperjob_engine.status.outcomes import end_text
+from hyperjob_engine.reasons.outcomes import AllCompleted, OneCompleted, end_text
+from hyperjob_engine.reasons.shortage import NoDevice, Shortage, ShortageCode
+from hyperjob_engine.reasons.waiting import GangShortage, Wait, WaitCode, wait_text
+from hyperjob_engine.resources import fits, parse_resources
 from hyperjob_engine.status.transitions import status_events
-from hyperjob_engine.status.waiting import wait_text
 from tests.unit.controller.builders import (
     GPU,
     NOW,

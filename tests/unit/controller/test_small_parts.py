@@ -40,9 +40,6 @@ from hyperjob_engine.model.observed import (
     QueueVerdict,
     Rejection,
 )
-from hyperjob_engine.model.outcomes import Loss, Requested
-from hyperjob_engine.model.reasons import Reason
-from hyperjob_engine.model.shortage import Hindrance, Lack, NoDevice, Obstacle
 from hyperjob_engine.model.subjobs import SubJob
 from hyperjob_engine.placement.capacity import Candidacy, summarise
 from hyperjob_engine.placement.shortage import _no_device
@@ -50,6 +47,10 @@ from hyperjob_engine.plan import plan
 from hyperjob_engine.queueing.entries import Entry
 from hyperjob_engine.queueing.queues import Tree
 from hyperjob_engine.queueing.reclaim import loss_of
+from hyperjob_engine.reasons.hindrance import Hindrance, Lack, Obstacle
+from hyperjob_engine.reasons.outcomes import Loss, Requested
+from hyperjob_engine.reasons.reason import Reason
+from hyperjob_engine.reasons.shortage import NoDevice
 from hyperjob_engine.status.derive import _joined
 from tests.unit.controller.builders import (
     GPU,

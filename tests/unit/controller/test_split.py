@@ -4,7 +4,7 @@ from hyperjob_engine.expansion.expand import SpecError, demand_of, expand
 from hyperjob_engine.expansion.split import SplitError, resized, scale_of, static_sizes
 from hyperjob_engine.model.observed import SplitPolicy
 from hyperjob_engine.model.parse import parse_hyperjob
-from hyperjob_engine.model.resources import parse_resources
+from hyperjob_engine.resources import parse_resources
 from tests.unit.controller.builders import GPU, Object, group, hyperjob, task, template
 
 MASTER = task("master", 1, 1)

@@ -16,9 +16,8 @@ from aiohttp import web
 from hyperjob.cli.splitter import application
 from hyperjob_controller.splitting.client import _MAX_BYTES, Splitter
 from hyperjob_engine.model.planned import SplitQuestion
-from hyperjob_engine.model.splitting import SplitAnswer
+from hyperjob_engine.reasons.splitter import SplitAnswer, split_trouble_text
 from hyperjob_engine.splitting.protocol import AnswerError
-from hyperjob_engine.status.splitting import split_trouble_text
 from tests.unit.controller.builders import NOW, cluster
 from tests.unit.controller.test_splitter_protocol import A, B, asked, wish
 

@@ -10,13 +10,12 @@ from hyperjob.cli.splitter.service import QuestionError, answer, read_question
 from hyperjob_engine.model.nodes import PodGroup
 from hyperjob_engine.model.parse import parse_hyperjob
 from hyperjob_engine.model.planned import SplitQuestion
-from hyperjob_engine.model.resources import parse_resources
-from hyperjob_engine.model.splitting import CallFailed, CallFault, SplitAnswer
 from hyperjob_engine.placement.assign import FreeRoom
 from hyperjob_engine.placement.share import Wish, share
 from hyperjob_engine.plan import plan
+from hyperjob_engine.reasons.splitter import CallFailed, CallFault, SplitAnswer, split_trouble_text
+from hyperjob_engine.resources import parse_resources
 from hyperjob_engine.splitting.protocol import AnswerError, question, read_answer, usable
-from hyperjob_engine.status.splitting import split_trouble_text
 from tests.unit.controller.builders import (
     GPU,
     NOW,

@@ -12,9 +12,9 @@ from hyperjob_core.api.wire import rfc3339, timestamp
 from hyperjob_engine.model.observed import Cluster, Observed, QueueAdmission, QueueVerdict
 from hyperjob_engine.model.parse import with_fields
 from hyperjob_engine.model.planned import CreateChild, DeleteChild, Plan
-from hyperjob_engine.model.resources import parse_resources
 from hyperjob_engine.plan import plan
 from hyperjob_engine.queueing.read import unit_of
+from hyperjob_engine.resources import parse_resources
 from tests.unit.controller.builders import (
     GPU,
     NOW,

@@ -27,9 +27,9 @@ from hyperjob_engine.model.planned import (
     Repin,
     Resize,
 )
-from hyperjob_engine.model.resources import Resources, fits, subtract
 from hyperjob_engine.placement.capacity import reservation, reserved
 from hyperjob_engine.plan import plan
+from hyperjob_engine.resources import Resources, fits, subtract
 from tests.unit.controller.builders import NOW, Object, binding
 
 LAG = timedelta(seconds=30)

@@ -189,7 +189,12 @@ DECIDING = (
     *("steps", "lifecycle", "gang", "expansion", "queueing", "placement", "plugins", "model"),
     *("splitting", "training"),
 )
-"""Rooms of the engine that decide: the words for it are made in `hyperjob_engine.status`."""
+"""Rooms of the engine that decide: `hyperjob_engine.reasons` has the sentences."""
+REASONS = "hyperjob_engine.reasons"
+RENDERERS = {
+    "again_text": "plan.py hands it to the step that records why a sub-job is recreated",
+}
+"""Functions that render a reason and that a deciding room names."""
 
 
 def prose(source: str) -> Iterator[str]:
@@ -231,10 +236,28 @@ def _logs(node: ast.AST) -> bool:
     return False
 
 
-@pytest.mark.parametrize("room", [*DECIDING, "plan.py"])
-def test_decisions_have_no_words(room: str) -> None:
+def files_of(room: str) -> list[Path]:
+    """Return the modules of a room of the engine, which may be one file."""
     path = ROOT / "engine" / "hyperjob_engine" / room
-    files = [path] if path.is_file() else sorted(path.rglob("*.py"))
+    return [path] if path.is_file() else sorted(path.rglob("*.py"))
+
+
+def test_a_decision_renders_no_reason() -> None:
+    found = {
+        alias.name
+        for room in (*DECIDING, "plan.py")
+        for path in files_of(room)
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith(REASONS)
+        for alias in node.names
+        if alias.name.endswith("_text")
+    }
+    assert found == RENDERERS.keys()
+
+
+@pytest.mark.parametrize("room", [*DECIDING, "plan.py", "resources.py"])
+def test_decisions_have_no_words(room: str) -> None:
+    files = files_of(room)
     assert {str(each.relative_to(ROOT)): list(prose(each.read_text())) for each in files} == {
         str(each.relative_to(ROOT)): [] for each in files
     }

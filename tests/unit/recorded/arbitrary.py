@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from hyperjob_core.api.phases import JobPhase
-from hyperjob_engine.model.resources import parse_resources
+from hyperjob_engine.resources import parse_resources
 from tests.unit.controller.builders import GPU, NOW
 from tests.unit.recorded.generated import some
 

@@ -9,10 +9,10 @@ from typing import Final
 from hyperjob_core.text import shortened
 from hyperjob_engine.model.nodes import Grade, Nodes, PodGroup
 from hyperjob_engine.model.observed import Cluster
-from hyperjob_engine.model.resources import parse_resources
 from hyperjob_engine.queueing.cache import QueueCache
 from hyperjob_engine.queueing.queues import parse_queue
 from hyperjob_engine.queueing.units import QueuedHyperJob, QueuedSubJob
+from hyperjob_engine.resources import parse_resources
 from tests.unit.controller.builders import GPU, NOW, Object, request
 from tests.unit.controller.queueworld import LAG
 from tests.unit.recorded.generated import some

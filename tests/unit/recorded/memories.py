@@ -13,9 +13,9 @@ from hyperjob_core.api.meta import Object
 from hyperjob_core.api.quantity import NANO
 from hyperjob_engine.model.parse import parse_binding
 from hyperjob_engine.model.planned import CreateChild, Repin
-from hyperjob_engine.model.resources import parse_resources
 from hyperjob_engine.placement.capacity import Candidacy, ClusterSummary, summarise
 from hyperjob_engine.queueing.read import unit_of_remains
+from hyperjob_engine.resources import parse_resources
 from tests.unit.controller.builders import (
     GPU,
     NOW,

@@ -9,7 +9,6 @@ from typing import Any
 
 from hyperjob_core.api.choices import TimeUse
 from hyperjob_core.api.names import binding_name
-from hyperjob_engine.model.detail import Quoted
 from hyperjob_engine.model.nodes import PodGroup
 from hyperjob_engine.model.observed import (
     Cluster,
@@ -19,13 +18,14 @@ from hyperjob_engine.model.observed import (
     Refusal,
 )
 from hyperjob_engine.model.planned import Action, CreateChild, OpenGate, Plan, Repin
-from hyperjob_engine.model.resources import parse_resources
-from hyperjob_engine.model.runs import ContainerFailure
-from hyperjob_engine.model.shortage import ClusterTrouble, Trouble
-from hyperjob_engine.model.splitting import CallFailed, CallFault, NoneGiven, SplitAnswer
 from hyperjob_engine.model.training import JobTraining
-from hyperjob_engine.model.waiting import KeptRoom, Share, Wait, WaitCode
 from hyperjob_engine.plan import plan
+from hyperjob_engine.reasons.detail import Quoted
+from hyperjob_engine.reasons.failure import ContainerFailure
+from hyperjob_engine.reasons.hindrance import ClusterTrouble, Trouble
+from hyperjob_engine.reasons.splitter import CallFailed, CallFault, NoneGiven, SplitAnswer
+from hyperjob_engine.reasons.waiting import KeptRoom, Share, Wait, WaitCode
+from hyperjob_engine.resources import parse_resources
 from tests.unit.controller.builders import GPU, NOW, Object, vcjob_status
 from tests.unit.controller.world import World
 from tests.unit.recorded.generated import hyperjob_of, some

@@ -9,15 +9,15 @@ from itertools import pairwise
 from hyperjob_engine.model.nodes import PodGroup
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.model.request import PlacementRequest
-from hyperjob_engine.model.resources import parse_resources
-from hyperjob_engine.model.shortage import Obstacle
 from hyperjob_engine.placement.alternatives import alternatives
 from hyperjob_engine.placement.assign import FreeRoom
 from hyperjob_engine.placement.capacity import Candidacy, candidates, summarise
 from hyperjob_engine.placement.place import place
 from hyperjob_engine.placement.share import Wish, share
 from hyperjob_engine.placement.shortfall import explain_overflow_of, explain_shortfall
-from hyperjob_engine.status.shortage import hindrance_text, overflow_text, shortage_text
+from hyperjob_engine.reasons.hindrance import Obstacle, hindrance_text
+from hyperjob_engine.reasons.shortage import overflow_text, shortage_text
+from hyperjob_engine.resources import parse_resources
 from tests.unit.controller.builders import GPU, NOW, Object
 from tests.unit.recorded.generated import some
 from tests.unit.recorded.plans import amounts

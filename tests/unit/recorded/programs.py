@@ -13,8 +13,8 @@ from hyperjob_controller.training.watch import LIMIT_BYTES, Watch, watch
 from hyperjob_core.api.choices import TimeUse
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.phases import Phase
-from hyperjob_engine.model.reasons import Reason
 from hyperjob_engine.model.training import JobTraining, known, parse_training, training_object
+from hyperjob_engine.reasons.reason import Reason
 from hyperjob_engine.status.goodput import (
     GoodputAccount,
     Moment,

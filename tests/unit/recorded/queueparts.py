@@ -11,8 +11,6 @@ from hyperjob_core.api.meta import Object
 from hyperjob_engine.model.nodes import PodGroup
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.model.request import PlacementRequest
-from hyperjob_engine.model.resources import Resources
-from hyperjob_engine.model.waiting import QueueTroubleCode
 from hyperjob_engine.placement.slots import Slots
 from hyperjob_engine.queueing.account import QueueUsage
 from hyperjob_engine.queueing.admit import (
@@ -38,6 +36,8 @@ from hyperjob_engine.queueing.reclaim import loss_of
 from hyperjob_engine.queueing.room import Space
 from hyperjob_engine.queueing.shapes import Shape, Shapes
 from hyperjob_engine.queueing.units import QueuedHyperJob, QueuedSubJob
+from hyperjob_engine.reasons.waiting import QueueTroubleCode
+from hyperjob_engine.resources import Resources
 from tests.unit.controller.builders import GPU, NOW
 from tests.unit.recorded.generated import hyperjob_of, some
 from tests.unit.recorded.placements import clusters_of

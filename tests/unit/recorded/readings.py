@@ -16,10 +16,10 @@ from hyperjob_engine.model.parse import (
     parse_job,
     parse_policy,
 )
-from hyperjob_engine.model.resources import pod_request
 from hyperjob_engine.model.room import room_of
 from hyperjob_engine.placement.capacity import Candidacy, summarise
 from hyperjob_engine.queueing.queues import parse_queue
+from hyperjob_engine.resources import pod_request
 from hyperjob_engine.status.goodput import parse_account
 from tests.unit.controller.builders import GPU, binding, hyperjob, job, labels, owner, policy
 from tests.unit.recorded.recording import Case, changes, line, plain

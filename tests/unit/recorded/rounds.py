@@ -10,8 +10,8 @@ from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.queueing.queues import Queue, parse_queue
 from hyperjob_engine.queueing.units import QueuedHyperJob
 from hyperjob_engine.queueing.verdict import verdict_of
-from hyperjob_engine.status.detail import detail_text
-from hyperjob_engine.status.waiting import wait_text
+from hyperjob_engine.reasons.detail import detail_text
+from hyperjob_engine.reasons.waiting import wait_text
 from tests.unit.controller.builders import GPU, NOW, Object, cluster
 from tests.unit.controller.queueworld import LAG, QueueWorld, unit
 from tests.unit.recorded.generated import some

@@ -24,7 +24,6 @@ from hyperjob_core.text import shortened
 from hyperjob_engine.expansion.expand import SpecError, expand, sub_jobs
 from hyperjob_engine.lifecycle.decisions import End
 from hyperjob_engine.model.child import child_of
-from hyperjob_engine.model.detail import Delayed, Detail
 from hyperjob_engine.model.observed import (
     Binding,
     GangRecord,
@@ -44,12 +43,14 @@ from hyperjob_engine.model.observed import (
     Task,
 )
 from hyperjob_engine.model.parse import parse_hyperjob
-from hyperjob_engine.model.reasons import Reason
-from hyperjob_engine.model.runs import ContainerFailure, Run
+from hyperjob_engine.model.runs import Run
 from hyperjob_engine.model.subjobs import SubJob
 from hyperjob_engine.model.training import JobTraining, training_object
 from hyperjob_engine.plan import plan
 from hyperjob_engine.queueing.read import unit_of
+from hyperjob_engine.reasons.detail import Delayed, Detail
+from hyperjob_engine.reasons.failure import ContainerFailure
+from hyperjob_engine.reasons.reason import Reason
 from hyperjob_engine.status.derive import derive, derive_refusal
 from hyperjob_engine.status.diff import weigh
 from hyperjob_engine.status.outlook import Outlook, Outlooks

@@ -6,23 +6,26 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from hyperjob_core.text import shortened
-from hyperjob_engine.model.detail import Detail
 from hyperjob_engine.model.observed import Rejection
-from hyperjob_engine.model.outcomes import AgainCause, EndCause, Loss, RefusedRequest
 from hyperjob_engine.model.planned import Action
-from hyperjob_engine.model.resources import Resources
-from hyperjob_engine.model.runs import ContainerFailure
-from hyperjob_engine.model.shortage import Hindrance, Trouble
-from hyperjob_engine.model.splitting import SplitTrouble
-from hyperjob_engine.model.waiting import QueueTrouble
-from hyperjob_engine.status.applying import apply_failure
-from hyperjob_engine.status.detail import detail_text, left_out_text
-from hyperjob_engine.status.failure import container_text
-from hyperjob_engine.status.outcomes import again_text, end_text, loss_text, refusal_events
-from hyperjob_engine.status.shortage import hindrance_text, need_text, trouble_text
-from hyperjob_engine.status.splitting import split_trouble_text
-from hyperjob_engine.status.transitions import action_events
-from hyperjob_engine.status.waiting import after_its_name, trouble_of_queue
+from hyperjob_engine.reasons.detail import Detail, detail_text
+from hyperjob_engine.reasons.failure import ContainerFailure, apply_failure, container_text
+from hyperjob_engine.reasons.hindrance import Hindrance, Trouble, hindrance_text, trouble_text
+from hyperjob_engine.reasons.outcomes import (
+    AgainCause,
+    EndCause,
+    Loss,
+    RefusedRequest,
+    again_text,
+    end_text,
+    loss_text,
+)
+from hyperjob_engine.reasons.shortage import need_text
+from hyperjob_engine.reasons.splitter import SplitTrouble, split_trouble_text
+from hyperjob_engine.reasons.waiting import QueueTrouble, after_its_name, trouble_of_queue
+from hyperjob_engine.resources import Resources
+from hyperjob_engine.status.jobs import left_out_text
+from hyperjob_engine.status.transitions import action_events, refusal_events
 from tests.unit.recorded.arbitrary import TEXTS, arbitrary, made
 from tests.unit.recorded.recording import Case, line
 

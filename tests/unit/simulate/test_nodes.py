@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from hyperjob.simulate.nodes import Nodes
 from hyperjob_engine.model.nodes import PodGroup
-from hyperjob_engine.model.resources import whole
+from hyperjob_engine.resources import whole
 
 GPU = "nvidia.com/gpu"
 

@@ -1,4 +1,4 @@
-"""The reasons in a HyperJob's status, for programs; `hyperjob_engine.status` has the messages."""
+"""The reasons of a HyperJob and its sub-jobs, one CamelCase word each, for programs."""
 
 import enum
 

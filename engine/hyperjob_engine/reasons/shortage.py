@@ -1,0 +1,197 @@
+"""Why a sub-job, or an automatic split, has no place: its codes, numbers and sentences."""
+
+import enum
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final, assert_never
+
+from hyperjob_engine.reasons.hindrance import Hindrance, alike, hindrance_text
+from hyperjob_engine.resources import PODS, Resources, accelerator_of, amount_text, order_of
+
+
+class ShortageCode(enum.StrEnum):
+    """Why a sub-job has no place now."""
+
+    NO_ROOM = "NoRoom"
+    WAITS_FOR_GANG = "WaitsForGang"  # it has room, the rest of its gang has none
+    UNSETTLED = "Unsettled"  # the Cluster's status may not count new pods yet
+
+
+@dataclass(frozen=True, slots=True)
+class NoDevice:
+    """An extended resource that no cluster has; `near` is an existing one with a similar name."""
+
+    name: str
+    near: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shortage:
+    """Why a sub-job has no place, by cluster; `hidden` is how many clusters `hindrances` omits."""
+
+    code: ShortageCode
+    demand: Resources = field(default_factory=dict)
+    required: bool = False
+    hindrances: tuple[Hindrance, ...] = ()
+    hidden: int = 0
+    no_device: NoDevice | None = None
+    cluster: str = ""
+    together: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterOffer:
+    """The accelerators of an automatic split that one cluster can take, or why it takes none."""
+
+    cluster: str
+    room: int = 0
+    used_up: bool = False
+    hindrance: Hindrance | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SplitShortage:
+    """Why an automatic split finds no place for its accelerators.
+
+    `found` accelerators fit on the clusters `together`; all of them need at least `fewest`
+    clusters. `hidden` is how many clusters `parts` omits.
+    """
+
+    accelerators: int
+    kind: str
+    fixed: int
+    per_pod: int
+    required: bool
+    max_domains: int | None
+    found: int
+    together: int
+    fewest: int
+    parts: tuple[ClusterOffer, ...]
+    hidden: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overflow:
+    """Why a sub-job is on none of its preferred clusters; `hidden` is how many are not listed."""
+
+    hindrances: tuple[Hindrance, ...] = ()
+    hidden: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SplitOverflow:
+    """How many of an automatic split's accelerators each preferred cluster has room for.
+
+    A part without `room` and `hindrance` has too little room.
+    """
+
+    accelerators: int
+    kind: str
+    parts: Sequence[ClusterOffer]
+
+
+NEVER: Final = " and too little even on empty clusters"
+_RESOURCES_SHOWN: Final = 2
+
+
+def shortage_text(short: Shortage | SplitShortage) -> str:
+    """Return why a sub-job, or an automatic split, has no place."""
+    return _split_shortage(short) if isinstance(short, SplitShortage) else _shortage(short)
+
+
+def overflow_text(overflow: Overflow | SplitOverflow) -> str:
+    """Return why the preferred clusters do not take a sub-job, or the accelerators of a split."""
+    if isinstance(overflow, SplitOverflow):
+        return "; ".join(_overflown(part, overflow) for part in overflow.parts)
+    return "; ".join(_hindrances(overflow.hindrances, overflow.hidden))
+
+
+def need_text(demand: Resources) -> str:
+    """Return the size of a sub-job: its accelerators, else its native resources."""
+    measure = accelerator_of(demand)
+    if measure is not None:
+        return amount_text(measure, demand[measure])
+    names = [name for name in sorted(demand, key=order_of) if name != PODS and demand[name] > 0]
+    shown = [amount_text(name, demand[name]) for name in names[:_RESOURCES_SHOWN]]
+    return " and ".join(shown) or amount_text(PODS, demand.get(PODS, 0))
+
+
+def _shortage(shortage: Shortage) -> str:
+    cluster = shortage.cluster
+    match shortage.code:
+        case ShortageCode.UNSETTLED:
+            counts = f"the status of {cluster} counts the pods that have just started there"
+            return f"waits until {counts}"
+        case ShortageCode.WAITS_FOR_GANG:
+            number = shortage.together
+            return f"has room on {cluster}, waits until {number} sub-jobs can be placed together"
+        case ShortageCode.NO_ROOM if shortage.no_device is not None:
+            return no_device_text(shortage.no_device)
+        case ShortageCode.NO_ROOM:
+            only = " (clusterPolicy Required)" if shortage.required else ""
+            texts = _hindrances(shortage.hindrances, shortage.hidden)
+            reasons = "; ".join(texts) or "no cluster is registered"
+            return f"needs {need_text(shortage.demand)}{only}: {reasons}"
+        case _:
+            assert_never(shortage.code)
+
+
+def no_device_text(found: NoDevice) -> str:
+    """Return that no cluster has an extended resource, with an existing one of similar name."""
+    hint = f"; did you mean {found.near}?" if found.near else ""
+    return f"no cluster has {found.name}{hint}"
+
+
+def _hindrances(hindrances: Iterable[Hindrance], hidden: int) -> Sequence[str]:
+    nearest_first = sorted(hindrances, key=_has_none)
+    texts = alike((each.cluster, hindrance_text(each)) for each in nearest_first)
+    return [*texts, f"and {hidden} more clusters do not fit either"] if hidden > 0 else texts
+
+
+def _has_none(hindrance: Hindrance) -> bool:
+    return any(lack.whole <= 0 for lack in hindrance.lacks)
+
+
+def _split_shortage(short: SplitShortage) -> str:
+    texts = list(alike(_part(part, short) for part in short.parts))
+    if short.hidden:
+        texts.append(f"and {short.hidden} more clusters")
+    limit = "" if short.max_domains is None else f" (maxDomains {short.max_domains})"
+    only = " (clusterPolicy Required)" if short.required else ""
+    fitting = f"{short.found} fit on {_clusters(short.together)}{limit}"
+    if not short.together:
+        fitting = "none fit now"
+    elif short.fewest > short.together:
+        takes, used = _clusters(short.fewest), _clusters(short.together)
+        fitting = f"that takes {takes}, {used} can be used{limit}"
+    reasons = "; ".join(texts) or "no cluster is registered"
+    wanted = f"{short.accelerators} {short.kind}{_whole(short)}"
+    return f"needs {wanted}{only}, {fitting}: {reasons}"
+
+
+def _part(part: ClusterOffer, short: SplitShortage) -> tuple[str, str]:
+    if part.hindrance is not None:
+        return part.cluster, hindrance_text(part.hindrance)
+    text = f"has room for {part.room}"
+    if part.used_up:
+        text = f"{text} but maxDomains {short.max_domains} is used up"
+    return part.cluster, text
+
+
+def _overflown(part: ClusterOffer, overflow: SplitOverflow) -> str:
+    if part.hindrance is not None:
+        return f"{part.cluster} {hindrance_text(part.hindrance)}"
+    if part.room:
+        total = f"{overflow.accelerators} {overflow.kind}"
+        return f"{part.cluster} has room for {part.room} of {total}"
+    return f"{part.cluster} has too little room"
+
+
+def _whole(short: SplitShortage) -> str:
+    if short.fixed:
+        return f" in sub-jobs of {short.fixed} and a multiple of {short.per_pod}"
+    return f" in multiples of {short.per_pod}" if short.per_pod > 1 else ""
+
+
+def _clusters(number: int) -> str:
+    return "1 cluster" if number == 1 else f"{number} clusters"
