@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 import pytest_asyncio
@@ -40,8 +40,11 @@ async def test_following_goes_on_with_pods_that_start_later_and_ends_with_the_hy
     once = {"startedAt": now, "finishedAt": datetime.now(UTC).isoformat(), "exitCode": 3}
     await world.pod("live-trainer-1-worker-0", {"terminated": once}, phase="Running")
     await world.asked_member("list", "/", after=before)
+    later = datetime.now(UTC) + timedelta(seconds=5)
+    again = {"startedAt": later.isoformat(), "exitCode": 0}
+    again["finishedAt"] = (later + timedelta(seconds=3)).isoformat()
     await world.pod(
-        "live-trainer-1-worker-0", {"terminated": ENDED}, restarts=1, before={"terminated": once}
+        "live-trainer-1-worker-0", {"terminated": again}, restarts=1, before={"terminated": once}
     )
     await set_jobs("Completed", "east", "east")
     done = await following

@@ -83,12 +83,12 @@ class RecordingTransport(HttpTransport):
             self._calls.refused.append(error.message)
             raise
 
-    async def lines(self, path: str, **rest: Any) -> AsyncGenerator[bytes, None]:
+    async def stream(self, path: str, **rest: Any) -> AsyncGenerator[bytes, None]:
         self._calls.uses.add(use_of("watch", path))
         try:
-            async with aclosing(super().lines(path, **rest)) as found:
-                async for line in found:
-                    yield line
+            async with aclosing(super().stream(path, **rest)) as found:
+                async for chunk in found:
+                    yield chunk
         except Forbidden as error:
             self._calls.refused.append(error.message)
             raise

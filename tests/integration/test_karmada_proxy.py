@@ -15,6 +15,7 @@ from hyperjob_core.kube.resources import PODS
 from hyperjob_sandbox.apiserver import ApiServer
 from hyperjob_sandbox.karmada.definitions import control_plane_definitions
 from hyperjob_sandbox.karmada.proxy import SUBRESOURCE, ClusterProxy
+from tests.support.rawlog import raw_lines
 
 pytestmark = pytest.mark.scenario
 
@@ -100,7 +101,7 @@ async def test_a_member_that_is_lost_is_told_as_unavailable(pair: Pair) -> None:
 
 async def test_a_log_is_followed_until_its_container_ends(pair: Pair) -> None:
     await pair.set_state(running={"startedAt": "2026-01-01T00:00:00Z"})
-    stream = pair.kube.lines(log_path("east", "default", "w"), params={"follow": "true"})
+    stream = raw_lines(pair.kube, log_path("east", "default", "w"), params={"follow": "true"})
     async with asyncio.timeout(30), aclosing(stream) as lines:
         assert await anext(lines) == b"started on n (simulated)"
         ended = {"startedAt": "2026-01-01T00:00:00Z", "finishedAt": "2026-01-01T00:00:00Z"}
@@ -109,7 +110,7 @@ async def test_a_log_is_followed_until_its_container_ends(pair: Pair) -> None:
 
 
 async def test_a_log_that_cannot_be_followed_is_refused_at_once(pair: Pair) -> None:
-    stream = pair.kube.lines(log_path("east", "default", "w"), params={"follow": "true"})
+    stream = raw_lines(pair.kube, log_path("east", "default", "w"), params={"follow": "true"})
     async with aclosing(stream) as lines:
         with pytest.raises(BadRequest, match="is waiting to start"):
             await anext(lines)
@@ -117,10 +118,10 @@ async def test_a_log_that_cannot_be_followed_is_refused_at_once(pair: Pair) -> N
 
 async def test_who_stops_listening_ends_the_stream_in_the_member_too(pair: Pair) -> None:
     await pair.set_state(running={"startedAt": "2026-01-01T00:00:00Z"})
-    stream = pair.kube.lines(log_path("east", "default", "w"), params={"follow": "true"})
+    stream = raw_lines(pair.kube, log_path("east", "default", "w"), params={"follow": "true"})
     async with aclosing(stream) as lines:
         await anext(lines)
     # a second one is served all the same, and the servers stop in time at the end of the test
-    again = pair.kube.lines(log_path("east", "default", "w"), params={"tailLines": "1"})
+    again = raw_lines(pair.kube, log_path("east", "default", "w"), params={"tailLines": "1"})
     async with aclosing(again) as lines:
         assert [line async for line in lines]

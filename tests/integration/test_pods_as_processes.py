@@ -18,6 +18,7 @@ from hyperjob_core.kube.resources import CONFIG_MAPS, PERSISTENT_VOLUME_CLAIMS, 
 from hyperjob_sandbox.clusters import parse
 from hyperjob_sandbox.processes import hostclient
 from hyperjob_sandbox.topology import Topology
+from tests.support.rawlog import raw_lines
 from tests.support.stack import kubectl
 
 pytestmark = [pytest.mark.scenario, pytest.mark.asyncio(loop_scope="module")]
@@ -276,7 +277,7 @@ async def test_deletion_gives_the_grace_period_and_then_kills(topology: Topology
         await kube.create(PODS, made, namespace="default")
         await until(kube, phase("Running"), name=name)
         path = f"{PODS.path('default', name)}/log"
-        async for line in kube.lines(path, params={"follow": "true"}):
+        async for line in raw_lines(kube, path, params={"follow": "true"}):
             assert line == b"up"
             break
         await kube.delete(PODS, name, namespace="default")
@@ -436,7 +437,8 @@ async def test_without_mount_namespaces_paths_and_names_are_replaced(
     )
     await a.create(PODS, made, namespace="default")
     await until(a, phase("Running"))
-    async for line in a.lines(f"{PODS.path('default', 'p')}/log", params={"follow": "true"}):
+    path = f"{PODS.path('default', 'p')}/log"
+    async for line in raw_lines(a, path, params={"follow": "true"}):
         assert line == b"listens"
         break
     call = "import sys, socket; print(socket.create_connection((sys.argv[1], 7002)).recv(99))"
@@ -486,7 +488,7 @@ async def test_a_log_is_followed_until_the_container_ends(topology: Topology) ->
     lines = []
     async with asyncio.timeout(30):
         path = f"{PODS.path('default', 'p')}/log"
-        async for line in kube.lines(path, params={"follow": "true"}):
+        async for line in raw_lines(kube, path, params={"follow": "true"}):
             lines.append(line)
             if line == b"first":
                 (topology.directory / "pods/a/host/keep/go").touch()
@@ -525,7 +527,9 @@ from hyperjob_core.kube.resources import PODS
 from hyperjob_sandbox.clusters import parse
 from hyperjob_sandbox.processes import hostclient
 from hyperjob_sandbox.topology import Topology
+from tests.support.rawlog import raw_lines
 from tests.support.stack import kubectl
+from tests.support.rawlog import raw_lines
 
 async def main():
     config, folder, mark = Path(sys.argv[1]).read_text(), Path(sys.argv[2]), sys.argv[3]

@@ -47,16 +47,16 @@ class Karmada(ApiServer):
             return {"status": {"allowed": True}}
         return super().answer(call)
 
-    async def lines(self, path, *, params, **more):
-        """Yield the events of a watch, or the lines of a log; with `follow` also later lines."""
+    async def stream(self, path, *, params, **more):
+        """Yield the events of a watch, or a log; with `follow` also later lines."""
         if "watch" in params:
-            async for event in super().lines(path, params=params, **more):
+            async for event in super().stream(path, params=params, **more):
                 yield event
         time = b"2026-01-01T00:00:%02d.000000000Z " if params.get("timestamps") else b""
         read = 0
         while True:
             while read < len(self.log):
-                yield (time % (read % 60) if time else b"") + self.log[read]
+                yield (time % (read % 60) if time else b"") + self.log[read] + b"\n"
                 read += 1
             if params.get("follow") != "true":
                 return

@@ -9,18 +9,21 @@ import logging
 import random
 from collections.abc import Callable, Mapping
 from contextlib import aclosing
+from dataclasses import replace
 from datetime import datetime
 from typing import Final, Protocol
 
 from hyperjob_controller.training.schedule import Item, Schedule
-from hyperjob_controller.training.sources import Source, sources_of
-from hyperjob_controller.training.watch import LIMIT_BYTES, Watch, watch
+from hyperjob_controller.training.watch import LIMIT_BYTES, Source, Watch, sources_of, watch
+from hyperjob_core.api.loglines import LogLine
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import Forbidden, KubeError, NotFound
+from hyperjob_core.kube.logs import Log, Turns
 from hyperjob_core.kube.ratelimit import TokenBucket
 from hyperjob_core.kube.resources import CLUSTERS, PODS
 from hyperjob_engine.model.observed import Observed
 from hyperjob_engine.model.training import JobTraining
+from hyperjob_engine.training.progress import MAX_LINE
 
 log = logging.getLogger(__name__)
 
@@ -67,6 +70,7 @@ class Reader:
         self._troubles: dict[str, tuple[float, float]] = {}
         self._news = asyncio.Event()
         self._places = asyncio.Semaphore(_IN_FLIGHT)
+        self._turns = Turns()
         self._followers = asyncio.Semaphore(_FOLLOWED)
 
     def trainings(self, key: str) -> Mapping[str, JobTraining]:
@@ -170,9 +174,18 @@ class Reader:
         """Read the log of one pod once."""
         source, progressed = found.source, False
         try:
-            async with asyncio.timeout(_SECONDS):
-                text = await self._read(found)
-            progressed = found.read_log(text, now=self._now())
+            found_log, lines = self._log(found), list[LogLine]()
+            async with (
+                asyncio.timeout(_SECONDS),
+                aclosing(
+                    found_log.read(found.query(), most=LIMIT_BYTES, idle_limit=_SECONDS)
+                ) as batches,
+            ):
+                async for batch in batches:
+                    lines += batch
+            progressed = found.read_log(
+                lines, position=found_log.position, size=found_log.size, now=self._now()
+            )
             self._counts.read("progress" if progressed else "silent")
             self._troubles.pop(source.cluster, None)
         except (KubeError, TimeoutError) as error:
@@ -191,35 +204,21 @@ class Reader:
         else:
             self._plan(item, found, 0.0 if found.source.leaving else self._pause(item[0], found))
 
-    async def _read(self, found: Watch) -> bytes:
-        """Return the latest lines of a log, at most LIMIT_BYTES even if the server sends more."""
-        size, parts = 0, []
-        lines = self._kube.lines(self._path(found), params=found.params(), idle_limit=_SECONDS)
-        async with aclosing(lines) as stream:
-            async for line in stream:
-                size += len(line) + 1
-                if size > LIMIT_BYTES:
-                    break
-                parts.append(line)
-        return b"".join(line + b"\n" for line in parts)
-
     async def _follow(self, item: Item, found: Watch) -> None:
         """Read a log until it ends: a program that gets SIGTERM reports what it has saved."""
         try:
-            async with self._followers, asyncio.timeout(_FOLLOW_SECONDS):
-                if not found.found:
-                    found.number = 0
-                params = found.params(follow=True)
-                lines = self._kube.lines(self._path(found), params=params)
-                size = 0
-                async with aclosing(lines) as stream:
-                    async for line in stream:
-                        size += len(line)
-                        if found.read_log(line + b"\n", now=self._now()):
-                            self._counts.read("progress")
-                            self._request_pass(item[0])
-                        if size > _FOLLOW_BYTES:
-                            break
+            if not found.found:
+                found.number = 0
+            following = self._log(found).follow({}, most=_FOLLOW_BYTES)
+            async with (
+                self._followers,
+                asyncio.timeout(_FOLLOW_SECONDS),
+                aclosing(following) as batches,
+            ):
+                async for batch in batches:
+                    if found.take_in(batch, now=self._now()):
+                        self._counts.read("progress")
+                        self._request_pass(item[0])
         except (KubeError, TimeoutError) as error:
             log.debug("A log ended", extra={"job": item[1], "error": str(error)})
         except Exception:
@@ -229,10 +228,18 @@ class Reader:
         found.ended = True
         self._wake(item[0], 0.0)
 
-    def _path(self, found: Watch) -> str:
+    def _log(self, found: Watch) -> Log:
         source = found.source
-        pod = PODS.path(source.namespace, source.pod(found.number)[0], "log")
-        return f"{CLUSTERS.path(None, source.cluster, 'proxy')}{pod}"
+        name, container = source.pod(found.number)
+        pod = PODS.path(source.namespace, name, "log")
+        return Log(
+            self._kube,
+            f"{CLUSTERS.path(None, source.cluster, 'proxy')}{pod}",
+            container=container,
+            position=replace(found.position),
+            longest=MAX_LINE + 4,  # a longer line is cut, and is then still too long
+            turn=self._turns,
+        )
 
     def _failed(self, found: Watch, error: Exception) -> None:
         """Record a failed read: the pod is missing, the right is missing, or the cluster is."""

@@ -1,18 +1,23 @@
-"""The watch of one sub-job's log: which pod reports, its progress, and when to read next. No I/O.
+"""The watch of a sub-job's log: its pods, which of them reports progress, the next read. No I/O.
 
-A watch has a bounded size for any log. Its reads become rarer while the log has no progress line.
+Volcano names a pod by its vcjob, task and index: the controller needs no list of pods. A watch has
+a bounded size for any log. Its reads become rarer while the log has no progress line.
 """
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Final
 
 from hyperjob_controller.training.schedule import Lane
-from hyperjob_controller.training.sources import Source
-from hyperjob_core.api.microtime import micro_time
+from hyperjob_core.api.loglines import LogLine, Position
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.phases import JobPhase
+from hyperjob_core.api.wire import at, count, mapping, objects, string, string_map, strings
+from hyperjob_engine.model.child import child_of
+from hyperjob_engine.model.observed import Observed, Ownership
 from hyperjob_engine.model.training import JobTraining
-from hyperjob_engine.training.lines import progress_lines, time_of
-from hyperjob_engine.training.track import Track, advance, training_of
+from hyperjob_engine.training.progress import Track, advance, progress_lines, training_of
 
 LIMIT_BYTES: Final = 256 * 1024
 """The bytes of a log in one read."""
@@ -23,6 +28,61 @@ _SEARCH_SECONDS: Final = 2.0
 _CYCLE_SECONDS: Final = 15.0
 _LONGEST_CYCLE: Final = 900.0
 _MISSES: Final = 3
+_DEFAULT_CONTAINER = "kubectl.kubernetes.io/default-container"
+_READ = frozenset({JobPhase.RUNNING, JobPhase.COMPLETING, JobPhase.TERMINATING, JobPhase.ABORTING})
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedTask:
+    """The pods of one task of a vcjob, and the container whose log the controller reads."""
+
+    name: str
+    container: str
+    replicas: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """One attempt of a sub-job.
+
+    `since`: when it began to run. `leaving`: it is being stopped. `ended`: its log is complete.
+    `recorded` is the progress in the status, if it is of the same vcjob: a suspended sub-job gets
+    a new vcjob.
+    """
+
+    name: str
+    uid: str
+    attempt: int
+    namespace: str
+    cluster: str
+    tasks: tuple[LoggedTask, ...]
+    since: datetime | None = None
+    leaving: bool = False
+    ended: bool = False
+    recorded: JobTraining | None = None
+
+    @property
+    def first(self) -> int:
+        """Return the number of tasks with pods."""
+        return sum(task.replicas > 0 for task in self.tasks)
+
+    @property
+    def size(self) -> int:
+        """Return the number of all pods."""
+        return sum(task.replicas for task in self.tasks)
+
+    def pod(self, number: int) -> tuple[str, str]:
+        """Return name and container of a pod: the first of each task, then the second, ..."""
+        index = 0
+        while True:
+            alive = [task for task in self.tasks if task.replicas > index]
+            if number < len(alive):
+                task = alive[number]
+                return f"{self.name}-{task.name}-{index}", task.container
+            if not alive:
+                raise IndexError(number)
+            number -= len(alive)
+            index += 1
 
 
 @dataclass(slots=True, kw_only=True)
@@ -39,7 +99,7 @@ class Watch:
     number: int = 0
     found: bool = False
     others: bool = False
-    cursor: bytes = b""
+    position: Position = field(default_factory=Position)
     tail: int = _TAIL
     silent: int = 0
     cycles: int = 0
@@ -67,30 +127,47 @@ class Watch:
         known = self.found or self.source.leaving or self.source.ended
         return Lane.REPORT if known else Lane.SEARCH
 
-    def params(self, *, follow: bool = False) -> dict[str, str]:
-        """Return the query parameters of the next read."""
-        query = {"container": self.source.pod(self.number)[1], "timestamps": "true"}
-        if self.cursor:
-            query["sinceTime"] = self.cursor.decode()
-        if follow:
-            return query | {"follow": "true"}
-        return query | {"tailLines": str(self.tail), "limitBytes": str(LIMIT_BYTES)}
+    def query(self) -> dict[str, str]:
+        """Return the query parameters of the next read, beside those of its position."""
+        return {"tailLines": str(self.tail), "limitBytes": str(LIMIT_BYTES)}
 
-    def read_log(self, log: bytes, *, now: datetime) -> bool:
-        """Process the lines of a read; return whether they have progress."""
-        whole = log.count(b"\n") >= self.tail
-        progressed = self._take_in(log, began_before=whole and self.track is None, now=now)
+    def read_log(
+        self, lines: Sequence[LogLine], *, position: Position, size: int, now: datetime
+    ) -> bool:
+        """Process the fresh lines of a read of `size` bytes; return whether they have progress.
+
+        `position` is behind them. Without a track the next read begins with the last lines again.
+        """
+        whole = len(lines) >= self.tail
+        progressed = self.take_in(lines, began_before=whole, now=now)
+        self.position = Position() if self.track is None else position
         self.missed = 0
-        self.found = self.found or progressed
         self.silent = 0 if progressed else self.silent + 1
         least, most = _TAILS
-        if len(log) >= LIMIT_BYTES:  # its end, the newest lines, was cut off
+        if size >= LIMIT_BYTES:  # its end, the newest lines, was cut off
             self.tail = max(least, self.tail // 4)
         elif whole and not progressed:
             self.tail = min(most, self.tail * 4)
         if not self.found:
             self._go_on()
         return progressed
+
+    def take_in(
+        self, lines: Sequence[LogLine], *, now: datetime, began_before: bool = False
+    ) -> bool:
+        """Advance the track; return whether the lines have progress.
+
+        `began_before`: the program may have reported before these lines, since it began to run.
+        """
+        progress = progress_lines(lines)
+        for line in progress:
+            first = self.track is None
+            self.track = advance(self.track, line, now=now)
+            if first and began_before and self.source.since is not None:
+                started = min(self.track.started, self.source.since)
+                self.track = replace(self.track, started=started)
+        self.found = self.found or bool(progress)
+        return bool(progress)
 
     def miss(self) -> None:
         """Process a read of a pod that does not exist or has not started."""
@@ -119,20 +196,7 @@ class Watch:
         if self.number >= (self.source.first if self.others else self.source.size):
             self.number, self.cycles = 0, self.cycles + 1
         self.tail = _TAIL
-
-    def _take_in(self, log: bytes, *, began_before: bool, now: datetime) -> bool:
-        progressed = False
-        for line in progress_lines(log, since=self.cursor):
-            if self.track is None and began_before and self.source.since is not None:
-                self.track = advance(None, line, now=now)
-                started = min(self.track.started, self.source.since)
-                self.track = replace(self.track, started=started)
-            else:
-                self.track = advance(self.track, line, now=now)
-            progressed = True
-        last = time_of(log[log.rfind(b"\n", 0, max(0, len(log) - 1)) + 1 :])
-        self.cursor = max(self.cursor, last) if self.track is not None else b""
-        return progressed
+        self.position = self.position.elsewhere()
 
 
 def watch(source: Source) -> Watch:
@@ -147,5 +211,43 @@ def watch(source: Source) -> Watch:
             saved_step=recorded.saved_step,
             saved=recorded.saved,
         )
-        made.cursor = micro_time(recorded.updated).encode().replace(b"Z", b"000Z")
+        made.position = Position.after(recorded.updated)
     return made
+
+
+def sources_of(observed: Observed) -> Iterator[Source]:
+    """Yield the sub-jobs whose programs run, are being stopped, or have ended."""
+    stopping = strings(at(observed.hyperjob.status, "stop", "jobs"))
+    for name, record in observed.hyperjob.records.items():
+        child = child_of(observed, name)
+        job = child.job
+        if job is None or job.ownership is not Ownership.OURS:
+            continue
+        bound = child.binding.cluster if child.binding is not None else ""
+        cluster = bound or child.cluster or record.cluster
+        leaving = job.deleting or name in stopping
+        if not cluster or not (leaving or child.is_terminal or child.phase in _READ):
+            continue
+        recorded = record.training
+        yield Source(
+            name=name,
+            uid=job.uid,
+            attempt=job.attempt,
+            namespace=observed.hyperjob.namespace,
+            cluster=cluster,
+            tasks=tuple(_tasks(job.spec)),
+            since=child.report.since if child.report is not None else None,
+            leaving=leaving,
+            ended=child.is_terminal and not leaving,
+            recorded=recorded if recorded is not None and recorded.uid == job.uid else None,
+        )
+
+
+def _tasks(spec: Object) -> Iterator[LoggedTask]:
+    for task in objects(spec.get("tasks")):
+        template = mapping(task.get("template"))
+        names = [string(item.get("name")) for item in objects(at(template, "spec", "containers"))]
+        default = string_map(at(template, "metadata", "annotations")).get(_DEFAULT_CONTAINER, "")
+        if names and string(task.get("name")):
+            container = default if default in names else names[0]
+            yield LoggedTask(string(task.get("name")), container, count(task.get("replicas", 1)))

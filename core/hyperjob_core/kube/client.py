@@ -22,6 +22,7 @@ from hyperjob_core.api.meta import Object
 from hyperjob_core.kube import config
 from hyperjob_core.kube.errors import Gone, from_status, unreachable
 from hyperjob_core.kube.instruments import SILENT, ClientMetrics
+from hyperjob_core.kube.lines import LONGEST_LINE, Splitter
 from hyperjob_core.kube.resources import Resource, key_of
 from hyperjob_core.kube.transport import Params, Response, Transport
 
@@ -214,16 +215,24 @@ class Kube:
             **_selectors(label_selector, field_selector),
         }
         path = resource.path(namespace)
-        stream = self._transport.lines(
+        stream = self._transport.stream(
             path,
             params=params,
             idle_limit=idle_limit,
             time_limit=timeout_seconds + self._time_limit,
             opened=opened,
         )
-        async with aclosing(stream) as lines:
-            async for line in lines:
-                yield _event(line, f"WATCH {path}")
+        splitter, request = Splitter(LONGEST_LINE), f"WATCH {path}"
+        async with aclosing(stream) as chunks:
+            async for chunk in chunks:
+                lines = splitter.feed(chunk)
+                if splitter.cut:
+                    raise unreachable(request, f"a line is longer than {LONGEST_LINE} bytes")
+                for line in lines:
+                    if line:
+                        yield _event(line, request)
+        if last := splitter.rest():
+            yield _event(last, request)
 
     async def create(
         self,
@@ -346,25 +355,15 @@ class Kube:
             time_limit=self._time_limit,
         )
 
-    async def lines(
-        self,
-        path: str,
-        *,
-        params: Params,
-        idle_limit: float | None = None,
-        opened: Callable[[], None] | None = None,
+    def stream(
+        self, path: str, *, params: Params, idle_limit: float | None = None
     ) -> AsyncGenerator[bytes, None]:
-        """Yield the lines of a text such as a log, empty ones too; no `idle_limit`: no time limit.
+        """Yield the bytes of a GET as they arrive, such as a log's; see `Transport.stream`.
 
-        Raises KubeError as `watch` does. The caller must close it:
-        `async with aclosing(kube.lines(…)) as lines`.
+        Without `idle_limit` the stream has no time limit. Raises KubeError as `watch` does. The
+        caller must close it: `async with aclosing(kube.stream(…)) as chunks`.
         """
-        stream = self._transport.lines(
-            path, params=params, idle_limit=idle_limit, time_limit=None, opened=opened, empty=True
-        )
-        async with aclosing(stream) as lines:
-            async for line in lines:
-                yield line
+        return self._transport.stream(path, params=params, idle_limit=idle_limit, time_limit=None)
 
     async def _call(
         self,

@@ -10,7 +10,7 @@ import asyncio
 import copy
 import socket
 from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing, suppress
+from contextlib import suppress
 from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
@@ -26,7 +26,6 @@ from hyperjob_core.kube.instruments import SILENT, ClientMetrics
 from hyperjob_core.kube.transport import Params, Response
 
 _CONNECTIONS = 256
-_LONGEST_LINE = 32 * 1024 * 1024
 _TURNS_TO_CLOSE = 100
 
 
@@ -139,7 +138,7 @@ class HttpTransport(Exchange):
             response.headers.getall("Warning", ()),
         )
 
-    async def lines(
+    async def stream(
         self,
         path: str,
         *,
@@ -147,16 +146,15 @@ class HttpTransport(Exchange):
         idle_limit: float | None,
         time_limit: float | None,
         opened: Callable[[], None] | None = None,
-        empty: bool = False,
     ) -> AsyncGenerator[bytes, None]:
-        """Yield the lines of a GET, each without its newline, until the server ends the stream.
+        """Yield the body of a GET as it arrives, until the server ends the stream.
 
         Raises KubeError if the server refuses, breaks off, or sends nothing for `idle_limit`
         seconds; the whole stream may take `time_limit` seconds (None: no limit). Calls `opened`
-        after the response header. Empty lines are skipped unless `empty`.
+        after the response header.
         """
-        line = f"{'GET' if empty else 'WATCH'} {path}"
-        headers = {"Accept": "application/json, */*" if empty else "application/json"}
+        line = f"{'WATCH' if 'watch' in params else 'GET'} {path}"
+        headers = {"Accept": "application/json, */*"}
         await self._authorize(headers, line)
         timeout = aiohttp.ClientTimeout(
             total=time_limit, sock_connect=10.0, sock_read=idle_limit, ceil_threshold=3600
@@ -172,15 +170,14 @@ class HttpTransport(Exchange):
                 if opened:
                     opened()
                 try:
-                    async with aclosing(_split(response.content, empty=empty)) as split:
-                        async for one in split:
-                            yield one
+                    async for chunk in response.content.iter_any():
+                        yield chunk
                 finally:
                     _hang_up(response)
         except (aiohttp.ServerTimeoutError, TimeoutError) as error:
             silence = "nothing came" if idle_limit is None else f"nothing came for {idle_limit:g}s"
             raise errors.unreachable(line, silence, timeout=True) from error
-        except (aiohttp.ClientError, OSError, _LineTooLongError) as error:
+        except (aiohttp.ClientError, OSError) as error:
             raise self._broken(line, error) from error
 
     def _url(self, path: str, params: Params | None) -> URL:
@@ -189,10 +186,6 @@ class HttpTransport(Exchange):
     def _broken(self, line: str, error: Exception) -> errors.Unavailable:
         cause = getattr(error, "certificate_error", None)
         return self._unreachable(line, why_not_connected(error), cause=cause)
-
-
-class _LineTooLongError(Exception):
-    """A stream has a line longer than any of an API server."""
 
 
 def _hang_up(response: aiohttp.ClientResponse) -> None:
@@ -204,25 +197,3 @@ def _hang_up(response: aiohttp.ClientResponse) -> None:
     connection = response.connection
     if connection is not None and connection.transport is not None:
         connection.transport.abort()
-
-
-async def _split(content: aiohttp.StreamReader, *, empty: bool) -> AsyncGenerator[bytes, None]:
-    """Yield the lines of a stream; aiohttp's own readline would refuse a large object."""
-    parts: list[bytes] = []
-    held = 0
-    async for chunk in content.iter_any():
-        *whole, rest = chunk.split(b"\n")
-        for end in whole:
-            parts.append(end)
-            line = b"".join(parts)
-            if line or empty:
-                yield line
-            parts.clear()
-            held = 0
-        if rest:
-            parts.append(rest)
-            held += len(rest)
-            if held > _LONGEST_LINE:
-                raise _LineTooLongError(f"a line is longer than {_LONGEST_LINE} bytes")
-    if line := b"".join(parts):
-        yield line

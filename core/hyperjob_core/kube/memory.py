@@ -183,7 +183,7 @@ class MemoryServer:
         )
         return Response(200, {}, orjson.dumps(self.answer(call)))
 
-    async def lines(
+    async def stream(
         self,
         path: str,
         *,
@@ -191,7 +191,6 @@ class MemoryServer:
         idle_limit: float | None,
         time_limit: float | None,
         opened: Callable[[], None] | None = None,
-        empty: bool = False,
     ) -> AsyncGenerator[bytes, None]:
         """Yield the events of a watch, without end; raises Gone for a version that is too old."""
         plural, namespace, _, _ = _parts(path)
@@ -208,7 +207,7 @@ class MemoryServer:
         try:
             while True:
                 while watch.events:
-                    yield watch.events.popleft()
+                    yield watch.events.popleft() + b"\n"
                 watch.arrived.clear()
                 await watch.arrived.wait()
         finally:

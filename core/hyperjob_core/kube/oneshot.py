@@ -83,7 +83,7 @@ class OneShotTransport(Exchange):
         self._idle.append(channel)
         return self._answer(method, path, answer, warnings)
 
-    async def lines(
+    async def stream(
         self,
         path: str,
         *,
@@ -91,26 +91,20 @@ class OneShotTransport(Exchange):
         idle_limit: float | None,
         time_limit: float | None,
         opened: Callable[[], None] | None = None,
-        empty: bool = False,
     ) -> AsyncGenerator[bytes, None]:
-        """Yield the lines of a stream, as HttpTransport does."""
+        """Yield the body of a GET as it arrives, as HttpTransport does."""
         if self._streams is None:
             from hyperjob_core.kube.http import HttpTransport
 
             self._streams = HttpTransport(
                 self._connection, user_agent=self._user_agent, metrics=self._metrics
             )
-        stream = self._streams.lines(
-            path,
-            params=params,
-            idle_limit=idle_limit,
-            time_limit=time_limit,
-            opened=opened,
-            empty=empty,
+        stream = self._streams.stream(
+            path, params=params, idle_limit=idle_limit, time_limit=time_limit, opened=opened
         )
-        async with aclosing(stream) as lines:
-            async for line in lines:
-                yield line
+        async with aclosing(stream) as chunks:
+            async for chunk in chunks:
+                yield chunk
 
 
 class _Channel(http.client.HTTPConnection):

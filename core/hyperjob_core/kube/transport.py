@@ -1,4 +1,4 @@
-"""The interface of a transport: one request and its response, and a stream of lines."""
+"""The interface of a transport: one request and its response, and a response as a stream."""
 
 from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass
@@ -44,7 +44,7 @@ class Transport(Protocol):
         """Send a request; raises KubeError unless 2xx."""
         ...
 
-    def lines(
+    def stream(
         self,
         path: str,
         *,
@@ -52,9 +52,8 @@ class Transport(Protocol):
         idle_limit: float | None,
         time_limit: float | None,
         opened: Callable[[], None] | None = None,
-        empty: bool = False,
     ) -> AsyncGenerator[bytes, None]:
-        """Yield the lines of a GET; raises KubeError, also for a silent stream."""
+        """Yield the body of a GET as it arrives; raises KubeError, also for a silent stream."""
         ...
 
     async def close(self) -> None:

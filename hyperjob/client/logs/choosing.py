@@ -26,21 +26,29 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContainerLog:
-    """The log of a container; a restart begins another log. `final`: the pod has ended."""
+    """The log of a container, through restarts of the container and of its pod.
+
+    `uid` is that of the pod. `running`: the container runs now. `final`: the pod has ended.
+    """
 
     cluster: str
     pod: str
     container: str
-    uid: str = ""
-    restarts: int = 0
+    uid: str = field(default="", compare=False)
+    restarts: int = field(default=0, compare=False)
     job: str = field(default="", compare=False)
     several: bool = field(default=False, compare=False)
+    running: bool = field(default=False, compare=False)
     final: bool = field(default=False, compare=False)
 
     @property
     def label(self) -> str:
         """Return cluster and pod, and the container where the pod has several."""
         return f"{self.cluster}/{self.pod}" + (f"/{self.container}" if self.several else "")
+
+    def is_run_of(self, other: "ContainerLog") -> bool:
+        """Return whether neither the container nor its pod has restarted in between."""
+        return (self.uid, self.restarts) == (other.uid, other.restarts)
 
 
 def placed_jobs(summary: Summary, wanted: Wanted) -> list[SubJob]:
@@ -103,16 +111,19 @@ def sources(
                 continue
             names = _containers(pod)
             waiting = _waiting(pod)
-            restarts = _restarts(pod)
+            statuses = objects(at(pod, "status", "containerStatuses"))
+            states = {string(item.get("name")): item for item in statuses}
             for container in _chosen(pod, names, wanted):
+                state = mapping(states.get(container))
                 source = ContainerLog(
                     cluster=job.cluster,
                     pod=string(at(pod, "metadata", "name")),
                     container=container,
                     uid=string(at(pod, "metadata", "uid")),
-                    restarts=restarts.get(container, 0),
+                    restarts=count(state.get("restartCount")),
                     job=job.name,
                     several=wanted.all_containers and len(names) > 1,
+                    running="running" in mapping(state.get("state")),
                     final=string(at(pod, "status", "phase")) in ("Succeeded", "Failed"),
                 )
                 if container in waiting:
@@ -124,11 +135,6 @@ def sources(
 
 def _containers(pod: Object) -> list[str]:
     return [string(item.get("name")) for item in objects(at(pod, "spec", "containers"))]
-
-
-def _restarts(pod: Object) -> dict[str, int]:
-    statuses = objects(at(pod, "status", "containerStatuses"))
-    return {string(item.get("name")): count(item.get("restartCount")) for item in statuses}
 
 
 def _chosen(pod: Object, names: Sequence[str], wanted: Wanted) -> list[str]:

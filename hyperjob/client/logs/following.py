@@ -1,7 +1,7 @@
 """Follow the logs of a HyperJob: of the pods that run now, and of pods that start later.
 
 A change of the HyperJob makes the follower list pods again. Without such a change it lists the pods
-of a sub-job only while one of its containers has not started.
+of a sub-job only while one of its containers has not started, or has ended and may restart.
 """
 
 import asyncio
@@ -53,14 +53,15 @@ class Following:
         self._tail = tail
         self._limit = limit
         self._say_it = say
-        self._reader = LogReader(kube, summary.namespace, say)
+        self._reader = LogReader(kube, summary.namespace, self._say)
         self._lines: asyncio.Queue[Line] = asyncio.Queue(_LINES_HELD)
         self._changed = asyncio.Event()
         self._gone = False
         self._first = True
         self._seen: dict[str, SubJob] = {}
         self._unsettled: set[str] = set()
-        self._followed: set[ContainerLog] = set()
+        self._followed: dict[ContainerLog, ContainerLog] = {}
+        self._params: dict[ContainerLog, Mapping[str, str]] = {}
         self._pumps: dict[ContainerLog, asyncio.Task[None]] = {}
         self._told: set[str] = set()
         self._unread: set[str] = set()
@@ -164,13 +165,22 @@ class Following:
         found, left_out = sources(jobs, pods, self._wanted)
         for text in left_out.values():
             self._say(text)
-        self._follow([source for source in found if source not in self._followed], first=first)
+        self._follow([source for source in found if self._has_more(source)], first=first)
         if not self._followed:
             self._say(str(no_log(self._summary, failed=False)))
         self._unsettled |= {source.job for source in left_out} | errors.keys()
         self._unsettled |= {
             source.job for source in found if not source.final and source not in self._pumps
         }
+
+    def _has_more(self, source: ContainerLog) -> bool:
+        """Return whether a log that is not being followed has lines that were not read."""
+        if source in self._pumps:
+            return False
+        read = self._followed.get(source)
+        if read is None or not source.is_run_of(read):
+            return True
+        return source.running and source not in self._reader.failed
 
     def _follow(self, fresh: Sequence[ContainerLog], *, first: bool) -> None:
         room = max(0, self._limit - len(self._pumps))
@@ -185,8 +195,11 @@ class Following:
         # The logs of containers that start later are read from their first line.
         params = {**self._query, **(tail_of(fresh, self._tail) if first else {})}
         for source in fresh[:room]:
-            self._followed.add(source)
-            self._pumps[source] = asyncio.create_task(self._pump(source, params))
+            read = self._followed.get(source)
+            if read is None or not source.is_run_of(read):
+                self._params[source] = params
+            self._followed[source] = source
+            self._pumps[source] = asyncio.create_task(self._pump(source, self._params[source]))
 
     async def _pump(self, source: ContainerLog, params: Mapping[str, str]) -> None:
         try:

@@ -1,5 +1,6 @@
 """The present logs of a HyperJob, one container after the other."""
 
+import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -18,6 +19,10 @@ from hyperjob.client.logs.reading import Line, LogReader, Say, tail_of
 from hyperjob.client.members import pods_of_all
 from hyperjob.client.summary import Summary
 from hyperjob_core.kube.client import Kube
+from hyperjob_core.tasks import cancel
+
+_AHEAD = 8
+_LINES_HELD = 500
 
 
 @dataclass(slots=True)
@@ -61,10 +66,25 @@ class ChosenLogs:
     @property
     def failed(self) -> bool:
         """Return whether a pod or a log could not be read."""
-        return self.unread or self.reader.failed > 0
+        return self.unread or bool(self.reader.failed)
 
     async def lines(self) -> AsyncGenerator[Line, None]:
-        """Yield the lines in the order of the logs."""
-        async with aclosing(self.reader.in_order(self.chosen, self.params)) as lines:
+        """Yield the lines of one log after the other, while reading the next few logs ahead."""
+        queues: list[asyncio.Queue[bytes | None]] = []
+        tasks: list[asyncio.Task[None]] = []
+        try:
+            for position, source in enumerate(self.chosen):
+                for later in self.chosen[len(queues) : position + _AHEAD]:
+                    queues.append(asyncio.Queue(_LINES_HELD))
+                    tasks.append(asyncio.create_task(self._fill(later, queues[-1])))
+                while (line := await queues[position].get()) is not None:
+                    yield source, line
+                await tasks[position]
+        finally:
+            await cancel(tasks)
+
+    async def _fill(self, source: ContainerLog, queue: "asyncio.Queue[bytes | None]") -> None:
+        async with aclosing(self.reader.read(source, self.params)) as lines:
             async for line in lines:
-                yield line
+                await queue.put(line)
+        await queue.put(None)

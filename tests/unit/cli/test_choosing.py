@@ -119,15 +119,21 @@ def test_what_has_not_started_is_named_with_the_reason() -> None:
     assert (found, [*left_out.values()]) == ([], ["east/w: has not started: ImagePullBackOff"])
 
 
-def test_the_log_of_a_container_that_started_again_is_another_one() -> None:
+def test_a_container_that_started_again_has_another_run_in_the_same_log() -> None:
     def of(restarts: int, uid: str = "1", phase: str = "Running") -> ContainerLog:
         told = [{"name": "main", "state": {"running": {}}, "restartCount": restarts}]
         pods = {"llm-trainer-0": [pod("w", uid=uid, phase=phase, containerStatuses=told)]}
         return sources(LLM.jobs[:1], pods, Wanted())[0][0]
 
-    assert len({of(0), of(1), of(0, uid="2")}) == 3
+    assert len({of(0), of(1), of(0, uid="2")}) == 1
+    assert [of(0).is_run_of(each) for each in (of(0), of(1), of(0, uid="2"))] == [
+        True,
+        False,
+        False,
+    ]
     ended = of(0, phase="Failed")
-    assert (ended, ended.final, of(0).final) == (of(0), True, False)
+    assert (ended.running, ended.final, of(0).final) == (True, True, False)
+    assert ended.is_run_of(of(0))
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from hyperjob_controller.memory.releases import _queue
 from hyperjob_controller.memory.reservations import Reservations
 from hyperjob_controller.options import SETTINGS
 from hyperjob_controller.training.schedule import Lane, Schedule
-from hyperjob_controller.training.sources import LoggedTask, _tasks
+from hyperjob_controller.training.watch import LoggedTask, _tasks
 from hyperjob_controller.wake.handlers import _is_settled
 from hyperjob_core.api.choices import TimeUse
 from hyperjob_core.kube.client import EventType

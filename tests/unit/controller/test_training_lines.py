@@ -9,20 +9,31 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hyperjob_core.api.loglines import LogLine
 from hyperjob_engine.model.training import JobTraining
-from hyperjob_engine.training.lines import (
+from hyperjob_engine.training.progress import (
     MAX_LINE,
     MAX_METRICS,
     MAX_STEP,
     ProgressLine,
-    parse,
+    Track,
+    advance,
     progress_lines,
-    time_of,
+    speed,
+    training_of,
 )
-from hyperjob_engine.training.track import Track, advance, speed, training_of
+from hyperjob_engine.training.progress import parse as parse_line
 
 T0 = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 STAMP = b"2026-01-02T03:04:05.25Z "
+
+
+def parse(raw: bytes) -> ProgressLine | None:
+    return parse_line(LogLine.of(raw))
+
+
+def parsed(log: bytes) -> list[ProgressLine]:
+    return progress_lines([LogLine.of(raw) for raw in log.split(b"\n")])
 
 
 def line(told: Any, *, before: bytes = b"", after: bytes = b"") -> bytes:
@@ -91,7 +102,7 @@ BYTES = {
 @pytest.mark.parametrize("raw", BYTES.values(), ids=BYTES)
 def test_a_hostile_line_is_passed_over(raw: bytes) -> None:
     assert parse(raw) is None
-    assert list(progress_lines(raw + b"\n" + line({"step": 1}))) == [parse(line({"step": 1}))]
+    assert parsed(raw + b"\n" + line({"step": 1})) == [parse(line({"step": 1}))]
 
 
 def test_what_a_launcher_puts_around_a_line_is_left_out() -> None:
@@ -108,8 +119,8 @@ def test_metrics_are_few() -> None:
 
 @given(st.binary(max_size=300))
 def test_no_bytes_raise(raw: bytes) -> None:
-    list(progress_lines(raw))
-    list(progress_lines(STAMP + b'{"hyperjob":' + raw + b"}"))
+    parsed(raw)
+    parsed(STAMP + b'{"hyperjob":' + raw + b"}")
 
 
 JSON = st.recursive(
@@ -129,27 +140,20 @@ def test_no_value_is_believed_beyond_its_bounds(step: Any, steps: Any, saved: An
         assert all(len(text) < 20 for text in found.metrics.values())
 
 
-def test_lines_that_were_read_before_are_not_read_again() -> None:
-    log = b"".join(
-        b"2026-01-02T03:04:0%d.%dZ " % (second, second) + b'{"hyperjob": {"step": %d}}\n' % second
-        for second in range(5, 9)
-    )
-    assert [each.step for each in progress_lines(log)] == [5, 6, 7, 8]
-    assert [
-        each.step for each in progress_lines(log, since=time_of(b"2026-01-02T03:04:06.6Z x"))
-    ] == [7, 8]
+@pytest.mark.parametrize("lines", [1, 64, 65, 66, 1000])
+def test_of_a_flood_the_first_line_the_last_ones_and_the_checkpoint_are_parsed(lines: int) -> None:
+    told = [
+        {"step": step, **({"saved": step} if step == 20 else {})} for step in range(1, lines + 1)
+    ]
+    found = parsed(b"\n".join(map(line, told)))
+    steps = [each.step for each in found]
+    last = [*range(max(1, lines - 63), lines + 1)]
+    assert steps == ([1] if lines > 64 else []) + ([20] if lines == 1000 else []) + last
+    assert any(each.saved == 20 for each in found) is (lines > 20)
 
 
-@pytest.mark.parametrize(
-    ("earlier", "later"),
-    [
-        (b"2026-01-02T03:04:05Z ", b"2026-01-02T03:04:05.1Z "),
-        (b"2026-01-02T03:04:05.1Z ", b"2026-01-02T03:04:05.123456789Z "),
-        (b"2026-01-02T03:04:05.9Z ", b"2026-01-02T03:04:06Z "),
-    ],
-)
-def test_times_sort_whatever_their_decimals(earlier: bytes, later: bytes) -> None:
-    assert time_of(earlier) < time_of(later)
+def test_a_flood_of_lines_that_are_none_is_no_progress() -> None:
+    assert parsed(b"\n".join([line({"step": "x", "saved": 1})] * 2000)) == []
 
 
 # The track of a program.
@@ -278,9 +282,3 @@ def test_the_speed_looks_back_ten_minutes_and_no_further() -> None:
 def test_the_last_64_steps_are_remembered() -> None:
     made = track(*((float(number), number) for number in range(100)))
     assert [step for step, _ in made.samples] == list(range(36, 100))
-
-
-def test_times_sort_as_texts_however_many_decimals_they_have() -> None:
-    times = [time_of(f"2026-01-02T03:04:05{part}Z x".encode()) for part in ("", ".5", ".25")]
-    decimals = (b"000000000", b"500000000", b"250000000")
-    assert times == [b"2026-01-02T03:04:05." + each + b"Z" for each in decimals]

@@ -2,7 +2,8 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Self
 
@@ -12,8 +13,15 @@ from hypothesis import strategies as st
 
 from hyperjob_controller.training.reader import Reader
 from hyperjob_controller.training.schedule import Lane, Schedule
-from hyperjob_controller.training.sources import LoggedTask, Source, sources_of
-from hyperjob_controller.training.watch import LIMIT_BYTES, Watch, watch
+from hyperjob_controller.training.watch import (
+    LIMIT_BYTES,
+    LoggedTask,
+    Source,
+    Watch,
+    sources_of,
+    watch,
+)
+from hyperjob_core.api.loglines import LogLine
 from hyperjob_core.kube.errors import unreachable
 from hyperjob_engine.model.observed import Observed
 from tests.support.apiserver import refusal
@@ -155,15 +163,23 @@ def text(second: float, step: int | None = None, more: str = "") -> bytes:
 NOW = T0 + timedelta(hours=1)
 
 
+def hear(made: Watch, log: bytes) -> bool:
+    """Read a log whose server repeats the lines of the last second."""
+    position = replace(made.position)
+    position.begin()
+    lines = position.fresh(LogLine.of(raw) for raw in log.splitlines())
+    return made.read_log(lines, position=position, size=len(log), now=NOW)
+
+
 def test_the_pod_that_reports_is_found_and_remembered() -> None:
     made = watch(source())
-    assert not made.read_log(text(1), now=NOW)
+    assert not hear(made, text(1))
     made.miss()
     assert (made.number, made.lane) == (2, Lane.SEARCH)
-    assert made.read_log(text(1) + text(2, 5), now=NOW)
+    assert hear(made, text(1) + text(2, 5))
     assert (made.number, made.lane) == (2, Lane.REPORT)
-    assert "sinceTime" in made.params()
-    assert not made.read_log(text(2, 5), now=NOW)
+    assert made.position.since == {"sinceTime": "2026-01-02T03:04:07Z"}
+    assert not hear(made, text(2, 5))
     assert made.number == 2
     for _ in range(3):
         made.miss()
@@ -173,54 +189,54 @@ def test_the_pod_that_reports_is_found_and_remembered() -> None:
 def test_where_nothing_is_ever_said_looks_grow_rare() -> None:
     made, pauses = watch(source(pods=2)), []
     for _ in range(40):
-        made.read_log(text(1), now=NOW)
+        hear(made, text(1))
         pauses.append(made.pause(30))
     assert pauses[0] == 2
     assert pauses[1::2] == sorted(pauses[1::2])
     assert max(pauses) == 900
     alone = watch(source(pods=1))
-    alone.read_log(text(1), now=NOW)
+    hear(alone, text(1))
     assert [alone.pause(each) for each in (10, 30)] == [20, 30], "twice the time of a first search"
     made.others, made.number = True, 0
-    made.read_log(text(1), now=NOW)
+    hear(made, text(1))
     assert made.number == 0, "only first pods are searched where another sub-job reports"
 
 
 def test_a_program_is_read_as_often_as_it_says_something() -> None:
     made = watch(source())
-    made.read_log(text(0, 1) + text(100, 2), now=NOW)
+    hear(made, text(0, 1) + text(100, 2))
     assert made.pause(30) == 100
-    made.read_log(b"", now=NOW)
+    hear(made, b"")
     assert made.pause(30) == 200
     assert made.pause(1000) == 1000
 
 
 def test_a_log_that_says_too_much_is_read_in_other_portions() -> None:
     made = watch(source())
-    made.read_log(text(1) * 100, now=NOW)
+    hear(made, text(1) * 100)
     assert made.tail == 100, "another pod is tried first"
     made.found = True
-    made.read_log(text(1) * 99, now=NOW)
+    hear(made, text(1) * 99)
     assert made.tail == 100, "no line was left out"
-    made.read_log(text(1) * 100, now=NOW)
+    hear(made, text(1) * 100)
     assert made.tail == 400
-    made.read_log(b"x" * LIMIT_BYTES, now=NOW)
+    hear(made, b"x" * LIMIT_BYTES)
     assert made.tail == 100
 
 
 def test_a_program_that_ran_before_it_was_read_began_with_its_sub_job() -> None:
     made = watch(source(since=T0 - timedelta(hours=1)))
-    made.read_log(b"".join(text(number, number) for number in range(1, 101)), now=NOW)
+    hear(made, b"".join(text(number, number) for number in range(1, 101)))
     assert made.training is not None
     assert made.training.started == T0 - timedelta(hours=1)
 
 
 def test_a_new_controller_goes_on_where_the_status_left_off() -> None:
     first = watch(source())
-    first.read_log(text(1, 1) + text(5, 50, ', "saved": 40'), now=NOW)
+    hear(first, text(1, 1) + text(5, 50, ', "saved": 40'))
     second = watch(source(recorded=first.training))
-    assert not second.read_log(text(1, 1) + text(5, 50, ', "saved": 40'), now=NOW)
-    assert second.read_log(text(1, 1) + text(5, 50) + text(9, 90), now=NOW)
+    assert not hear(second, text(1, 1) + text(5, 50, ', "saved": 40'))
+    assert hear(second, text(1, 1) + text(5, 50) + text(9, 90))
     training = second.training
     assert training is not None
     assert (training.start_step, training.step, training.saved_step) == (1, 90, 40)
@@ -231,10 +247,10 @@ def test_a_new_controller_goes_on_where_the_status_left_off() -> None:
 def test_no_log_does_harm(logs: list[bytes]) -> None:
     made: Watch = watch(source())
     for log in logs:
-        made.read_log(log, now=NOW)
+        hear(made, log)
         assert 0 <= made.number < 4
         assert 0 < made.pause(30) <= 900
-        made.params()
+        made.query()
 
 
 # Reading.
@@ -250,9 +266,9 @@ class Logs:
         self.queries: list[dict[str, str]] = []
         self.holding = asyncio.Event()
 
-    async def lines(
+    async def stream(
         self, path: str, *, params: Mapping[str, str], idle_limit: float | None = None
-    ) -> AsyncIterator[bytes]:
+    ) -> AsyncGenerator[bytes, None]:
         parts = path.split("/")
         name = f"{parts[5]}/{parts[parts.index('pods') + 1]}"
         self.asked.append(name)
@@ -261,8 +277,7 @@ class Logs:
         answer = self.answers.get(name, b"")
         if isinstance(answer, Exception):
             raise answer
-        for line in answer.splitlines():
-            yield line
+        yield answer
         if "follow" in params:
             await self.holding.wait()
 
@@ -538,7 +553,7 @@ async def test_a_sub_job_beside_one_that_reports_is_searched_in_its_first_pods_a
     bench.reader.observe(seen(first))
     watches = bench.reader._watches[KEY]
     assert not watches["hj-trainer-0"].others
-    watches["hj-trainer-0"].read_log(text(1, 7), now=NOW)
+    hear(watches["hj-trainer-0"], text(1, 7))
     bench.reader.observe(seen(first, second))
     assert watches["hj-trainer-1"].others
 

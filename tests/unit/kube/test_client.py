@@ -20,6 +20,7 @@ from hyperjob_core.kube.client import EventType, Kube, PatchType
 from hyperjob_core.kube.exchange import why_no_connection, why_not_trusted
 from hyperjob_core.kube.http import why_not_connected
 from hyperjob_core.kube.resources import CLUSTERS, HYPERJOBS, NODES, PODS
+from tests.support.rawlog import raw_lines
 
 JOBS = "/apis/training.volcano.sh/v1alpha1/namespaces/default/hyperjobs"
 JOB = f"{JOBS}/llm"
@@ -493,7 +494,7 @@ LOG = "/api/v1/namespaces/n/pods/p/log"
 
 async def test_the_lines_of_a_log_come_as_they_are_empty_ones_too(server, kube):
     server.on(LOG, server.stream(b"one", b"", b" two "))
-    async with aclosing(kube.lines(LOG, params={"tailLines": "3"})) as lines:
+    async with aclosing(raw_lines(kube, LOG, params={"tailLines": "3"})) as lines:
         assert [line async for line in lines] == [b"one", b"", b" two "]
     assert server.seen[0].query == {"tailLines": "3"}
 
@@ -501,11 +502,11 @@ async def test_the_lines_of_a_log_come_as_they_are_empty_ones_too(server, kube):
 async def test_a_log_that_is_refused_or_breaks_off_says_so(server, kube):
     server.on(LOG, server.failure(400, "BadRequest", "waiting to start"))
     with pytest.raises(errors.BadRequest, match="waiting to start"):
-        await anext(kube.lines(LOG, params={}))
+        await anext(raw_lines(kube, LOG, params={}))
     other = LOG.replace("/p/", "/q/")
     server.on(other, server.stream(b"one", then="reset"))
     with pytest.raises(errors.Unavailable):
-        async with aclosing(kube.lines(other, params={})) as lines:
+        async with aclosing(raw_lines(kube, other, params={})) as lines:
             assert [line async for line in lines]
 
 

@@ -81,7 +81,7 @@ class Scripted(Exchange):
             await asyncio.sleep(1e6)
         return self._answer(method, path, answer, ())
 
-    async def lines(self, *_: Any, **__: Any):
+    async def stream(self, *_: Any, **__: Any):
         yield b""
 
     async def close(self) -> None:

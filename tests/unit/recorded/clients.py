@@ -112,7 +112,7 @@ class Network(Exchange):
         self._count("<error>", method)
         raise self._unreachable(f"{method} {path}", "connection reset")
 
-    async def lines(
+    async def stream(
         self,
         path: str,
         *,
@@ -120,10 +120,9 @@ class Network(Exchange):
         idle_limit: float | None,
         time_limit: float | None,
         opened: Callable[[], None] | None = None,
-        empty: bool = False,
     ) -> AsyncGenerator[bytes, None]:
         moment = asyncio.get_running_loop().time()
-        limits = f"idle {idle_limit}, in all {time_limit}, empty {empty}"
+        limits = f"idle {idle_limit}, in all {time_limit}"
         self.rows.append(f"  {moment:.5g} GET {self._target(path, params)} {limits}")
         for each in self.script.pop(0) if self.script else (["open"], 1000.0):
             match each:
@@ -135,9 +134,9 @@ class Network(Exchange):
                 case KubeError():
                     raise each
                 case dict():
-                    yield orjson.dumps(each)
+                    yield orjson.dumps(each) + b"\n"
                 case bytes():
-                    yield each
+                    yield each + b"\n"
 
     async def close(self) -> None:
         pass

@@ -8,11 +8,12 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from hyperjob_controller.training.sources import LoggedTask, Source
-from hyperjob_controller.training.watch import LIMIT_BYTES, Watch, watch
+from hyperjob_controller.training.watch import LIMIT_BYTES, LoggedTask, Source, Watch, watch
 from hyperjob_core.api.choices import TimeUse
+from hyperjob_core.api.loglines import SECOND, LogLine
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.phases import Phase
+from hyperjob_core.kube.lines import Splitter
 from hyperjob_engine.model.training import JobTraining, known, parse_training, training_object
 from hyperjob_engine.reasons.reason import Reason
 from hyperjob_engine.status.goodput import (
@@ -26,6 +27,7 @@ from hyperjob_engine.status.goodput import (
     ratio,
 )
 from hyperjob_engine.status.training import SubJobProgress, whole
+from hyperjob_engine.training.progress import MAX_LINE
 from tests.unit.controller.builders import NOW
 from tests.unit.recorded.generated import some
 from tests.unit.recorded.recording import Case, changes, line, plain
@@ -103,6 +105,7 @@ def _read(rng: random.Random) -> Iterator[str]:
     program, heard = Program(rng, now - timedelta(minutes=2)), watch(source)
     heard.others = some(rng, 0.3)
     shown: Object = {}
+    server = Server()
     yield line(source)
     yield from _known(heard, rng, shown)
     before: JobTraining | None = recorded
@@ -113,7 +116,7 @@ def _read(rng: random.Random) -> Iterator[str]:
             yield f"{now:%H:%M:%S} its pod is not there"
         else:
             log = _log(rng, program, now)
-            progress = heard.read_log(log, now=now)
+            progress = server.read(heard, log, now)
             yield f"{now:%H:%M:%S} {len(log)} bytes, {log.count(b'hyperjob')} lines: {progress}"
         if some(rng, 0.1):
             heard.ended = True
@@ -141,15 +144,31 @@ def _log(rng: random.Random, program: Program, now: datetime) -> bytes:
     return b"\n".join(rows) + rng.choice((b"", b"\n")) if rows else b""
 
 
+class Server:
+    """The log of a pod: a read repeats the lines since the second of the last one."""
+
+    def __init__(self) -> None:
+        self.lines: list[LogLine] = []
+        self.pod = -1
+
+    def read(self, heard: Watch, log: bytes, now: datetime) -> bool:
+        if self.pod != heard.number:
+            self.pod, self.lines = heard.number, []
+        splitter, position = Splitter(MAX_LINE + 4), replace(heard.position)
+        raw = [*splitter.feed(log), *filter(None, [splitter.rest()])]
+        repeated = [each for each in self.lines if each.time >= position.newest // SECOND * SECOND]
+        written = [LogLine.of(each) for each in raw]
+        self.lines += [each for each in written if each.time]
+        position.begin()
+        fresh = position.fresh([*(repeated if position.newest else ()), *written])
+        return heard.read_log(fresh, position=position, size=len(log), now=now)
+
+
 def _known(heard: Watch, rng: random.Random, shown: Object) -> Iterator[str]:
     fields = ("number", "found", "tail", "silent", "cycles", "missed")
     state = {name: getattr(heard, name) for name in fields if getattr(heard, name)}
     pauses = [heard.pause(seconds) for seconds in (1.0, 10.0, 400.0)]
-    asks = {
-        key: value
-        for key, value in heard.params(follow=some(rng, 0.2)).items()
-        if key not in ("container", "timestamps") or value not in ("main", "true")
-    }
+    asks = heard.position.since | ({"follow": "true"} if some(rng, 0.2) else heard.query())
     yield f"  {line(state)} {heard.lane.name} {line(pauses)} {line(asks)}"
     read = plain(heard.training) or {}
     known = "; ".join(changes(shown, read))

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from hyperjob_controller.insight.explain import QueueState, explain
 from hyperjob_controller.insight.measures import change_of, opened_after, placed
-from hyperjob_controller.training.sources import sources_of
+from hyperjob_controller.training.watch import sources_of
 from hyperjob_core.api.checkpoint import StopCause
 from hyperjob_core.api.choices import TimeUse
 from hyperjob_core.api.meta import Object

@@ -58,6 +58,7 @@ def test_it_starts_goes_on_and_ends() -> None:
         ({"tailLines": "1"}, ["step 9"]),
         ({"tailLines": "0"}, []),
         ({"sinceSeconds": "2"}, ["step 8", "step 9"]),
+        ({"sinceTime": "2026-01-01T00:00:08Z"}, ["step 8", "step 9"]),
         ({"tailLines": "1", "timestamps": "true"}, ["2026-01-01T00:00:09.000000000Z step 9"]),
     ],
 )
@@ -97,3 +98,8 @@ def test_one_of_several_containers_must_be_named() -> None:
 def test_a_number_that_is_none_is_refused() -> None:
     with pytest.raises(ApiError, match="tailLines must be a number"):
         chosen([], RequestInfo("GET", "", {"tailLines": "-5"}), START)
+
+
+def test_a_time_that_is_none_is_refused() -> None:
+    with pytest.raises(ApiError, match="sinceTime must be a time in RFC 3339: yesterday"):
+        chosen([], RequestInfo("GET", "", {"sinceTime": "yesterday"}), START)

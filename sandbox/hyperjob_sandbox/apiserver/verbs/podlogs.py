@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import UTC, datetime, timedelta
 
 from hyperjob_core.api.meta import Object
+from hyperjob_core.api.wire import timestamp
 from hyperjob_sandbox.apiserver import errors
 from hyperjob_sandbox.apiserver.core import Core
 from hyperjob_sandbox.apiserver.transport.call import Call, Reply, Stream
@@ -82,8 +83,13 @@ def entries(pod: Object, container: str, now: datetime, *, previous: bool = Fals
 
 
 def chosen(found: Sequence[Entry], info: RequestInfo, now: datetime) -> Sequence[Entry]:
-    """Leave out what `sinceSeconds` and `tailLines` leave out; 400 for what is no number."""
+    """Leave out what the query leaves out; 400 for what is no number or no time."""
     since, tail = info.number("sinceSeconds"), info.number("tailLines")
+    if moment := info.query.get("sinceTime"):
+        begin = timestamp(moment)
+        if begin is None:
+            raise errors.bad_request(f"sinceTime must be a time in RFC 3339: {moment}")
+        found = [entry for entry in found if entry[0] >= begin]
     if since is not None:
         found = [entry for entry in found if entry[0] >= now - timedelta(seconds=since)]
     return found if tail is None else found[max(0, len(found) - tail) :]

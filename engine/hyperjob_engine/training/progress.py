@@ -1,21 +1,123 @@
-"""The track of one program: step, speed and checkpoint from its progress lines. Pure.
+"""The progress lines of a training's log, and the track of the program that prints them. Pure.
+
+A tenant writes the log, and a line may contain anything. The parser ignores a line that is not a
+progress line in every part, or that has a number out of range.
 
 A step below the last one means that the program restarted. Times are those of the node, at most the
 controller's present time.
 """
 
+import math
+import re
+from collections import deque
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from hyperjob_engine.model.training import JobTraining
-from hyperjob_engine.training.lines import ProgressLine
+import orjson
 
+from hyperjob_core.api.loglines import LogLine
+from hyperjob_engine.model.training import JobTraining
+
+MAX_LINE: Final = 16 * 1024
+"""The greatest length of a progress line in bytes; longer lines are ignored."""
+MAX_STEP: Final = 2**53
+"""The largest step: every program and every JSON reader has the same integers up to here."""
+MAX_METRICS: Final = 16
 _SAMPLES: Final = 64
 WINDOW: Final = timedelta(minutes=10)
 """The speed is the average over this time, if it has at least two lines."""
 OUT_OF_ORDER: Final = timedelta(seconds=1)
 """A lower step within this time after the last line is a late line of another process."""
+_MARK: Final = b'"hyperjob"'
+_SAVED: Final = b'"saved"'
+# A launcher may write a prefix such as a rank, and text after the object: both are skipped.
+_OBJECT: Final = re.compile(rb'\{\s{0,8}"hyperjob"\s{0,8}:')
+_METRIC: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]{0,62}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProgressLine:
+    """One progress line and its time by the node's clock."""
+
+    time: datetime
+    step: int
+    steps: int | None = None
+    saved: int | None = None
+    metrics: Mapping[str, str] = field(default_factory=dict)
+
+
+def progress_lines(lines: Sequence[LogLine]) -> list[ProgressLine]:
+    """Parse the progress lines of a part of a log.
+
+    A program may print more of them than a track holds. Then only the first one counts, the last
+    one with a checkpoint, and the last _SAMPLES: time for parsing is bounded.
+    """
+    marked = [line for line in lines if _MARK in line.raw]
+    last: deque[ProgressLine] = deque()
+    while marked and len(last) < _SAMPLES:
+        if (found := parse(marked.pop())) is not None:
+            last.appendleft(found)
+    saved = (parse(line) for line in reversed(marked) if _SAVED in line.raw)
+    first = next(filter(None, map(parse, marked)), None)
+    if not any(line.saved is not None for line in last):
+        checkpoint = next((line for line in saved if line and line.saved is not None), None)
+        if checkpoint is not None and checkpoint != first:
+            last.appendleft(checkpoint)
+    return [*([first] if first is not None else []), *last]
+
+
+def parse(line: LogLine) -> ProgressLine | None:
+    """Parse one line; None if it is not a progress line."""
+    raw = line.raw
+    start = _OBJECT.search(raw) if line.time and len(raw) <= MAX_LINE else None
+    if start is None:
+        return None
+    end = raw.rfind(b"}") + 1
+    try:
+        document = orjson.loads(raw[start.start() : end])
+    except ValueError:
+        return None
+    fields = document.get("hyperjob")
+    if not isinstance(fields, dict):
+        return None
+    step = _step(fields.get("step"))
+    if step is None:
+        return None
+    steps, saved = _step(fields.get("steps")), _step(fields.get("saved"))
+    return ProgressLine(
+        time=line.moment,
+        step=step,
+        steps=steps or None,
+        # A checkpoint of a later step than the present one is an error of the program.
+        saved=saved if saved is not None and saved <= step else None,
+        metrics=_metrics(fields.get("metrics")),
+    )
+
+
+def _step(value: object) -> int | None:
+    """Return a step; a language without integers prints it as 1200.0."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int):
+        return None
+    return value if 0 <= value <= MAX_STEP else None
+
+
+def _metrics(value: object) -> dict[str, str]:
+    """Return at most MAX_METRICS finite numbers as decimal text, by names that a label may have."""
+    if not isinstance(value, dict):
+        return {}
+    found: dict[str, str] = {}
+    for name, number in value.items():
+        if len(found) == MAX_METRICS:
+            break
+        if not _METRIC.fullmatch(name) or isinstance(number, bool):
+            continue
+        if isinstance(number, int | float) and math.isfinite(number):
+            found[name] = f"{number:.6g}"
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
