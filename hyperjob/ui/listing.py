@@ -61,10 +61,6 @@ class Listing:
         """Return the number of pages, at least 1."""
         return max(1, -(-len(self._order) // size))
 
-    def in_order(self) -> list[str]:
-        """Return all keys in ascending order."""
-        return [key for _, key in self._order]
-
     def _counts(self, row: Row) -> bool:
         return self._scope.includes(row.summary.namespace) and self._query.but_phase(row)
 

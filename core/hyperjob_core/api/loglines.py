@@ -64,8 +64,8 @@ class Position:
     """How far a log has been read: a later stream of it yields each line once.
 
     A stream asks for the lines since the second of `newest`, the precision of `sinceTime`, and the
-    server repeats `count` lines that were read before: their number tells lines of one instant
-    apart. After a rotation the server repeats fewer lines, and none that is later than `newest`
+    server repeats `count` lines that were read before: lines of one instant differ in their number
+    alone. After a rotation the server repeats fewer lines, and none that is later than `newest`
     was at the begin of the stream: a line is dropped only while both hold.
     """
 
