@@ -42,7 +42,7 @@ $(TORCH_VENV)/.torch: requirements/torch.txt requirements/dev.txt requirements/d
 	@touch $@
 
 demo-torch: $(TORCH_VENV)/.torch ## watch torchrun train a small network for real over two clusters, as processes of this machine
-	@trap : INT; $(TORCH_VENV)/bin/hyperjob demo --pods processes --timeout 600 -f examples/torch-training.yaml $(ARGS) || { code=$$?; [ $$code = 130 ] || exit $$code; }
+	@trap : INT; $(TORCH_VENV)/bin/hyperjob demo --pods processes -f examples/torch-training.yaml $(ARGS) || { code=$$?; [ $$code = 130 ] || exit $$code; }
 
 test-torch: $(TORCH_VENV)/.torch ## run torchrun, torchft and JAX over clusters of processes, in an environment of its own
 	$(TORCH_VENV)/bin/python -m pytest tests/torch $(ARGS)

@@ -43,9 +43,11 @@ async def test_a_running_hyperjob_is_waited_for_shown_suspended_and_resumed(scen
         assert f"on {cluster}" in tree
     answer = json.loads(await plugin(scenario, "why", "seen", "-o", "json"))
     assert answer["outcome"] == "Fine"
-    await plugin(scenario, "suspend", "seen", "--wait", limit)
+    await plugin(scenario, "suspend", "seen")
+    await plugin(scenario, "wait", "seen", "--for=phase=Suspended", limit)
     await scenario.until_members_have(0)
-    await plugin(scenario, "resume", "seen", "--wait", limit)
+    await plugin(scenario, "resume", "seen")
+    await plugin(scenario, "wait", "seen", "--for=phase=Running,Completed", limit)
     await plugin(scenario, "get", "seen", "-o", "name")
 
 

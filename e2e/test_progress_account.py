@@ -67,7 +67,7 @@ def narrow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     try:
         path = account(kubeconfig, tmp_path_factory.mktemp("account"))
         user = f"system:serviceaccount:{NAMESPACE}:{ACCOUNT}"
-        install(kubeconfig, "--progress", f"--progress-user={user}")
+        install(kubeconfig, "--with=progress", f"--user-prefix={user.removesuffix('progress')}")
         for member in settings.members.values():
             wait_for(
                 lambda member=member: (  # type: ignore[misc]

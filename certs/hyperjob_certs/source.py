@@ -17,7 +17,7 @@ from typing import Final, Protocol
 from hyperjob_certs.x509 import Facts, InvalidPair, Pair, check_pair, split_bundle
 from hyperjob_core.memoryfile import in_memory
 
-POLL_SECONDS: Final = 10.0
+POLL_SECONDS: Final = 1.0
 READ_LIMIT: Final = 1 << 20
 """The greatest size of a file in bytes; a chain has a few kilobytes."""
 

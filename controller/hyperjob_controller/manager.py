@@ -36,10 +36,11 @@ from hyperjob_controller.options import AUTO, Options
 from hyperjob_controller.reconciler import Reconciler
 from hyperjob_controller.splitting.client import Splitter
 from hyperjob_controller.training.reader import Reader
+from hyperjob_controller.tuning import LOGS_PER_SECOND, SPLITTER_SECONDS, Tuning
 from hyperjob_controller.wake.handlers import Handlers
 from hyperjob_controller.wake.ratelimit import PassRateLimit
 from hyperjob_controller.wake.workers import CONTROLLER, run_workers
-from hyperjob_core.api.names import CONTROLLER_VERSION, QUEUE_ADMISSION
+from hyperjob_core.api.names import CONTROLLER_VERSION, LEASE_NAME, QUEUE_ADMISSION
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import KubeError, NotFound
 from hyperjob_core.kube.events import EventRecorder
@@ -81,7 +82,7 @@ def _splitter(
         return None
     return Splitter(
         options.splitter_url,
-        time_limit=options.splitter_timeout,
+        time_limit=SPLITTER_SECONDS,
         answered=answered,
         now=now,
         token_file=_path(options.splitter_token_file),
@@ -106,13 +107,17 @@ class Manager:
         clock: Callable[[], float] = time.monotonic,
         progress: Kube | None = None,
         messages_per_second: float = MESSAGES_PER_SECOND,
+        tuning: Tuning | None = None,
     ) -> None:
         """`now` returns the time of day, `clock` the seconds for measuring passes.
 
         `progress` is the client for the logs of trainings; None: the controller reads no logs.
-        `messages_per_second` bounds the refreshed messages of waiting HyperJobs.
+        `messages_per_second` bounds the refreshed messages of waiting HyperJobs, and `tuning`
+        has what only tests change.
         """
         self.options = options
+        tuning = tuning or Tuning()
+        self._lease_namespace = tuning.lease_namespace
         self.metrics = metrics or Metrics()
         self.identity = f"{socket.gethostname()}_{os.getpid()}_{id(self):x}"
         self.working = asyncio.Event()
@@ -167,7 +172,7 @@ class Manager:
         refusals = Refusals()
         self._splitter = _splitter(options, answered=self.queue.add, now=now)
         self._causes = None
-        if options.failure_causes:
+        if tuning.failure_causes:
             # The ServiceAccount that may read logs may also read failed pods.
             self._causes = CauseReader(
                 progress or kube, answered=self.queue.add, now=now, time_limit=CAUSE_RECHECK
@@ -178,7 +183,7 @@ class Manager:
             if progress is None
             else Reader(
                 progress,
-                qps=options.progress_qps,
+                qps=LOGS_PER_SECOND,
                 interval=options.progress_interval,
                 now=now,
                 wake=self.queue.add_after,
@@ -195,7 +200,7 @@ class Manager:
             limits=Limits(
                 cluster_lost=options.lost_after,
                 gang=timedelta(seconds=options.gang_timeout),
-                silence=timedelta(seconds=options.silence_timeout),
+                silence=tuning.silence,
                 start=timedelta(seconds=options.start_timeout),
             ),
             admission=lambda: self.mode.current,
@@ -211,7 +216,7 @@ class Manager:
             kube,
             self.caches,
             self.learner,
-            Applier(kube, self.caches, in_flight=options.in_flight),
+            Applier(kube, self.caches, in_flight=tuning.writes),
             line,
             reservations=reservations,
             refusals=refusals,
@@ -327,13 +332,13 @@ class Manager:
     def _mode_changed(self) -> None:
         """Restart the queue engine and record an Event; running sub-jobs stay as they are."""
         self._changed.set()
-        options, mode = self.options, self.mode
+        mode = self.mode
         lease = {
             "apiVersion": LEASES.api_version,
             "kind": LEASES.kind,
             "metadata": {
-                "namespace": options.leader_elect_namespace,
-                "name": options.leader_elect_name,
+                "namespace": self._lease_namespace,
+                "name": LEASE_NAME,
             },
         }
         if self.working.is_set():
@@ -385,13 +390,13 @@ class Manager:
 
     async def _look_for_namespace(self) -> None:
         """Log if the namespace of the Lease does not exist: leader election then waits for it."""
-        name = self.options.leader_elect_namespace
+        name = self._lease_namespace
         try:
             await self._kube.get(NAMESPACES, name)
         except NotFound:
             log.error(  # noqa: TRY400 - the operator's error
-                "The namespace of the Lease does not exist; create it or name another",
-                extra={"flag": "--leader-elect-namespace", "lease_namespace": name},
+                "The namespace of the Lease does not exist; `hyperjob install` creates it",
+                extra={"lease_namespace": name},
             )
         except KubeError as error:
             log.info("Cannot look for the namespace of the Lease", extra={"error": str(error)})
@@ -399,8 +404,8 @@ class Manager:
     def _elector(self) -> LeaderElector:
         return LeaderElector(
             self._kube,
-            self.options.leader_elect_namespace,
-            self.options.leader_elect_name,
+            self._lease_namespace,
+            LEASE_NAME,
             self.identity,
             metrics=self.metrics,
             overdue=lambda: os._exit(1),
@@ -432,7 +437,6 @@ async def run(options: Options) -> None:
     async with (
         Kube.connect(
             kubeconfig=options.kubeconfig,
-            context=options.context,
             user_agent=USER_AGENT,
             metrics=metrics,
         ) as kube,

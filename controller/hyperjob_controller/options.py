@@ -6,7 +6,8 @@ from datetime import timedelta
 from typing import Final, Literal
 from urllib.parse import urlsplit
 
-from hyperjob_core.settings import Setting, flag_of, read_options
+from hyperjob_core.api.names import LEASE_NAME, LEASE_NAMESPACE
+from hyperjob_core.settings import Setting, read_options
 from hyperjob_core.telemetry.endpoints import parse_address
 from hyperjob_engine.model.observed import QueueAdmission
 from hyperjob_engine.placement.capacity import Candidacy
@@ -22,30 +23,22 @@ class Options:
     """
 
     kubeconfig: str | None = None
-    context: str | None = None
     namespace: str | None = None
     queue_admission: QueueAdmission | None = None
     workers: int = 8
-    in_flight: int = 50
     cluster_status_lag: float = 30.0
     cluster_lost_timeout: float = 300.0
     gang_timeout: float = 300.0
-    silence_timeout: float = 30.0
     start_timeout: float = 900.0
     splitter_url: str | None = None
-    splitter_timeout: float = 10.0
     splitter_token_file: str | None = None
     splitter_ca_file: str | None = None
-    failure_causes: bool = True
     progress: bool = False
     progress_kubeconfig: str | None = None
     progress_interval: float = 30.0
-    progress_qps: float = 40.0
     require_vcjob_api: bool = True
     require_resource_summary: bool = True
     leader_elect: bool = True
-    leader_elect_namespace: str = "karmada-system"
-    leader_elect_name: str = "hyperjob-controller"
     leader_elect_lease_duration: int = 15
     metrics_bind_address: str = ":8080"
     health_probe_bind_address: str = ":8081"
@@ -55,27 +48,20 @@ class Options:
     log_level: str = "info"
 
     def __post_init__(self) -> None:
-        for name in ("workers", "in_flight"):
-            if not 1 <= getattr(self, name) <= 1000:
-                raise ValueError(f"{flag_of(name)} must be between 1 and 1000")
+        if not 1 <= self.workers <= 1000:
+            raise ValueError("--workers must be between 1 and 1000")
         if not 0 <= self.cluster_status_lag <= 3600:
             raise ValueError("--cluster-status-lag must be between 0 and 3600 seconds")
         if not 0 <= self.cluster_lost_timeout <= 86400:
             raise ValueError("--cluster-lost-timeout must be between 0 and 86400 seconds")
         if not 1 <= self.gang_timeout <= 86400:
             raise ValueError("--gang-timeout must be between 1 and 86400 seconds")
-        if not 0.1 <= self.splitter_timeout <= 300:
-            raise ValueError("--splitter-timeout must be between 0.1 and 300 seconds")
-        if not 1 <= self.silence_timeout <= 86400:
-            raise ValueError("--silence-timeout must be between 1 and 86400 seconds")
         if not 0 <= self.start_timeout <= 604800:
             raise ValueError("--start-timeout must be between 0 and 604800 seconds")
         if not 5 <= self.leader_elect_lease_duration <= 3600:
             raise ValueError("--leader-elect-lease-duration must be between 5 and 3600 seconds")
         if not 0.1 <= self.progress_interval <= 3600:
             raise ValueError("--progress-interval must be between 0.1 and 3600 seconds")
-        if not 0.1 <= self.progress_qps <= 1000:
-            raise ValueError("--progress-qps must be between 0.1 and 1000")
         if self.splitter_url is not None and not is_web_address(self.splitter_url):
             raise ValueError(f"--splitter-url: {self.splitter_url!r} is no http or https URL")
         for name in ("metrics_bind_address", "health_probe_bind_address", "debug_bind_address"):
@@ -114,7 +100,6 @@ SETTINGS: Final[Mapping[str, Setting]] = {
         " ServiceAccount or ~/.kube/config, in this order",
         metavar="FILE",
     ),
-    "context": Setting("context of that kubeconfig", metavar="NAME"),
     "namespace": Setting("the only namespace of HyperJobs; default: all", metavar="NAME"),
     "queue_admission": Setting(
         "the component that admits a gang to its queue: Volcano Global's dispatcher, this"
@@ -125,7 +110,6 @@ SETTINGS: Final[Mapping[str, Setting]] = {
         show=_shown_admission,
     ),
     "workers": Setting("number of HyperJobs that are reconciled concurrently", int, metavar="N"),
-    "in_flight": Setting("number of concurrent API writes", int, metavar="N"),
     "cluster_status_lag": Setting(
         "longest time until a Cluster's resourceSummary counts new pods; more than Karmada's"
         " --cluster-status-update-frequency",
@@ -143,12 +127,6 @@ SETTINGS: Final[Mapping[str, Setting]] = {
         float,
         metavar="SECONDS",
     ),
-    "silence_timeout": Setting(
-        "time without a report of a sub-job from its cluster, after which the controller has"
-        " Karmada apply the sub-job again",
-        float,
-        metavar="SECONDS",
-    ),
     "start_timeout": Setting(
         "time for which a sub-job may be in its cluster without a pod that has run or has a node;"
         " it then loses its share of the queue and tries other clusters; 0 is no limit",
@@ -160,7 +138,6 @@ SETTINGS: Final[Mapping[str, Setting]] = {
         " splitPolicy.mode auto",
         metavar="URL",
     ),
-    "splitter_timeout": Setting("time limit of a call of the splitter", float, metavar="SECONDS"),
     "splitter_token_file": Setting(
         "file with a bearer token for the splitter, read for each call", metavar="FILE"
     ),
@@ -182,23 +159,14 @@ SETTINGS: Final[Mapping[str, Setting]] = {
         float,
         metavar="SECONDS",
     ),
-    "progress_qps": Setting(
-        "logs read per second, over all HyperJobs, which take turns", float, metavar="N"
-    ),
     "tenant_messages": Setting(
         "names: messages of a HyperJob may name HyperJobs of other namespaces; counts: messages"
         " only have their number",
         choices=("names", "counts"),
     ),
-    "failure_causes": Setting(
-        "read the failed pods of a failed sub-job through Karmada's cluster proxy, if the"
-        " controller has the right, and write its first failed container to status.jobs[].failure"
-    ),
     "require_vcjob_api": Setting("place only on clusters whose apiEnablements list vcjobs"),
     "require_resource_summary": Setting("place only on clusters that report a resourceSummary"),
-    "leader_elect": Setting("lead only while holding a Lease"),
-    "leader_elect_namespace": Setting("namespace of the Lease", metavar="NAME"),
-    "leader_elect_name": Setting("name of the Lease", metavar="NAME"),
+    "leader_elect": Setting(f"lead only while holding the Lease {LEASE_NAMESPACE}/{LEASE_NAME}"),
     "leader_elect_lease_duration": Setting(
         "time after which another replica takes over from a leader that does not renew the Lease;"
         " such a leader exits after two thirds of it",

@@ -15,6 +15,8 @@ from typing import Any, Final, TypeVar
 import yaml
 
 import hyperjob_core
+from hyperjob_core.removed import SETTINGS as REMOVED
+from hyperjob_core.removed import removed_setting
 
 ENVIRONMENT_PREFIX: Final = "HYPERJOB_"
 CONFIG: Final = "config"
@@ -60,11 +62,15 @@ def read_options(
     parser = _parser(known, settings, prog=prog, description=description)
     parsed, unknown = parser.parse_known_args(arguments)
     if unknown:
-        parser.error(f"unrecognized arguments: {' '.join(unknown)}{_near(unknown[0], known)}")
+        parser.error(
+            _removed_flag(prog, unknown)
+            or f"unrecognized arguments: {' '.join(unknown)}{_near(unknown[0], known)}"
+        )
     given = vars(parsed)
     file = given.pop(CONFIG, None) or environment.get(variable_of(CONFIG))
     try:
-        values = _from_file(file, known, settings) if file else {}
+        _refuse_removed_variables(prog, environment)
+        values = _from_file(file, known, settings, prog=prog) if file else {}
         values |= _from_environment(environment, known, settings)
         values |= given
         _require(known, values)
@@ -89,6 +95,22 @@ def _near(argument: str, known: Mapping[str, "Field[Any]"]) -> str:
     flags += [f"--no-{_key_of(name)}" for name in known if isinstance(known[name].default, bool)]
     found = get_close_matches(argument.partition("=")[0], flags, n=1)
     return f"; did you mean {found[0]!r}?" if found else "; --help lists them"
+
+
+def _removed_flag(prog: str, unknown: Sequence[str]) -> str:
+    """Return what holds in place of the first removed setting among flags; or empty."""
+    flags = (each.partition("=")[0] for each in unknown if each.startswith("--"))
+    answers = (
+        removed_setting(prog, flag.removeprefix("--no-").strip("-").replace("-", "_"), given=flag)
+        for flag in flags
+    )
+    return next(filter(None, answers), "")
+
+
+def _refuse_removed_variables(prog: str, environment: Mapping[str, str]) -> None:
+    for name in REMOVED.get(prog, {}):
+        if (variable := variable_of(name)) in environment:
+            raise SettingError(removed_setting(prog, name, given=variable))
 
 
 def _key_of(name: str) -> str:
@@ -192,13 +214,15 @@ def _from_environment(
 
 
 def _from_file(
-    file: str, known: Mapping[str, "Field[Any]"], settings: Mapping[str, Setting]
+    file: str, known: Mapping[str, "Field[Any]"], settings: Mapping[str, Setting], *, prog: str
 ) -> dict[str, object]:
     names = {_key_of(name): name for name in known}
     values: dict[str, object] = {}
     for key, text in _lines(file):
         name = names.get(key)
         if name is None:
+            if gone := removed_setting(prog, key.replace("-", "_"), given=key):
+                raise SettingError(f"{file}: {gone}")
             near = get_close_matches(key, names, n=1)
             hint = f"; did you mean {near[0]!r}?" if near else "; --help lists them"
             raise SettingError(f"{file}: unknown setting {key!r}{hint}")

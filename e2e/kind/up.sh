@@ -153,7 +153,7 @@ install_release() {
     run helm upgrade --install hyperjob "$ROOT/charts/hyperjob" --kubeconfig "$HOST_KUBECONFIG" \
         --namespace karmada-system --wait --timeout "${WAIT}s" \
         --set "image.repository=${HYPERJOB_IMAGE%:*}" --set "image.tag=${HYPERJOB_IMAGE##*:}" \
-        --set "webhook.podAnnotations.image=$id" --set "controller.podAnnotations.image=$id" \
+        --set "podAnnotations.image=$id" \
         --set "controller.queueAdmission=$admission" \
         --set controller.settings.gang-timeout=15 \
         --set "controller.settings.cluster-lost-timeout=$LOST_TIMEOUT"

@@ -18,8 +18,8 @@ _HEAD = """<!-- Made by `python -m hyperjob.cli.reference docs/reference/cli.md`
 # The command line
 
 `hyperjob COMMAND` and `kubectl hyperjob COMMAND` are the same program. Commands on HyperJobs
-accept kubectl's own flags (`--kubeconfig`, `--context`, `-n`, `-A`, `-l`, `-o`,
-`--request-timeout`), after the name of the plugin; the default namespace is that of the
+accept kubectl's own flags (`--kubeconfig`, `--context`, `-n`, `-A`, `-l`, `-o`),
+after the name of the plugin; the default namespace is that of the
 kubeconfig's context. Name a HyperJob as `llm`, `hj/llm`, or as `kubectl get hj -o name` prints it.
 Commands print colours on a terminal only, and no colours with `NO_COLOR` set. With `-o json`
 standard output carries only JSON; remarks and errors go to standard error.

@@ -55,10 +55,7 @@ _SHOWN: Final = (
     _right(HYPERJOBS, "list", when="without names"),
 )
 _WATCHED: Final = _right(HYPERJOBS, "get", "list", "watch", when="with -w")
-_CHANGED: Final = (
-    _right(HYPERJOBS, "get", "patch"),
-    _right(HYPERJOBS, "list", "watch", when="with --wait"),
-)
+_CHANGED: Final = (_right(HYPERJOBS, "get", "patch"),)
 _ASKED: Final = (
     _right(HYPERJOBS, "get", "patch"),
     _right(HYPERJOBS, "list", "watch", when="without --no-wait"),

@@ -9,7 +9,7 @@ from hyperjob_core.kube.resources import HYPERJOBS
 FIELD_MANAGER: Final = "kubectl-hyperjob"
 
 
-async def patch(kube: Kube, namespace: str, name: str, body: Object, *, dry_run: bool) -> Object:
+async def patch(kube: Kube, namespace: str, name: str, body: Object) -> Object:
     """Send a JSON merge patch; return the HyperJob as the API server stored it."""
     return await kube.patch(
         HYPERJOBS,
@@ -18,5 +18,4 @@ async def patch(kube: Kube, namespace: str, name: str, body: Object, *, dry_run:
         kind=PatchType.MERGE,
         namespace=namespace,
         field_manager=FIELD_MANAGER,
-        dry_run=dry_run,
     )

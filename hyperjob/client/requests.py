@@ -96,9 +96,7 @@ def new_token(now: datetime) -> str:
     return f"{now.strftime('%Y-%m-%dT%H:%M:%SZ')}-{secrets.token_hex(2)}"
 
 
-async def ask(
-    kube: Kube, namespace: str, name: str, request: RequestKind, *, dry_run: bool = False
-) -> WrittenRequest:
+async def ask(kube: Kube, namespace: str, name: str, request: RequestKind) -> WrittenRequest:
     """Write the request as an annotation of the HyperJob; read it again after each conflict.
 
     NeverError when the HyperJob has ended or is being deleted; NotYetError when the controller has
@@ -137,7 +135,7 @@ async def ask(
             }
         }
         try:
-            changed = await patch(kube, namespace, name, body, dry_run=dry_run)
+            changed = await patch(kube, namespace, name, body)
         except Conflict:
             if attempt == _TRIES:
                 raise

@@ -10,9 +10,7 @@ from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.resources import HYPERJOBS
 
 
-async def suspend(
-    kube: Kube, namespace: str, name: str, *, on: bool = True, dry_run: bool = False
-) -> tuple[Object, bool]:
+async def suspend(kube: Kube, namespace: str, name: str, *, on: bool = True) -> tuple[Object, bool]:
     """Set `spec.suspend` to `on`; return the HyperJob and whether the value changed.
 
     NeverError when the HyperJob has ended.
@@ -27,7 +25,7 @@ async def suspend(
     if before.suspend == on:
         return found, False
     body: Object = {"spec": {"suspend": on}}
-    return await patch(kube, namespace, name, body, dry_run=dry_run), True
+    return await patch(kube, namespace, name, body), True
 
 
 async def settled(

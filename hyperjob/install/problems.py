@@ -42,7 +42,7 @@ def field_conflict(title: str, error: KubeError) -> Problem:
     return Problem(
         title,
         f"owned by another field manager: {who or error.message}",
-        "take them over with --force-conflicts, or remove them from the other manager's manifest",
+        "take them over with --allow conflicts, or remove them from the other manager's manifest",
     )
 
 
@@ -52,7 +52,7 @@ def clash(found: Clash) -> Problem:
         f"kubectl delete resourceinterpretercustomization {found.name} (HyperJob's replaces it)"
     )
     if found.name in VOLCANO_GLOBAL:
-        delete = "replace Volcano Global's customization with --replace"
+        delete = "replace Volcano Global's customization with --allow interpreters"
     return Problem(
         f"resourceinterpretercustomization.config.karmada.io/{found.name}",
         f"it defines {', '.join(found.operations)} of {found.target}, and Karmada accepts one"
@@ -68,7 +68,7 @@ def lost(title: str, fields: Iterable[str]) -> Problem:
         "the installed CRD has fields that this release's lacks, and HyperJobs would lose them at"
         f" their next write: {', '.join(fields)}",
         "use the release that installed the CRD, or a newer release, or drop the fields with"
-        " --allow-field-loss",
+        " --allow field-loss",
     )
 
 

@@ -7,6 +7,7 @@ from typing import Final
 
 from hyperjob.install.objects import Component, Item, labelled
 from hyperjob_core.api.meta import Object
+from hyperjob_core.api.names import LEASE_NAME
 from hyperjob_core.kube.resources import (
     CLUSTER_ROLE_BINDINGS,
     CLUSTER_ROLES,
@@ -38,7 +39,6 @@ CONTROLLER: Final = "hyperjob-controller"
 CERTS: Final = "hyperjob-certs"
 WEBHOOK: Final = "hyperjob-webhook"
 UI: Final = "hyperjob-ui"
-LEASE: Final = "hyperjob-controller"
 
 # Karmada copies each namespace to every member unless the namespace has this label.
 SKIP_PROPAGATION: Final = "namespace.karmada.io/skip-auto-propagation"
@@ -136,7 +136,7 @@ def lease_rules(namespace: str) -> list[Object]:
     return [
         {**_rule(NAMESPACES, "get"), "resourceNames": [namespace]},
         _rule(LEASES, "create"),
-        {**_rule(LEASES, "get", "update"), "resourceNames": [LEASE]},
+        {**_rule(LEASES, "get", "update"), "resourceNames": [LEASE_NAME]},
     ]
 
 
@@ -184,7 +184,7 @@ def ui_rules() -> list[Object]:
 
 def ui_lease_rules() -> list[Object]:
     """Return the rules of the shared web page in the namespace of the controller's Lease."""
-    return [{**_rule(LEASES, "list", "watch"), "resourceNames": [LEASE]}]
+    return [{**_rule(LEASES, "list", "watch"), "resourceNames": [LEASE_NAME]}]
 
 
 def token_rules(*more: str) -> list[Object]:

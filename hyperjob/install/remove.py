@@ -10,8 +10,8 @@ from hyperjob.install.manifest import Settings, manifest
 from hyperjob.install.objects import Component, Item, is_ours
 from hyperjob.install.plan import Action, Change
 from hyperjob.install.problems import InstallError
-from hyperjob.install.rbac import LEASE, UI
 from hyperjob.install.waiting import until
+from hyperjob_core.api.names import LEASE_NAME, LEASE_NAMESPACE
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import KubeError, NotFound
 from hyperjob_core.kube.resources import CRDS, HYPERJOBS, LEASES, key_of
@@ -21,16 +21,15 @@ _SHOWN: Final = 5
 _ANYWHERE: Final = "https://nowhere.invalid"
 
 
-def targets(*, lease_namespace: str, delete_crds: bool) -> list[Item]:
+def targets(*, delete_crds: bool) -> list[Item]:
     """Return the objects to delete, in order."""
     # Deletion needs names only, and any URL of the webhook. The Lease comes after the controller's
     # rights to create it.
     items = manifest(
         Settings(
             url=_ANYWHERE,
-            lease_namespace=lease_namespace,
             service_accounts=True,
-            ui_user=UI,
+            ui=True,
             tenancy=True,
             progress=True,
         )
@@ -39,7 +38,7 @@ def targets(*, lease_namespace: str, delete_crds: bool) -> list[Item]:
     *rest, namespace = (item for item in reversed(items) if item.part not in definitions)
     return [
         *rest,
-        _lease(lease_namespace),
+        _lease(),
         namespace,
         *(item for item in reversed(items) if delete_crds and item.part in definitions),
     ]
@@ -70,9 +69,9 @@ async def remove(
         yield Change(item.resource, item.name, item.namespace, action, note=note)
 
 
-def _lease(namespace: str) -> Item:
+def _lease() -> Item:
     """Return the item of the Lease, which the controller creates without HyperJob's label."""
-    metadata = {"name": LEASE, "namespace": namespace}
+    metadata = {"name": LEASE_NAME, "namespace": LEASE_NAMESPACE}
     return Item(part=Component.RBAC, resource=LEASES, object={"metadata": metadata})
 
 

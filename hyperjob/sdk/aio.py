@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
 _FIELD_MANAGER = "hyperjob-sdk"
 _MOST_LOGS = 200
-_LEASE_NAMESPACE = "karmada-system"
 _PROPAGATION = {"propagationPolicy": "Background"}
 
 
@@ -311,9 +310,7 @@ class AsyncJob:
     async def why(self) -> Explanation:
         """Explain why the HyperJob is not running: a headline, and causes with a next step."""
         with translated():
-            evidence = await gather(
-                self._kube, self.namespace, self.name, lease_namespace=_LEASE_NAMESPACE
-            )
+            evidence = await gather(self._kube, self.namespace, self.name)
         return explain(evidence)
 
     async def events(self) -> list[Object]:

@@ -17,6 +17,7 @@ from hyperjob.simulate.workload import Scenario
 from hyperjob.simulate.world import Simulation
 from hyperjob_controller.manager import Manager
 from hyperjob_controller.options import Options
+from hyperjob_controller.tuning import Tuning
 from hyperjob_core.garbage import collect_rarely
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.memory import MemoryServer
@@ -76,8 +77,6 @@ async def _played(scenario: Scenario, progress: Progress) -> History:
         queue_admission=QueueAdmission.BUILTIN,
         leader_elect=False,
         workers=1,
-        in_flight=1,
-        failure_causes=False,
     )
     async with Kube(plane) as kube:
         manager = Manager(
@@ -86,6 +85,7 @@ async def _played(scenario: Scenario, progress: Progress) -> History:
             now=now,
             clock=asyncio.get_running_loop().time,
             messages_per_second=_MESSAGES_PER_SECOND,
+            tuning=Tuning(writes=1, failure_causes=False),
         )
         return await _run_to_end(Simulation(scenario, plane), progress, manager)
 

@@ -17,6 +17,7 @@ from hyperjob.client.why.explain import explain
 from hyperjob.install.preflight import Finding, Status, preflight
 from hyperjob.ui.rows import Row
 from hyperjob.ui.world import LiveState
+from hyperjob_core.api.names import LEASE_NAME, LEASE_NAMESPACE
 from hyperjob_core.api.phases import Phase
 from hyperjob_core.kube.client import Kube
 
@@ -123,7 +124,7 @@ class Attention:
             clusters=world.clusters,
             priority_classes=world.classes_reading,
             lease=world.leases,
-            lease_name=f"{world.lease_namespace}/hyperjob-controller",
+            lease_name=f"{LEASE_NAMESPACE}/{LEASE_NAME}",
         )
         found = explain(evidence)
         if found.outcome is not Outcome.NEEDS_HELP:
@@ -135,9 +136,7 @@ class Attention:
         while True:
             now = datetime.now(UTC)
             try:
-                report = await preflight(
-                    self._kube, now=now, lease_namespace=self._world.lease_namespace
-                )
+                report = await preflight(self._kube, now=now)
             except Exception:  # the page stays useful without the findings of preflight
                 log.exception("Preflight failed")
             else:

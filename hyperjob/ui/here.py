@@ -14,12 +14,10 @@ LOOPBACK: Final = "127.0.0.1"
 
 
 @asynccontextmanager
-async def served_here(
-    kube: Kube, *, lease_namespace: str, command: Callable[[str], str] = str
-) -> AsyncIterator[str]:
+async def served_here(kube: Kube, *, command: Callable[[str], str] = str) -> AsyncIterator[str]:
     """Serve on a free port for the length of the block; yield the address with its token."""
     async with (
-        running(kube, lease_namespace=lease_namespace) as known,
+        running(kube) as known,
         LocalAccess(kube) as access,
     ):
         context = Context(

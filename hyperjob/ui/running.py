@@ -30,13 +30,13 @@ class Running:
 
 @asynccontextmanager
 async def running(
-    kube: Kube, *, lease_namespace: str, history: Path | None = None, examine: bool = True
+    kube: Kube, *, history: Path | None = None, examine: bool = True
 ) -> AsyncIterator[Running]:
     """Watch an API server for the length of the block; without a file the history is in memory.
 
     `examine` runs preflight periodically, for which an account needs more rights than `list`.
     """
-    world = LiveState(kube, lease_namespace=lease_namespace)
+    world = LiveState(kube)
     attention = Attention(world, kube, examine=examine)
     async with History(history) as kept, fed(kept, world, kube), world.running():
         judging = asyncio.create_task(attention.run())

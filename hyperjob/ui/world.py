@@ -22,6 +22,7 @@ from hyperjob.ui.rows import Row, order_of, row_of
 from hyperjob.ui.visitor import Scope
 from hyperjob_core.api.leader import Leader, leader_of
 from hyperjob_core.api.meta import Object
+from hyperjob_core.api.names import LEASE_NAME, LEASE_NAMESPACE
 from hyperjob_core.api.wire import at, string
 from hyperjob_core.kube.client import EventType, Kube
 from hyperjob_core.kube.errors import Unavailable, make_status
@@ -38,7 +39,6 @@ from hyperjob_core.tasks import cancel
 
 _LISTINGS: Final = 64
 _TICK_SECONDS: Final = 0.25
-_LEASE: Final = "hyperjob-controller"
 _ROW: Final = "row"
 _UNREAD: Final = Unavailable(make_status(503, "not read yet", reason="ServiceUnavailable"))
 
@@ -48,9 +48,8 @@ OnChange = Callable[[Row | None, Row | None], None]
 class LiveState:
     """The objects that pages show; `running` updates them."""
 
-    def __init__(self, kube: Kube, *, lease_namespace: str) -> None:
+    def __init__(self, kube: Kube) -> None:
         self.host = kube.host
-        self.lease_namespace = lease_namespace
         self.rows: dict[str, Row] = {}
         self.lines = QueueLines()
         self.holdings = Holdings()
@@ -63,8 +62,8 @@ class LiveState:
         self._leases = Informer(
             kube,
             LEASES,
-            namespace=lease_namespace,
-            field_selector=f"metadata.name={_LEASE}",
+            namespace=LEASE_NAMESPACE,
+            field_selector=f"metadata.name={LEASE_NAME}",
         )
         self._tallies: dict[str, Tally] = {}
         self._by_queue: dict[str, Counter[tuple[str, str]]] = {}

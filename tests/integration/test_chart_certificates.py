@@ -167,7 +167,6 @@ async def serving(here: World) -> AsyncIterator[Pod]:
         "--bind-address=127.0.0.1",
         f"--secure-port={port_of(here)}",
         "--shutdown-delay=0",
-        "--tls-reload-interval=0.1",
     )
     async with deployment(here, deployed, *flags) as root:
         yield Pod(here, deployed["spec"]["template"]["spec"], root)

@@ -126,7 +126,6 @@ async def test_logs_can_be_chosen_and_printed_bare_or_as_json(world: CliWorld) -
         (["--task", "wrk"], 1, "no pod of llm has a task 'wrk'; the tasks are worker"),
         (["-f", "--task", "wrk"], 1, "no pod of llm has a task 'wrk'; the tasks are worker"),
         (["--cluster", "west"], 3, "no sub-job of llm is on cluster west"),
-        (["-f", "--max-log-requests", "1"], 1, "2 logs to follow, --max-log-requests allows 1"),
     ],
 )
 async def test_logs_that_cannot_be_read_say_why(
@@ -265,7 +264,7 @@ async def test_a_server_that_does_not_answer_is_named_in_one_line(
     config = tmp_path / "nowhere"
     text = world.kubeconfig.read_text()
     config.write_text(text.replace(world.server.url, "https://127.0.0.1:1"))
-    done = await world.run("get", "--kubeconfig", str(config), "--request-timeout=2s")
+    done = await world.run("get", "--kubeconfig", str(config))
     assert done.exit_code == 1
     assert done.stderr.startswith("Unable to connect to the server: ")
     assert len(done.stderr.splitlines()) == 1

@@ -10,6 +10,7 @@ import pytest
 
 from hyperjob_controller.admission.unplaced import MESSAGE_SECONDS
 from hyperjob_controller.manager import Manager, utc_now
+from hyperjob_controller.tuning import Tuning
 from hyperjob_core.kube.client import Kube, PatchType
 from hyperjob_core.kube.resources import (
     CLUSTERS,
@@ -464,7 +465,7 @@ async def test_of_two_controllers_one_works_and_the_other_takes_over(
 ) -> None:
     options = {
         "leader_elect": True,
-        "leader_elect_namespace": namespace,
+        "tuning": Tuning(lease_namespace=namespace),
     }
     async with clusters(kube, one=100):
         standby_started = asyncio.Event()

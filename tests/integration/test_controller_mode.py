@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from hyperjob_controller.manager import Manager
+from hyperjob_controller.tuning import Tuning
 from hyperjob_core.api.names import AFFINITY_GATED, AFFINITY_HELD
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.resources import (
@@ -81,7 +82,7 @@ async def test_the_mode_follows_volcano_global_and_what_runs_is_left_alone(
             namespace,
             admission=None,
             leader_elect=True,
-            leader_elect_namespace=namespace,
+            tuning=Tuning(lease_namespace=namespace),
         ) as manager,
     ):
         assert manager.mode.current is QueueAdmission.BUILTIN

@@ -19,8 +19,7 @@ from hyperjob import __version__
 from hyperjob.cli import main
 from hyperjob.install.plan import require_karmada
 from hyperjob.install.problems import InstallError
-from hyperjob.install.rbac import LEASE
-from hyperjob_core.api.names import CONTROLLER_VERSION
+from hyperjob_core.api.names import CONTROLLER_VERSION, LEASE_NAME
 from hyperjob_core.kube.client import Kube
 from hyperjob_sandbox.apiserver import ApiServer
 from tests.support.controlplane import ROOT, ControlPlane
@@ -173,11 +172,11 @@ def test_what_differs_is_set_right_and_named(karmada: ControlPlane, run: Run) ->
     assert "clusterrole.rbac.authorization.k8s.io/hyperjob-view" in refused.stderr
     assert ".rules" in refused.stderr
     assert '"kubectl-patch"' in refused.stderr
-    assert "--force-conflicts" in refused.stderr
+    assert "--allow conflicts" in refused.stderr
     problem = json.loads(run("install", "-o", "json", code=1).stdout)["problems"][0]
     assert problem["object"] == "clusterrole.rbac.authorization.k8s.io/hyperjob-view"
 
-    mended = run("install", "--force-conflicts")
+    mended = run("install", "--allow", "conflicts")
     assert "1 configured" in mended.stdout
     assert "rules[0].verbs" in mended.stdout
     verbs = karmada.kubectl(
@@ -234,22 +233,22 @@ def test_nothing_is_written_while_anything_is_in_the_way(karmada: ControlPlane, 
     try:
         refused = run("install", code=1)
         assert "no object was changed" in refused.stderr
-        assert "replace Volcano Global's customization with --replace" in refused.stderr
+        assert "replace Volcano Global's customization with --allow interpreters" in refused.stderr
         assert ours(karmada) == {}
         run("install", "--skip", "interpreters")
         assert not [name for name in ours(karmada) if name.startswith("ResourceInterpreter")]
         there = "resourceinterpretercustomization/queue-configuration"
-        tried = run("install", "--replace", "--dry-run")
+        tried = run("install", "--allow", "interpreters", "--dry-run")
         assert "Volcano Global's; HyperJob's replaces it" in tried.stdout
         karmada.kubectl("get", there)
-        told = changes(run("install", "--replace", "-o", "json"))
+        told = changes(run("install", "--allow", "interpreters", "-o", "json"))
         assert told["ResourceInterpreterCustomization/queue-configuration"] == "deleted"
         assert told["ResourceInterpreterCustomization/hyperjob-queue"] == "created"
         assert "NotFound" in karmada.kubectl("get", there, check=False).stderr
     finally:
         gone = ("resourceinterpretercustomization", "queue-configuration", "--ignore-not-found")
         karmada.kubectl("delete", *gone)
-    assert "Nothing to change" in run("install", "--replace").stdout
+    assert "Nothing to change" in run("install", "--allow", "interpreters").stdout
 
 
 def test_a_customization_of_anybody_else_is_never_replaced(karmada: ControlPlane, run: Run) -> None:
@@ -264,7 +263,7 @@ def test_a_customization_of_anybody_else_is_never_replaced(karmada: ControlPlane
     }
     karmada.kubectl("create", "-f", "-", stdin=json.dumps(theirs))
     try:
-        refused = run("install", "--replace", code=1)
+        refused = run("install", "--allow", "interpreters", code=1)
         assert "kubectl delete resourceinterpretercustomization team-queues" in refused.stderr
         assert ours(karmada) == {}
     finally:
@@ -323,21 +322,22 @@ def test_a_definition_that_knows_more_is_not_replaced_unasked(
         *("patch", "crd", "hyperjobs.training.volcano.sh", "--type=json", "-p"),
         json.dumps([{"op": "add", "path": f"{spec}/future", "value": {"type": "string"}}]),
     )
-    refused = run("install", "--force-conflicts", code=1)
+    refused = run("install", "--allow", "conflicts", code=1)
     assert "spec.future" in refused.stderr
-    assert "--allow-field-loss" in refused.stderr
-    run("install", "--force-conflicts", "--allow-field-loss")
+    assert "--allow field-loss" in refused.stderr
+    run("install", "--allow", "conflicts", "--allow", "field-loss")
     assert "Nothing to change" in run("install").stdout
 
 
 def test_the_namespace_of_the_lease_is_made_and_taken_away(karmada: ControlPlane, run: Run) -> None:
-    name = f"lease-{os.getpid()}"
-    run("install", "--skip", "webhooks", "--lease-namespace", name)
+    name = "karmada-system"
+    karmada.kubectl("delete", "namespace", name, "--ignore-not-found")
+    run("install", "--skip", "webhooks")
     labels = karmada.kubectl("get", "namespace", name, "-o", "jsonpath={.metadata.labels}")
     skips = json.loads(labels.stdout)["namespace.karmada.io/skip-auto-propagation"]
     assert skips == "true"
     karmada.kubectl("get", "role", "hyperjob-controller", "-n", name)
-    told = changes(run("uninstall", "--lease-namespace", name, "-o", "json"))
+    told = changes(run("uninstall", "-o", "json"))
     assert told[f"Namespace/{name}"] == "deleted"
 
 
@@ -347,18 +347,19 @@ def test_a_second_release_neither_takes_over_nor_takes_away(run: Run) -> None:
     assert "the Helm release karmada-system/first has installed HyperJob" in said.stderr
     assert changes(run("uninstall", "--release", "ml/second", "-o", "json")) == {}
     assert "Nothing to change" in run("install", "--release", "karmada-system/first").stdout
-    run("install", "--release", "ml/second", "--force-conflicts")
+    run("install", "--release", "ml/second", "--allow", "conflicts")
     told = changes(run("uninstall", "--release", "ml/second", "-o", "json"))
     assert told["MutatingWebhookConfiguration/hyperjob-mutating"] == "deleted"
 
 
 def test_users_get_their_rights(karmada: ControlPlane, run: Run) -> None:
-    run("install", "--controller-user", "someone", "--certs-user", "system:serviceaccount:a:b")
+    run("install", "--user-prefix", "some:")
     if not karmada.real:
         return  # the embedded server lets everybody do everything
 
     def can(*what: str) -> str:
-        asked = karmada.kubectl("auth", "can-i", "--as", "someone", *what, "-A", check=False)
+        user = ("--as", "some:controller")
+        asked = karmada.kubectl("auth", "can-i", *user, *what, "-A", check=False)
         return asked.stdout.strip()
 
     assert can("patch", "hyperjobs.training.volcano.sh", "--subresource=status") == "yes"
@@ -446,7 +447,7 @@ def test_preflight_leads_from_nothing_to_ready(
         assert any("8 nvidia.com/gpu" in line for line in lines)
     finally:
         karmada.kubectl("delete", "cluster", "east")
-        karmada.kubectl("delete", "lease", LEASE, "-n", "karmada-system", "--ignore-not-found")
+        karmada.kubectl("delete", "lease", LEASE_NAME, "-n", "karmada-system", "--ignore-not-found")
 
 
 def leading() -> dict[str, Any]:
@@ -455,7 +456,7 @@ def leading() -> dict[str, Any]:
         "apiVersion": "coordination.k8s.io/v1",
         "kind": "Lease",
         "metadata": {
-            "name": LEASE,
+            "name": LEASE_NAME,
             "namespace": "karmada-system",
             "annotations": {CONTROLLER_VERSION: __version__},
         },
@@ -518,7 +519,7 @@ def test_tenancy_is_switched_on_and_off(karmada: ControlPlane, run: Run) -> None
 
     run("install")
     assert not policies()
-    run("install", "--tenancy")
+    run("install", "--with", "tenancy")
     assert len(policies()) == 7
     off = run("install")
     assert "7 deleted" in off.stdout

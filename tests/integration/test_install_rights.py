@@ -13,6 +13,7 @@ import yaml
 from hyperjob.install.rbac import CONTROLLER, controller_rules, lease_rules, rbac
 from hyperjob_controller.manager import Manager
 from hyperjob_controller.options import Options
+from hyperjob_controller.tuning import Tuning
 from hyperjob_core.kube import config
 from hyperjob_core.kube.client import Kube, PatchType
 from hyperjob_core.kube.errors import Forbidden
@@ -162,11 +163,10 @@ async def recorded_controller(
     options = Options(
         namespace=namespace,
         queue_admission=admission,
-        leader_elect_namespace=namespace,
     )
     connection = await config.load(account)
     async with Kube(RecordingTransport(connection, calls)) as client:
-        manager = Manager(client, options)
+        manager = Manager(client, options, tuning=Tuning(lease_namespace=namespace))
         task = asyncio.create_task(manager.run())
         working = asyncio.create_task(manager.working.wait())
         try:

@@ -1,9 +1,11 @@
 """Messages between Karmada and a member get lost; a sub-job runs nevertheless, over HTTP."""
 
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
+from hyperjob_controller.tuning import Tuning
 from hyperjob_core.api.names import ASKED_AGAIN, RESTART_REQUEST
 from hyperjob_core.kube.client import EventType, PatchType
 from hyperjob_core.kube.errors import NotFound
@@ -74,7 +76,7 @@ async def test_what_goes_with_its_predecessor_in_the_member_is_applied_again(
             hear(self, event, old, new)
 
     monkeypatch.setattr(ExecutionController, "_on_object", half_deaf)
-    async with living(tmp_path, silence_timeout=2.0) as life:
+    async with living(tmp_path, tuning=Tuning(silence=timedelta(seconds=2))) as life:
         member = life.topology.clusters["member1"].kube
         await life.create("hj", pinned())
         await life.until("hj", "Running")
@@ -131,7 +133,7 @@ async def test_what_volcano_does_not_notice_is_made_again_in_the_end(
             await sync(self, key)
 
     monkeypatch.setattr(JobController, "_sync", inattentive)
-    async with living(tmp_path, silence_timeout=1.0) as life:
+    async with living(tmp_path, tuning=Tuning(silence=timedelta(seconds=1))) as life:
         await life.create("hj", pinned())
         entry = await until_running(life)
         assert "attempt" not in entry
@@ -160,7 +162,7 @@ async def test_a_namesake_that_volcano_loses_is_made_again(
         await write(self, obj, status)
 
     monkeypatch.setattr(MemberCaches, "set_status", forgetful)
-    async with living(tmp_path, silence_timeout=1.0) as life:
+    async with living(tmp_path, tuning=Tuning(silence=timedelta(seconds=1))) as life:
         await life.create("hj", pinned())
         await life.until("hj", "Running")
         await life.change("hj", {"spec": {"suspend": True}})

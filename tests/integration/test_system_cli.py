@@ -118,10 +118,12 @@ def test_suspend_takes_it_off_the_clusters_and_resume_brings_it_back(
 ) -> None:
     system.apply(project, hyperjob("pause"))
     plugin(system, project, "wait", "pause", "--for=phase=Running", "--timeout=60s")
-    plugin(system, project, "suspend", "pause", "--wait", "--timeout=60s")
+    plugin(system, project, "suspend", "pause")
+    plugin(system, project, "wait", "pause", "--for=phase=Suspended", "--timeout=60s")
     answer = json.loads(plugin(system, project, "why", "pause", "-o", "json", code=4).stdout)
     assert answer["causes"][0]["next"] == f"kubectl hyperjob resume pause -n {project}"
-    plugin(system, project, "resume", "pause", "--wait", "--timeout=60s")
+    plugin(system, project, "resume", "pause")
+    plugin(system, project, "wait", "pause", "--for=phase=Running,Completed", "--timeout=60s")
     assert system.hyperjob(project, "pause")["status"]["state"]["phase"] == "Running"
 
 

@@ -19,6 +19,7 @@ from hyperjob_core.kube.resources import (
     HYPERJOBS,
     LEASES,
     MUTATING_WEBHOOKS,
+    NAMESPACES,
     VALIDATING_WEBHOOKS,
 )
 from hyperjob_rules.configuration import configurations
@@ -75,7 +76,7 @@ class Platform:
 
     def webhook(self) -> Pod:
         port = free_port()
-        command = ("webhook", "--bind-address=127.0.0.1", f"--secure-port={port}")
+        command = ("hyperjob_webhook", "--bind-address=127.0.0.1", f"--secure-port={port}")
         return Pod(
             [
                 *command,
@@ -88,8 +89,12 @@ class Platform:
         )
 
     def controller(self) -> Pod:
-        command = ("controller", f"--kubeconfig={self._kubeconfig}", "--queue-admission=none")
-        return Pod([*command, "--leader-elect-namespace=default"], log=self._log("controller"))
+        command = [
+            "hyperjob_controller",
+            f"--kubeconfig={self._kubeconfig}",
+            "--queue-admission=none",
+        ]
+        return Pod(command, log=self._log("controller"))
 
     async def start(self) -> None:
         """Run two pods of each, and have the webhook called."""
@@ -139,7 +144,7 @@ class Platform:
 
     async def lease(self) -> Object:
         return dict(
-            (await self.kube.get(LEASES, "hyperjob-controller", namespace="default"))["spec"]
+            (await self.kube.get(LEASES, "hyperjob-controller", namespace="karmada-system"))["spec"]
         )
 
     def _log(self, name: str) -> Path:
@@ -156,6 +161,7 @@ async def platform(tmp_path: Path) -> AsyncIterator[Platform]:
         kube = await stack.enter_async_context(Kube.connect(kubeconfig=config))
         for path in crd_files():
             await kube.create(CRDS, yaml.safe_load(path.read_text()))
+        await kube.create(NAMESPACES, {"metadata": {"name": "karmada-system"}})
         await stack.enter_async_context(clusters(kube, one=100, two=100))
         found = Platform(server, kube, tmp_path, certificates)
         await stack.enter_async_context(found.service.listening())

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from hyperjob_rules.configuration import MUTATE_RESOURCEBINDING, VALIDATE_HYPERJOB
+from hyperjob_rules.paths import MUTATE_RESOURCEBINDING, VALIDATE_HYPERJOB
 from tests.support.processes import wait_for
 from tests.support.stack import Certificates, issue_certificates
 from tests.support.webhookprocess import RawConnection, command, webhook_process
@@ -64,8 +64,8 @@ async def test_it_is_ready_answers_counts_logs_and_ends_with_0(tmp_path, certifi
 
 
 async def test_sigterm_fails_readiness_first_and_finishes_what_is_in_flight(tmp_path, certificates):
-    flags = ["--shutdown-delay=3600", "--shutdown-grace-period=60", "--request-timeout=25"]
-    with webhook_process(tmp_path, certificates, flags=flags) as webhook:
+    flags = ["--shutdown-delay=3600"]
+    with webhook_process(tmp_path, certificates, flags=flags, request_timeout=25) as webhook:
         kept = await RawConnection.open(webhook.port, webhook.client_tls())
         assert (await kept.post(MUTATE_RESOURCEBINDING, BINDING))[0] == 200
         webhook.terminate()
@@ -85,8 +85,8 @@ async def test_sigterm_fails_readiness_first_and_finishes_what_is_in_flight(tmp_
 
 
 async def test_sigterm_in_the_middle_of_bodies_loses_none(tmp_path, certificates):
-    flags = ["--shutdown-grace-period=60", "--request-timeout=25"]
-    with webhook_process(tmp_path, certificates, flags=flags) as webhook:
+    limits = {"shutdown_grace_seconds": 60, "request_timeout": 25}
+    with webhook_process(tmp_path, certificates, **limits) as webhook:
         tls = webhook.client_tls()
         connections = [await RawConnection.open(webhook.port, tls) for _ in range(8)]
         for connection in connections:
@@ -112,8 +112,8 @@ async def test_sigterm_in_the_middle_of_bodies_loses_none(tmp_path, certificates
 
 
 async def test_a_request_that_never_ends_does_not_hold_the_end_up(tmp_path, certificates):
-    flags = ["--shutdown-grace-period=0.1", "--request-timeout=25"]
-    with webhook_process(tmp_path, certificates, flags=flags) as webhook:
+    limits = {"shutdown_grace_seconds": 0.1, "request_timeout": 25}
+    with webhook_process(tmp_path, certificates, **limits) as webhook:
         connection = await RawConnection.open(webhook.port, webhook.client_tls())
         await connection.send_head(MUTATE_RESOURCEBINDING, 100)
         webhook.terminate()
@@ -181,7 +181,7 @@ def test_an_address_that_is_taken_ends_it_with_one_line(certificates, flag):
 
 
 def test_no_kubernetes_client_is_loaded():
-    script = "import sys, webhook.__main__; print([m for m in sys.modules if 'kube' in m])"
+    script = "import sys, hyperjob_webhook.__main__; print([m for m in sys.modules if 'kube' in m])"
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
@@ -192,7 +192,7 @@ def test_a_bad_new_certificate_is_said_in_readiness_and_metrics_and_harms_nobody
     tmp_path, certificates
 ):
     files = spoiled(certificates, tmp_path, lambda _files: None)
-    with webhook_process(tmp_path, files, flags=["--tls-reload-interval=0.02"]) as webhook:
+    with webhook_process(tmp_path, files) as webhook:
         files.certificate.write_text("half a certifi")
         wait_for(
             lambda: "cannot be served" in webhook.log.read_text(), what="the bad pair to be seen"

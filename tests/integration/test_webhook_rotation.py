@@ -10,7 +10,7 @@ import pytest
 from hyperjob_certs.rotation import Action, Bundle, RotationPolicy, advance, perform
 from hyperjob_certs.store import DirectoryStore
 from hyperjob_certs.x509 import facts
-from hyperjob_rules.configuration import MUTATE_RESOURCEBINDING
+from hyperjob_rules.paths import MUTATE_RESOURCEBINDING
 from tests.support.stack import Certificates
 from tests.support.webhookprocess import RawConnection, webhook_process
 
@@ -18,8 +18,7 @@ pytestmark = pytest.mark.scenario
 
 DATA = Path(__file__).parents[1] / "unit/webhook/data/admission-reviews.jsonl"
 BINDING = next(x for x in DATA.read_bytes().splitlines() if b'"kind":"ResourceBinding"' in x)
-ROTATIONS = 20
-FLAGS = ["--tls-reload-interval=0.02"]
+ROTATIONS = 10
 POLICY = RotationPolicy(
     names=("127.0.0.1",), ca_lifetime=timedelta(days=30), leaf_lifetime=timedelta(days=3)
 )
@@ -84,7 +83,7 @@ async def test_twenty_rotations_under_load_lose_no_request(tmp_path):
     store = DirectoryStore(tmp_path / "tls")
     bundle, _ = await step(store, at=now)
     files = Certificates(*(tmp_path / "tls" / name for name in ("ca.crt", "tls.crt", "tls.key")))
-    with webhook_process(tmp_path, files, flags=FLAGS) as webhook:
+    with webhook_process(tmp_path, files) as webhook:
         load = Load(webhook)
         async with asyncio.TaskGroup() as group:
             for _ in range(3):
@@ -135,7 +134,7 @@ async def test_an_authority_is_replaced_under_load_without_a_refused_handshake(t
     store = DirectoryStore(tmp_path / "tls")
     first, _ = await step(store, at=now)
     files = Certificates(*(tmp_path / "tls" / name for name in ("ca.crt", "tls.crt", "tls.key")))
-    with webhook_process(tmp_path, files, flags=FLAGS) as webhook:
+    with webhook_process(tmp_path, files) as webhook:
         load = Load(webhook)
         async with asyncio.TaskGroup() as group:
             group.create_task(load.kept())

@@ -20,6 +20,7 @@ from hyperjob_certs.__main__ import _parser as certs_parser
 from hyperjob_controller.options import SETTINGS as CONTROLLER_SETTINGS
 from hyperjob_controller.options import Options as ControllerOptions
 from hyperjob_controller.options import parse as parse_controller
+from hyperjob_core.removed import VALUES as VALUES_REMOVED
 from hyperjob_webhook.options import SETTINGS as WEBHOOK_SETTINGS
 from hyperjob_webhook.options import Options as WebhookOptions
 from hyperjob_webhook.options import parse as parse_webhook
@@ -37,9 +38,6 @@ PLACE = {
     "nodeSelector": {"pool": "system"},
     "tolerations": [{"operator": "Exists"}],
     "affinity": {"nodeAffinity": {}},
-    "podAnnotations": {"a": "b"},
-    "podLabels": {"team": "ml"},
-    "extraEnv": [{"name": "HTTPS_PROXY", "value": "http://proxy:3128"}],
     "topologySpreadConstraints": [
         {
             "maxSkew": 2,
@@ -71,7 +69,7 @@ VALUES: dict[str, Object] = {
     "one pod each": {"webhook": {"replicas": 1}, "controller": {"replicas": 1}},
     "by hand": {"setup": {"enabled": False}},
     "without webhooks": {
-        "setup": {"skip": ["webhooks", "volcano-crds"], "forceConflicts": True, "replace": True}
+        "setup": {"skip": ["webhooks", "volcano-crds"], "allow": ["conflicts", "interpreters"]}
     },
     "with everything taken away": {"setup": {"uninstall": {"deleteCRDs": True, "force": True}}},
     "without network policies": {"networkPolicy": {"enabled": False}},
@@ -82,11 +80,11 @@ VALUES: dict[str, Object] = {
             "egress": [{"ports": [{"port": 5443}]}],
         }
     },
-    "placed": {"webhook": PLACE, "controller": PLACE},
+    "placed": {"webhook": PLACE, "controller": PLACE, "podAnnotations": {"a": "b"}},
     "tuned": {
         "webhook": {
             "watchKarmada": False,
-            "settings": {"request-timeout": 2.5, "max-connections": 50, "bind-address": "::"},
+            "settings": {"tls-min-version": "VersionTLS13", "bind-address": "::"},
         },
         "controller": {
             "settings": {
@@ -96,8 +94,13 @@ VALUES: dict[str, Object] = {
                 "splitter-url": "https://splitter.example/split",
                 "splitter-token-file": "/etc/splitter/token",
             },
-            "extraVolumes": [{"name": "splitter", "secret": {"secretName": "splitter"}}],
-            "extraVolumeMounts": [{"name": "splitter", "mountPath": "/etc/splitter"}],
+            "extraVolumes": [
+                {
+                    "name": "splitter",
+                    "mountPath": "/etc/splitter",
+                    "secret": {"secretName": "splitter"},
+                }
+            ],
         },
     },
     "from a registry": {
@@ -113,7 +116,6 @@ VALUES: dict[str, Object] = {
     "another Karmada": {
         "karmada": {
             "kubeconfigSecret": {"name": "admin", "key": "config"},
-            "leaseNamespace": "leases",
         },
         "controller": {"queueAdmission": "none"},
     },
@@ -125,7 +127,6 @@ VALUES: dict[str, Object] = {
             "readOnly": True,
             "history": {"persistentVolumeClaim": {"enabled": True, "storageClassName": "fast"}},
             "service": {"type": "LoadBalancer", "annotations": {"a": "b"}},
-            "podLabels": {"team": "ml"},
             "nodeSelector": {"pool": "system"},
         },
         "networkPolicy": {"uiFrom": [{"namespaceSelector": {"matchLabels": {"name": "ingress"}}}]},
@@ -302,7 +303,7 @@ def test_settings_arrive_as_they_are_written(helms: list[Path]) -> None:
         for suffix in ("-webhook", "-controller")
     )
     read = parse_webhook(webhook, {})
-    assert (read.request_timeout, read.max_connections, read.bind_address) == (2.5, 50, "::")
+    assert (read.tls_min_version.name, read.bind_address) == ("TLSv1_3", "::")
     assert read.kubeconfig is None
     told = parse_controller(controller, {})
     assert (told.gang_timeout, told.require_vcjob_api) == (600, False)
@@ -318,10 +319,46 @@ def test_only_the_controllers_own_account_opens_gates_unless_the_values_say_othe
         flag = "--controller-users="
         return [word.removeprefix(flag) for word in arguments if word.startswith(flag)]
 
-    account = account_user("leases", CONTROLLER)
-    assert users(karmada={"leaseNamespace": "leases"}) == [account]
+    assert users() == [account_user("karmada-system", CONTROLLER)]
     assert users(webhook={"settings": {"controller-users": "ann,bob"}}) == ["ann,bob"]
     assert users(webhook={"settings": {"controller-users": ""}}) == [""]
+
+
+def refused(helm: Path, values: Object) -> str:
+    """Give what Helm says about values that it refuses."""
+    file = helm.parent / "refused.yaml"
+    file.write_text(yaml.safe_dump(values))
+    done = run(helm, "template", "x", CHART, f"--values={file}", check=False)
+    assert done.returncode != 0
+    return done.stderr
+
+
+def test_the_chart_has_every_removed_value() -> None:
+    assert reference.REMOVED.read_text() == reference.removed(), (
+        "run: python -m charts.reference docs/reference/values.md"
+    )
+    schema = json.loads((CHART / "values.schema.json").read_text())
+    present = {value.path for value in reference.values((CHART / "values.yaml").read_text())}
+    for path in VALUES_REMOVED:
+        found: Any = schema
+        for key in path.split("."):
+            found = found["properties"][key]
+        assert found is True, path
+        assert path not in present
+
+
+@pytest.mark.parametrize("path", sorted(VALUES_REMOVED))
+def test_a_removed_value_is_answered_with_what_to_set(path: str, helms: list[Path]) -> None:
+    values: Any = "x"
+    for key in reversed(path.split(".")):
+        values = {key: values}
+    done = refused(helms[-1], values)
+    assert f"{path} was removed: {VALUES_REMOVED[path]}" in " ".join(done.split())
+
+
+def test_all_removed_values_are_answered_at_once(helm: Path) -> None:
+    told = refused(helm, {"nameOverride": "hj", "controller": {"workers": 3, "extraEnv": []}})
+    assert told.count(" was removed: ") == 3
 
 
 def test_tokens_live_three_days_and_are_renewed_every_six_hours(helms: list[Path]) -> None:
@@ -346,7 +383,7 @@ def test_tokens_live_three_days_and_are_renewed_every_six_hours(helms: list[Path
             WebhookOptions,
             WEBHOOK_SETTINGS,
             (
-                "kubeconfig secure_port tls_cert_file tls_private_key_file shutdown_delay log_level"
+                "kubeconfig secure_port tls_cert_file tls_private_key_file shutdown_delay"
                 " health_probe_bind_address metrics_bind_address"
             ),
         ),
@@ -355,9 +392,8 @@ def test_tokens_live_three_days_and_are_renewed_every_six_hours(helms: list[Path
             ControllerOptions,
             CONTROLLER_SETTINGS,
             (
-                "kubeconfig context queue_admission workers leader_elect leader_elect_namespace"
-                " leader_elect_name health_probe_bind_address metrics_bind_address log_level"
-                " progress progress_kubeconfig"
+                "kubeconfig queue_admission leader_elect health_probe_bind_address"
+                " metrics_bind_address progress progress_kubeconfig"
             ),
         ),
     ],
@@ -368,6 +404,7 @@ def test_every_setting_of_a_process_is_the_charts_or_a_value(
     schema = json.loads((CHART / "values.schema.json").read_text())
     values = schema["properties"][process]["properties"]["settings"]["properties"]
     left = {name for name in known if name not in the_chart_makes.split()}
+    values = {name: schema for name, schema in values.items() if schema is not True}
     assert set(values) == {name.replace("_", "-") for name in left}
     text = reference.values((CHART / "values.yaml").read_text())
     (described,) = [value.text for value in text if value.path == f"{process}.settings"]
@@ -459,12 +496,9 @@ def test_a_rolling_upgrade_takes_no_pod_before_another_is_ready(helms: list[Path
 @pytest.mark.parametrize("case", REFUSED)
 def test_values_that_make_no_sense_are_refused(helm: Path, case: str) -> None:
     values, named = REFUSED[case]
-    file = helm.parent / "refused.yaml"
-    file.write_text(yaml.safe_dump(values))
-    done = run(helm, "template", "x", CHART, f"--values={file}", check=False)
-    assert done.returncode != 0
-    assert named in done.stderr
-    assert "schema" in done.stderr
+    said = refused(helm, values)
+    assert named in said
+    assert "schema" in said
 
 
 def test_the_chart_is_of_this_release() -> None:

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from hyperjob_core.serving.listener import allow_files
-from hyperjob_rules.configuration import MUTATE_RESOURCEBINDING
+from hyperjob_rules.paths import MUTATE_RESOURCEBINDING
 from tests.support.stack import issue_certificates
 from tests.support.webhookprocess import RawConnection, webhook_process
 from tests.unit.webhook.test_server import REVIEW, head
@@ -153,8 +153,8 @@ async def test_half_a_header_is_held_for_seconds_not_minutes(webhook):
 
 async def test_chunked_bodies_without_an_end_hold_up_no_large_review(tmp_path):
     chunked = head(None, "Transfer-Encoding: chunked") + b"1000\r\n" + b" " * 0x1000 + b"\r\n"
-    flags = ["--request-timeout=25"]
-    with webhook_process(tmp_path, issue_certificates(tmp_path / "tls"), flags=flags) as webhook:
+    certificates = issue_certificates(tmp_path / "tls")
+    with webhook_process(tmp_path, certificates, request_timeout=25) as webhook:
         held = await attack(webhook, chunked, number=8)
         refused = [asyncio.create_task(reader.read(1)) for reader, _ in held]
         for _ in range(3):

@@ -13,7 +13,7 @@ import pytest
 import pytest_asyncio
 import yaml
 
-from hyperjob.install.rbac import LEASE, UI, rbac, ui_lease_rules, ui_rules
+from hyperjob.install.rbac import UI, rbac, ui_lease_rules, ui_rules
 from hyperjob.ui.world import LiveState
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.resources import CLUSTERS, CRDS, HYPERJOBS, NAMESPACES, QUEUES
@@ -161,9 +161,7 @@ async def opened(folder: Path) -> AsyncIterator[Site]:
         document["users"][0]["user"] = {"token": await token(kube, LEASES, UI)}
         own_path = folder / "ui"
         own_path.write_text(yaml.safe_dump(document))
-        known, address = await stack.enter_async_context(
-            served_to_visitors(own_path, lease_namespace=LEASES)
-        )
+        known, address = await stack.enter_async_context(served_to_visitors(own_path))
         tokens = {name: await token(kube, "team-a", name) for name in VISITORS}
         connector = aiohttp.TCPConnector(limit=0)
         session = await stack.enter_async_context(aiohttp.ClientSession(connector=connector))
@@ -307,4 +305,4 @@ async def test_the_account_of_the_page_has_the_rights_that_it_uses_and_no_other(
     assert used == given
     assert [action for user, action in site.audit.refused if user == UI_USER] == []
     names = {a.name for a in site.audit.done[UI_USER] if a.resource == "leases"}
-    assert names <= {LEASE, ""}
+    assert names <= {"hyperjob-controller", ""}

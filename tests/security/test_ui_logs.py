@@ -73,9 +73,7 @@ async def visitors(
         document = yaml.safe_load(world.kubeconfig.read_text())
         document["users"][0]["user"] = {"token": await account(world.kube, OWN)}
         own_path.write_text(yaml.safe_dump(document))
-        known, address = await stack.enter_async_context(
-            served_to_visitors(own_path, lease_namespace="karmada-system")
-        )
+        known, address = await stack.enter_async_context(served_to_visitors(own_path))
         await known.world.synced()
         found = {}
         for name in ("with-rights", "without-rights"):

@@ -9,6 +9,7 @@ from typing import Any
 
 from hyperjob_controller.manager import Manager, utc_now
 from hyperjob_controller.options import Options
+from hyperjob_controller.tuning import Tuning
 from hyperjob_controller.wake.ratelimit import LONGEST_REST
 from hyperjob_core.api.names import LABEL_HYPERJOB
 from hyperjob_core.kube.client import Kube, PatchType
@@ -36,6 +37,7 @@ async def running_controller(
     *,
     admission: QueueAdmission | None = QueueAdmission.NONE,
     now: Callable[[], datetime] = utc_now,
+    tuning: Tuning | None = None,
     **options: Any,
 ) -> AsyncIterator[Manager]:
     """Run a controller for one namespace with its own client; it is ready inside the block.
@@ -46,7 +48,7 @@ async def running_controller(
         namespace=namespace, queue_admission=admission, **{"leader_elect": False, **options}
     )
     async with Kube.connect(kubeconfig=kubeconfig, user_agent="hyperjob-controller/test") as kube:
-        manager = Manager(kube, settings, now=now)
+        manager = Manager(kube, settings, now=now, tuning=tuning)
         task = asyncio.create_task(manager.run())
         working = asyncio.create_task(manager.working.wait())
         try:

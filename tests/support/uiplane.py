@@ -122,9 +122,7 @@ async def serve(file, *, login):
     for line in Path(file).read_text(encoding="utf-8").splitlines():
         change(server, json.loads(line))
     async with AsyncExitStack() as stack:
-        known = await stack.enter_async_context(
-            running(server.kube, lease_namespace="karmada-system", examine=False)
-        )
+        known = await stack.enter_async_context(running(server.kube, examine=False))
         remember(known.history)
         access = await stack.enter_async_context(_access(server.kube, known, login=login))
         context = Context(

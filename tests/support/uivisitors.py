@@ -13,13 +13,11 @@ from hyperjob_core.kube.client import Kube
 
 
 @asynccontextmanager
-async def served_to_visitors(
-    kubeconfig: Path, *, lease_namespace: str
-) -> AsyncIterator[tuple[Running, str]]:
+async def served_to_visitors(kubeconfig: Path) -> AsyncIterator[tuple[Running, str]]:
     """Serve the page with the rights of each visitor; yield its sources and its address."""
     async with (
         Kube.connect(kubeconfig=kubeconfig) as own,
-        running(own, lease_namespace=lease_namespace, examine=False) as known,
+        running(own, examine=False) as known,
         acting_as(kubeconfig=kubeconfig) as acting,
         ClusterAccess(
             own, acting=acting, hosts=["127.0.0.1"], namespaces=lambda: known.namespaces

@@ -106,7 +106,7 @@ async def _line(content: aiohttp.StreamReader) -> bytes:
 
 async def open_ui(stack: AsyncExitStack, kube: Kube, *, read_only: bool = False) -> Ui:
     """Serve the page of an API server with the rights of `kube`."""
-    known = await stack.enter_async_context(running(kube, lease_namespace="karmada-system"))
+    known = await stack.enter_async_context(running(kube))
     context = Context(
         world=known.world,
         history=known.history,

@@ -41,10 +41,23 @@ class WebhookProcess:
         return ssl.create_default_context(cafile=str(self.authority))
 
 
-def command(certificates: Certificates, *more: str) -> list[str]:
-    """Return the command line with free ports; later flags override earlier flags."""
+_WITH_LIMITS = """
+import dataclasses, sys
+from hyperjob_webhook import __main__ as process
+process.LIMITS = dataclasses.replace(process.LIMITS, {})
+sys.exit(process.main())
+"""
+
+
+def command(certificates: Certificates, *more: str, **limits: float) -> list[str]:
+    """Return the command line with free ports; later flags override earlier flags.
+
+    `limits` are fields of the server's `Limits` with other values than in production.
+    """
+    given = ", ".join(f"{name}={value}" for name, value in limits.items())
+    program = ("-c", _WITH_LIMITS.format(given)) if limits else ("-m", "hyperjob_webhook")
     return [
-        *(sys.executable, "-m", "hyperjob_webhook", "--bind-address=127.0.0.1", "--secure-port=0"),
+        *(sys.executable, *program, "--bind-address=127.0.0.1", "--secure-port=0"),
         f"--tls-cert-file={certificates.certificate}",
         f"--tls-private-key-file={certificates.key}",
         *("--health-probe-bind-address=127.0.0.1:0", "--log-format=json", "--shutdown-delay=0"),
@@ -54,14 +67,14 @@ def command(certificates: Certificates, *more: str) -> list[str]:
 
 @contextlib.contextmanager
 def webhook_process(
-    directory: Path, certificates: Certificates, *, flags: Sequence[str] = ()
+    directory: Path, certificates: Certificates, *, flags: Sequence[str] = (), **limits: float
 ) -> Iterator[WebhookProcess]:
     """Run the webhook until the end of the block; it is ready inside."""
     log = directory / "webhook.jsonl"
     environment = {name: value for name, value in os.environ.items() if "HYPERJOB" not in name}
     with log.open("wb") as sink:
         process = subprocess.Popen(
-            command(certificates, *flags), cwd=ROOT, env=environment, stderr=sink
+            command(certificates, *flags, **limits), cwd=ROOT, env=environment, stderr=sink
         )
     try:
         wait_for(lambda: log.read_bytes().endswith(b"\n"), what="webhook", process=process, log=log)

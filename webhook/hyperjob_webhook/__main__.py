@@ -24,8 +24,8 @@ from hyperjob_core.telemetry.endpoints import Addresses, ListenError, serve
 from hyperjob_core.telemetry.health import Checks, Remark
 from hyperjob_core.telemetry.metrics import Metrics
 from hyperjob_rules.defaulting import default
+from hyperjob_rules.validation import validate_create
 from hyperjob_rules.validation.context import NOTHING_KNOWN, Context
-from hyperjob_rules.validation.create import validate_create
 from hyperjob_webhook.decisionlog import DecisionLog
 from hyperjob_webhook.options import Options, parse
 from hyperjob_webhook.requestlog import RequestLog
@@ -34,6 +34,7 @@ from hyperjob_webhook.server import Limits, WebhookServer
 if TYPE_CHECKING:
     from hyperjob_webhook.surroundings import Surroundings
 
+LIMITS: Final = Limits()
 _log: Final = logging.getLogger("hyperjob_webhook")
 
 
@@ -105,12 +106,7 @@ async def _serve(options: Options, metrics: Metrics, around: "Surroundings | Non
     report = RequestLog(metrics, admitted=admitted)
     server = WebhookServer(
         reporter=report,
-        limits=Limits(
-            request_timeout=options.request_timeout,
-            requests_inflight=options.max_requests_inflight,
-            connections=options.max_connections,
-            connections_per_peer=options.max_connections_per_peer,
-        ),
+        limits=LIMITS,
         context=_with_controllers(around.context if around else lambda: NOTHING_KNOWN, options),
         missing=around.missing if around else None,
     )
@@ -174,7 +170,7 @@ async def _drain(server: WebhookServer, options: Options) -> None:
     _log.info("draining", extra={"delay": options.shutdown_delay})
     server.drain()
     await asyncio.sleep(options.shutdown_delay)
-    await server.stop(grace=options.shutdown_grace_period)
+    await server.stop(grace=LIMITS.shutdown_grace_seconds)
 
 
 def _load(options: Options, metrics: Metrics) -> FileSource:
@@ -183,7 +179,6 @@ def _load(options: Options, metrics: Metrics) -> FileSource:
         options.tls_private_key_file,
         client_ca_file=options.client_ca_file,
         minimum_version=options.tls_min_version,
-        poll_seconds=options.tls_reload_interval,
         observer=metrics,
     )
     try:

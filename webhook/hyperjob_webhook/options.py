@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
-from hyperjob_core.settings import Setting, flag_of, read_options
+from hyperjob_core.settings import Setting, read_options
 from hyperjob_core.telemetry.endpoints import parse_address
 
 TLS_VERSIONS: Final = {
@@ -30,16 +30,10 @@ class Options:
     bind_address: str = "0.0.0.0"  # noqa: S104 - a pod's address is not known beforehand
     secure_port: int = 9443
     tls_min_version: ssl.TLSVersion = ssl.TLSVersion.TLSv1_2
-    tls_reload_interval: float = 10.0
     health_probe_bind_address: str = ":8081"
     metrics_bind_address: str = ""
-    request_timeout: float = 4.0
-    max_requests_inflight: int = 128
-    max_connections: int = 1024
-    max_connections_per_peer: int = 512
     client_ca_file: Path | None = None
     shutdown_delay: float = 1.0
-    shutdown_grace_period: float = 10.0
     log_format: Literal["text", "json"] = "json"
     log_level: str = "info"
 
@@ -49,16 +43,10 @@ class Options:
         return self.metrics_bind_address or self.health_probe_bind_address
 
     def __post_init__(self) -> None:
-        if not 0 < self.request_timeout < 30:
-            raise ValueError("--request-timeout must be above 0 and below 30 seconds")
         if not 0 <= self.secure_port <= 65535:
             raise ValueError(f"--secure-port must be between 0 and 65535, got {self.secure_port}")
-        for name in ("max_requests_inflight", "max_connections", "max_connections_per_peer"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{flag_of(name)} must be at least 1")
-        for name in ("shutdown_delay", "shutdown_grace_period", "tls_reload_interval"):
-            if not 0 <= getattr(self, name) <= 3600:
-                raise ValueError(f"{flag_of(name)} must be between 0 and 3600 seconds")
+        if not 0 <= self.shutdown_delay <= 3600:
+            raise ValueError("--shutdown-delay must be between 0 and 3600 seconds")
 
 
 def _whole(text: str) -> int:
@@ -120,9 +108,6 @@ SETTINGS: Final[Mapping[str, Setting]] = {
         metavar="VERSION",
         show=_shown,
     ),
-    "tls_reload_interval": Setting(
-        "interval of the check for changed certificate files", _seconds, metavar="SECONDS"
-    ),
     "health_probe_bind_address": Setting(
         "address of /healthz and /readyz, plain HTTP; 0: not served",
         _address,
@@ -133,33 +118,10 @@ SETTINGS: Final[Mapping[str, Setting]] = {
         _address,
         metavar="HOST:PORT",
     ),
-    "request_timeout": Setting(
-        "time limit of one review, below timeoutSeconds of the webhook configuration",
-        _seconds,
-        metavar="SECONDS",
-    ),
-    "max_requests_inflight": Setting(
-        "number of review bodies read concurrently; above it the webhook refuses the oldest body of"
-        " the peer with the most",
-        _whole,
-        metavar="N",
-    ),
-    "max_connections": Setting(
-        "number of open connections; above it the oldest idle one is closed", _whole, metavar="N"
-    ),
-    "max_connections_per_peer": Setting(
-        "number of open connections from one IPv4 address or one IPv6 /64; above it the peer's"
-        " oldest idle one is closed",
-        _whole,
-        metavar="N",
-    ),
     "shutdown_delay": Setting(
         "time for which the webhook, not ready, serves on after SIGTERM until no review comes",
         _seconds,
         metavar="SECONDS",
-    ),
-    "shutdown_grace_period": Setting(
-        "time limit of the reviews in flight after that", _seconds, metavar="SECONDS"
     ),
     "log_format": Setting("format of the log", choices=("text", "json")),
     "log_level": Setting("lowest level in the log", choices=("debug", "info", "warning", "error")),

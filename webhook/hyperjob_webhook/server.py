@@ -18,7 +18,7 @@ from aiohttp import web
 from hyperjob_core.api.meta import Object
 from hyperjob_core.serving.listener import OTHER_FILES, Listener, allow_files
 from hyperjob_core.serving.table import ConnectionTable
-from hyperjob_rules.configuration import PATHS, VALIDATE_HYPERJOB
+from hyperjob_rules.paths import PATHS, VALIDATE_HYPERJOB
 from hyperjob_rules.validation.context import NOTHING_KNOWN, Context
 from hyperjob_webhook.admission import Reply, admit, check_http, fail, refuse
 from hyperjob_webhook.bodies import Bodies, Body, BodyTooLarge
@@ -44,13 +44,19 @@ _ANSWER_SECONDS: Final = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """The limits of one server; times in seconds."""
+    """The limits of one server; times in seconds.
+
+    A review may take `request_timeout`, less than `timeoutSeconds` of the webhook configuration.
+    Above `requests_inflight` bodies the server refuses the oldest body of the peer with the most,
+    and above a number of connections it closes the oldest idle one.
+    """
 
     request_timeout: float = 4.0
     requests_inflight: int = 128
     connections: int = 1024
     connections_per_peer: int = 512
     header_seconds: float = HEADER_SECONDS
+    shutdown_grace_seconds: float = 10.0
 
 
 class WebhookServer:

@@ -21,7 +21,7 @@ from hyperjob_core.telemetry.metrics import Metrics
 from hyperjob_rules.validation.context import NOTHING_KNOWN, Cluster, Context, Queue, known_objects
 from hyperjob_rules.validation.needs import needs
 from hyperjob_rules.validation.references import warn_references
-from hyperjob_rules.validation.rules import Report
+from hyperjob_rules.validation.report import Report
 from hyperjob_webhook.review import AdmissionRequest
 
 USER_AGENT: Final = "hyperjob-webhook/1"

@@ -2,7 +2,7 @@
 {{- if .Values.fullnameOverride -}}
 {{- .Values.fullnameOverride | trunc 40 | trimSuffix "-" -}}
 {{- else -}}
-{{- $name := default .Chart.Name .Values.nameOverride -}}
+{{- $name := .Chart.Name -}}
 {{- if contains $name .Release.Name -}}
 {{- .Release.Name | trunc 40 | trimSuffix "-" -}}
 {{- else -}}
@@ -13,7 +13,7 @@
 
 {{/* Labels of one component: (dict "root" $ "component" "webhook"). */}}
 {{- define "hyperjob.selector" -}}
-app.kubernetes.io/name: {{ default .root.Chart.Name .root.Values.nameOverride }}
+app.kubernetes.io/name: {{ .root.Chart.Name }}
 app.kubernetes.io/instance: {{ .root.Release.Name }}
 app.kubernetes.io/component: {{ .component }}
 {{- end -}}
@@ -151,6 +151,26 @@ securityContext:
 {{- else }}
 - {{ printf "--%s=%v" $name $value | quote }}
 {{- end }}
+{{- end }}
+{{- end -}}
+
+{{/* Mounts of extra volumes, and the volumes themselves. */}}
+{{- define "hyperjob.extraMounts" -}}
+{{- range . }}
+- {name: {{ .name }}, mountPath: {{ .mountPath }}, readOnly: true}
+{{- end }}
+{{- end -}}
+
+{{- define "hyperjob.extraVolumes" -}}
+{{- range . }}
+- {{ omit . "mountPath" | toYaml | nindent 2 | trim }}
+{{- end }}
+{{- end -}}
+
+{{- define "hyperjob.podAnnotations" -}}
+{{- with .Values.podAnnotations }}
+annotations:
+  {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- end -}}
 

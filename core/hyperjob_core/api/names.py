@@ -55,6 +55,9 @@ MAX_TOKEN: Final = 253
 """The greatest number of characters of a token."""
 
 FIELD_MANAGER: Final = "hyperjob-controller"
+LEASE_NAME: Final = "hyperjob-controller"
+LEASE_NAMESPACE: Final = "karmada-system"
+"""The namespace of the Karmada API server for the controller's Lease and the ServiceAccounts."""
 FINALIZER: Final = f"{GROUP}/hyperjob-controller"
 
 CONDITION_COMPLETED: Final = "Completed"

@@ -1,7 +1,6 @@
 """`hyperjob credentials renew | delete`: service account tokens for the Karmada API server."""
 
 import asyncio
-import json
 from collections.abc import Coroutine, Sequence
 from datetime import timedelta
 
@@ -9,6 +8,7 @@ import click
 
 from hyperjob.install.credentials import ServiceAccount, forget, renew
 from hyperjob.install.problems import InstallError
+from hyperjob_core.api.names import LEASE_NAMESPACE
 from hyperjob_core.kube import config
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import ConfigError, KubeError
@@ -18,9 +18,6 @@ _host = click.option(
     metavar="FILE",
     help="kubeconfig of the cluster that keeps the Secrets.  [default: $KUBECONFIG, the pod's own"
     " account, ~/.kube/config]",
-)
-_output = click.option(
-    "-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True
 )
 _namespace = click.option(
     "--namespace", "-n", metavar="NAME", required=True, help="Namespace of the Secrets."
@@ -53,51 +50,33 @@ def credentials() -> None:
     help="Service account and the Secret for its credentials; may be given more than once.",
 )
 @click.option(
-    "--lease-namespace",
-    metavar="NAME",
-    default="karmada-system",
-    show_default=True,
-    help="Namespace of the service accounts and of the controller's Lease.",
-)
-@click.option(
     "--days",
     type=click.FloatRange(min=0.01, max=365),
     default=3.0,
     show_default=True,
     help="Lifetime of a token; the API server may shorten it.",
 )
-@_output
 def renew_command(
     karmada_kubeconfig: str,
     host_kubeconfig: str | None,
     namespace: str,
     pairs: Sequence[str],
-    lease_namespace: str,
     days: float,
-    output: str,
 ) -> None:
     """Request tokens from the Karmada API server and write them to Secrets.
 
     Example: hyperjob credentials renew --karmada-kubeconfig karmada.config -n karmada-system
     --account hyperjob-controller=hyperjob-controller-karmada
     """
-    accounts = [_account(pair, namespace, lease_namespace) for pair in pairs]
+    accounts = [_account(pair, namespace) for pair in pairs]
 
     async def run() -> None:
         connection = await config.load(karmada_kubeconfig)
         async with Kube.connect(kubeconfig=host_kubeconfig) as host:
             ends = await renew(connection, host, accounts, lifetime=timedelta(days=days))
-        rows = [
-            {"account": a.name, "secret": a.secret, "goodUntil": ends[a.name].isoformat()}
-            for a in accounts
-        ]
-        if output == "json":
-            click.echo(json.dumps(rows, indent=2))
-        else:
-            for row in rows:
-                click.echo(
-                    "{account}: the token in secret/{secret} expires at {goodUntil}".format(**row)
-                )
+        for each in accounts:
+            end = ends[each.name].isoformat()
+            click.echo(f"{each.name}: the token in secret/{each.secret} expires at {end}")
 
     _run(run())
 
@@ -105,11 +84,8 @@ def renew_command(
 @credentials.command("delete")
 @_host
 @_namespace
-@_output
 @click.argument("secrets", nargs=-1, required=True, metavar="SECRET…")
-def delete_command(
-    host_kubeconfig: str | None, namespace: str, output: str, secrets: Sequence[str]
-) -> None:
+def delete_command(host_kubeconfig: str | None, namespace: str, secrets: Sequence[str]) -> None:
     """Delete Secrets that `hyperjob credentials` or `hyperjob-certs` created.
 
     Example: hyperjob credentials delete -n karmada-system hyperjob-controller-karmada
@@ -118,23 +94,18 @@ def delete_command(
     async def run() -> None:
         async with Kube.connect(kubeconfig=host_kubeconfig) as host:
             deleted = await forget(host, namespace=namespace, secrets=list(secrets))
-        rows = [{"secret": name, "deleted": name in deleted} for name in secrets]
-        if output == "json":
-            click.echo(json.dumps(rows, indent=2))
-        else:
-            for row in rows:
-                done = "deleted" if row["deleted"] else "not found"
-                click.echo(f"secret/{row['secret']} {done}")
+        for name in secrets:
+            click.echo(f"secret/{name} {'deleted' if name in deleted else 'not found'}")
 
     _run(run())
 
 
-def _account(pair: str, namespace: str, lease_namespace: str) -> ServiceAccount:
+def _account(pair: str, namespace: str) -> ServiceAccount:
     name, equals, secret = pair.partition("=")
     if not (name and equals and secret):
         raise click.UsageError(f"--account {pair!r} must be ACCOUNT=SECRET")
     return ServiceAccount(
-        name=name, namespace=lease_namespace, secret=secret, secret_namespace=namespace
+        name=name, namespace=LEASE_NAMESPACE, secret=secret, secret_namespace=namespace
     )
 
 

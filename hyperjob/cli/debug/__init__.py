@@ -10,7 +10,7 @@ import click
 import orjson
 
 from hyperjob.cli.kubectl import output as out
-from hyperjob.cli.kubectl.access import Access, access
+from hyperjob.cli.kubectl.access import namespace_option
 from hyperjob.cli.kubectl.exits import FailureError, run
 from hyperjob.cli.kubectl.names import name_argument
 from hyperjob_core.api.meta import Object
@@ -26,7 +26,7 @@ _REACH = (
 
 @click.command()
 @name_argument()
-@access()
+@namespace_option()
 @click.option(
     "--address",
     metavar="HOST:PORT",
@@ -35,7 +35,7 @@ _REACH = (
     help="Debug address of the controller that leads.",
 )
 @out.output(out.JSON, out.YAML)
-def debug(name: str, access: Access, address: str, form: str) -> None:
+def debug(name: str, namespace: str | None, address: str, form: str) -> None:
     """Print the controller's view of a HyperJob: cached objects, next actions, waits.
 
     The command makes no request to the API server; the controller answers from its caches. The
@@ -46,30 +46,23 @@ def debug(name: str, access: Access, address: str, form: str) -> None:
     """
 
     async def ask() -> Object:
-        namespace = access.namespace or await _home(access)
-        url = f"http://{address}/debug/hyperjobs/{quote(namespace)}/{quote(name)}"
-        seconds = _SECONDS if access.request_timeout is None else access.request_timeout
-        return await _read(url, seconds=seconds)
+        home = namespace or (await config.load(None)).namespace
+        url = f"http://{address}/debug/hyperjobs/{quote(home)}/{quote(name)}"
+        return await _read(url)
 
     out.dump(run(ask()), form or out.YAML)
 
 
-async def _home(access: Access) -> str:
-    """Return the namespace of the kubeconfig's context."""
-    found = await config.load(access.kubeconfig, context=access.context)
-    return found.namespace
-
-
-async def _read(url: str, *, seconds: float) -> Object:
+async def _read(url: str) -> Object:
     """Read the controller's answer; FailureError names the way to reach the controller."""
-    limit = aiohttp.ClientTimeout(total=seconds or None)
+    limit = aiohttp.ClientTimeout(total=_SECONDS)
     try:
         async with aiohttp.ClientSession(timeout=limit) as session, session.get(url) as answer:
             body = await answer.read()
             code = answer.status
     except (TimeoutError, aiohttp.ClientError, OSError, ValueError) as error:
         late = isinstance(error, TimeoutError)
-        why = f"no answer within {seconds:g}s" if late else why_not_connected(error)
+        why = f"no answer within {_SECONDS:g}s" if late else why_not_connected(error)
         raise FailureError(f"no controller answers at {url}: {why}; {_REACH}") from None
     text = body.decode(errors="replace").strip()
     if code != 200:

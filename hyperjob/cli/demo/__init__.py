@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Callable, Coroutine
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import click
 
@@ -24,6 +24,9 @@ EXAMPLES = (
     "mpi-gang.yaml",
     "queue.yaml",
 )
+
+_SECONDS: Final = 600.0
+"""The time without a change of any HyperJob after which the demo fails."""
 
 TRAINING = ("training.yaml",)
 """The example that the demo applies where pods are processes of this machine."""
@@ -49,13 +52,6 @@ TRAINING = ("training.yaml",)
     type=click.Path(path_type=Path, file_okay=False),
     help="Folder for kubeconfigs and logs.  [default: a new temporary folder, removed at the end]",
 )
-@click.option(
-    "--timeout",
-    type=click.FloatRange(min=1),
-    default=120,
-    show_default=True,
-    help="Seconds without a change of any HyperJob after which the demo fails.",
-)
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text")
 def demo(
     manifests: tuple[Path, ...],
@@ -66,7 +62,6 @@ def demo(
     speed: float | None,
     keep: bool | None,
     directory: Path | None,
-    timeout: float,
     output: str,
 ) -> None:
     """Watch HyperJobs run across simulated clusters, from admission to their end.
@@ -74,8 +69,8 @@ def demo(
     The command starts an embedded Karmada with its members, and the webhook and the controller as
     separate processes, applies HyperJobs with kubectl and shows them until they end.
 
-    Exit code 0: all HyperJobs have completed; 1: a HyperJob has failed, or no HyperJob changed for
-    --timeout seconds; 2: a process did not start.
+    Exit code 0: all HyperJobs have completed; 1: a HyperJob has failed, or no HyperJob changed
+    for 10 minutes; 2: a process did not start.
 
     Example: hyperjob demo --speed 2 -f my-hyperjob.yaml
     """
@@ -110,7 +105,7 @@ def demo(
         manifests=manifests or tuple(data_file(f"examples/{name}") for name in examples),
         keep=sys.stdout.isatty() if keep is None else keep,
         logs=processes,
-        seconds=timeout,
+        seconds=_SECONDS,
         output=output,
     )
     keeps_folder = directory is not None

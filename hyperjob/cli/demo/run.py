@@ -8,7 +8,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
 
 from rich.console import Console
 from rich.live import Live
@@ -28,8 +27,6 @@ from hyperjob.ui.here import served_here
 from hyperjob_core.api.phases import Phase
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.tasks import cancel
-
-_LEASES: Final = "karmada-system"
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +122,7 @@ class Demo:
             self._say(install_view.summary(self._plane.installed, dry_run=False))
             kube = await stack.enter_async_context(Kube.connect(kubeconfig=self._kubeconfig))
             follower = await stack.enter_async_context(Follower(kube).running())
-            page = await stack.enter_async_context(served_here(kube, lease_namespace=_LEASES))
+            page = await stack.enter_async_context(served_here(kube))
             self._say(f"Ready after {time.monotonic() - result.started:.1f} s.")
             self._say(f"The web page of these clusters: {page}")
             applying = asyncio.create_task(self._apply(self._options.manifests))
@@ -187,7 +184,7 @@ class Demo:
     async def _explain(self, kube: Kube, summary: Summary) -> None:
         """Print the output of `kubectl hyperjob why` for a HyperJob that waits."""
         namespace, name = summary.namespace, summary.name
-        evidence = await gather(kube, namespace, name, lease_namespace=_LEASES)
+        evidence = await gather(kube, namespace, name)
         self._say(f"\n$ kubectl hyperjob why {name} -n {namespace}")
         for line in why_view.lines(explain(evidence), [], evidence.now, str):
             self._console.print(line, soft_wrap=True)

@@ -17,16 +17,15 @@ from hyperjob.cli.install.common import (
     output_option,
     print_changes,
     release_option,
-    timeout_option,
 )
-from hyperjob.cli.kubectl.access import lease_namespace_option
 from hyperjob.install.execute import execute
-from hyperjob.install.manifest import Settings, manifest
+from hyperjob.install.manifest import PREFIX, Settings, manifest
 from hyperjob.install.objects import Component
 from hyperjob.install.plan import InstallPlan, plan, require_karmada
 from hyperjob.install.problems import InstallError, problems_text
 from hyperjob.install.release import marked, other_release
 from hyperjob_certs.x509 import InvalidPair, facts, split_bundle
+from hyperjob_core.api.names import LEASE_NAMESPACE
 from hyperjob_rules.configuration import ServiceReference
 
 
@@ -46,68 +45,31 @@ from hyperjob_rules.configuration import ServiceReference
     " `hyperjob-certs inject` writes it.",
 )
 @click.option(
-    "--controller-user",
-    metavar="USER",
-    default="hyperjob-controller",
+    "--user-prefix",
+    metavar="PREFIX",
+    default=PREFIX,
     show_default=True,
-    help="User of the controller, or system:serviceaccount:NAMESPACE:NAME.",
-)
-@click.option(
-    "--certs-user",
-    metavar="USER",
-    default="hyperjob-certs",
-    show_default=True,
-    help="User of `hyperjob-certs inject`, in the same form.",
-)
-@click.option(
-    "--webhook-user",
-    metavar="USER",
-    default="hyperjob-webhook",
-    show_default=True,
-    help="User of the webhook, where it has a kubeconfig, in the same form.",
-)
-@click.option(
-    "--ui-user",
-    metavar="USER",
-    default="",
-    help="User of `hyperjob ui --require-login`, in the same form.  [default: no user gets its"
-    " role]",
+    help="Users get the rights of the processes by name: PREFIX with controller, certs, webhook, ui"
+    " and progress. The prefix system:serviceaccount:NAMESPACE:NAME- is that of service accounts.",
 )
 @click.option(
     "--service-accounts",
     is_flag=True,
-    help="Create service accounts for all these users in the namespace of the Lease; `hyperjob"
+    help=f"Create service accounts for these users in the namespace {LEASE_NAMESPACE}; `hyperjob"
     " credentials renew` requests their tokens.",
 )
 @click.option(
-    "--tenancy/--no-tenancy",
-    default=False,
-    show_default=True,
-    help="Require the verb `use` on queues, PriorityClasses and clusters that a HyperJob names."
-    " Without it every user may name all of them.",
+    "--with",
+    "parts",
+    type=click.Choice(["tenancy", "progress", "ui", "secret-warnings"]),
+    multiple=True,
+    help="Add a part; may be given more than once. tenancy: a HyperJob may name only queues,"
+    " PriorityClasses and clusters on which its user has the verb `use`. progress: the user that"
+    " reads training progress for the controller's --progress may get clusters/proxy in Karmada,"
+    " and list pods and read logs in every member. ui: rights of `hyperjob ui --require-login`."
+    " secret-warnings: the webhook may get Secrets, to warn of HyperJobs whose Secrets are missing;"
+    " it reads metadata only.",
 )
-@click.option(
-    "--progress/--no-progress",
-    default=False,
-    show_default=True,
-    help="Create the user that reads training progress for the controller's --progress: it may"
-    " get clusters/proxy in Karmada, and list pods and read logs in every member.",
-)
-@click.option(
-    "--progress-user",
-    metavar="USER",
-    default="hyperjob-progress",
-    show_default=True,
-    help="User for --progress, in the same form.",
-)
-@click.option(
-    "--secret-warnings/--no-secret-warnings",
-    default=False,
-    show_default=True,
-    help="Let the webhook get Secrets, to warn of HyperJobs whose Secrets are missing. The"
-    " webhook reads metadata only; its role allows reading the data too.",
-)
-@lease_namespace_option
 @release_option
 @click.option(
     "--skip",
@@ -116,22 +78,16 @@ from hyperjob_rules.configuration import ServiceReference
     help="Skip a part; may be given more than once.",
 )
 @click.option(
-    "--replace",
-    "replace_others",
-    is_flag=True,
-    help="Delete Volcano Global's ResourceInterpreterCustomizations, which conflict with"
-    " HyperJob's.",
-)
-@click.option(
-    "--force-conflicts", is_flag=True, help="Take over fields that other field managers own."
-)
-@click.option(
-    "--allow-field-loss",
-    is_flag=True,
-    help="Replace a HyperJob CRD that has more fields than this release's.",
+    "--allow",
+    "allowed",
+    type=click.Choice(["conflicts", "interpreters", "field-loss"]),
+    multiple=True,
+    help="Allow a change that the command refuses otherwise; may be given more than once."
+    " conflicts: take over fields that other field managers own. interpreters: delete Volcano"
+    " Global's ResourceInterpreterCustomizations, which conflict with HyperJob's. field-loss:"
+    " replace a HyperJob CRD that has more fields than this release's.",
 )
 @dry_run_option
-@timeout_option
 @output_option
 def install(
     kubeconfig: Path | None,
@@ -139,23 +95,13 @@ def install(
     webhook_url: str | None,
     webhook_service: str | None,
     ca_file: Path | None,
-    controller_user: str,
-    certs_user: str,
-    webhook_user: str,
-    ui_user: str,
+    user_prefix: str,
     service_accounts: bool,
-    tenancy: bool,
-    progress: bool,
-    progress_user: str,
-    secret_warnings: bool,
-    lease_namespace: str,
+    parts: Sequence[str],
     release: str | None,
     skip: Sequence[str],
-    replace_others: bool,
-    force_conflicts: bool,
-    allow_field_loss: bool,
+    allowed: Sequence[str],
     dry_run: bool,
-    timeout: float,
     output: str,
 ) -> None:
     """Create the objects that HyperJob needs in the Karmada API server.
@@ -165,23 +111,22 @@ def install(
 
     Example: hyperjob install --webhook-url https://webhook.hj --ca-file ca.crt
     """
+    force_conflicts = "conflicts" in allowed
     skipped = frozenset(Component(part) for part in skip)
     if Component.WEBHOOKS not in skipped and (webhook_url is None) == (webhook_service is None):
         raise click.UsageError("give either --webhook-url or --webhook-service")
+    if service_accounts and user_prefix != PREFIX:
+        raise click.UsageError("give either --user-prefix or --service-accounts")
     settings = Settings(
         url=webhook_url,
         service=_service(webhook_service) if webhook_service else None,
         ca_bundle=_authorities(ca_file) if ca_file else b"",
-        controller_user=controller_user,
-        certs_user=certs_user,
-        webhook_user=webhook_user,
-        ui_user=ui_user,
-        lease_namespace=lease_namespace,
+        user_prefix=user_prefix,
         service_accounts=service_accounts,
-        tenancy=tenancy,
-        progress=progress,
-        progress_user=progress_user,
-        secret_warnings=secret_warnings,
+        tenancy="tenancy" in parts,
+        progress="progress" in parts,
+        ui="ui" in parts,
+        secret_warnings="secret-warnings" in parts,
         skip=skipped,
     )
     try:
@@ -197,19 +142,19 @@ def install(
             if release and not force_conflicts and (other := await other_release(kube, release)):
                 raise InstallError(
                     f"the Helm release {other} has installed HyperJob in this Karmada: upgrade or"
-                    " uninstall that release, or take over with --force-conflicts"
-                    " (setup.forceConflicts=true)"
+                    " uninstall that release, or take over with --allow conflicts"
+                    " (setup.allow={conflicts})"
                 )
             found = await plan(
                 kube,
                 items,
                 force_conflicts=force_conflicts,
-                allow_field_loss=allow_field_loss,
-                replace_others=replace_others,
+                allow_field_loss="field-loss" in allowed,
+                replace_others="interpreters" in allowed,
             )
             if found.problems:
                 _refuse(found, dry_run=dry_run, output=output)
-            done = execute(kube, found, force_conflicts=force_conflicts, wait=timeout)
+            done = execute(kube, found, force_conflicts=force_conflicts)
             await print_changes(
                 found.changes,
                 done=None if dry_run else done,

@@ -38,14 +38,6 @@ release_option = click.option(
     metavar="NAMESPACE/NAME",
     help="Helm release that runs the command; objects of other releases stay unchanged.",
 )
-timeout_option = click.option(
-    "--timeout",
-    type=click.FloatRange(min=1),
-    default=60.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="How long to wait for each CRD to be established.",
-)
 
 
 def connect(kubeconfig: Path | None, context: str | None) -> AbstractAsyncContextManager[Kube]:

@@ -11,17 +11,9 @@ from hyperjob.cli.kubectl.connection import Access
 from hyperjob.cli.kubectl.offers import NAMESPACE
 from hyperjob.client.durations import parse_duration
 
-__all__ = ["Access", "Duration", "access", "lease_namespace_option"]
+__all__ = ["Access", "Duration", "access"]
 
 _F = TypeVar("_F", bound=Callable[..., Any])
-
-lease_namespace_option = click.option(
-    "--lease-namespace",
-    metavar="NAME",
-    default="karmada-system",
-    show_default=True,
-    help="Namespace of the controller's Lease.",
-)
 
 
 class Duration(click.ParamType[float]):
@@ -41,6 +33,17 @@ class Duration(click.ParamType[float]):
             self.fail(str(error), param, ctx)
 
 
+def namespace_option(flag: str = "-n") -> Callable[[_F], _F]:
+    """Return the option of a command's namespace."""
+    return click.option(
+        flag,
+        "--namespace",
+        type=NAMESPACE,
+        metavar="NAME",
+        help="Namespace.  [default: that of the kubeconfig's context]",
+    )
+
+
 def access(*, everywhere: bool = False, flag: str = "-n") -> Callable[[_F], _F]:
     """Return a decorator that adds kubectl's flags of access, as the argument `access`."""
 
@@ -52,22 +55,14 @@ def access(*, everywhere: bool = False, flag: str = "-n") -> Callable[[_F], _F]:
                 context=given.pop("context"),
                 namespace=given.pop("namespace"),
                 all_namespaces=given.pop("all_namespaces", False),
-                request_timeout=given.pop("request_timeout"),
             )
             return function(**given)
 
         options = [
-            click.option(
-                flag,
-                "--namespace",
-                type=NAMESPACE,
-                metavar="NAME",
-                help="Namespace.  [default: that of the kubeconfig's context]",
-            ),
+            namespace_option(flag),
             *([_everywhere] if everywhere else []),
             _kubeconfig,
             _context,
-            _timeout,
         ]
         command: Any = wrapped
         for option in reversed(options):
@@ -84,9 +79,3 @@ _kubeconfig = file_option(
     " ~/.kube/config]",
 )
 _context = click.option("--context", metavar="NAME", help="Context of that kubeconfig.")
-_timeout = click.option(
-    "--request-timeout",
-    type=Duration(),
-    metavar="DURATION",
-    help="Time limit of one request, such as 5s; 0 is no limit.  [default: 30s]",
-)

@@ -20,15 +20,10 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 def waiting(default: str) -> Callable[[_F], _F]:
-    """Return a decorator that adds `--wait`, `--timeout` and `--dry-run` to a command."""
+    """Return a decorator that adds `--wait` and `--timeout` to a command."""
 
     def decorate(function: _F) -> _F:
         for option in (
-            click.option(
-                "--dry-run",
-                is_flag=True,
-                help="Send the request as a server dry run: the API server stores nothing.",
-            ),
             click.option(
                 "--timeout",
                 type=Duration(),
@@ -58,7 +53,6 @@ async def each(
     change: Change,
     *,
     form: str,
-    dry_run: bool,
 ) -> None:
     """Change several HyperJobs concurrently and print the result of each.
 
@@ -75,8 +69,7 @@ async def each(
         out.objects([item for item, _ in done], form, single=len(names) == 1)
     else:
         for item, word in done:
-            suffix = " (server dry run)" if dry_run else ""
-            click.echo(f"{title(item['metadata']['name'])} {word}{suffix}")
+            click.echo(f"{title(item['metadata']['name'])} {word}")
     code = Code.OK
     for result in results:
         if isinstance(result, KubeError):

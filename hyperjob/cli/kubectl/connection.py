@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Final
 
 from hyperjob import __version__
-from hyperjob_core.kube.client import TIME_LIMIT, Kube
+from hyperjob_core.kube.client import Kube
 
-_UNLIMITED: Final = 86_400.0
 _USER_AGENT: Final = f"kubectl-hyperjob/{__version__}"
 
 
@@ -23,16 +22,13 @@ class Access:
     context: str | None = None
     namespace: str | None = None
     all_namespaces: bool = False
-    request_timeout: float | None = None
 
     def connect(self) -> AbstractAsyncContextManager[Kube]:
         """Open a client; raises ConfigError where no kubeconfig or service account is found."""
-        limit = TIME_LIMIT if self.request_timeout is None else self.request_timeout
         return Kube.connect(
             kubeconfig=self.kubeconfig,
             context=self.context,
             user_agent=_USER_AGENT,
-            time_limit=limit or _UNLIMITED,
             one_shot=True,
         )
 

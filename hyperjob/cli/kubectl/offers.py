@@ -56,7 +56,6 @@ def offered(
         kubeconfig=given.get("kubeconfig"),
         context=given.get("context"),
         namespace=given.get("namespace"),
-        request_timeout=SECONDS,
     )
     taken = given.get(param.name or "") or ()
     with suppress(KubeError, ConfigError, TimeoutError):

@@ -22,14 +22,13 @@ async def request(
     *,
     wait: bool | None,
     timeout: float,
-    dry_run: bool,
     form: str,
 ) -> None:
     """Request `wanted` for every named HyperJob and print the result of each."""
 
     async def change(kube: Kube, namespace: str, name: str, progress: Progress) -> Done:
-        asked = await ask(kube, namespace, name, wanted, dry_run=dry_run)
-        if dry_run or wait is False:
+        asked = await ask(kube, namespace, name, wanted)
+        if wait is False:
             return asked.hyperjob, "requested"
         found = await taken(kube, namespace, name, wanted, asked, progress=progress)
         if wait:
@@ -38,4 +37,4 @@ async def request(
             )
         return found or asked.hyperjob, wanted.word
 
-    await each(access, names, change, form=form, dry_run=dry_run)
+    await each(access, names, change, form=form)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from hyperjob.cli.kubectl.access import Access
 from hyperjob.cli.kubectl.changing import Done, each
-from hyperjob.client.suspending import settled, suspend
+from hyperjob.client.suspending import suspend
 from hyperjob.client.waiting import Progress
 from hyperjob_core.kube.client import Kube
 
@@ -14,22 +14,14 @@ async def set_suspend(
     names: Sequence[str],
     *,
     on: bool,
-    wait: bool,
-    timeout: float,
-    dry_run: bool,
     form: str,
 ) -> None:
-    """Suspend or resume every named HyperJob; with `wait`, wait for the new phase."""
+    """Suspend or resume every named HyperJob."""
 
-    async def change(kube: Kube, namespace: str, name: str, progress: Progress) -> Done:
-        found, changed = await suspend(kube, namespace, name, on=on, dry_run=dry_run)
-        if wait and not dry_run:
-            found = (
-                await settled(kube, namespace, name, on=on, seconds=timeout, progress=progress)
-                or found
-            )
+    async def change(kube: Kube, namespace: str, name: str, _progress: Progress) -> Done:
+        found, changed = await suspend(kube, namespace, name, on=on)
         if changed:
             return found, "suspended" if on else "resumed"
         return found, "already suspended" if on else "not suspended"
 
-    await each(access, names, change, form=form, dry_run=dry_run)
+    await each(access, names, change, form=form)

@@ -69,19 +69,6 @@ _FORMS = (out.JSON,)
     show_default=True,
     help="Print cluster and pod before each line.",
 )
-@click.option(
-    "--raw",
-    is_flag=True,
-    help="Print control characters unchanged on a terminal, which then acts on them.",
-)
-@click.option(
-    "--max-log-requests",
-    type=click.IntRange(1, 200),
-    default=50,
-    show_default=True,
-    metavar="N",
-    help="Maximum number of concurrent logs to follow.",
-)
 @out.output(*_FORMS)
 def logs(
     name: str,
@@ -97,8 +84,6 @@ def logs(
     previous: bool,
     timestamps: bool,
     prefix: bool,
-    raw: bool,
-    max_log_requests: int,
     form: str,
 ) -> None:
     """Print the logs of a HyperJob's pods from all clusters.
@@ -122,7 +107,7 @@ def logs(
         **({"timestamps": "true"} if timestamps else {}),
         **({"sinceSeconds": str(max(1, round(since)))} if since is not None else {}),
     }
-    printer = Printer(prefix=prefix, as_json=form == out.JSON, raw=raw)
+    printer = Printer(prefix=prefix, as_json=form == out.JSON)
 
     async def show() -> None:
         async with access.connect() as kube:
@@ -134,7 +119,6 @@ def logs(
                     wanted,
                     query=query,
                     tail=tail,
-                    limit=max_log_requests,
                     say=out.remark,
                 )
                 if follow

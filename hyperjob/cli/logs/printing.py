@@ -21,17 +21,17 @@ _COLOURS = ("cyan", "green", "magenta", "yellow", "blue", "bright_cyan", "bright
 class Printer:
     """Prints lines as text with a colour for each cluster, or each line as a JSON object."""
 
-    def __init__(self, *, prefix: bool, as_json: bool, raw: bool = False) -> None:
+    def __init__(self, *, prefix: bool, as_json: bool) -> None:
         self._styles: dict[str, str] = {}
         self._prefix = prefix
         self._json = as_json
         self._console: Console = out.console()
-        self._raw = raw or not self._console.is_terminal
+        self._raw = not self._console.is_terminal
 
     def print(self, source: ContainerLog, line: bytes) -> None:
-        """Print one line; a terminal without `raw` gets control characters escaped, except colours.
+        """Print one line; a terminal gets control characters escaped, except colours.
 
-        Bytes that are not UTF-8 are printed as U+FFFD, except into a pipe and with `raw`.
+        Bytes that are not UTF-8 are printed as U+FFFD, except into a pipe.
         """
         text = line.decode(errors="replace").rstrip("\r")
         if self._json:

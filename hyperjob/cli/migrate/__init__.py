@@ -30,7 +30,6 @@ def migrate(
     cluster: str | None,
     wait: bool | None,
     timeout: float,
-    dry_run: bool,
     form: str,
 ) -> None:
     """Move sub-jobs to other clusters. A moved sub-job restarts and avoids its former cluster.
@@ -42,4 +41,4 @@ def migrate(
             "give the sub-jobs to move, or --from CLUSTER for all sub-jobs on a cluster"
         )
     wanted = requests.migrate(jobs, cluster=cluster)
-    run(request(access, [name], wanted, wait=wait, timeout=timeout, dry_run=dry_run, form=form))
+    run(request(access, [name], wanted, wait=wait, timeout=timeout, form=form))

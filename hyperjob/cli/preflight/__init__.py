@@ -14,7 +14,6 @@ from hyperjob.cli.install.common import (
     kubeconfig_option,
     output_option,
 )
-from hyperjob.cli.kubectl.access import lease_namespace_option
 from hyperjob.install.preflight import PreflightReport
 from hyperjob.install.preflight import preflight as look_over
 
@@ -30,11 +29,8 @@ class _CannotLookError(click.ClickException):
 @click.command()
 @kubeconfig_option
 @context_option
-@lease_namespace_option
 @output_option
-def preflight(
-    kubeconfig: Path | None, context: str | None, lease_namespace: str, output: str
-) -> None:
+def preflight(kubeconfig: Path | None, context: str | None, output: str) -> None:
     """Check the requirements of HyperJobs, one line each, with the command that corrects it.
 
     The command only reads. Exit code 0: HyperJobs can run; 1: a requirement is not met; 2: the API
@@ -45,7 +41,7 @@ def preflight(
 
     async def run() -> PreflightReport:
         async with connect(kubeconfig, context) as kube:
-            return await look_over(kube, now=datetime.now(UTC), lease_namespace=lease_namespace)
+            return await look_over(kube, now=datetime.now(UTC))
 
     report = end(run(), failure=_CannotLookError)
     if output == "json":

@@ -33,7 +33,6 @@ def restart(
     jobs: Sequence[str],
     wait: bool | None,
     timeout: float,
-    dry_run: bool,
     form: str,
 ) -> None:
     """Restart HyperJobs, or some of their sub-jobs, without counting against maxRestarts.
@@ -41,4 +40,4 @@ def restart(
     Example: kubectl hyperjob restart llm-training --job trainer-0 --wait
     """
     wanted = requests.restart(jobs)
-    run(request(access, names, wanted, wait=wait, timeout=timeout, dry_run=dry_run, form=form))
+    run(request(access, names, wanted, wait=wait, timeout=timeout, form=form))

@@ -6,7 +6,6 @@ import click
 
 from hyperjob.cli.kubectl import output as out
 from hyperjob.cli.kubectl.access import Access, access
-from hyperjob.cli.kubectl.changing import waiting
 from hyperjob.cli.kubectl.exits import run
 from hyperjob.cli.kubectl.names import names_argument
 from hyperjob.cli.kubectl.suspending import set_suspend
@@ -15,22 +14,16 @@ from hyperjob.cli.kubectl.suspending import set_suspend
 @click.command()
 @names_argument(required=True)
 @access()
-@waiting("Wait until the HyperJob runs or has ended.  [default: no]")
 @out.output(out.JSON, out.YAML, out.NAME)
 def resume(
     names: Sequence[str],
     access: Access,
-    wait: bool | None,
-    timeout: float,
-    dry_run: bool,
     form: str,
 ) -> None:
     """Resume suspended HyperJobs: the controller creates their sub-jobs again.
 
+    `hyperjob wait NAME --for phase=Running,Completed` waits until the HyperJob runs.
+
     Example: kubectl hyperjob resume llm-training
     """
-    run(
-        set_suspend(
-            access, names, on=False, wait=bool(wait), timeout=timeout, dry_run=dry_run, form=form
-        )
-    )
+    run(set_suspend(access, names, on=False, form=form))

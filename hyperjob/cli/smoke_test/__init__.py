@@ -33,7 +33,6 @@ from hyperjob.cli.kubectl.offers import CLUSTER, QUEUE
     metavar="DURATION",
     help="Time limit for the HyperJob to complete.",
 )
-@click.option("--keep", is_flag=True, help="Keep the HyperJob; a failed HyperJob is always kept.")
 @out.output(out.JSON)
 def smoke_test(
     access: Access,
@@ -41,13 +40,13 @@ def smoke_test(
     image: str | None,
     queue: str | None,
     timeout: float,
-    keep: bool,
     form: str,
 ) -> None:
     """Run a small HyperJob (CPU only) on two clusters, and report its progress.
 
     The HyperJob passes through every part: admission, queue, gang, placement, Karmada, the
-    members' Volcano, status, and logs through Karmada's cluster proxy.
+    members' Volcano, status, and logs through Karmada's cluster proxy. A HyperJob that has failed
+    stays.
 
     Exit code 0: the HyperJob has completed; 1: the API server refuses it, or no cluster is Ready;
     3: time is up; 4: the HyperJob has failed.
@@ -68,7 +67,7 @@ def smoke_test(
                     "no cluster is Ready: run `kubectl get clusters` and `hyperjob preflight`"
                 )
             made = manifest(example, clusters=chosen, image=image, queue=queue)
-            report = await trial.run(made, seconds=timeout, keep=keep)
+            report = await trial.run(made, seconds=timeout)
         if form:
             out.dump(report, form)
 

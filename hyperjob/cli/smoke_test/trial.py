@@ -68,7 +68,7 @@ class Trial:
         ]
         return sorted(ready)[:_CLUSTERS]
 
-    async def run(self, made: Object, *, seconds: float, keep: bool) -> Object:
+    async def run(self, made: Object, *, seconds: float) -> Object:
         """Run the HyperJob and return a report; ClientError when the HyperJob does not complete."""
         name = made["metadata"]["name"]
         clusters = [job["clusterNames"][0] for job in made["spec"]["replicatedJobs"]]
@@ -84,8 +84,7 @@ class Trial:
             raise type(error)(f"{error}; {hint}") from None
         lines = await self._logs(name)
         took = time.monotonic() - self._started
-        if not keep:
-            await self._kube.delete(HYPERJOBS, name, namespace=self._namespace)
+        await self._kube.delete(HYPERJOBS, name, namespace=self._namespace)
         self._tell(f"completed on {', '.join(clusters)}")
         return {
             "name": name,

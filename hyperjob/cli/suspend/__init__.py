@@ -6,7 +6,6 @@ import click
 
 from hyperjob.cli.kubectl import output as out
 from hyperjob.cli.kubectl.access import Access, access
-from hyperjob.cli.kubectl.changing import waiting
 from hyperjob.cli.kubectl.exits import run
 from hyperjob.cli.kubectl.names import names_argument
 from hyperjob.cli.kubectl.suspending import set_suspend
@@ -15,24 +14,17 @@ from hyperjob.cli.kubectl.suspending import set_suspend
 @click.command()
 @names_argument(required=True)
 @access()
-@waiting("Wait until the HyperJob is Suspended.  [default: no]")
 @out.output(out.JSON, out.YAML, out.NAME)
 def suspend(
     names: Sequence[str],
     access: Access,
-    wait: bool | None,
-    timeout: float,
-    dry_run: bool,
     form: str,
 ) -> None:
     """Remove the sub-jobs of HyperJobs from the clusters and release their quota.
 
-    `hyperjob resume` starts the HyperJobs again.
+    `hyperjob resume` starts the HyperJobs again; `hyperjob wait NAME --for phase=Suspended` waits
+    until the sub-jobs are gone.
 
-    Example: kubectl hyperjob suspend llm-training --wait
+    Example: kubectl hyperjob suspend llm-training
     """
-    run(
-        set_suspend(
-            access, names, on=True, wait=bool(wait), timeout=timeout, dry_run=dry_run, form=form
-        )
-    )
+    run(set_suspend(access, names, on=True, form=form))

@@ -8,7 +8,7 @@ import click
 from rich.text import Text
 
 from hyperjob.cli.kubectl import output as out
-from hyperjob.cli.kubectl.access import Access, access, lease_namespace_option
+from hyperjob.cli.kubectl.access import Access, access
 from hyperjob.cli.kubectl.exits import run
 from hyperjob.cli.top import view
 from hyperjob.client import usage
@@ -17,6 +17,7 @@ from hyperjob.client.reading import Reading, attempt, items
 from hyperjob.client.summary import read
 from hyperjob_core.api.leader import leader_of
 from hyperjob_core.api.meta import Object
+from hyperjob_core.api.names import LEASE_NAME, LEASE_NAMESPACE
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import Forbidden, KubeError
 from hyperjob_core.kube.resources import (
@@ -28,7 +29,6 @@ from hyperjob_core.kube.resources import (
     Resource,
 )
 
-_LEASE: Final = "hyperjob-controller"
 _VOLCANO_GLOBAL: Final = "volcano-global"
 
 
@@ -40,9 +40,8 @@ _VOLCANO_GLOBAL: Final = "volcano-global"
     default=None,
     help="Print only this table.  [default: both]",
 )
-@lease_namespace_option
 @out.output(out.JSON, out.YAML)
-def top(access: Access, by: str | None, lease_namespace: str, form: str) -> None:
+def top(access: Access, by: str | None, form: str) -> None:
     """Show the accelerators that clusters have, use and have free, and the use of each queue.
 
     HYPERJOBS counts the accelerators of sub-jobs on a cluster, in all namespaces; with -n, or
@@ -61,7 +60,7 @@ def top(access: Access, by: str | None, lease_namespace: str, form: str) -> None
                 _hyperjobs(kube, access),
                 _list(kube, CLUSTERS),
                 _list(kube, QUEUES),
-                _lease(kube, lease_namespace),
+                _lease(kube),
             )
             leader = next((leader_of(each, now=datetime.now(UTC)) for each in items(lease)), None)
             counted = None
@@ -118,8 +117,8 @@ async def _list(kube: Kube, resource: Resource) -> Reading:
     return await attempt(ask)
 
 
-async def _lease(kube: Kube, namespace: str) -> Reading:
+async def _lease(kube: Kube) -> Reading:
     async def ask() -> list[Object]:
-        return [await kube.get(LEASES, _LEASE, namespace=namespace)]
+        return [await kube.get(LEASES, LEASE_NAME, namespace=LEASE_NAMESPACE)]
 
     return await attempt(ask)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from hyperjob.cli.files import file_option
-from hyperjob.cli.kubectl.access import Access, access, lease_namespace_option
+from hyperjob.cli.kubectl.access import Access, access
 from hyperjob.cli.kubectl.exits import Code, FailureError, run
 from hyperjob.cli.kubectl.output import remark
 
@@ -94,7 +94,6 @@ async def _write(known: "Running", file: Path) -> None:
     help="Host name (NAME or NAME:PORT) under which visitors reach the page, with"
     " --require-login; may be given more than once.",
 )
-@lease_namespace_option
 def ui(
     access: Access,
     listen: tuple[str, int] | None,
@@ -104,7 +103,6 @@ def ui(
     history: Path | None,
     require_login: bool,
     hosts: tuple[str, ...],
-    lease_namespace: str,
 ) -> None:
     """Show clusters, queues and HyperJobs in the browser, updated at every change.
 
@@ -136,7 +134,6 @@ def ui(
             known = await stack.enter_async_context(
                 running(
                     kube,
-                    lease_namespace=lease_namespace,
                     history=None if str(file) == "-" else file,
                     examine=not require_login,
                 )

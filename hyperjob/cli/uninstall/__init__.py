@@ -14,9 +14,7 @@ from hyperjob.cli.install.common import (
     output_option,
     print_changes,
     release_option,
-    timeout_option,
 )
-from hyperjob.cli.kubectl.access import lease_namespace_option
 from hyperjob.install.objects import Item
 from hyperjob.install.problems import InstallError
 from hyperjob.install.release import other_release
@@ -26,7 +24,6 @@ from hyperjob.install.remove import in_use, remove, targets
 @click.command()
 @kubeconfig_option
 @context_option
-@lease_namespace_option
 @release_option
 @click.option(
     "--keep-crds/--delete-crds",
@@ -36,17 +33,14 @@ from hyperjob.install.remove import in_use, remove, targets
 )
 @click.option("--force", is_flag=True, help="Uninstall although HyperJobs exist.")
 @dry_run_option
-@timeout_option
 @output_option
 def uninstall(
     kubeconfig: Path | None,
     context: str | None,
-    lease_namespace: str,
     release: str | None,
     keep_crds: bool,
     force: bool,
     dry_run: bool,
-    timeout: float,
     output: str,
 ) -> None:
     """Delete the objects that `hyperjob install` created in the Karmada API server.
@@ -59,9 +53,7 @@ def uninstall(
 
     async def run() -> None:
         async with connect(kubeconfig, context) as kube:
-            items: Sequence[Item] = targets(
-                lease_namespace=lease_namespace, delete_crds=not keep_crds
-            )
+            items: Sequence[Item] = targets(delete_crds=not keep_crds)
             if release and (other := await other_release(kube, release)):
                 click.echo(
                     f"the Helm release {other} has installed HyperJob in this Karmada", err=True
@@ -70,7 +62,7 @@ def uninstall(
             elif not force and (used := await in_use(kube)):
                 raise InstallError(f"{used}; {_way_out(keep_crds=keep_crds)}")
             # Only the deletion itself, or a server dry run, shows which objects exist.
-            changes = remove(kube, items, dry_run=dry_run, wait=timeout)
+            changes = remove(kube, items, dry_run=dry_run)
             changed = [change async for change in changes] if dry_run else []
             await print_changes(
                 changed, done=None if dry_run else changes, output=output, kept=True

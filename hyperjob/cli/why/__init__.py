@@ -5,7 +5,7 @@ import sys
 import click
 
 from hyperjob.cli.kubectl import output as out
-from hyperjob.cli.kubectl.access import Access, access, lease_namespace_option
+from hyperjob.cli.kubectl.access import Access, access
 from hyperjob.cli.kubectl.exits import Code, run
 from hyperjob.cli.kubectl.names import name_argument
 from hyperjob.cli.why import view
@@ -24,9 +24,8 @@ _CODES = {
 @click.command()
 @name_argument()
 @access()
-@lease_namespace_option
 @out.output(out.JSON, out.YAML)
-def why(name: str, access: Access, lease_namespace: str, form: str) -> None:
+def why(name: str, access: Access, form: str) -> None:
     """Explain why a HyperJob is not running, and print the command to type next.
 
     The command reads the HyperJob's status, ResourceBindings and events, Queues, Clusters, the
@@ -41,7 +40,7 @@ def why(name: str, access: Access, lease_namespace: str, form: str) -> None:
 
     async def show() -> Outcome:
         async with access.connect() as kube:
-            evidence = await gather(kube, access.home(kube), name, lease_namespace=lease_namespace)
+            evidence = await gather(kube, access.home(kube), name)
         explanation = explain(evidence)
         if form:
             out.dump(view.value(explanation, access.command), form)

@@ -7,6 +7,7 @@ of a sub-job only while one of its containers has not started, or has ended and 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
+from typing import Final
 
 from hyperjob.client.errors import ClientError, words
 from hyperjob.client.logs.choosing import (
@@ -28,6 +29,9 @@ from hyperjob_core.kube.client import EventType, Kube
 from hyperjob_core.kube.resources import HYPERJOBS
 from hyperjob_core.tasks import cancel
 
+MOST_LOGS: Final = 200
+"""The number of logs that are followed concurrently."""
+
 _POLL_SECONDS = 2.0
 _LINES_HELD = 500
 
@@ -43,7 +47,7 @@ class Following:
         *,
         query: Mapping[str, str],
         tail: int | None,
-        limit: int,
+        limit: int = MOST_LOGS,
         say: Say,
     ) -> None:
         self._kube = kube
@@ -186,8 +190,8 @@ class Following:
         room = max(0, self._limit - len(self._pumps))
         if len(fresh) > room:
             many = (
-                f"{len(self._pumps) + len(fresh)} logs to follow, --max-log-requests allows"
-                f" {self._limit}: choose with --job, --cluster or --task, or allow more"
+                f"{len(self._pumps) + len(fresh)} logs to follow, of which only {self._limit} are"
+                " followed: choose with --job, --cluster or --task"
             )
             if first:
                 raise ClientError(many)

@@ -11,7 +11,7 @@ from hyperjob.client.reading import Reading, attempt
 from hyperjob.client.summary import SubJob, Summary, read
 from hyperjob.client.why.evidence import Evidence
 from hyperjob_core.api.meta import Object
-from hyperjob_core.api.names import LABEL_HYPERJOB
+from hyperjob_core.api.names import LABEL_HYPERJOB, LEASE_NAME, LEASE_NAMESPACE
 from hyperjob_core.api.phases import JobPhase
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.resources import (
@@ -27,10 +27,9 @@ from hyperjob_core.kube.resources import (
 from hyperjob_rules.defaulting import default
 
 _JOBS_LOOKED_INTO: Final = 4
-_LEASE: Final = "hyperjob-controller"
 
 
-async def gather(kube: Kube, namespace: str, name: str, *, lease_namespace: str) -> Evidence:
+async def gather(kube: Kube, namespace: str, name: str) -> Evidence:
     """Read a HyperJob and the objects around it; KubeError when the HyperJob cannot be read."""
     hyperjob = await kube.get(HYPERJOBS, name, namespace=namespace)
     summary = read(hyperjob)
@@ -43,7 +42,7 @@ async def gather(kube: Kube, namespace: str, name: str, *, lease_namespace: str)
         return ask
 
     async def lease() -> list[Object]:
-        return [await kube.get(LEASES, _LEASE, namespace=lease_namespace)]
+        return [await kube.get(LEASES, LEASE_NAME, namespace=LEASE_NAMESPACE)]
 
     async def nothing() -> list[Object]:
         return []
@@ -76,7 +75,7 @@ async def gather(kube: Kube, namespace: str, name: str, *, lease_namespace: str)
         priority_classes=classes.result(),
         events=events.result(),
         lease=leases.result(),
-        lease_name=f"{lease_namespace}/{_LEASE}",
+        lease_name=f"{LEASE_NAMESPACE}/{LEASE_NAME}",
         lacks_defaults=default(hyperjob) is not hyperjob,
         pods=found,
         pod_errors=errors,

@@ -186,8 +186,7 @@ def _no_leader(evidence: Evidence) -> Iterator[Cause]:
     if not evidence.lease or isinstance(evidence.lease, KubeError):
         yield Cause(
             reason="NoController",
-            message=f"there is no Lease {where}: no controller has led there; {_LOOK_THERE}, or"
-            " give the namespace of its Lease with --lease-namespace",
+            message=f"there is no Lease {where}: no controller has led there; {_LOOK_THERE}",
             next="kubectl get leases -A",
             needs_help=True,
         )

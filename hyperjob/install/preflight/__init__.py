@@ -68,10 +68,10 @@ class PreflightReport:
         return not any(finding.verdict.status in bad for finding in self.findings)
 
 
-async def preflight(kube: Kube, *, now: datetime, lease_namespace: str) -> PreflightReport:
+async def preflight(kube: Kube, *, now: datetime) -> PreflightReport:
     """Read the objects and run all checks; the report has one finding for each check."""
     try:
-        observed = await observe(kube, now=now, lease_namespace=lease_namespace)
+        observed = await observe(kube, now=now)
     except KubeError as error:
         verdict = failed(
             f"the API server does not answer: {error.message}",

@@ -13,8 +13,8 @@ from hyperjob.install.preflight.finding import (
 )
 from hyperjob.install.preflight.observed import ObservedPlane, need
 from hyperjob.install.preflight.volcano import has_volcano_global
-from hyperjob.install.rbac import LEASE
 from hyperjob_core.api.leader import Leader, leader_of
+from hyperjob_core.api.names import LEASE_NAME, LEASE_NAMESPACE
 from hyperjob_core.text import human_duration
 
 _START: Final = (
@@ -25,7 +25,7 @@ _START: Final = (
 def leads(observed: ObservedPlane) -> CheckResult:
     """Check that a controller leads, and that its release is compatible with this release."""
     leader = _leader(observed)
-    where = f"{observed.lease_namespace}/{LEASE}"
+    where = f"{LEASE_NAMESPACE}/{LEASE_NAME}"
     if leader is None:
         return failed(f"no controller leads: there is no Lease {where}", remedy=_START)
     if not leader.leads:

@@ -27,7 +27,9 @@ def customizations(observed: ObservedPlane) -> CheckResult:
         what = "; ".join(f"{each.name} defines {', '.join(each.operations)}" for each in found)
         return failed(
             f"other customizations conflict with HyperJob's: {what}",
-            remedy=f"{INSTALL} --replace" if VOLCANO_GLOBAL.issuperset(names) else delete,
+            remedy=f"{INSTALL} --allow interpreters"
+            if VOLCANO_GLOBAL.issuperset(names)
+            else delete,
         )
     missing = [name for name in SCRIPTS if named(observed.interpreters, name) is None]
     if missing:

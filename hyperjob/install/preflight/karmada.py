@@ -7,8 +7,8 @@ from hyperjob.install.definitions import schema_of
 from hyperjob.install.preflight.finding import CheckResult, failed, ok, warning
 from hyperjob.install.preflight.observed import ObservedPlane, named, need
 from hyperjob.install.preflight.volcano import has_volcano_global
-from hyperjob.install.rbac import SKIP_PROPAGATION
 from hyperjob_core.api.meta import Object
+from hyperjob_core.api.names import LEASE_NAMESPACE
 from hyperjob_core.kube.resources import PROPAGATION_POLICIES, RESOURCE_BINDINGS, VCJOBS, Resource
 
 GROUPS: Final = ("cluster.karmada.io", "config.karmada.io", "policy.karmada.io", "work.karmada.io")
@@ -62,19 +62,12 @@ def oldest_release(observed: ObservedPlane) -> tuple[int, int] | None:
 
 
 def lease_namespace(observed: ObservedPlane) -> CheckResult:
-    """Check that the namespace of the controller's Lease exists and is not propagated."""
-    name = observed.lease_namespace
-    found = need(observed.namespaces)
-    if not found:
+    """Check that the namespace of the controller's Lease exists; Karmada never propagates it."""
+    name = LEASE_NAMESPACE
+    if not need(observed.namespaces):
         return failed(
             f"namespace {name}, for the controller's Lease, does not exist",
             remedy=f"kubectl create namespace {name}",
-        )
-    labels = found[0]["metadata"].get("labels") or {}
-    if not name.startswith(("karmada-", "kube-")) and labels.get(SKIP_PROPAGATION) != "true":
-        return warning(
-            f"Karmada copies namespace {name} to every member",
-            remedy=f"kubectl label namespace {name} {SKIP_PROPAGATION}=true",
         )
     return ok(f"namespace {name}, for the controller's Lease, exists")
 

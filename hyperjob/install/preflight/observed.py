@@ -7,9 +7,8 @@ from datetime import datetime
 from typing import Final
 
 from hyperjob.install.preflight.stored import StoredHyperJobs, read_stored
-from hyperjob.install.rbac import LEASE
 from hyperjob_core.api.meta import Object
-from hyperjob_core.api.names import WEBHOOK_VERSION
+from hyperjob_core.api.names import LEASE_NAME, LEASE_NAMESPACE, WEBHOOK_VERSION
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import KubeError, NotFound
 from hyperjob_core.kube.resources import (
@@ -59,7 +58,6 @@ class ObservedPlane:
     host: str
     version: str
     groups: frozenset[str]
-    lease_namespace: str
     namespaces: Read
     leases: Read
     definitions: Read
@@ -87,7 +85,7 @@ def named(read: Read, name: str) -> Object | None:
     return next((each for each in need(read) if each["metadata"]["name"] == name), None)
 
 
-async def observe(kube: Kube, *, now: datetime, lease_namespace: str) -> ObservedPlane:
+async def observe(kube: Kube, *, now: datetime) -> ObservedPlane:
     """Read all objects; KubeError when the API server does not answer."""
     version = (await kube.raw("GET", "/version")).json()
     groups = (await kube.raw("GET", "/apis")).json()
@@ -99,10 +97,10 @@ async def observe(kube: Kube, *, now: datetime, lease_namespace: str) -> Observe
         return await _read(lambda: _first_page(kube, resource))
 
     async def namespace() -> Read:
-        return await _read(lambda: _one(kube, NAMESPACES, lease_namespace))
+        return await _read(lambda: _one(kube, NAMESPACES, LEASE_NAMESPACE))
 
     async def lease() -> Read:
-        return await _read(lambda: _one(kube, LEASES, LEASE, namespace=lease_namespace))
+        return await _read(lambda: _one(kube, LEASES, LEASE_NAME, namespace=LEASE_NAMESPACE))
 
     async with asyncio.TaskGroup() as group:
         reads = {
@@ -125,7 +123,6 @@ async def observe(kube: Kube, *, now: datetime, lease_namespace: str) -> Observe
         host=kube.host,
         version=str(version.get("gitVersion") or ""),
         groups=frozenset(each["name"] for each in groups.get("groups") or []),
-        lease_namespace=lease_namespace,
         trial=trial.result(),
         stored=stored.result(),
         **{name: task.result() for name, task in reads.items()},

@@ -14,5 +14,5 @@ def tenancy(observed: ObservedPlane) -> CheckResult:
         return ok("tenancy is off: every user may name all queues, PriorityClasses and clusters")
     return warning(
         f"tenancy is on in part: there is no ValidatingAdmissionPolicyBinding {', '.join(missing)}",
-        remedy="hyperjob install --tenancy",
+        remedy="hyperjob install --with tenancy",
     )

@@ -32,7 +32,7 @@ Section = Callable[[Context, Kube, str, str], Awaitable[str]]
 
 async def why(context: Context, kube: Kube, namespace: str, name: str) -> str:
     """Return the explanation why a HyperJob is not running, with the commands to type next."""
-    evidence = await gather(kube, namespace, name, lease_namespace=context.world.lease_namespace)
+    evidence = await gather(kube, namespace, name)
     found = explain(evidence)
     commands = dict.fromkeys(cause.next for cause in found.causes if cause.next)
     return str(

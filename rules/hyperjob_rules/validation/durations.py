@@ -2,7 +2,8 @@
 
 from hyperjob_core.api.duration import nanoseconds
 from hyperjob_core.api.field import Path
-from hyperjob_rules.validation.rules import INVALID, Report, rule
+from hyperjob_rules.validation.report import Report
+from hyperjob_rules.validation.rules import INVALID, rule
 
 MALFORMED = rule(
     "V6.malformed",

@@ -8,6 +8,7 @@ from typing import Final
 from hyperjob_core.api.field import Path
 from hyperjob_core.api.meta import Object
 from hyperjob_rules.validation.durations import validate_duration
+from hyperjob_rules.validation.report import Report
 from hyperjob_rules.validation.rules import (
     DUPLICATE,
     FORBIDDEN,
@@ -15,7 +16,6 @@ from hyperjob_rules.validation.rules import (
     NOT_SUPPORTED,
     REQUIRED,
     WARNING,
-    Report,
     rule,
 )
 

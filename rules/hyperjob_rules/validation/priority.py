@@ -3,7 +3,8 @@
 from typing import Final
 
 from hyperjob_core.api.field import Path
-from hyperjob_rules.validation.rules import FORBIDDEN, Report, rule
+from hyperjob_rules.validation.report import Report
+from hyperjob_rules.validation.rules import FORBIDDEN, rule
 
 SYSTEM: Final = "system-"
 

@@ -2,7 +2,8 @@
 
 from hyperjob_core.api.field import Path
 from hyperjob_core.api.meta import Object
-from hyperjob_rules.validation.rules import FORBIDDEN, WARNING, Report, rule
+from hyperjob_rules.validation.report import Report
+from hyperjob_rules.validation.rules import FORBIDDEN, WARNING, rule
 
 TIERS = rule(
     "V3",

@@ -9,9 +9,11 @@ from pathlib import Path
 
 import click
 import pytest
+from click.testing import CliRunner
 
 from hyperjob.cli import GROUPS, main
 from hyperjob.cli.rights import RIGHTS
+from hyperjob_core.removed import EVERY_COMMAND, OPTIONS
 
 ROOT = Path(__file__).resolve().parents[3]
 NAMES = [name for commands in GROUPS.values() for name in commands]
@@ -67,8 +69,8 @@ def test_every_command_that_asks_about_hyperjobs_names_its_rights() -> None:
 
 @pytest.mark.parametrize("name", sorted(RIGHTS))
 def test_every_such_command_takes_the_flags_of_kubectl(name: str) -> None:
-    options = {option for param in command(name).params for option in param.opts}
-    assert {"--kubeconfig", "--context", "-n", "--namespace", "--request-timeout", "-o"} <= options
+    options = {option for param in LEAVES[name].params for option in param.opts}
+    assert {"--kubeconfig", "--context", "-n", "--namespace", "-o"} <= options
     form = next(param for param in command(name).params if param.name == "form")
     assert isinstance(form.type, click.Choice)
     assert "json" in form.type.choices
@@ -80,3 +82,18 @@ def test_help_shows_every_command_under_a_heading_and_imports_none() -> None:
         assert f"{title}:" in text
         for name, (_, line) in commands.items():
             assert re.search(rf"^  {name} +{re.escape(line[:30])}", text, re.MULTILINE)
+
+
+def old_options() -> list[tuple[str, str]]:
+    """Give every removed option, with a command that had it."""
+    each = [(name, option) for name, options in OPTIONS.items() if name for option in options]
+    return [*each, *(("why", option) for option in OPTIONS[EVERY_COMMAND])]
+
+
+@pytest.mark.parametrize(("name", "option"), old_options())
+def test_a_removed_option_says_what_to_use(name: str, option: str) -> None:
+    result = CliRunner().invoke(main, [*name.split(), option, "1"])
+    answer = OPTIONS.get(name, {}).get(option) or OPTIONS[EVERY_COMMAND][option]
+    assert result.exit_code == 2
+    assert f"error: {option} was removed: {answer}" in " ".join(result.stderr.split())
+    assert option not in {opt for p in LEAVES[name].params for opt in (*p.opts, *p.secondary_opts)}

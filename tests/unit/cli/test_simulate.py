@@ -70,7 +70,7 @@ def test_policies_run_side_by_side_with_a_page(clusters: str, tmp_path: Path) ->
     trace, html = tmp_path / "jobs.csv", tmp_path / "out.html"
     trace.write_text("submit,duration,gpus,queue\n0,1h,24,research\n60,30m,8,research\n")
     policies = "hyperjob,one-cluster,static-weights"
-    given = ("--clusters", clusters, "--trace", str(trace), "--compare", policies)
+    given = ("--clusters", clusters, "--trace", str(trace), "--policy", policies)
     result = simulate(*given, "--html", str(html))
     assert result.exit_code == 0, result.output
     lines = {line.split()[0]: line.split() for line in result.stdout.splitlines() if line}
@@ -111,8 +111,10 @@ def test_a_job_that_can_never_start_ends_in_code_4(clusters: str, tmp_path: Path
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--compare", "best"), "--compare: 'best' is not one of hyperjob, "),
-        (("--queue", "a=none"), "--queue: 'a=none' must be NAME=SHARE"),
+        (("--policy", "best"), "--policy: 'best' is not one of hyperjob, "),
+        (("--scenario", "nowhere.yaml"), "nowhere.yaml: No such file or directory"),
+        (("--pod-mtbf", "3"), "--pod-mtbf was removed: set failures.pod in the file of --scenario"),
+        (("--compare", "all"), "--compare was removed: use --policy with several policies"),
         (("--trace", "nowhere.csv"), "nowhere.csv: No such file or directory"),
         (("--clusters", "nowhere.yaml"), "nowhere.yaml: No such file or directory"),
     ],

@@ -6,6 +6,7 @@ import pytest
 
 from hyperjob_controller.manager import Manager
 from hyperjob_controller.options import Options
+from hyperjob_controller.tuning import Tuning
 from hyperjob_core.kube.resources import (
     CLUSTERS,
     HYPERJOBS,
@@ -20,8 +21,8 @@ from tests.unit.controller.test_pass import member, named, reason, running, unti
 from tests.unit.install.observations import volcano_global
 
 
-def manager_of(server: ApiServer, **options: Any) -> Manager:
-    return Manager(server.kube, Options(**options))
+def manager_of(server: ApiServer, tuning: Tuning | None = None) -> Manager:
+    return Manager(server.kube, Options(), tuning=tuning)
 
 
 async def test_it_is_ready_once_every_cache_is_complete() -> None:
@@ -76,7 +77,7 @@ async def test_a_lease_without_a_namespace_is_named(
     server = ApiServer()
     server.put(NAMESPACES, {"metadata": {"name": "leases"}})
     server.fails = lambda _verb, resource, _name: error if resource == NAMESPACES else None
-    await manager_of(server, leader_elect_namespace="leases")._look_for_namespace()
+    await manager_of(server, Tuning(lease_namespace="leases"))._look_for_namespace()
     told = [(each.levelname, each.getMessage()) for each in caplog.records]
     assert [(was, text.partition(";")[0]) for was, text in told] == (
         [(level, said)] if said else []
@@ -89,14 +90,9 @@ async def test_it_works_while_it_holds_the_lease_and_gives_it_up_when_it_ends(
     server = ApiServer()
 
     def holder() -> Any:
-        return server.get(LEASES, "leases/lease")["spec"]["holderIdentity"]
+        return server.get(LEASES, "karmada-system/hyperjob-controller")["spec"]["holderIdentity"]
 
-    options: Any = {
-        "leader_elect": True,
-        "leader_elect_namespace": "leases",
-        "leader_elect_name": "lease",
-    }
-    async with running(server, **options) as manager:
+    async with running(server, leader_elect=True) as manager:
         assert holder() == manager.identity
     assert not manager.working.is_set()
     assert holder() == ""

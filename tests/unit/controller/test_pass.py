@@ -388,7 +388,7 @@ async def test_the_pods_of_a_failed_sub_job_are_read_before_anything_follows_fro
     server = WithMembers(pod)
     server.put(CLUSTERS, member("a", 16))
     server.put(HYPERJOBS, named("hj", group(replicas=1), failurePolicy={"maxRestarts": 1}))
-    async with running(server, failure_causes=True):
+    async with running(server):
         await until(lambda: server.items(VCJOBS))
         made = server.get(VCJOBS, "default/hj-trainer-0")
         bound = binding("hj-trainer-0", cluster="a", status=vcjob_status("Failed"))

@@ -149,7 +149,6 @@ async def test_it_serves_its_health_its_metrics_and_how_hyperjobs_are_judged(
     monkeypatch.setattr(managers, "Kube", clients)
     options = Options(
         kubeconfig="config",
-        context="karmada",
         queue_admission=admission,
         leader_elect=False,
         metrics_bind_address="127.0.0.1:0",
@@ -181,7 +180,7 @@ async def test_it_serves_its_health_its_metrics_and_how_hyperjobs_are_judged(
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
     agent = managers.USER_AGENT
-    assert clients.asked == [{"kubeconfig": "config", "context": "karmada", "user_agent": agent}]
+    assert clients.asked == [{"kubeconfig": "config", "user_agent": agent}]
 
 
 @pytest.mark.parametrize(
@@ -216,13 +215,11 @@ async def test_the_lease_has_the_names_and_times_of_the_options(
     monkeypatch.setattr(os, "_exit", left.append)
     options = Options(
         queue_admission=QueueAdmission.BUILTIN,
-        leader_elect_namespace="system",
-        leader_elect_name="lease",
         leader_elect_lease_duration=60,
     )
     manager = Manager(ApiServer().kube, options)
     manager._elector()
-    assert made["names"] == ("system", "lease", manager.identity)
+    assert made["names"] == ("karmada-system", "hyperjob-controller", manager.identity)
     assert (made["lease_seconds"], made["renew_seconds"]) == (60, 40)
     assert made["annotations"]() == {
         "training.volcano.sh/controller-version": __version__,

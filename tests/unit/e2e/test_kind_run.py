@@ -134,8 +134,7 @@ def test_pods_are_made_anew_from_an_image_that_was_built_anew(machine: Machine) 
     for times in (1, 2):
         _, _, calls = machine.run("up.sh")
         (upgrade,) = starting(calls, "helm upgrade")
-        for process in ("webhook", "controller"):
-            assert f"--set {process}.podAnnotations.image=sha256:{times}" in upgrade
+        assert f"--set podAnnotations.image=sha256:{times}" in upgrade
 
 
 def test_a_release_makes_way_for_processes_of_ours(machine: Machine) -> None:

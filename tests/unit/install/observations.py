@@ -150,7 +150,6 @@ def healthy(**changes: Any) -> ObservedPlane:
         host="karmada:5443",
         version="v1.36.2",
         groups=frozenset(f"{group}.karmada.io" for group in GROUPS),
-        lease_namespace="karmada-system",
         namespaces=[{"metadata": {"name": "karmada-system"}}],
         leases=[lease()],
         definitions=_shared(),

@@ -126,7 +126,7 @@ def test_a_conflict_names_fields_and_managers() -> None:
     status = {**make_status(409, "conflict"), "details": {"causes": causes}}
     problem = field_conflict("crd/x", Conflict(status))
     assert '.spec.a, .spec.b by "kubectl"; .spec.c by "helm"' in problem.message
-    assert "--force-conflicts" in problem.remedy
+    assert "--allow conflicts" in problem.remedy
     assert "conflict" in field_conflict("crd/x", Conflict(make_status(409, "conflict"))).message
 
 
@@ -194,7 +194,7 @@ USAGE = {
     "half a service": (["--webhook-service", "a"], "must be NAMESPACE/NAME[:PORT]"),
     "a service with a bad port": (["--webhook-service", "a/b:c"], "must be NAMESPACE/NAME"),
     "half a service account": (
-        ["--webhook-url", "https://x", "--controller-user", "system:serviceaccount:a"],
+        ["--webhook-url", "https://x", "--user-prefix", "system:serviceaccount:a"],
         "must be system:serviceaccount:NAMESPACE:NAME",
     ),
     "an expired CA": (["--webhook-url", "https://x", "--ca-file", "old.crt"], "have expired"),

@@ -30,8 +30,8 @@ def test_definitions_come_first_and_webhooks_last() -> None:
 
 
 def test_everything_is_taken_away_in_the_reverse_order() -> None:
-    forward = [item.title for item in items(service_accounts=True, ui_user="ui", progress=True)]
-    away = [item.title for item in targets(lease_namespace="karmada-system", delete_crds=True)]
+    forward = [item.title for item in items(service_accounts=True, ui=True, progress=True)]
+    away = [item.title for item in targets(delete_crds=True)]
     lease = away.pop(away.index("namespace/karmada-system") - 1)
     assert lease == "lease.coordination.k8s.io/hyperjob-controller"
     assert away == forward[::-1]
@@ -39,39 +39,37 @@ def test_everything_is_taken_away_in_the_reverse_order() -> None:
 
 def test_a_web_page_has_rights_where_there_is_one() -> None:
     known = {item.title for item in items(service_accounts=True)}
-    more = [each for each in items(service_accounts=True, ui_user="ui") if each.title not in known]
+    more = [each for each in items(service_accounts=True, ui=True) if each.title not in known]
     assert {item.name for item in more} == {"hyperjob-ui"}
     assert {item.resource.kind for item in more} == {
         *("ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"),
     }
-    by_name = items(ui_user="page@example.org")
+    by_name = items(ui=True, user_prefix="hj:")
     assert {
         subject["name"]
         for item in by_name
         if item.name == "hyperjob-ui"
         for subject in item.object.get("subjects", ())
-    } == {"page@example.org"}
+    } == {"hj:ui"}
 
 
 def test_accounts_of_our_own_are_who_the_rights_are_for() -> None:
-    made = items(
-        service_accounts=True, lease_namespace="leases", controller_user="ignored", progress=True
-    )
+    made = items(service_accounts=True, progress=True)
     subjects = {
         (item.name, subject["kind"], subject["namespace"], subject["name"])
         for item in made
         for subject in item.object.get("subjects", ())
     }
     assert subjects == {
-        (name, "ServiceAccount", "leases", name)
+        (name, "ServiceAccount", "karmada-system", name)
         for name in ("hyperjob-controller", "hyperjob-certs", "hyperjob-webhook")
     } | {
-        (role, "ServiceAccount", "leases", "hyperjob-progress")
+        (role, "ServiceAccount", "karmada-system", "hyperjob-progress")
         for role in ("hyperjob-progress", "hyperjob-progress-logs")
     }
     rules = rbac.token_rules("hyperjob-progress")
     (tokens,) = [item for item in made if item.object.get("rules") == rules]
-    assert (tokens.name, tokens.namespace) == ("hyperjob-certs", "leases")
+    assert (tokens.name, tokens.namespace) == ("hyperjob-certs", "karmada-system")
 
 
 @pytest.mark.parametrize("secrets", [False, True])
@@ -92,7 +90,7 @@ def test_the_webhook_may_get_secrets_only_where_it_is_asked_to_warn_of_them(secr
 
 
 def test_definitions_stay_unless_told_otherwise() -> None:
-    kept = targets(lease_namespace="karmada-system", delete_crds=False)
+    kept = targets(delete_crds=False)
     assert "CustomResourceDefinition" not in {item.resource.kind for item in kept}
 
 
@@ -138,7 +136,7 @@ def test_without_webhooks_no_address_is_needed() -> None:
         {"url": None},
         {"url": URL, "service": ServiceReference("ns", "hj")},
         {"url": "http://hj"},
-        {"url": URL, "controller_user": "system:serviceaccount:no-name"},
+        {"url": URL, "user_prefix": "system:serviceaccount:no-name"},
     ],
 )
 def test_settings_that_make_no_sense_are_refused(settings: Any) -> None:
@@ -173,13 +171,12 @@ def bindings(**settings: Any) -> dict[tuple[str, str], Any]:
 
 
 def test_a_user_or_a_service_account_gets_the_rights() -> None:
-    found = bindings(
-        controller_user="system:serviceaccount:hj:controller", certs_user="certs.example"
-    )
-    account = {"kind": "ServiceAccount", "namespace": "hj", "name": "controller"}
-    user = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "certs.example"}
+    found = bindings(user_prefix="system:serviceaccount:hj:the-")
+    account = {"kind": "ServiceAccount", "namespace": "hj", "name": "the-controller"}
     assert found["ClusterRoleBinding", "hyperjob-controller"]["subjects"] == [account]
     assert found["RoleBinding", "hyperjob-controller"]["subjects"] == [account]
+    user = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "example:certs"}
+    found = bindings(user_prefix="example:")
     assert found["ClusterRoleBinding", "hyperjob-certs"]["subjects"] == [user]
 
 

@@ -156,13 +156,6 @@ CASES: dict[str, tuple[str, ObservedPlane, Status, str, str]] = {
         "does not exist",
         "kubectl create namespace karmada-system",
     ),
-    "a namespace that members get too": (
-        "lease-namespace",
-        healthy(lease_namespace="hj", namespaces=[{"metadata": {"name": "hj"}}]),
-        WARNING,
-        "Karmada copies namespace hj to every member",
-        "kubectl label namespace hj namespace.karmada.io/skip-auto-propagation=true",
-    ),
     "Volcano Global": (
         "volcano-global",
         healthy(mutating=[volcano_global()]),
@@ -364,7 +357,7 @@ CASES: dict[str, tuple[str, ObservedPlane, Status, str, str]] = {
         ),
         FAILED,
         "vcjob-configuration defines replicaResource; queue-configuration defines status",
-        "--ca-file ca.crt --replace",
+        "--ca-file ca.crt --allow interpreters",
     ),
     "an interpreter of somebody else in the way": (
         "interpreters",
@@ -581,7 +574,7 @@ CASES: dict[str, tuple[str, ObservedPlane, Status, str, str]] = {
         healthy(tenancy=[{"metadata": {"name": "hyperjob-tenancy-queues"}}]),
         WARNING,
         "hyperjob-tenancy-priorityclasses, hyperjob-tenancy-clusters",
-        "hyperjob install --tenancy",
+        "hyperjob install --with tenancy",
     ),
     "a cluster that Karmada's proxy cannot read for others": (
         "progress",

@@ -25,6 +25,7 @@ from hyperjob.simulate.workload import Failures, Outage, Scenario, Site, Submiss
 from hyperjob.simulate.world import Simulation
 from hyperjob_controller.manager import Manager
 from hyperjob_controller.options import Options
+from hyperjob_controller.tuning import Tuning
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import FIELD_MANAGER
 from hyperjob_core.kube.client import Kube
@@ -240,12 +241,11 @@ async def _played(seed: int, *, jobs: int, refuses: float, mode: QueueAdmission)
         queue_admission=mode,
         leader_elect=False,
         workers=1,
-        in_flight=1,
-        failure_causes=seed % 2 == 0,
     )
+    tuning = Tuning(writes=1, failure_causes=seed % 2 == 0)
     clock = asyncio.get_running_loop().time
     async with Kube(plane) as kube:
-        manager = Manager(kube, options, now=now, clock=clock)
+        manager = Manager(kube, options, now=now, clock=clock, tuning=tuning)
         tasks = [
             asyncio.create_task(_edits(rng, plane, jobs)),
             asyncio.create_task(_measured(manager, plane)),

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 PROGRAM = """
 import sys
@@ -9,17 +10,24 @@ from hyperjob.cli.simulate import simulate
 simulate.main(sys.argv[1:], standalone_mode=False)
 """
 ARGUMENTS = (
-    *("--jobs", "40", "--days", "0.3", "--load", "0.65", "--shape", "llm", "--urgent", "0.2"),
-    *("--queue", "a=1", "--queue", "b=2", "--estimates", "0.8", "--estimate-error", "2"),
-    *("--pod-mtbf", "200", "--node-mtbf", "300", "--compare", "hyperjob,static-weights"),
+    *("--jobs", "40", "--days", "0.3", "--load", "0.65", "--policy", "hyperjob,static-weights"),
     *("--seed", "3", "-o", "json"),
 )
+SCENARIO = """
+shape: llm
+urgent: 0.2
+queues: {a: 1, b: 2}
+estimates: {share: 0.8, error: 2}
+failures: {pod: 200, node: 300}
+"""
 
 
-def test_processes_with_other_seeds_of_hashes_write_the_same_bytes() -> None:
+def test_processes_with_other_seeds_of_hashes_write_the_same_bytes(tmp_path: Path) -> None:
+    scenario = tmp_path / "scenario.yaml"
+    scenario.write_text(SCENARIO)
     running = [
         subprocess.Popen(
-            [sys.executable, "-c", PROGRAM, *ARGUMENTS],
+            [sys.executable, "-c", PROGRAM, *ARGUMENTS, "--scenario", str(scenario)],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env={"PYTHONHASHSEED": seed, "TZ": zone},

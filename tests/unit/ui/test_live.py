@@ -61,9 +61,7 @@ async def served(limit: int) -> AsyncIterator[Served]:
     server = ApiServer()
     fill(server, hyperjobs=NEWEST + 1, clusters=3)
     async with AsyncExitStack() as stack:
-        known = await stack.enter_async_context(
-            running(server.kube, lease_namespace="karmada-system", examine=False)
-        )
+        known = await stack.enter_async_context(running(server.kube, examine=False))
         context = Context(
             world=known.world,
             history=known.history,

@@ -21,11 +21,11 @@ import pytest
 
 from hyperjob_certs.x509 import issue_ca, issue_serving
 from hyperjob_core.telemetry.metrics import Metrics
-from hyperjob_rules.configuration import MUTATE_HYPERJOB
+from hyperjob_rules.paths import MUTATE_HYPERJOB
 from hyperjob_rules.validation.context import NOTHING_KNOWN, Context
 from hyperjob_webhook import __main__ as process
 from hyperjob_webhook.__main__ import CannotStart, _certificate, main
-from hyperjob_webhook.options import Options, parse
+from hyperjob_webhook.options import Options
 
 END = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
 EXPIRED = "the served certificate expired at 2026-01-02T03:04:00+00:00"
@@ -191,7 +191,7 @@ async def test_a_process_serves_until_its_signal_and_drains(
     trust = ssl.create_default_context(cadata=authority.certificate.decode())
     body = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
         "uid": "1", "operation": "DELETE"}}  # fmt: skip
-    running = asyncio.create_task(process._run(replace(options, shutdown_grace_period=60.0)))
+    running = asyncio.create_task(process._run(options))
     serving = await lines.next()
     assert serving.getMessage() == "serving"
     said: Any = serving
@@ -259,21 +259,3 @@ async def test_while_it_drains_a_process_serves_on_and_is_not_ready(
         assert (await lines.next()).getMessage() == "stopped"
         async with asyncio.timeout(60):
             await running
-
-
-def test_the_limits_of_the_options_are_those_of_the_server(options: Options, monkeypatch):
-    made: list[Any] = []
-
-    def server(**given: Any) -> None:
-        made.append(given["limits"])
-        raise CannotStart("seen")
-
-    monkeypatch.setattr(process, "WebhookServer", server)
-    flags = ["--request-timeout=3", "--max-requests-inflight=4", "--max-connections=5",
-             "--max-connections-per-peer=6", f"--tls-cert-file={options.tls_cert_file}",
-             f"--tls-private-key-file={options.tls_private_key_file}"]  # fmt: skip
-    with pytest.raises(CannotStart, match="seen"):
-        asyncio.run(process._run(parse(flags, {})))
-    found = made[0]
-    assert (found.request_timeout, found.requests_inflight) == (3.0, 4)
-    assert (found.connections, found.connections_per_peer) == (5, 6)

@@ -17,8 +17,7 @@ def test_defaults():
     assert options.tls_cert_file == Path("tls.crt")
     assert options.secure_port == 9443
     assert options.tls_min_version is ssl.TLSVersion.TLSv1_2
-    assert options.request_timeout < 5, "below the timeoutSeconds of our configurations"
-    assert options.max_requests_inflight == Limits().requests_inflight == 128
+    assert Limits().request_timeout < 5, "below the timeoutSeconds of our configurations"
     assert options.metrics_address == options.health_probe_bind_address == ":8081"
 
 
@@ -27,13 +26,7 @@ def test_the_defaults_of_numbers():
     names = [name for name in SETTINGS if isinstance(getattr(options, name), int | float)]
     assert {name: getattr(options, name) for name in names if name != "tls_min_version"} == {
         "secure_port": 9443,
-        "tls_reload_interval": 10.0,
-        "request_timeout": 4.0,
-        "max_requests_inflight": 128,
-        "max_connections": 1024,
-        "max_connections_per_peer": 512,
         "shutdown_delay": 1.0,
-        "shutdown_grace_period": 10.0,
     }
     assert Limits() == Limits(
         request_timeout=4.0,
@@ -41,18 +34,13 @@ def test_the_defaults_of_numbers():
         connections=1024,
         connections_per_peer=512,
         header_seconds=5.0,
+        shutdown_grace_seconds=10.0,
     )
 
 
 BOUNDS = {
-    "request_timeout": (0.1, 29.9, [0.0, -1.0, 30.0, 30.5]),
     "secure_port": (0, 65535, [-1, 65536]),
-    "max_requests_inflight": (1, 10**6, [0, -1]),
-    "max_connections": (1, 10**6, [0, -1]),
-    "max_connections_per_peer": (1, 10**6, [0, -1]),
     "shutdown_delay": (0.0, 3600.0, [-0.1, 3600.1]),
-    "shutdown_grace_period": (0.0, 3600.0, [-0.1, 3600.1]),
-    "tls_reload_interval": (0.0, 3600.0, [-0.1, 3600.1]),
 }
 
 
@@ -99,9 +87,9 @@ WRONG = {
     "no files": (["--secure-port", "1"], {}, "--tls-cert-file, --tls-private-key-file"),
     "a port that is no number": ([*FILES, "--secure-port", "x"], {}, "a whole number, got 'x'"),
     "a port of digits that are not ASCII": ([*FILES, "--secure-port", "٣"], {}, "a whole number"),
-    "a number below zero": ([*FILES, "--max-connections", "-1"], {}, "a whole number, got '-1'"),
+    "a number below zero": ([*FILES, "--secure-port", "-1"], {}, "a whole number, got '-1'"),
     "a time that is no number": (
-        [*FILES, "--request-timeout", "1s"],
+        [*FILES, "--shutdown-delay", "1s"],
         {},
         "expected a number of seconds, got '1s'",
     ),
@@ -112,13 +100,7 @@ WRONG = {
         "'8081' is not an address",
     ),
     "an endless time": ([*FILES, "--shutdown-delay", "inf"], {}, "a number of seconds"),
-    "a time limit too long": ([*FILES, "--request-timeout", "60"], {}, "--request-timeout must be"),
-    "a time limit of half a minute": (
-        [*FILES, "--request-timeout", "30"],
-        {},
-        "--request-timeout must be",
-    ),
-    "no connections": ([*FILES, "--max-connections", "0"], {}, "--max-connections must be"),
+    "a time limit too long": ([*FILES, "--shutdown-delay", "3601"], {}, "--shutdown-delay must be"),
     "an old TLS": ([*FILES, "--tls-min-version", "VersionTLS11"], {}, "VersionTLS12, VersionTLS13"),
     "a bad format": ([*FILES, "--log-format", "xml"], {}, "--log-format: 'xml' is none of"),
     "a bad format by environment": (FILES, {"HYPERJOB_LOG_FORMAT": "xml"}, "'xml' is none of"),
@@ -139,7 +121,7 @@ def test_help_shows_every_flag_with_its_variable_and_default(capsys):
     with pytest.raises(SystemExit):
         parse(["--help"], {})
     shown = " ".join(capsys.readouterr().out.split())
-    for flag in ("--tls-min-version", "--shutdown-grace-period", "--max-requests-inflight"):
+    for flag in ("--tls-min-version", "--shutdown-delay", "--secure-port"):
         variable = "HYPERJOB_" + flag[2:].replace("-", "_").upper()
         assert flag in shown
         assert f"[{variable}]" in shown

@@ -28,7 +28,6 @@ helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 {{/* Flags with the store and the names of the certificates. */}}
 {{- define "hyperjob.certificateArgs" -}}
 - --secret={{ .Release.Namespace }}/{{ include "hyperjob.tlsSecret" . }}
-- --days={{ .Values.certificates.days }}
 {{- range include "hyperjob.names" . | fromJsonArray }}
 - --name={{ . }}
 {{- end }}
@@ -39,27 +38,23 @@ helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 - install
 - --service-accounts
 - --release={{ .Release.Namespace }}/{{ .Release.Name }}
-- --lease-namespace={{ .Values.karmada.leaseNamespace }}
 {{- if .Values.ui.enabled }}
-- --ui-user=hyperjob-ui
+- --with=ui
 {{- end }}
 {{- if .Values.setup.tenancy }}
-- --tenancy
+- --with=tenancy
 {{- end }}
 {{- if .Values.setup.secretWarnings }}
-- --secret-warnings
+- --with=secret-warnings
 {{- end }}
 {{- if .Values.controller.progress.enabled }}
-- --progress
+- --with=progress
 {{- end }}
 {{- range .Values.setup.skip }}
 - --skip={{ . }}
 {{- end }}
-{{- if .Values.setup.forceConflicts }}
-- --force-conflicts
-{{- end }}
-{{- if .Values.setup.replace }}
-- --replace
+{{- range .Values.setup.allow }}
+- --allow={{ . }}
 {{- end }}
 {{- end -}}
 
@@ -76,7 +71,6 @@ helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 {{- if .Values.controller.progress.enabled }}
 - --account=hyperjob-progress={{ include "hyperjob.progressSecret" . }}
 {{- end }}
-- --lease-namespace={{ .Values.karmada.leaseNamespace }}
 - --days={{ .Values.renewal.tokenDays }}
 {{- end -}}
 

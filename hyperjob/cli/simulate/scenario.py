@@ -1,0 +1,78 @@
+"""The scenario file of `hyperjob simulate`: the workload and its failures, beyond their size."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic.alias_generators import to_camel
+
+from hyperjob.simulate.workload import WorkloadError
+from hyperjob_core.api.field import ROOT
+
+Share = Annotated[float, Field(ge=0, le=1)]
+Hours = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(alias_generator=to_camel, extra="forbid", frozen=True)
+
+
+class TraceReading(_Model):
+    """How the file of `--trace` is read: its format, and the number of its first jobs."""
+
+    format: Literal["auto", "csv", "philly", "helios", "alibaba2020", "alibaba2023"] = "auto"
+    limit: Annotated[int, Field(ge=1)] | None = None
+
+
+class EstimateReading(_Model):
+    """The share of generated jobs with a runningEstimate, and the largest factor of its error."""
+
+    share: Share = 0.0
+    error: Annotated[float, Field(ge=1, le=100)] = 1.0
+
+
+class FailureReading(_Model):
+    """Mean hours between failures of pods, nodes and clusters, 0 for none, and of repairs."""
+
+    pod: Hours = 0.0
+    node: Hours = 0.0
+    node_repair: Hours = 4.0
+    cluster: Hours = 0.0
+    cluster_repair: Hours = 2.0
+
+
+class ScenarioFile(_Model):
+    """A scenario file; without a file every field has its default.
+
+    `queues` has the share of the generated jobs that go to each queue, `urgent` the share with a
+    high priority, `max_domains` the most clusters of a generated or traced job, and
+    `checkpoint_minutes` the time between two checkpoints.
+    """
+
+    shape: Literal["philly", "helios", "llm"] = "llm"
+    queues: dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]] = {}
+    urgent: Share = 0.0
+    estimates: EstimateReading = EstimateReading()
+    max_domains: Annotated[int, Field(ge=1)] = 4
+    checkpoint_minutes: Hours = 30.0
+    failures: FailureReading = FailureReading()
+    trace: TraceReading = TraceReading()
+
+
+def scenario_of(path: Path | None) -> ScenarioFile:
+    """Read a scenario file; raises WorkloadError with the file and the field."""
+    if path is None:
+        return ScenarioFile()
+    try:
+        return ScenarioFile.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")) or {})
+    except OSError as error:
+        raise WorkloadError(f"{path}: {error.strerror or error}") from None
+    except (yaml.YAMLError, UnicodeError) as error:
+        raise WorkloadError(f"{path}: is no YAML: {' '.join(str(error).split())}") from None
+    except ValidationError as error:
+        problems = "; ".join(
+            f"{ROOT.below(each['loc']) if each['loc'] else 'file'}: {each['msg']}"
+            for each in error.errors()
+        )
+        raise WorkloadError(f"{path}: {problems}") from None
