@@ -16,10 +16,11 @@ from datetime import UTC, datetime, timedelta
 
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.model.request import PlacementRequest
-from hyperjob_engine.queueing.cache import QueueCache
+from hyperjob_engine.queueing.messages import stale_messages
 from hyperjob_engine.queueing.queues import parse_queue
-from hyperjob_engine.queueing.round import play
-from hyperjob_engine.queueing.units import QueuedHyperJob, QueuedSubJob
+from hyperjob_engine.queueing.round import schedule
+from hyperjob_engine.queueing.state import Settings, admitted, new_state, set_queues, update
+from hyperjob_engine.queueing.workload import QueuedHyperJob, QueuedSubJob
 from hyperjob_engine.resources import Resources, fits, parse_resources, subtract, total
 
 GPU = "nvidia.com/gpu"
@@ -38,11 +39,12 @@ class Scene:
         self.estimates = estimates
         self.sizes = [8 * (1 + number) for number in range(sizes)]
         self.names = [f"queue-{number:02}" for number in range(queues)]
-        self.cache = QueueCache(lag=timedelta(seconds=30))
-        self.cache.set_queues(
+        self.state = new_state(Settings(lag=timedelta(seconds=30)))
+        queues = [
             parse_queue({"metadata": {"name": name}, "spec": {"weight": 1 + number % 5}})
             for number, name in enumerate(self.names)
-        )
+        ]
+        set_queues(self.state, queues)
         self.free: dict[str, Resources] = {
             f"cluster-{number:03}": _resources(256) for number in range(clusters)
         }
@@ -75,7 +77,7 @@ class Scene:
             estimate=timedelta(hours=len(parts) + self.number % 10) if self.estimates else None,
         )
         self.units[unit.key] = unit
-        self.cache.put(unit.key, unit, now=self.now)
+        update(self.state, unit.key, unit, now=self.now)
         return unit
 
     def clusters(self) -> list[Cluster]:
@@ -87,11 +89,10 @@ class Scene:
 
     def round(self) -> int:
         """Play a round, and create the admitted sub-jobs."""
-        self.cache.begin(self.clusters(), now=self.now)
-        granted = play(self.cache, now=self.now)
+        granted = schedule(self.state, self.clusters(), now=self.now).keys
         for key in granted:
-            entry = self.cache.entries[key]
-            spots, names = dict(entry.reserved_clusters), self.cache.admitted(key)
+            entry = self.state.entries[key]
+            spots, names = dict(entry.reserved_clusters), admitted(self.state, key)
             unit = self.units[key]
             for part in unit.parts:
                 if part.name in spots:
@@ -99,12 +100,12 @@ class Scene:
                     self.free[cluster] = subtract(self.free[cluster], part.request.demand)
             since = f"{self.now:%Y-%m-%dT%H:%M:%SZ}"
             self.units[key] = replace(unit, held=names, made=names, clusters=spots, since=since)
-            self.cache.put(key, self.units[key], now=self.now)
+            update(self.state, key, self.units[key], now=self.now)
         return len(granted)
 
     def told(self) -> int:
         """Return the number of HyperJobs with a stale message."""
-        return len(list(self.cache.stale_messages(now=self.now)))
+        return len(list(stale_messages(self.state, now=self.now)))
 
     def end_one(self) -> None:
         """End a running HyperJob."""
@@ -115,7 +116,7 @@ class Scene:
             self.free[cluster] = total((self.free[cluster], part.request.demand))
         del self.units[unit.key]
         self.now += timedelta(seconds=31)
-        self.cache.put(unit.key, None, now=self.now)
+        update(self.state, unit.key, None, now=self.now)
 
     def plain(self) -> int:
         """Sort all HyperJobs and try each, as a plain scheduler does at each change."""
@@ -168,7 +169,7 @@ def main() -> None:
         )
         gc.collect()
         gc.freeze()
-        lines = sum(len(scene.cache.lines.line(name)) for name in scene.names)
+        lines = sum(len(scene.state.lines.line(name)) for name in scene.names)
         plain = measured(3, lambda: None, scene.plain)[0]
         print(
             f"{lines} wait in {options.queues} queues, {sizes} sizes,"

@@ -56,7 +56,7 @@ from hyperjob_core.telemetry.metrics import Metrics
 from hyperjob_core.telemetry.training import TrainingMetrics, show_accelerators, show_time_use
 from hyperjob_engine.model.observed import QueueAdmission
 from hyperjob_engine.plan import CAUSE_RECHECK
-from hyperjob_engine.queueing.cache import QueueCache
+from hyperjob_engine.queueing.state import Settings
 
 log = logging.getLogger(__name__)
 
@@ -154,7 +154,7 @@ class Manager:
         self._own = Admission(
             self.caches,
             self.queue,
-            QueueCache(
+            Settings(
                 most_in_flight=_IN_FLIGHT,
                 lag=options.lag,
                 counts=reservations.counts,

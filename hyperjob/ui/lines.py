@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from hyperjob.ui.rows import Row, order_of
 from hyperjob_core.api.meta import Object
-from hyperjob_engine.queueing.units import OrderInQueue
+from hyperjob_engine.queueing.workload import OrderInQueue
 
 
 class QueueLines:

@@ -9,14 +9,14 @@ from hyperjob.ui.query import Query
 from hyperjob.ui.rows import Row
 from hyperjob.ui.visitor import Scope
 from hyperjob_core.api.phases import Phase
-from hyperjob_engine.queueing.units import OrderInQueue
+from hyperjob_engine.queueing.workload import OrderInQueue
 
 _PHASES: Final = {str(phase): number for number, phase in enumerate(Phase)}
 _Value: TypeAlias = int | str | OrderInQueue
 _SortKey: TypeAlias = tuple[_Value, str]
 OrderOf: TypeAlias = Callable[[Row], OrderInQueue]
 """Returns the place of a HyperJob in its queue."""
-_LAST: Final = 1 << 40
+_LAST: Final = OrderInQueue(1 << 40, "", "")
 
 
 class Listing:
@@ -86,7 +86,7 @@ class Listing:
             case "queue":
                 return row.queues[0] if row.queues else ""
             case "place":
-                return self._order_of(row) if row.waits_in else (_LAST, "", "")
+                return self._order_of(row) if row.waits_in else _LAST
             case "restarts":
                 return -summary.restarts
             case _:

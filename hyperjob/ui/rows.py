@@ -13,7 +13,7 @@ from hyperjob_core.api.wire import at, integer, mapping, string, string_map
 from hyperjob_core.text import shortened
 from hyperjob_engine.model.runs import Run
 from hyperjob_engine.queueing.priority import value_of
-from hyperjob_engine.queueing.units import OrderInQueue
+from hyperjob_engine.queueing.workload import OrderInQueue, order_in_queue
 from hyperjob_engine.reasons.reason import Reason
 
 _MESSAGE_LIMIT: Final = 4096
@@ -183,7 +183,7 @@ def order_of(row: Row, classes: Mapping[str, Object]) -> OrderInQueue:
     """Return the sort key of a HyperJob in its queue: priority, then age."""
     names = {group.priority_class for group in row.summary.groups}
     priority = max((value_of(name, classes) for name in names), default=0)
-    return -priority, row.summary.created, row.key
+    return order_in_queue(priority=priority, created=row.summary.created, key=row.key)
 
 
 def _line_of(summary: Summary) -> str:

@@ -36,6 +36,7 @@ from hyperjob_core.kube.resources import (
     key_of,
 )
 from hyperjob_core.tasks import cancel
+from hyperjob_engine.queueing.workload import OrderInQueue
 
 _LISTINGS: Final = 64
 _TICK_SECONDS: Final = 0.25
@@ -238,7 +239,7 @@ class LiveState:
         for queue in row.queues:
             counts[queue, row.summary.phase] += by
 
-    def _order(self, row: Row) -> tuple[int, str, str]:
+    def _order(self, row: Row) -> OrderInQueue:
         return order_of(row, self.lines.classes)
 
     def _hyperjob_changed(self, _: EventType, old: Object | None, new: Object | None) -> None:

@@ -20,11 +20,13 @@ from hyperjob_core.kube.resources import key_of
 from hyperjob_core.kube.workqueue import WorkQueue
 from hyperjob_engine.model.observed import Binding, Cluster, Observed, QueueAdmission, QueueVerdict
 from hyperjob_engine.model.request import PlacementRequest
-from hyperjob_engine.queueing.cache import QueueCache
+from hyperjob_engine.queueing import state as queue_state
 from hyperjob_engine.queueing.confirm import BuiltinQueues, Confirmer, NoConfirmation, VolcanoGlobal
+from hyperjob_engine.queueing.messages import stale_messages
 from hyperjob_engine.queueing.queues import parse_queue
 from hyperjob_engine.queueing.read import unit_of, unit_of_remains
-from hyperjob_engine.queueing.round import play
+from hyperjob_engine.queueing.round import next_change, schedule
+from hyperjob_engine.queueing.state import Settings
 from hyperjob_engine.queueing.verdict import verdict_of
 from hyperjob_engine.resources import Resources
 
@@ -49,13 +51,13 @@ class ClusterCapacity(Protocol):
 
 
 class Admission:
-    """The queue engine with its cache; `run` plays rounds while this process is the leader."""
+    """The queue engine with its state; `run` plays rounds while this process is the leader."""
 
     def __init__(
         self,
         caches: Caches,
         queue: WorkQueue[str],
-        cache: QueueCache,
+        settings: Settings,
         capacity: ClusterCapacity,
         *,
         mode: Callable[[], QueueAdmission],
@@ -68,9 +70,9 @@ class Admission:
         """
         self._capacity = capacity
         self._mode = mode
-        self._caches = caches
+        self._states = caches
         self._queue = queue
-        self._cache = cache
+        self._settings = settings
         self._now = now
         self._changed = asyncio.Event()
         self._patient = True
@@ -79,14 +81,15 @@ class Admission:
         self._refresh_at: dict[str, float] = {}
         self._alone = True
         self._releases = Releases(caches, changed=self.wake)
+        self._state = queue_state.new_state(settings)
         caches.queues.add_handler(self._queue_changed)
         self.reset()
 
     def reset(self) -> None:
-        """Empty the queue cache; `run` fills it again from the objects."""
+        """Forget all HyperJobs; `run` learns them again from the objects."""
         mode = self._mode()
         self._releases.switch(on=mode is QueueAdmission.VOLCANO_GLOBAL)
-        self._cache = self._cache.fresh(self._confirmer(mode))
+        self._state = queue_state.new_state(self._settings, self._confirmer(mode))
         self._refresh_at.clear()
         self._alone = True
 
@@ -102,30 +105,31 @@ class Admission:
     @property
     def known(self) -> bool:
         """Return whether the Queues are known; before that the engine admits no HyperJob."""
-        return self._cache.known
+        return self._state.known
 
-    def learn(self, observed: Observed) -> None:
-        """Update the queue cache with the present spec and objects of a HyperJob."""
+    def update(self, observed: Observed) -> None:
+        """Update the state with the present spec and objects of a HyperJob."""
         key = observed.hyperjob.key
         self._refresh_at.pop(key, None)
         self._look_for_others(observed)
-        if self._cache.put(key, unit_of(observed), now=observed.now):
+        if queue_state.update(self._state, key, unit_of(observed), now=observed.now):
             self.wake()
 
     def verdict(self, key: str) -> QueueVerdict:
         """Return the decision of the last round about a HyperJob."""
-        return verdict_of(self._cache, key, patient=self._patient)
+        return verdict_of(self._state, key, patient=self._patient)
 
     def message_written(self, key: str, verdict: QueueVerdict) -> None:
         """Record that the status of a HyperJob has the message of this verdict."""
-        entry = self._cache.entries.get(key)
+        entry = self._state.entries.get(key)
         if entry is not None and entry.waiting is not None:
             entry.note_written(verdict.message_facts, now=self._now())
 
     def forget(self, key: str, remains: Sequence[tuple[Object, Binding]]) -> None:
         """Drop a deleted HyperJob; its vcjobs that a member still runs keep their share."""
         self._refresh_at.pop(key, None)
-        if self._cache.put(key, unit_of_remains(key, remains), now=self._now()):
+        workload = unit_of_remains(key, remains)
+        if queue_state.update(self._state, key, workload, now=self._now()):
             self.wake()
 
     def passed_over(self, observed: Observed) -> frozenset[str]:
@@ -148,21 +152,21 @@ class Admission:
 
     def is_contended(self, key: str) -> bool:
         """Return whether another HyperJob waits that could use the resources of this one."""
-        return self._cache.is_contended(key)
+        return queue_state.is_contended(self._state, key)
 
-    def promised(self, key: str) -> Mapping[str, Sequence[PlacementRequest]]:
+    def reserved(self, key: str) -> Mapping[str, Sequence[PlacementRequest]]:
         """Return the sub-jobs of other HyperJobs for which room is reserved, by cluster."""
-        return self._cache.reserved(but=key)
+        return queue_state.reserved(self._state, but=key)
 
     def passed(self, observed: Observed, look: Callable[[], Observed | None]) -> None:
         """Revoke the admissions for which the pass of a HyperJob has created no sub-job."""
         verdict, key = observed.verdict, observed.hyperjob.key
-        entry = self._cache.entries.get(key)
+        entry = self._state.entries.get(key)
         if verdict is None or entry is None or not entry.granted & verdict.admitted:
             return
         if look() is None:
             return
-        rest = self._cache.returned(key, verdict.admitted, now=self._now())
+        rest = queue_state.requeue(self._state, key, verdict.admitted, now=self._now())
         if rest is not None:
             self._queue.add_after(key, rest.total_seconds())
             self.wake()
@@ -181,8 +185,8 @@ class Admission:
 
     async def _when_known(self) -> None:
         """Run a round once the Queues are listed, even if there are none; log a long wait."""
-        synced = self._caches.queues.synced
-        if not self._cache.needs_queues:
+        synced = self._states.queues.synced
+        if not self._state.shares.confirmer.needs_queues:
             self._learn_queues()
             self.wake()
             return
@@ -192,7 +196,7 @@ class Admission:
         except TimeoutError:
             self._patient = False
             log.warning("Waiting for the list of Volcano's Queues: no HyperJob is admitted before")
-            for key in self._cache.entries:
+            for key in self._state.entries:
                 self._queue.add(key)
             await synced.wait()
         self.wake()
@@ -209,15 +213,15 @@ class Admission:
 
     def _next_change(self, *, now: datetime) -> timedelta | None:
         """Return the time until a round may admit a HyperJob without a change of an object."""
-        waits = [self._cache.next_change(now=now), self._releases.next_change(now=now)]
-        if self._cache.lines:
+        waits = [next_change(self._state, now=now), self._releases.next_change(now=now)]
+        if self._state.lines:
             waits.append(self._capacity.changes_in(now=now))
         return min((wait for wait in waits if wait is not None), default=None)
 
     async def _learn(self, learn: Callable[[str], object]) -> None:
-        """Fill the queue cache before the first round, which must count every held share."""
-        keys = dict.fromkeys(key_of(obj) for obj in self._caches.hyperjobs.items())
-        for job in self._caches.jobs.items():
+        """Learn all HyperJobs before the first round, which must count every held share."""
+        keys = dict.fromkeys(key_of(obj) for obj in self._states.hyperjobs.items())
+        for job in self._states.jobs.items():
             keys |= dict.fromkeys(hyperjob_keys(job))
         for number, key in enumerate(keys):
             learn(key)
@@ -225,18 +229,17 @@ class Admission:
                 await asyncio.sleep(0)
 
     def _round(self) -> None:
-        cache, now = self._cache, self._now()
-        if not cache.known and self._caches.queues.synced.is_set():
+        """Play a round, and put the HyperJobs with a decision into the workqueue."""
+        state, now = self._state, self._now()
+        if not state.known and self._states.queues.synced.is_set():
             self._learn_queues()
         follows = self._mode() is QueueAdmission.VOLCANO_GLOBAL
-        if not cache.lines and not cache.has_reservations and not follows:
+        if not state.lines and not state.index.missing and not follows:
             return
         clusters, shown = self._capacity.capacity()
-        cache.begin(clusters, shown=shown, now=now)
-        if follows:
-            for key in self._releases.look(cache.queues, now=now):
-                self._queue.add(key)
-        for key in play(cache, now=now):
+        decisions = schedule(state, clusters, shown=shown, now=now)
+        overdue = self._releases.look(state.shares.queues, now=now) if follows else set()
+        for key in (*overdue, *decisions.keys):
             self._queue.add(key)
         self._refresh_messages()
 
@@ -247,7 +250,7 @@ class Admission:
         numbers only, whose messages become rarer the longer they wait.
         """
         clock = asyncio.get_running_loop().time()
-        for stale in self._cache.stale_messages(now=self._now()):
+        for stale in stale_messages(self._state, now=self._now()):
             key, wait = stale.key, stale.wait.total_seconds()
             if stale.news:
                 self._queue.add(key)
@@ -260,16 +263,17 @@ class Admission:
         paths = (("spec",), ("status", "state"))
         if kind is EventType.MODIFIED and all(at(old, *p) == at(new, *p) for p in paths):
             return
-        if self._cache.known:
+        if self._state.known:
             self._learn_queues()
         self.wake()
 
     def _learn_queues(self) -> None:
-        self._cache.set_queues(parse_queue(raw) for raw in self._caches.queues.items())
+        queues = map(parse_queue, self._states.queues.items())
+        queue_state.set_queues(self._state, queues)
 
     def priorities_changed(self) -> None:
-        """Request a pass of every HyperJob in the cache: their order may have changed."""
-        for key in self._cache.entries:
+        """Request a pass of every HyperJob in the state: their order may have changed."""
+        for key in self._state.entries:
             self._queue.add(key)
 
     def _look_for_others(self, observed: Observed) -> None:

@@ -1,6 +1,6 @@
 """The interface between a pass and the queue engine: admission of its HyperJob, reserved room.
 
-A pass updates the queue cache in its first step, `learn`. The other methods read the cache or put
+A pass updates the queue engine in its first step, `learn`. The other methods read its state or put
 HyperJobs into the workqueue.
 """
 
@@ -54,8 +54,8 @@ class Line:
         self._waiting = Unplaced(add_after)
 
     def learn(self, seen: Observed) -> None:
-        """Update the queue cache with a HyperJob, which may change the order of all."""
-        self._admission.learn(seen)
+        """Update the queue engine with a HyperJob, which may change the order of all."""
+        self._admission.update(seen)
 
     def forget(self, key: str, remains: Sequence[tuple[Object, Binding]]) -> None:
         """Drop a deleted HyperJob; its vcjobs that a member still runs keep their share."""
@@ -63,7 +63,7 @@ class Line:
         self._admission.forget(key, remains)
 
     def turn(self, observed: Observed) -> Turn:
-        """Return the decision of the queue engine about a HyperJob in the cache."""
+        """Return the decision of the queue engine about a HyperJob in its state."""
         key, admission = observed.hyperjob.key, self._admission
         verdict = admission.verdict(key)
         if verdict.undecided:
@@ -72,7 +72,7 @@ class Line:
         return Turn(
             verdict=verdict,
             contended=admission.is_contended(key),
-            promised=admission.promised(key),
+            promised=admission.reserved(key),
             changes_in=None if wait is None else max(wait, _SOON),
             passed_over=admission.passed_over(observed),
             unanswered=admission.unanswered(observed),

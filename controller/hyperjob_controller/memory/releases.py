@@ -53,7 +53,7 @@ class Releases:
             self._charges.put(key_of(obj), self._charge(obj))
 
     def others(self, holds: Callable[[str], bool]) -> Mapping[str, Resources]:
-        """Return the allocated resources by queue, without vcjobs that the queue cache counts."""
+        """Return the allocated resources by queue, without vcjobs that the queue engine counts."""
         return self._charges.beside(holds)
 
     def look(self, queues: Sequence[Queue], *, now: datetime) -> set[str]:

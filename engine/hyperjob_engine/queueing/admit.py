@@ -1,16 +1,15 @@
 """The rules of admission for one HyperJob: its queues are open, have quota, and its gang has room.
 
-These functions change neither the account nor the space that they get.
+These functions change neither the usage nor the space that they get.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from hyperjob_engine.queueing.account import QueueUsage
 from hyperjob_engine.queueing.room import Space
-from hyperjob_engine.queueing.shapes import PlacementNeeds
-from hyperjob_engine.queueing.units import QueuedSubJob
+from hyperjob_engine.queueing.usage import QueueUsage
+from hyperjob_engine.queueing.workload import PlacementNeeds, QueuedSubJob
 from hyperjob_engine.reasons.waiting import Limit, QueueTrouble, WaitCode
 from hyperjob_engine.resources import Resources, accumulate, total
 
@@ -36,35 +35,35 @@ class Grant:
 CAPACITY: Final = Block(code=WaitCode.CAPACITY)
 
 
-def closed(queues: Sequence[str], account: QueueUsage) -> Block | None:
+def closed(queues: Sequence[str], usage: QueueUsage) -> Block | None:
     """Return the block of the first queue that takes no jobs."""
     for queue in dict.fromkeys(queues):
-        if trouble := account.tree.trouble(queue):
+        if trouble := usage.tree.trouble(queue):
             return Block(code=WaitCode.NOT_OPEN, trouble=trouble)
     return None
 
 
 def try_to_admit(
-    waiting: Sequence[QueuedSubJob], needs: PlacementNeeds, account: QueueUsage, space: Space
+    waiting: Sequence[QueuedSubJob], needs: PlacementNeeds, usage: QueueUsage, space: Space
 ) -> Grant | Block:
     """Return clusters for at least the sub-jobs that must start together, or the block."""
-    verdict = _try_in_order(waiting, needs, account, space)
+    verdict = _try_in_order(waiting, needs, usage, space)
     if isinstance(verdict, Block) and verdict is not CAPACITY:
         smallest = _smallest_first(waiting)
         if smallest != list(waiting):
-            other = _try_in_order(smallest, needs, account, space)
+            other = _try_in_order(smallest, needs, usage, space)
             return other if isinstance(other, Grant) else verdict
     return verdict
 
 
 def gang_of(
-    waiting: Sequence[QueuedSubJob], needs: PlacementNeeds, account: QueueUsage
+    waiting: Sequence[QueuedSubJob], needs: PlacementNeeds, usage: QueueUsage
 ) -> Sequence[QueuedSubJob]:
     """Return the sub-jobs for which a head of line waits: the smallest that can form its gang.
 
     The result is shorter than the gang if the capabilities forbid it even with unused queues.
     """
-    tree = account.tree
+    tree = usage.tree
     queues = {part.queue for part in waiting}
     if not any(tree.queues[each].capability for queue in queues for each in tree.path(queue)):
         return _smallest_first(waiting)[: needs.needed or None]
@@ -81,31 +80,31 @@ def gang_of(
     return gang
 
 
-def is_guaranteed(waiting: Sequence[QueuedSubJob], account: QueueUsage) -> bool:
+def is_guaranteed(waiting: Sequence[QueuedSubJob], usage: QueueUsage) -> bool:
     """Return whether the guarantees of their queues cover all waiting sub-jobs."""
     queues = {part.queue for part in waiting}
     demand = total(part.request.demand for part in waiting)
-    return len(queues) == 1 and account.is_guaranteed(queues.pop(), demand)
+    return len(queues) == 1 and usage.is_guaranteed(queues.pop(), demand)
 
 
-def leaves_guarantees(gang: Sequence[QueuedSubJob], account: QueueUsage, most: Resources) -> bool:
+def leaves_guarantees(gang: Sequence[QueuedSubJob], usage: QueueUsage, most: Resources) -> bool:
     """Return whether a gang has room beside all guarantees if nothing else runs."""
-    if not account.tree.guaranteed:
+    if not usage.tree.guaranteed:
         return True
     for part in gang:
-        account.add(part.queue, part.request.demand)
+        usage.add(part.queue, part.request.demand)
     demand = total(part.request.demand for part in gang)
-    kept = account.kept_for_others(demand)
+    kept = usage.kept_for_others(demand)
     for part in gang:
-        account.add(part.queue, part.request.demand, -1)
+        usage.add(part.queue, part.request.demand, -1)
     return all(demand[name] + amount <= most.get(name, 0) for name, amount in kept.items())
 
 
 def _try_in_order(
-    waiting: Sequence[QueuedSubJob], needs: PlacementNeeds, account: QueueUsage, space: Space
+    waiting: Sequence[QueuedSubJob], needs: PlacementNeeds, usage: QueueUsage, space: Space
 ) -> Grant | Block:
     """Admit, in this order, as many sub-jobs as the limits of their queues allow."""
-    allowed, block = _within_limits(waiting, account, space)
+    allowed, block = _within_limits(waiting, usage, space)
     least = max(1, needs.needed)
     if len(allowed) < least:
         return block or Block(code=WaitCode.CAPACITY)
@@ -135,7 +134,7 @@ def _is_within(
 
 
 def _within_limits(
-    waiting: Sequence[QueuedSubJob], account: QueueUsage, space: Space
+    waiting: Sequence[QueuedSubJob], usage: QueueUsage, space: Space
 ) -> tuple[list[QueuedSubJob], Block | None]:
     """Return the sub-jobs that the limits allow, in order, and the first block of the others."""
     allowed: list[QueuedSubJob] = []
@@ -143,27 +142,27 @@ def _within_limits(
     asked: dict[str, int] = {}
     for part in waiting:
         demand = part.request.demand
-        limit = account.limit(part.queue, demand)
+        limit = usage.limit(part.queue, demand)
         if limit is not None:
             block = block or Block(code=WaitCode.LIMIT, limit=limit)
             continue
-        account.add(part.queue, demand)
+        usage.add(part.queue, demand)
         trial = total((asked, demand))
-        kept = account.kept_for_others(demand)
+        kept = usage.kept_for_others(demand)
         short = next(
             (name for name, least in kept.items() if trial[name] + least > space.sum.get(name, 0)),
             None,
         )
         if short is not None:
-            account.add(part.queue, demand, -1)
+            usage.add(part.queue, demand, -1)
             if trial[short] <= space.sum.get(short, 0):
                 block = block or Block(code=WaitCode.GUARANTEE, resource=short)
             continue
         asked = trial
         allowed.append(part)
     for part in allowed:
-        account.add(part.queue, part.request.demand, -1)
+        usage.add(part.queue, part.request.demand, -1)
     if block is not None and block.limit is not None:
-        used = account.used(block.limit.queue).get(block.limit.resource, 0)
+        used = usage.used(block.limit.queue).get(block.limit.resource, 0)
         block = replace(block, limit=replace(block.limit, used=used))
     return allowed, block

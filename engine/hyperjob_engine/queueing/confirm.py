@@ -10,7 +10,7 @@ from typing import Final, Protocol, TypeAlias
 
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.queueing.queues import Queue
-from hyperjob_engine.queueing.units import QueuedHyperJob
+from hyperjob_engine.queueing.workload import QueuedHyperJob
 from hyperjob_engine.resources import PODS, Resources, total
 
 IMPLICIT: Final = ""
@@ -18,7 +18,7 @@ IMPLICIT: Final = ""
 
 
 Holds: TypeAlias = Callable[[str], bool]
-"""Whether a sub-job, `namespace/name`, holds a share in the queue cache."""
+"""Whether a sub-job, `namespace/name`, holds a share in the state of the queue engine."""
 
 Others: TypeAlias = Callable[[Holds], Mapping[str, Resources]]
 
@@ -42,7 +42,7 @@ class Confirmer(Protocol):
         ...
 
     def others(self, holds: Holds) -> Mapping[str, Resources]:
-        """Return the usage of each queue by workloads that are not in the queue cache."""
+        """Return the usage of each queue by workloads that the queue engine does not count."""
         ...
 
 
@@ -81,7 +81,7 @@ class BuiltinQueues:
         return unit
 
     def others(self, holds: Holds) -> Mapping[str, Resources]:
-        """Return the usage of vcjobs that belong to no HyperJob in the queue cache."""
+        """Return the usage of vcjobs of no HyperJob that the queue engine counts."""
         return self._others(holds)
 
 
@@ -90,7 +90,7 @@ class VolcanoGlobal(BuiltinQueues):
 
     A queue may use min(capability, total of the Ready clusters) of each resource. The usage of
     others is the sum over ResourceBindings that are not suspended and whose sub-jobs hold no share
-    in the queue cache.
+    in the state of the queue engine.
     """
 
     def queues(self, found: Iterable[Queue], clusters: Sequence[Cluster]) -> Iterable[Queue]:

@@ -1,30 +1,193 @@
-"""The expected starts of HyperJobs behind the head of a line, from the estimates of all before.
+"""Expected ends and starts: until when others may use the room reserved for a head of line.
 
-The forecast places the waiting HyperJobs one after the other into the room that expected ends free:
-none starts before the HyperJob ahead of it. In reality a HyperJob may pass others and start
-earlier, and a later HyperJob of higher priority may delay it. Without one of the estimates that a
-time depends on, there is no expected start.
+The estimates of running HyperJobs (`templateSpec.runningEstimate`) give the time at which the head
+of a line has room. Until then its reserved room may hold HyperJobs that end before, by their own
+estimates. A running HyperJob without an estimate counts as endless, and a waiting HyperJob without
+an estimate never backfills: without any estimate there is no backfill.
+
+If the estimates hold, the head starts no later than without backfill. If they do not, the head
+starts later by at most the time that the backfilled HyperJobs run beyond their estimates: after
+the expected start the engine backfills no other HyperJob. (EASY backfill: D. Lifka, The ANL/IBM SP
+Scheduling System, 1995.)
 """
 
 from bisect import insort
-from collections.abc import Iterator
-from datetime import datetime
+from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
+from datetime import datetime, timedelta
+from typing import Final
 
-from hyperjob_engine.queueing.backfill import estimate_of, has_room, room_for
-from hyperjob_engine.queueing.cache import FOLLOWED, QueueCache
-from hyperjob_engine.queueing.entries import Entry, ExpectedEnd, Pending
+from hyperjob_core.api.wire import timestamp
+from hyperjob_engine.queueing.queues import Tree
+from hyperjob_engine.queueing.room import Space
+from hyperjob_engine.queueing.state import QueueState, block_of, exceeds
+from hyperjob_engine.queueing.workload import Entry, ExpectedEnd, Pending
 from hyperjob_engine.reasons.waiting import Start, WaitCode
+from hyperjob_engine.resources import Resources, fits
+
+FOLLOWED: Final = 10
+"""How many HyperJobs of each line have the free resources and their start in their message."""
 
 
-def forecasts(cache: QueueCache, *, now: datetime) -> dict[str, Start]:
-    """Return the expected starts of the first HyperJobs of every line, heads included, by key."""
-    space, ends = cache.open.emptied(()), list(cache.ends(now=now))
+def estimate_of(entry: Entry, tree: Tree) -> timedelta | None:
+    """Return how long a HyperJob runs by its own estimate, or by the default of its queues."""
+    if entry.unit.estimate is not None:
+        return entry.unit.estimate
+    queues = {part.queue for part in entry.unit.parts}
+    defaults = [tree.queues[name].estimate for name in sorted(queues) if name in tree.queues]
+    known = [each for each in defaults if each is not None]
+    return max(known) if known and len(known) == len(queues) else None
+
+
+def end_of(key: str, entry: Entry, tree: Tree, *, now: datetime) -> ExpectedEnd | None:
+    """Return when a HyperJob that holds a share ends; None without an estimate.
+
+    A HyperJob that does not run yet counts from now. A HyperJob beyond its estimate is overdue and
+    ends now at the earliest.
+    """
+    if entry.end is not None and entry.end.at > now:
+        return entry.end
+    estimate = estimate_of(entry, tree)
+    if estimate is None or not entry.holding:
+        return None
+    since = timestamp(entry.unit.since)
+    at = (since or now) + estimate
+    end = ExpectedEnd(max(now, at), key, entry.frees, overdue=at <= now)
+    if since is not None and entry.unit.estimate is not None:
+        entry.end = end  # valid until the HyperJob or its holding changes
+    return end
+
+
+def ends(state: QueueState, *, now: datetime) -> list[ExpectedEnd]:
+    """Return the expected ends of the HyperJobs that hold a share, the soonest first."""
+    tree, space = state.usage.tree, state.last.open
+    found = (
+        end_of(key, entry, tree, now=now)
+        for key in state.index.holders
+        if (entry := state.entries.get(key)) is not None
+        and (tree.estimates or entry.unit.estimate is not None)
+    )
+    unseen = state.occupancy.unseen(space.clusters, space.free)
+    gone = [ExpectedEnd(now, "", tuple(unseen))] if unseen else []
+    known = [each for each in found if each is not None]
+    return sorted([*gone, *known], key=lambda end: (end.at, end.key))
+
+
+def ends_by(state: QueueState, key: str, until: datetime, *, now: datetime) -> bool:
+    """Return whether a HyperJob that starts now ends, with `lag`, before a time."""
+    estimate = estimate_of(state.entries[key], state.usage.tree)
+    return estimate is not None and now + estimate + state.settings.lag <= until
+
+
+def start_of(state: QueueState, key: str) -> Start | None:
+    """Return the expected start of a HyperJob at the head of a line or behind it, if known."""
+    start, looked = state.last.starts.get(key), state.last.at
+    if start is not None or looked is None:
+        return start
+    later = state.later.get(key)
+    return later if later is not None and later.at > looked else None
+
+
+def renew_forecast(state: QueueState, *, now: datetime) -> None:
+    """Compute the expected starts behind the heads of lines again, if it is time to."""
+    made, every = state.forecast_at, state.settings.forecast_every
+    if state.last.starts and (made is None or now >= made + every):
+        state.forecast_at = now
+        state.later = forecasts(state, now=now)
+
+
+class CapacityTimeline:
+    """The free resources after each expected end, computed once for all heads of a round."""
+
+    def __init__(self, space: Space, ends: Sequence[ExpectedEnd]) -> None:
+        """`space` has the free resources now; `ends` are sorted by time."""
+        self._ends = ends
+        self._space = space.emptied(()) if ends else space
+        self._freed = self._space.copy()  # after the ends computed so far
+        self._free: list[dict[str, Resources]] = []
+        self._sums: list[Resources] = []
+
+    def earliest(self, waiting: Pending) -> Start | None:
+        """Return the first expected end after which a gang has room; None if there is none.
+
+        The result is None too for a gang that has room now: it waits for another reason.
+        """
+        ends = self._ends
+        if not ends or has_room(waiting, self._space):
+            return None
+        low, high = self._enough(waiting.shape.needs.floor) - 1, len(ends)  # no room at `low`
+        step = 1  # the search widens slowly: mostly one of the first ends gives the room
+        while high - low > 1:
+            middle = min(low + step, high - 1) if high == len(ends) else (low + high) // 2
+            low, high = (low, middle) if self._has_room(waiting, middle) else (middle, high)
+            step *= 2
+        if high == len(ends):
+            return None
+        last = ends[high]
+        return Start(last.at, last.key, overdue=last.overdue)
+
+    def _has_room(self, waiting: Pending, number: int) -> bool:
+        """Return whether a gang has room after an end."""
+        self._look(number)
+        space = copy(self._space)
+        space.free, space.sum = self._free[number], dict(self._sums[number])
+        return has_room(waiting, space)
+
+    def _enough(self, floor: Resources) -> int:
+        """Return the first end after which the clusters together have enough free resources."""
+        for number in range(len(self._ends)):
+            self._look(number)
+            if fits(floor, self._sums[number]):
+                return number
+        return len(self._ends)
+
+    def _look(self, number: int) -> None:
+        """Compute the free resources after all ends up to number `number`."""
+        for end in self._ends[len(self._free) : number + 1]:
+            for cluster, demand in end.frees:
+                self._freed.take(cluster, demand, -1)
+            self._free.append(dict(self._freed.free))
+            self._sums.append(dict(self._freed.sum))
+
+
+def has_room(waiting: Pending, space: Space) -> bool:
+    """Return whether the sub-jobs that must start together have room."""
+    needs = waiting.shape.needs
+    if not space.allows(needs.floor):
+        return False
+    return space.holds(
+        [part.request for part in waiting.parts],
+        needs.standing,
+        needs.max_domains,
+        least=max(1, needs.needed),
+        alike=needs.alike,
+    )
+
+
+def room_for(waiting: Pending, space: Space) -> Mapping[str, str]:
+    """Return clusters for the sub-jobs that have room; empty if fewer than must start together."""
+    needs = waiting.shape.needs
+    requests = [part.request for part in waiting.parts]
+    least = max(1, needs.needed)
+    found = space.assign(requests, needs.standing, needs.max_domains, least=least)
+    return found if len(found) >= least else {}
+
+
+def forecasts(state: QueueState, *, now: datetime) -> dict[str, Start]:
+    """Return the expected starts of the first HyperJobs of every line, heads included, by key.
+
+    The forecast places the waiting HyperJobs one after the other into the room that expected ends
+    free: none starts before the HyperJob ahead of it. In reality a HyperJob may pass others and
+    start earlier, and a later HyperJob of higher priority may delay it. Without one of the
+    estimates that a time depends on, there is no expected start.
+    """
+    space, coming = state.last.open.emptied(()), ends(state, now=now)
     found: dict[str, Start] = {}
     last: ExpectedEnd | None = None
     position = 0
-    for key, entry, waiting in _in_turn(cache):
-        while not (fits := has_room(waiting, space)) and position < len(ends):
-            last = ends[position]
+    for key, entry, waiting in _in_turn(state):
+        while not (fits := has_room(waiting, space)) and position < len(coming):
+            last = coming[position]
             position += 1
             for cluster, demand in last.frees:
                 space.take(cluster, demand, -1)
@@ -36,31 +199,31 @@ def forecasts(cache: QueueCache, *, now: datetime) -> dict[str, Start]:
         taken = [(part, clusters[part.name]) for part in waiting.parts if part.name in clusters]
         for part, cluster in taken:
             space.take(cluster, part.request.demand)
-        estimate = estimate_of(entry, cache.account.tree)
+        estimate = estimate_of(entry, state.usage.tree)
         if estimate is not None:
             at = (last.at if last is not None else now) + estimate
             frees = tuple((cluster, part.request.demand) for part, cluster in taken)
             insort(
-                ends, ExpectedEnd(at, key, frees), lo=position, key=lambda end: (end.at, end.key)
+                coming, ExpectedEnd(at, key, frees), lo=position, key=lambda end: (end.at, end.key)
             )
     return found
 
 
-def _in_turn(cache: QueueCache) -> Iterator[tuple[str, Entry, Pending]]:
+def _in_turn(state: QueueState) -> Iterator[tuple[str, Entry, Pending]]:
     """Yield the first HyperJobs of all lines that wait for room: all heads, then all seconds."""
     firsts = sorted(
-        (place, queue, order[2])
-        for queue in cache.lines.queues()
-        for place, order in enumerate(cache.lines.line(queue)[:FOLLOWED])
+        (place, queue, order.key)
+        for queue in state.lines.queues()
+        for place, order in enumerate(state.lines.line(queue)[:FOLLOWED])
     )
     for _, _, key in firsts:
-        entry = cache.entries[key]
-        block, waiting = cache.block_of(entry), entry.waiting
+        entry = state.entries[key]
+        block, waiting = block_of(state, entry), entry.waiting
         if waiting is None or block is None or not waiting.shape.needs.needed:
             continue
-        if cache.exceeds(waiting):
+        if exceeds(state, waiting):
             continue
-        if block.code in (WaitCode.CAPACITY, WaitCode.BEHIND) and cache.could.get(
+        if block.code in (WaitCode.CAPACITY, WaitCode.BEHIND) and state.answers.could.get(
             waiting.shape.needs, True
         ):
             yield key, entry, waiting

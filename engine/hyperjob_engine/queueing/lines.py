@@ -5,21 +5,26 @@ A shape is a set of HyperJobs that the same rules block; the module knows no rea
 
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 
-from hyperjob_engine.queueing.shapes import Shape
-from hyperjob_engine.queueing.units import OrderInQueue
+from hyperjob_engine.queueing.workload import OrderInQueue, Shape
 
 Groups = dict[Shape, list[OrderInQueue]]
 
 
+@dataclass(slots=True)
 class Lines:
-    """One line per queue."""
+    """One line per queue; every list in it is sorted, and none is empty.
 
-    def __init__(self) -> None:
-        self._lines: dict[str, list[OrderInQueue]] = {}
-        self._groups: dict[str, Groups] = {}
-        self.changed: set[str] = set()  # lines in which a HyperJob waits for another reason
-        self.moved: set[str] = set()  # lines in which only places changed
+    `changed` are the lines in which a HyperJob waits for another reason since the last search for
+    stale messages, `moved` those in which only places changed. A resting HyperJob is in its line
+    and in no group.
+    """
+
+    changed: set[str] = field(default_factory=set)
+    moved: set[str] = field(default_factory=set)
+    _lines: dict[str, list[OrderInQueue]] = field(default_factory=dict)
+    _groups: dict[str, Groups] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
         return bool(self._lines)

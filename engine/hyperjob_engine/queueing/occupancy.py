@@ -7,7 +7,7 @@ resources would count as those of another workload, which never ends.
 from collections import deque
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.resources import Resources, subtract, total
@@ -16,14 +16,25 @@ Fading: TypeAlias = tuple[str, Resources]
 """A cluster, and the resources that ended sub-jobs are about to free on it."""
 
 
+class _Ended(NamedTuple):
+    """An ended sub-job, whose pods the Cluster's resourceSummary may count until `due`."""
+
+    due: datetime
+    cluster: str
+    demand: Resources
+
+
 class Occupancy:
-    """Demands by cluster."""
+    """Demands by cluster; ended sub-jobs are in the order in which they stop counting."""
 
     def __init__(self, *, lag: timedelta) -> None:
         """`lag` is the longest time until a Cluster's status no longer counts deleted pods."""
         self._lag = lag
         self._held: dict[str, dict[str, int]] = {}
-        self._fading: deque[tuple[datetime, str, Resources]] = deque()
+        self._fading: deque[_Ended] = deque()
+
+    def __repr__(self) -> str:
+        return repr({"held": self._held, "fading": list(self._fading)})
 
     def hold(self, cluster: str, demand: Resources) -> None:
         """Add the demand of a sub-job on a cluster; an empty cluster is ignored."""
@@ -39,30 +50,32 @@ class Occupancy:
         """Record an ended sub-job, whose pods the Cluster's resourceSummary may still count."""
         self._forget(now)
         if cluster:
-            self._fading.append((now + self._lag, cluster, demand))
+            self._fading.append(_Ended(now + self._lag, cluster, demand))
 
     @property
     def fading(self) -> list[tuple[str, Resources]]:
         """Return the demands of ended sub-jobs that Clusters may still count."""
-        return [(cluster, demand) for _, cluster, demand in self._fading]
+        return [(ended.cluster, ended.demand) for ended in self._fading]
 
     def unseen(self, clusters: Iterable[Cluster], free: Mapping[str, Resources]) -> list[Fading]:
         """Return the demands of ended sub-jobs that Cluster summaries still count as used."""
         found: list[Fading] = []
         for cluster in clusters if self._fading else ():
-            ended = total(each for _, name, each in self._fading if name == cluster.name)
+            ended = total(each.demand for each in self._fading if each.cluster == cluster.name)
             held, now = self._held.get(cluster.name, {}), free.get(cluster.name, {})
             missing = {
                 name: min(amount, most - held.get(name, 0) - now.get(name, 0))
                 for name, amount in ended.items()
                 if (most := cluster.allocatable.get(name, 0))
             }
-            found.append((cluster.name, {name: each for name, each in missing.items() if each > 0}))
-        return [each for each in found if each[1]]
+            counted = {name: each for name, each in missing.items() if each > 0}
+            if counted:
+                found.append((cluster.name, counted))
+        return found
 
     def next_change(self, *, after: datetime | None = None) -> datetime | None:
         """Return when the next ended sub-job stops counting; with `after`, the next later one."""
-        return next((due for due, _, _ in self._fading if after is None or due > after), None)
+        return next((e.due for e in self._fading if after is None or e.due > after), None)
 
     def eventual(
         self, clusters: Iterable[Cluster], shown: Mapping[str, Resources], *, now: datetime
@@ -70,8 +83,8 @@ class Occupancy:
         """Return the resources per cluster that other workloads leave to HyperJobs."""
         self._forget(now)
         ours: dict[str, list[Resources]] = {name: [held] for name, held in self._held.items()}
-        for _, name, demand in self._fading:
-            ours.setdefault(name, []).append(demand)
+        for ended in self._fading:
+            ours.setdefault(ended.cluster, []).append(ended.demand)
         found: dict[str, Resources] = {}
         for cluster in clusters:
             most, free = cluster.allocatable, shown.get(cluster.name, cluster.free)
@@ -83,5 +96,5 @@ class Occupancy:
         return found
 
     def _forget(self, now: datetime) -> None:
-        while self._fading and self._fading[0][0] <= now:
+        while self._fading and self._fading[0].due <= now:
             self._fading.popleft()

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from hyperjob_core.api.wire import at, count, mapping, string
 from hyperjob_engine.queueing.queues import Queue
-from hyperjob_engine.queueing.units import OrderInQueue, order_in_queue
+from hyperjob_engine.queueing.workload import OrderInQueue, order_in_queue
 from hyperjob_engine.resources import Resources, accumulate, parse_resources
 
 
@@ -56,7 +56,7 @@ class Charges:
         return {queue: dict(sums) for queue, sums in self._sums.items() if sums}
 
     def beside(self, holds: Callable[[str], bool]) -> Mapping[str, Resources]:
-        """Return the same without sub-jobs that hold a share, which the queue cache counts."""
+        """Return the same without sub-jobs that hold a share, which the queue engine counts."""
         found = {queue: dict(sums) for queue, sums in self._sums.items() if sums}
         for key in self._own:
             charge = self._charges[key]

@@ -27,7 +27,7 @@ from hyperjob_engine.model.request import PlacementRequest
 from hyperjob_engine.model.subjobs import Group, SubJob, queue_of
 from hyperjob_engine.placement.share import Wish
 from hyperjob_engine.queueing.queues import estimate
-from hyperjob_engine.queueing.units import QueuedHyperJob, QueuedSubJob
+from hyperjob_engine.queueing.workload import QueuedHyperJob, QueuedSubJob
 
 _DEFAULT_QUEUE: Final = "default"
 _NONE: Final[frozenset[str]] = frozenset()  # one object for all entries, to save memory

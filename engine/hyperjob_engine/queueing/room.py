@@ -38,6 +38,9 @@ class Space:
             for name, amount in free.items():
                 self.sum[name] = self.sum.get(name, 0) + max(0, amount)
 
+    def __repr__(self) -> str:
+        return repr({"free": self.free, "eventual": self._eventual})
+
     def copy(self) -> "Space":
         """Return an independent copy."""
         made = copy(self)

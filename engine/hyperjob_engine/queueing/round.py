@@ -3,13 +3,18 @@
 Queues take turns by priority and by the use of their share; a line is ordered by priority and age.
 For the first HyperJob of a line without room the engine reserves the free resources that it could
 use: those behind it use only what is left, and cannot delay it.
+
+A round nominates (`_nominate`: may this HyperJob start now?), admits (`_admit`), reserves for heads
+(`_reserve`), evicts for them (`_evict`), and last backfills their reserved room (`_backfill`).
 """
 
 import heapq
-from collections.abc import Iterable, Sequence
-from datetime import datetime
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import Final
 
+from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.queueing.admit import (
     CAPACITY,
     Block,
@@ -20,273 +25,378 @@ from hyperjob_engine.queueing.admit import (
     leaves_guarantees,
     try_to_admit,
 )
-from hyperjob_engine.queueing.backfill import CapacityTimeline
-from hyperjob_engine.queueing.cache import QueueCache
-from hyperjob_engine.queueing.entries import Pending
-from hyperjob_engine.queueing.forecast import forecasts
-from hyperjob_engine.queueing.reclaim import borrowers_for
+from hyperjob_engine.queueing.evict import evict, may_evict_from, victims_for
+from hyperjob_engine.queueing.forecast import CapacityTimeline, ends, ends_by, renew_forecast
 from hyperjob_engine.queueing.room import Space
-from hyperjob_engine.queueing.shapes import PlacementNeeds, Shape
-from hyperjob_engine.queueing.units import OrderInQueue, QueuedSubJob
+from hyperjob_engine.queueing.state import (
+    LastRound,
+    QueueState,
+    admit,
+    end_rests,
+    exceeds,
+    renew_shares,
+    reserve,
+)
+from hyperjob_engine.queueing.workload import (
+    OrderInQueue,
+    Pending,
+    PlacementNeeds,
+    QueuedSubJob,
+    Shape,
+)
 from hyperjob_engine.reasons.waiting import Start, WaitCode
 from hyperjob_engine.resources import Resources, fits, total
 
 _BEHIND: Final = Block(code=WaitCode.BEHIND)
 
 
-def play(cache: QueueCache, *, now: datetime) -> list[str]:
-    """Play a round; return the HyperJobs that it admits and those that must make way."""
-    return _Round(cache, now).play() if cache.known else []
+@dataclass(frozen=True, slots=True)
+class Decisions:
+    """The HyperJobs that a round admits and those that must make way, in the order of decision."""
+
+    admitted: tuple[str, ...] = ()
+    evicted: tuple[str, ...] = ()
+
+    @property
+    def keys(self) -> list[str]:
+        """Return the HyperJobs whose pass carries out a decision."""
+        return [*self.admitted, *self.evicted]
 
 
+def schedule(
+    state: QueueState,
+    clusters: Sequence[Cluster],
+    *,
+    shown: Mapping[str, Resources] | None = None,
+    now: datetime,
+) -> Decisions:
+    """Play a round with the free resources of the clusters minus the reservations.
+
+    `shown` are the free resources by each Cluster's status alone, without the reservations. The
+    round records its decisions in the state: equal states and clusters give equal decisions.
+    """
+    begin(state, clusters, shown=shown, now=now)
+    return _Round(state, now).play() if state.known else Decisions()
+
+
+def next_change(state: QueueState, *, now: datetime) -> timedelta | None:
+    """Return the time until a HyperJob may be admitted without a change of an object."""
+    if not state.lines:
+        return None
+    evicting = may_evict_from(state)
+    if evicting is not None and evicting <= now:
+        evicting = None  # its time limit has passed
+    rests = (state.entries[key].rests_until for key in state.index.resting)
+    times = [state.occupancy.next_change(), evicting, *rests]
+    return min((max(each - now, timedelta()) for each in times if each), default=None)
+
+
+def begin(
+    state: QueueState,
+    clusters: Sequence[Cluster],
+    *,
+    shown: Mapping[str, Resources] | None = None,
+    now: datetime,
+) -> None:
+    """Let the state follow the time and the clusters; the blocks of the last round stay."""
+    state.began = state.began or now
+    end_rests(state, now=now)
+    renew_shares(state, clusters)
+    state.usage.forget_claims()
+    usable = [cluster for cluster in clusters if cluster.usable]
+    eventual = state.occupancy.eventual(usable, shown or {}, now=now)
+    if eventual != state.answers.eventual:
+        state.answers.eventual = eventual
+        state.answers.could.clear()
+        state.answers.wants.clear()
+    room = Space(clusters, eventual)
+    reserve(state, room)
+    state.messages.numbers |= state.last.open.sum != room.sum
+    state.last = LastRound(at=now, room=room, open=room.copy(), blocks=state.last.blocks)
+
+
+@dataclass(slots=True)
 class _Round:
-    """The state of one round; a shape without room stays so, because the room only shrinks."""
+    """The working memory of one round.
 
-    def __init__(self, cache: QueueCache, now: datetime) -> None:
-        self._cache = cache
-        self._account = cache.account
-        self._now = now
-        self._blocks: dict[tuple[str, Shape], Block] = {}
-        self._closed: dict[tuple[str, ...], Block | None] = {}
-        self._failed: set[PlacementNeeds] = set()
-        self._led: set[str] = set()
-        self._granted: dict[str, None] = {}
-        self._asked: dict[str, None] = {}
-        self._outlook: CapacityTimeline | None = None  # valid until the next grant
-        self._starts: dict[str, Start | None] = {}  # the expected starts of heads, by queue
+    A shape without room stays so, because room and quota only shrink during a round: `blocks`,
+    `closed` and `failed` have each answer once for all HyperJobs of the shape. `led` are the queues
+    whose head has a reservation. `timeline` is valid until the next grant.
+    """
 
-    def play(self) -> list[str]:
+    state: QueueState
+    now: datetime
+    blocks: dict[tuple[str, Shape], Block] = field(default_factory=dict)
+    closed: dict[tuple[str, ...], Block | None] = field(default_factory=dict)
+    failed: set[PlacementNeeds] = field(default_factory=set)
+    led: set[str] = field(default_factory=set)
+    admitted: dict[str, None] = field(default_factory=dict)
+    evicted: dict[str, None] = field(default_factory=dict)
+    timeline: CapacityTimeline | None = None
+    starts: dict[str, Start | None] = field(default_factory=dict)
+
+    def play(self) -> Decisions:
         """Admit HyperJobs until no other one can start, or enough sub-jobs wait for creation.
 
         Later rounds, after the objects of this one exist, admit the others.
         """
-        cache = self._cache
-        self._resume()
-        ahead = {queue: cache.lines.firsts(queue) for queue in cache.lines.queues()}
-        while ahead and cache.in_flight < cache.most_in_flight:
-            queue = self._account.next_queue(
-                {each: self._next(firsts) for each, firsts in ahead.items()}
+        state, most = self.state, self.state.settings.most_in_flight
+        self._resume_eviction()
+        # Candidates by queue, as heaps: the first HyperJob of every shape that has no block yet.
+        # Behind it in its shape no other one can start first.
+        ahead = {queue: state.lines.firsts(queue) for queue in state.lines.queues()}
+        while ahead and state.in_flight < most:
+            queue = state.usage.next_queue(
+                {each: self._demand_of_next(firsts) for each, firsts in ahead.items()}
             )
             if not self._advance(queue, ahead[queue]):
                 del ahead[queue]
         self._backfill()
-        for (queue, shape), block in self._blocks.items():
-            before = cache.blocks.get((queue, shape))
-            if before is None or before.code is not block.code:
-                cache.lines.changed.add(queue)
-        cache.blocks = {**cache.blocks, **self._blocks} if ahead else self._blocks
-        if cache.starts and cache.wants_forecasts(now=self._now):
-            cache.later = forecasts(cache, now=self._now)
-        return [*self._granted, *self._asked]
+        self._record(is_whole=not ahead)
+        renew_forecast(state, now=self.now)
+        return Decisions(tuple(self.admitted), tuple(self.evicted))
 
-    def _resume(self) -> None:
-        """Begin with the head of the present reclaim: the resources that become free are for it."""
-        known = self._cache.reclaiming()
-        entry = self._cache.entries[known.head] if known is not None else None
+    def _record(self, *, is_whole: bool) -> None:
+        """Record why HyperJobs wait; the blocks of lines that a round did not finish stay."""
+        state = self.state
+        for (queue, shape), block in self.blocks.items():
+            before = state.last.blocks.get((queue, shape))
+            if before is None or before.code is not block.code:
+                state.lines.changed.add(queue)
+        state.last.blocks = self.blocks if is_whole else {**state.last.blocks, **self.blocks}
+
+    def _resume_eviction(self) -> None:
+        """Begin with the head of the present eviction: what becomes free is for that HyperJob."""
+        known = self.state.eviction
+        entry = self.state.entries[known.head] if known is not None else None
         if known is None or entry is None or entry.waiting is None or entry.rests_until:
             return
         waiting = entry.waiting
-        verdict = self._judge(waiting)
+        verdict = self._nominate(waiting)
         if isinstance(verdict, Grant):
-            self._grant(waiting.queue, known.head, waiting.shape, verdict, [])
+            self._admit(waiting, verdict, [])
         else:
-            self._blocks[waiting.queue, waiting.shape] = verdict
-            if not self._lead(waiting.queue, known.head, waiting, verdict):
-                self._cache.stop_reclaim()  # its queue was closed, or its cluster was lost
+            self.blocks[waiting.queue, waiting.shape] = verdict
+            if not self._reserve(waiting, verdict):
+                self.state.eviction = None  # its queue was closed, or its cluster was lost
 
-    def _next(self, firsts: list[OrderInQueue]) -> Resources:
+    def _demand_of_next(self, firsts: list[OrderInQueue]) -> Resources:
         """Return the demand of the first HyperJob of a line."""
-        waiting = self._cache.entries[firsts[0][2]].waiting if firsts else None
+        waiting = self.state.entries[firsts[0].key].waiting if firsts else None
         return waiting.shape.needs.floor if waiting is not None else {}
 
     def _advance(self, queue: str, firsts: list[OrderInQueue]) -> bool:
         """Try the HyperJobs of a line up to the first grant; return whether more may follow."""
-        fifo = self._is_fifo(queue)
         while firsts:
             order = heapq.heappop(firsts)
-            key = order[2]
-            waiting = self._cache.entries[key].waiting
-            if waiting is None or waiting.order != order or (queue, waiting.shape) in self._blocks:
+            waiting = self.state.entries[order.key].waiting
+            # `_resume_eviction` may have admitted the HyperJob or blocked its shape before, and
+            # `_admit` may have pushed the first of a shape twice.
+            if waiting is None or waiting.order != order or (queue, waiting.shape) in self.blocks:
                 continue
-            verdict = self._judge(waiting)
+            verdict = self._nominate(waiting)
             if isinstance(verdict, Grant):
-                self._grant(queue, key, waiting.shape, verdict, firsts)
+                self._admit(waiting, verdict, firsts)
                 return True
-            self._blocks[queue, waiting.shape] = verdict
-            if queue not in self._led:
-                self._lead(queue, key, waiting, verdict)
-            if fifo and (queue in self._led or not waiting.shape.needs.needed):
-                for behind in firsts:
-                    later = self._cache.entries[behind[2]].waiting
-                    if later is not None:
-                        self._blocks.setdefault((queue, later.shape), _BEHIND)
+            self.blocks[queue, waiting.shape] = verdict
+            if queue not in self.led:
+                self._reserve(waiting, verdict)
+            if self._is_fifo(queue) and (queue in self.led or not waiting.shape.needs.needed):
+                self._block_all(queue, firsts)
                 return False
         return False
 
-    def _judge(self, waiting: Pending) -> Grant | Block:
-        shape, space, account = waiting.shape, self._cache.space, self._account
-        if shape.queues not in self._closed:
-            self._closed[shape.queues] = closed(shape.queues, account)
-        block = self._closed[shape.queues]
+    def _block_all(self, queue: str, firsts: list[OrderInQueue]) -> None:
+        """Block every shape behind the head of a Queue with `dequeueStrategy: fifo`."""
+        for order in firsts:
+            waiting = self.state.entries[order.key].waiting
+            if waiting is not None:
+                self.blocks.setdefault((queue, waiting.shape), _BEHIND)
+
+    def _nominate(self, waiting: Pending) -> Grant | Block:
+        """Return clusters for a HyperJob that may start now, or why it may not."""
+        shape, room, usage = waiting.shape, self.state.last.room, self.state.usage
+        if shape.queues not in self.closed:
+            self.closed[shape.queues] = closed(shape.queues, usage)
+        block = self.closed[shape.queues]
         if block is not None:
-            able = [part for part in waiting.parts if account.tree.trouble(part.queue) is None]
+            able = [part for part in waiting.parts if usage.tree.trouble(part.queue) is None]
             if len(able) < max(1, shape.needs.needed):
                 return block
-            found = try_to_admit(able, shape.needs, account, space)
+            found = try_to_admit(able, shape.needs, usage, room)
             return found if isinstance(found, Grant) else block
-        if account.tree.guaranteed and is_guaranteed(waiting.parts, account):
+        if usage.tree.guaranteed and is_guaranteed(waiting.parts, usage):
             # A guarantee precedes the reservations of heads: the room is `open`, without them.
-            return try_to_admit(waiting.parts, shape.needs, self._account, self._cache.open)
-        if self._cache.exceeds(waiting) and fits(shape.needs.floor, space.most):
+            return try_to_admit(waiting.parts, shape.needs, usage, self.state.last.open)
+        if exceeds(self.state, waiting) and fits(shape.needs.floor, room.most):
             # The block is then the limit, whether there is room now or not.
-            return try_to_admit(waiting.parts, shape.needs, account, space)
-        if shape.needs in self._failed:
+            return try_to_admit(waiting.parts, shape.needs, usage, room)
+        if shape.needs in self.failed:
             return CAPACITY
-        if not space.allows(shape.needs.floor):
-            self._failed.add(shape.needs)
+        if not room.allows(shape.needs.floor):
+            self.failed.add(shape.needs)
             return CAPACITY
-        verdict = try_to_admit(waiting.parts, shape.needs, self._account, space)
+        verdict = try_to_admit(waiting.parts, shape.needs, usage, room)
         if verdict is CAPACITY:
-            self._failed.add(shape.needs)
+            self.failed.add(shape.needs)
         return verdict
 
-    def _grant(
-        self, queue: str, key: str, shape: Shape, grant: Grant, firsts: list[OrderInQueue]
-    ) -> None:
-        waiting = self._cache.entries[key].waiting
-        for part in waiting.parts if waiting is not None else ():
+    def _admit(self, waiting: Pending, grant: Grant, firsts: list[OrderInQueue]) -> None:
+        """Carry a grant out in the state, and push the next candidates onto the heap `firsts`.
+
+        The order matters. The puts come first: `admit` replaces `waiting` by what is left to wait.
+        Then the HyperJob has left the group of its shape, whose next one becomes a candidate. What
+        is left of it may be in another group, as the first there; pushed twice is harmless.
+        """
+        state, key = self.state, waiting.order.key
+        for part in waiting.parts:
             if cluster := grant.clusters.get(part.name):
-                self._cache.space.put(part.request, cluster)
-                self._cache.open.put(part.request, cluster)
-        self._cache.grant(key, grant.clusters, now=self._now)
-        self._outlook = None
-        self._granted[key] = None
-        rest = self._cache.entries[key].waiting
-        for each in (shape, rest.shape if rest is not None and rest.queue == queue else None):
-            order = self._cache.lines.first(queue, each) if each is not None else None
+                state.last.room.put(part.request, cluster)
+                state.last.open.put(part.request, cluster)
+        admit(state, key, grant.clusters, now=self.now)
+        self.timeline = None
+        self.admitted[key] = None
+        left, shapes = state.entries[key].waiting, [waiting.shape]
+        if left is not None and left.queue == waiting.queue:
+            shapes.append(left.shape)
+        for shape in shapes:
+            order = state.lines.first(waiting.queue, shape)
             if order is not None:
                 heapq.heappush(firsts, order)
 
     def _will_go(self, gang: Sequence[QueuedSubJob], waiting: Pending) -> bool:
         """Return whether a gang has room, beside all guarantees, after the end of all HyperJobs."""
-        needs, account, space = waiting.shape.needs, self._account, self._cache.space
-        if self._cache.exceeds(waiting):
+        needs, room, answers = waiting.shape.needs, self.state.last.room, self.state.answers
+        if exceeds(self.state, waiting):
             return False
-        could = self._cache.could.get(needs)
+        could = answers.could.get(needs)
         if could is None:
             requests = [part.request for part in waiting.parts]
-            found = space.could(requests, needs.standing, needs.max_domains)
-            could = self._cache.could[needs] = found >= needs.needed
-        return could and leaves_guarantees(gang, account, space.most)
+            found = room.could(requests, needs.standing, needs.max_domains)
+            could = answers.could[needs] = found >= needs.needed
+        return could and leaves_guarantees(gang, self.state.usage, room.most)
 
-    def _lead(self, queue: str, key: str, waiting: Pending, block: Block) -> bool:
-        """Reserve room for the first of a line if it can ever start; return whether it can."""
-        needs, account, space = waiting.shape.needs, self._account, self._cache.space
+    def _reserve(self, waiting: Pending, block: Block) -> bool:
+        """Reserve room for the first of a line if it can ever start; return whether it can.
+
+        An eviction for the head and its expected start come after the reservation, because both
+        ask which heads have one. The claim under the capabilities comes last: the head itself must
+        not be refused for its own claim.
+        """
+        queue, needs, usage = waiting.queue, waiting.shape.needs, self.state.usage
+        key, last = waiting.order.key, self.state.last
         if not needs.needed or block.code is WaitCode.NOT_OPEN:
             return False
-        gang = gang_of(waiting.parts, needs, account)
+        gang = gang_of(waiting.parts, needs, usage)
         if not self._will_go(gang, waiting):
             return False
         if block.code is WaitCode.GUARANTEE:
-            account.reserve_for_head(total(part.request.demand for part in gang), space.sum)
+            demand = total(part.request.demand for part in gang)
+            usage.reserve_for_head(demand, last.room.sum)
         elif block.code is not WaitCode.LIMIT:
-            wants = self._cache.wants.get(needs)
-            if wants is None:
-                requests = [part.request for part in waiting.parts]
-                most, limit = needs.needed, needs.max_domains
-                wants = space.wants(requests, most=most, max_domains=limit)
-                self._cache.wants[needs] = wants
-            space.keep(wants)
-            self._cache.heads[queue] = key
-        self._led.add(queue)
-        self._take_back(key, waiting)
-        if self._cache.heads.get(queue) == key:
-            self._expect(queue, key, waiting)
+            last.room.keep(self._wants(waiting))
+            last.heads[queue] = key
+        self.led.add(queue)
+        self._evict(waiting)
+        if last.heads.get(queue) == key:
+            self._expect(waiting)
         for part in gang:
-            account.claim(part.queue, part.request.demand)
+            usage.claim(part.queue, part.request.demand)
         return True
 
-    def _expect(self, queue: str, key: str, waiting: Pending) -> None:
+    def _wants(self, waiting: Pending) -> Mapping[str, Resources]:
+        """Return the resources that a head could use, by cluster."""
+        needs, wants = waiting.shape.needs, self.state.answers.wants
+        found = wants.get(needs)
+        if found is None:
+            requests = [part.request for part in waiting.parts]
+            found = wants[needs] = self.state.last.room.wants(
+                requests, most=needs.needed, max_domains=needs.max_domains
+            )
+        return found
+
+    def _expect(self, waiting: Pending) -> None:
         """Compute the expected start of a head; until then others may use its reserved room."""
-        cache, known = self._cache, self._cache.reclaiming()
-        start = None
-        if known is None or known.head != key:  # a reclaim frees the room sooner
-            if self._outlook is None:
-                self._outlook = CapacityTimeline(cache.open, cache.ends(now=self._now))
-            start = self._outlook.earliest(waiting)
+        state, key, known, start = self.state, waiting.order.key, self.state.eviction, None
+        if known is None or known.head != key:  # an eviction frees the room sooner
+            if self.timeline is None:
+                self.timeline = CapacityTimeline(state.last.open, ends(state, now=self.now))
+            start = self.timeline.earliest(waiting)
         if start is not None and start.after:
-            cache.starts[key] = start
-        self._starts[queue] = start
+            state.last.starts[key] = start
+        self.starts[waiting.queue] = start
+
+    def _evict(self, waiting: Pending) -> None:
+        """Start a reclaim or a preemption for a head, unless another head is before it."""
+        state, key = self.state, waiting.order.key
+        moment = may_evict_from(state)
+        if moment is None or moment > self.now:
+            return
+        if any(head != key for head in state.last.heads.values()):
+            return
+        victims, known = victims_for(state, waiting, now=self.now), state.eviction
+        if victims:
+            evict(state, key, victims, now=self.now)
+            self.evicted |= dict.fromkeys(victims)
+        elif victims is None and known is not None and known.head == key:
+            state.eviction = None  # no choice of victims gives it enough room any more
 
     def _backfill(self) -> None:
         """Admit HyperJobs that end, by their estimates, before the heads can use their room."""
-        cache = self._cache
-        known = {q: each for q, each in self._starts.items() if each and not each.overdue}
+        state = self.state
+        known = {q: each for q, each in self.starts.items() if each and not each.overdue}
         if not known:
             return
         until = min(each.at for each in known.values())
-        spare = self._spare(self._starts.keys() - known.keys())
+        spare = self._spare(self.starts.keys() - known.keys())
         failed: set[PlacementNeeds] = set()  # the spare room only shrinks
-        ahead = {queue: self._fillers(queue, until, spare) for queue in cache.lines.queues()}
+        ahead = {queue: self._fillers(queue, until, spare) for queue in state.lines.queues()}
         while ahead := {queue: orders for queue, orders in ahead.items() if orders}:
-            queue = self._account.next_queue(
-                {each: self._next(orders) for each, orders in ahead.items()}
+            queue = state.usage.next_queue(
+                {each: self._demand_of_next(orders) for each, orders in ahead.items()}
             )
-            key = heapq.heappop(ahead[queue])[2]
-            waiting = cache.entries[key].waiting
+            waiting = state.entries[heapq.heappop(ahead[queue]).key].waiting
             if waiting is None or waiting.shape.needs in failed:
                 continue
             needs = waiting.shape.needs
             found: Grant | Block = CAPACITY
             if spare.allows(needs.floor):
-                found = try_to_admit(waiting.parts, needs, self._account, spare)
+                found = try_to_admit(waiting.parts, needs, state.usage, spare)
             if isinstance(found, Grant):
                 for part in waiting.parts:
                     if cluster := found.clusters.get(part.name):
                         spare.put(part.request, cluster)
-                self._grant(queue, key, waiting.shape, found, [])
+                self._admit(waiting, found, [])
             elif found is CAPACITY:
                 failed.add(needs)
 
     def _spare(self, queues: Iterable[str]) -> Space:
         """Return the free room without the reservations of the heads with an unknown start."""
-        cache = self._cache
-        spare = cache.open.copy()
+        state = self.state
+        spare = state.last.open.copy()
         for queue in sorted(queues):
-            head = cache.entries[cache.heads[queue]].waiting
+            head = state.entries[state.last.heads[queue]].waiting
             if head is not None:
-                spare.keep(cache.wants[head.shape.needs])
+                spare.keep(state.answers.wants[head.shape.needs])
         return spare
 
     def _fillers(self, queue: str, until: datetime, spare: Space) -> list[OrderInQueue]:
         """Return the HyperJobs of a line that may backfill: they end before `until`, by estimates.
 
-        They have no room beside the reservations, and may have some in the spare room; in order.
+        They have no room beside the reservations, and may have some in the spare room; in order,
+        which is also the order of a heap.
         """
-        cache, heads = self._cache, set(self._cache.heads.values())
+        state, heads = self.state, set(self.state.last.heads.values())
         if self._is_fifo(queue):
             return []
         return sorted(
             order
-            for shape, orders in cache.lines.shapes(queue)
-            if self._blocks.get((queue, shape)) is CAPACITY and spare.allows(shape.needs.floor)
+            for shape, orders in state.lines.shapes(queue)
+            if self.blocks.get((queue, shape)) is CAPACITY and spare.allows(shape.needs.floor)
             for order in orders
-            if order[2] not in heads and cache.ends_by(order[2], until, now=self._now)
+            if order.key not in heads and ends_by(state, order.key, until, now=self.now)
         )
 
-    def _take_back(self, key: str, waiting: Pending) -> None:
-        """Start a reclaim or a preemption for a head, unless another head is before it."""
-        cache = self._cache
-        ahead = [head for head in cache.heads.values() if head != key]
-        if ahead or not cache.may_reclaim(now=self._now):
-            return
-        borrowers, known = borrowers_for(cache, waiting, now=self._now), cache.reclaiming()
-        if borrowers:
-            cache.reclaim(key, borrowers, now=self._now)
-            self._asked |= dict.fromkeys(borrowers)
-        elif borrowers is None and known is not None and known.head == key:
-            cache.stop_reclaim()  # no choice of borrowers gives it enough room any more
-
     def _is_fifo(self, queue: str) -> bool:
-        known = self._account.tree.queues.get(queue)
+        known = self.state.usage.tree.queues.get(queue)
         return known is not None and known.fifo

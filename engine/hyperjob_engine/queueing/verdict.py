@@ -1,6 +1,6 @@
 """The queue engine's verdict on one HyperJob: its place in line, its queue's share, what it lacks.
 
-The last round has decided it; `hyperjob_engine.reasons.waiting` has its codes and sentences.
+The last round has decided it; `hyperjob_engine.reasons.waiting` turns its codes into messages.
 """
 
 from collections.abc import Mapping
@@ -10,10 +10,13 @@ from typing import Final
 from hyperjob_core.api.quantity import NANO
 from hyperjob_engine.model.observed import Cluster, QueueVerdict
 from hyperjob_engine.placement.place import Placement, place
-from hyperjob_engine.queueing.cache import QueueCache
 from hyperjob_engine.queueing.confirm import IMPLICIT
-from hyperjob_engine.queueing.entries import Pending
+from hyperjob_engine.queueing.evict import evicted_for, is_preempted
+from hyperjob_engine.queueing.forecast import start_of
+from hyperjob_engine.queueing.messages import message_facts
 from hyperjob_engine.queueing.room import Space
+from hyperjob_engine.queueing.state import QueueState, admitted, block_of, exceeds
+from hyperjob_engine.queueing.workload import Pending
 from hyperjob_engine.reasons.detail import Detail
 from hyperjob_engine.reasons.reason import Reason
 from hyperjob_engine.reasons.shortage import ShortageCode
@@ -43,59 +46,59 @@ _CODES: Final = {
 }
 
 
-def verdict_of(cache: QueueCache, key: str, *, patient: bool = False) -> QueueVerdict:
+def verdict_of(state: QueueState, key: str, *, patient: bool = False) -> QueueVerdict:
     """Return the admitted sub-jobs of a HyperJob, and why the others wait.
 
     With `patient` a HyperJob is undecided, without a message, while the Queues are unknown.
     """
-    entry = cache.entries.get(key)
-    reclaimed_for = name_for(cache, key, cache.gives_back_for(key))
-    preempted = cache.is_preempted(key)
+    entry = state.entries.get(key)
+    reclaimed_for = name_for(state, key, evicted_for(state, key))
+    preempted = is_preempted(state, key)
     if entry is None or entry.waiting is None:
         return QueueVerdict(
-            admitted=cache.admitted(key), reclaimed_for=reclaimed_for, preempted=preempted
+            admitted=admitted(state, key), reclaimed_for=reclaimed_for, preempted=preempted
         )
     waiting = entry.waiting
-    place_ = cache.lines.place(waiting.queue, waiting.order)
-    block = cache.block_of(entry)
-    if block is None and (cache.known or patient) and not entry.holding:
+    place_ = state.lines.place(waiting.queue, waiting.order)
+    block = block_of(state, entry)
+    if block is None and (state.known or patient) and not entry.holding:
         return QueueVerdict(undecided=True)
     code, reason = _CODES[block.code] if block is not None else _UNBLOCKED
-    if not cache.known:
+    if not state.known:
         code = WaitCode.QUEUES_UNKNOWN
-    if block is not None and block.code is WaitCode.LIMIT and cache.exceeds(waiting):
+    if block is not None and block.code is WaitCode.LIMIT and exceeds(state, waiting):
         reason = Reason.EXCEEDS_QUEUE
         code = WaitCode.LIMIT_OF_GANG if code is WaitCode.LIMIT else code
     room: RoomDetail | None = None
     unplaced: Mapping[str, Detail] = {}
     if code is WaitCode.CAPACITY or waiting.queue == IMPLICIT:
-        room, unplaced = _shortage(cache, waiting)
+        room, unplaced = _shortage(state, waiting)
         if code is WaitCode.CAPACITY and isinstance(room, GangShortage) and room.never:
             reason = Reason.EXCEEDS_CLUSTERS
-    preempts, reclaims_from = _make_way(cache, key)
+    preempts, reclaims_from = _make_way(state, key)
     wait = Wait(
         queue=_named(waiting.queue),
         place=place_,
-        length=len(cache.lines.line(waiting.queue)),
+        length=len(state.lines.line(waiting.queue)),
         code=code,
-        share=share_of(cache, waiting.queue, waiting.parts[0].request.demand),
+        share=share_of(state, waiting.queue, waiting.parts[0].request.demand),
         trouble=block.trouble if block is not None else None,
         limit=block.limit if block is not None else None,
         resource=block.resource if block is not None else "",
         room=room,
-        behind=_first(cache, waiting) if code is WaitCode.BEHIND else "",
+        behind=_first(state, waiting) if code is WaitCode.BEHIND else "",
         until=entry.rests_until,
-        start=_expected(cache, key),
+        start=_expected(state, key),
         preempts=preempts,
         reclaims_from=reclaims_from,
     )
     return QueueVerdict(
-        admitted=cache.admitted(key),
+        admitted=admitted(state, key),
         reason=reason,
         wait=wait,
         reclaimed_for=reclaimed_for,
         preempted=preempted,
-        message_facts=cache.message_facts(entry, place_),
+        message_facts=message_facts(state, entry, place_),
         unplaced=unplaced,
     )
 
@@ -103,55 +106,55 @@ def verdict_of(cache: QueueCache, key: str, *, patient: bool = False) -> QueueVe
 _UNBLOCKED: Final = (WaitCode.NOT_LOOKED_AT, Reason.WAITING_FOR_QUEUE)
 
 
-def name_for(cache: QueueCache, reader: str, key: str) -> str:
+def name_for(state: QueueState, reader: str, key: str) -> str:
     """Return the name of another HyperJob in a message of the HyperJob `reader`."""
-    if cache.names_others or not key or reader.partition("/")[0] == key.partition("/")[0]:
+    if state.settings.names_others or not key or reader.partition("/")[0] == key.partition("/")[0]:
         return key
     return OTHER_NAMESPACE
 
 
-def share_of(cache: QueueCache, queue: str, demand: Resources) -> Share | None:
+def share_of(state: QueueState, queue: str, demand: Resources) -> Share | None:
     """Return a queue's share of the resource that a demand is measured by; None: no such queue."""
     measure = measure_of(demand)
-    entitled = cache.account.tree.entitled.get(queue)
+    entitled = state.usage.tree.entitled.get(queue)
     if entitled is None or queue == IMPLICIT:
         return None
     share = entitled.get(measure, 0)
     if is_extended(measure):
         share -= share % NANO  # devices are whole
-    return Share(resource=measure, used=cache.account.used(queue).get(measure, 0), entitled=share)
+    return Share(resource=measure, used=state.usage.used(queue).get(measure, 0), entitled=share)
 
 
 def _named(queue: str) -> str:
     return "" if queue == IMPLICIT else queue
 
 
-def _expected(cache: QueueCache, key: str) -> Start | None:
-    start = cache.start_of(key)
-    return None if start is None else replace(start, after=name_for(cache, key, start.after))
+def _expected(state: QueueState, key: str) -> Start | None:
+    start = start_of(state, key)
+    return None if start is None else replace(start, after=name_for(state, key, start.after))
 
 
-def _make_way(cache: QueueCache, key: str) -> tuple[list[str], list[str]]:
+def _make_way(state: QueueState, key: str) -> tuple[list[str], list[str]]:
     """Return the HyperJobs that make way for a head of line: by preemption, and by reclaim."""
-    known = cache.reclaiming()
+    known = state.eviction
     if known is None or known.head != key:
         return [], []
     preempts: list[str] = []
     reclaims_from: list[str] = []
-    for other in sorted(known.borrowers):
-        names = preempts if cache.is_preempted(other) else reclaims_from
-        names.append(name_for(cache, key, other))
+    for other in sorted(known.victims):
+        names = preempts if is_preempted(state, other) else reclaims_from
+        names.append(name_for(state, key, other))
     return preempts, reclaims_from
 
 
-def _shortage(cache: QueueCache, waiting: Pending) -> tuple[RoomDetail, Mapping[str, Detail]]:
+def _shortage(state: QueueState, waiting: Pending) -> tuple[RoomDetail, Mapping[str, Detail]]:
     """Return why a HyperJob has no room, and what each of its sub-jobs lacks."""
-    whole: RoomDetail | None = _kept(cache, waiting)
+    whole: RoomDetail | None = _kept(state, waiting)
     if whole is None and all(part.piece for part in waiting.parts):
-        whole = _split_shortage(cache, waiting)
+        whole = _split_shortage(state, waiting)
     if whole is not None:
         return whole, {part.name: whole for part in waiting.parts}
-    found, needed = _placement(cache, waiting), max(1, waiting.shape.needs.needed)
+    found, needed = _placement(state, waiting), max(1, waiting.shape.needs.needed)
     short = {
         name: shortage
         for name, shortage in found.unplaced.items()
@@ -170,51 +173,51 @@ def _shortage(cache: QueueCache, waiting: Pending) -> tuple[RoomDetail, Mapping[
     return gang, found.unplaced
 
 
-def _kept(cache: QueueCache, waiting: Pending) -> KeptRoom | None:
+def _kept(state: QueueState, waiting: Pending) -> KeptRoom | None:
     """Return the heads whose reserved room this HyperJob could use; None if there is none."""
     needs = waiting.shape.needs
     requests = [part.request for part in waiting.parts]
-    own = waiting.order[2]
+    own = waiting.order.key
     heads = [
-        _head(cache, waiting, key, queue)
-        for queue, key in sorted(cache.heads.items())
+        _head(state, waiting, key, queue)
+        for queue, key in sorted(state.last.heads.items())
         if key != own
     ]
     if not heads:
         return None
-    found = cache.open.assign(requests, needs.standing, needs.max_domains)
+    found = state.last.open.assign(requests, needs.standing, needs.max_domains)
     if len(found) < max(1, needs.needed):
         return None
     return KeptRoom(heads=heads[:_NAMES_SHOWN], hidden=len(heads[_NAMES_SHOWN:]))
 
 
-def _head(cache: QueueCache, waiting: Pending, key: str, queue: str) -> tuple[str, str]:
+def _head(state: QueueState, waiting: Pending, key: str, queue: str) -> tuple[str, str]:
     """Return a head and its queue as a message names them: a queue's name may name its tenant."""
-    name = name_for(cache, waiting.order[2], key)
+    name = name_for(state, waiting.order.key, key)
     hidden = name != key and queue != waiting.queue
     return name, "" if hidden else _named(queue)
 
 
-def _first(cache: QueueCache, waiting: Pending) -> str:
-    return name_for(cache, waiting.order[2], cache.lines.line(waiting.queue)[0][2])
+def _first(state: QueueState, waiting: Pending) -> str:
+    return name_for(state, waiting.order.key, state.lines.line(waiting.queue)[0].key)
 
 
-def _placement(cache: QueueCache, waiting: Pending) -> Placement:
+def _placement(state: QueueState, waiting: Pending) -> Placement:
     needs = waiting.shape.needs
     return place(
         [part.request for part in waiting.parts],
-        [_with_free(cache.open, each.name, each) for each in cache.open.clusters],
+        [_with_free(state.last.open, each.name, each) for each in state.last.open.clusters],
         standing=needs.standing,
         max_domains=needs.max_domains,
         minimum=max(1, needs.needed),
     )
 
 
-def _split_shortage(cache: QueueCache, waiting: Pending) -> SplitRoom | NextInLine:
+def _split_shortage(state: QueueState, waiting: Pending) -> SplitRoom | NextInLine:
     """Return what an automatic split lacks as a whole: the user does not know its pieces."""
     needs, demands = waiting.shape.needs, {part.name: part.request.demand for part in waiting.parts}
     requests = [part.request for part in waiting.parts]
-    found = cache.open.assign(requests, needs.standing, needs.max_domains)
+    found = state.last.open.assign(requests, needs.standing, needs.max_domains)
     if len(found) == len(demands):
         return NextInLine()
     wanted = total(demands.values())

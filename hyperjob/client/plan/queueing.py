@@ -1,4 +1,4 @@
-"""Predict the queue engine's decisions with the controller's queue cache, in a plan's world.
+"""Predict the queue engine's decisions with the controller's queue engine, in a plan's world.
 
 The module plays the controller's rounds, in which waiting HyperJobs come in their order.
 """
@@ -11,14 +11,21 @@ from hyperjob.client.plan.prospect import Gang
 from hyperjob.client.plan.world import Snapshot
 from hyperjob_engine.model.observed import Observed, QueueAdmission
 from hyperjob_engine.placement.capacity import less_each
-from hyperjob_engine.queueing.cache import QueueCache
 from hyperjob_engine.queueing.confirm import BuiltinQueues, Confirmer, NoConfirmation, VolcanoGlobal
 from hyperjob_engine.queueing.queues import parse_queue
 from hyperjob_engine.queueing.quota import Charges
 from hyperjob_engine.queueing.read import unit_of
-from hyperjob_engine.queueing.round import play
-from hyperjob_engine.queueing.units import QueuedHyperJob
+from hyperjob_engine.queueing.round import schedule
+from hyperjob_engine.queueing.state import (
+    QueueState,
+    Settings,
+    new_state,
+    reserved,
+    set_queues,
+    update,
+)
 from hyperjob_engine.queueing.verdict import share_of, verdict_of
+from hyperjob_engine.queueing.workload import QueuedHyperJob
 from hyperjob_engine.reasons.waiting import Share, after_its_name
 
 
@@ -50,8 +57,8 @@ def ask(observed: Observed, world: Snapshot) -> tuple[Observed, QueueStanding]:
     mine = f"{observed.hyperjob.namespace}/{observed.hyperjob.name}"
     others = {**world.hyperjobs, **world.earlier}
     units = {key: unit_in(world, world.observe(raw)) for key, raw in others.items() if key != mine}
-    cache = played({**units, mine: unit_in(world, observed)}, world)
-    return _judged(observed, cache, mine), _standing(cache, mine)
+    state = played({**units, mine: unit_in(world, observed)}, world)
+    return _judged(observed, state, mine), _standing(state, mine)
 
 
 def unit_in(world: Snapshot, observed: Observed) -> QueuedHyperJob | None:
@@ -68,22 +75,19 @@ def unit_in(world: Snapshot, observed: Observed) -> QueuedHyperJob | None:
     )
 
 
-def played(units: Mapping[str, QueuedHyperJob | None], world: Snapshot) -> QueueCache:
-    """Return the queue cache after all rounds that admit a HyperJob."""
-    cache = QueueCache(
-        lag=timedelta(),
-        counts=lambda key: key in world.taken,
-        confirmer=_confirmer(world),
-        forecast_every=timedelta(),
+def played(units: Mapping[str, QueuedHyperJob | None], world: Snapshot) -> QueueState:
+    """Return the queue engine's state after all rounds that admit a HyperJob."""
+    settings = Settings(
+        lag=timedelta(), counts=lambda key: key in world.taken, forecast_every=timedelta()
     )
-    if world.queues is not None or not cache.needs_queues:
-        cache.set_queues(parse_queue(raw) for raw in world.queue_objects)
+    state = new_state(settings, _confirmer(world))
+    if world.queues is not None or not state.shares.confirmer.needs_queues:
+        set_queues(state, (parse_queue(raw) for raw in world.queue_objects))
     for key, unit in units.items():
-        cache.put(key, unit, now=world.now)
-    cache.begin(world.clusters, shown=world.shown, now=world.now)
-    while play(cache, now=world.now):
-        cache.begin(world.clusters, shown=world.shown, now=world.now)
-    return cache
+        update(state, key, unit, now=world.now)
+    while schedule(state, world.clusters, shown=world.shown, now=world.now).keys:
+        pass
+    return state
 
 
 def _confirmer(world: Snapshot) -> Confirmer:
@@ -99,22 +103,22 @@ def _confirmer(world: Snapshot) -> Confirmer:
             return VolcanoGlobal(charges.beside)
 
 
-def _judged(observed: Observed, cache: QueueCache, mine: str) -> Observed:
-    promised = cache.reserved(but=mine)
+def _judged(observed: Observed, state: QueueState, mine: str) -> Observed:
+    promised = reserved(state, but=mine)
     clusters = less_each(observed.clusters, promised)
-    return replace(observed, clusters=clusters, verdict=verdict_of(cache, mine))
+    return replace(observed, clusters=clusters, verdict=verdict_of(state, mine))
 
 
-def _standing(cache: QueueCache, mine: str) -> QueueStanding:
-    entry = cache.entries.get(mine)
-    if entry is None or not cache.known:
+def _standing(state: QueueState, mine: str) -> QueueStanding:
+    entry = state.entries.get(mine)
+    if entry is None or not state.known:
         return QueueStanding()
     problems, shares = {}, {}
-    for part in entry.unit.parts if cache.needs_queues else ():
+    for part in entry.unit.parts if state.shares.confirmer.needs_queues else ():
         if part.queue in problems:
             continue
-        problems[part.queue] = after_its_name(cache.account.tree.trouble(part.queue))
-        share = share_of(cache, part.queue, part.request.demand)
+        problems[part.queue] = after_its_name(state.usage.tree.trouble(part.queue))
+        share = share_of(state, part.queue, part.request.demand)
         if share is not None:
             shares[part.queue] = share
     waiting = entry.waiting
@@ -127,10 +131,10 @@ def _standing(cache: QueueCache, mine: str) -> QueueStanding:
             standing=tuple(needs.standing),
             max_domains=needs.max_domains,
         )
-        if cache.needs_queues:
+        if state.shares.confirmer.needs_queues:
             line = LinePosition(
                 queue=waiting.queue,
-                place=cache.lines.place(waiting.queue, waiting.order),
-                length=len(cache.lines.line(waiting.queue)),
+                place=state.lines.place(waiting.queue, waiting.order),
+                length=len(state.lines.line(waiting.queue)),
             )
     return QueueStanding(problems=problems, shares=shares, line=line, gang=gang)

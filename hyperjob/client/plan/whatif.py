@@ -13,7 +13,8 @@ from hyperjob.client.expected import ExpectedStart
 from hyperjob.client.plan.queueing import played, unit_in
 from hyperjob.client.plan.world import Snapshot
 from hyperjob_core.api.meta import Object
-from hyperjob_engine.queueing.cache import QueueCache
+from hyperjob_engine.queueing.evict import evicted_for
+from hyperjob_engine.queueing.state import QueueState, admitted
 from hyperjob_engine.queueing.verdict import verdict_of
 from hyperjob_engine.reasons.waiting import wait_text
 
@@ -67,7 +68,7 @@ def _all(world: Snapshot) -> Iterator[tuple[str, Object]]:
     yield from {**world.hyperjobs, **world.earlier}.items()
 
 
-def _prospect(key: str, now: Mapping[str, str], before: QueueCache, after: QueueCache) -> Prospect:
+def _prospect(key: str, now: Mapping[str, str], before: QueueState, after: QueueState) -> Prospect:
     namespace, _, name = key.partition("/")
     entry = after.entries[key]
     then = {child: where for child, (_, where) in entry.holding.items()}
@@ -92,15 +93,15 @@ def _change(
     key: str,
     now: Mapping[str, str],
     then: Mapping[str, str],
-    before: QueueCache,
-    after: QueueCache,
+    before: QueueState,
+    after: QueueState,
 ) -> HyperJobChange:
-    anyway = before.admitted(key)
+    anyway = admitted(before, key)
     if any(child not in then for child in now):
         return HyperJobChange.STOPS
     if any(then[child] != where for child, where in now.items() if where):
         return HyperJobChange.MOVES
-    if after.gives_back_for(key) and not before.gives_back_for(key):
+    if evicted_for(after, key) and not evicted_for(before, key):
         return HyperJobChange.GIVES_BACK
     if then.keys() - anyway:
         return HyperJobChange.STARTS

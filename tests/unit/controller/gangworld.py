@@ -23,12 +23,22 @@ from hyperjob_engine.model.parse import parse_binding, parse_hyperjob
 from hyperjob_engine.model.planned import Action, CreateChild, DeleteChild, OpenGate, Plan, Repin
 from hyperjob_engine.placement.capacity import less
 from hyperjob_engine.plan import plan
-from hyperjob_engine.queueing.cache import QueueCache
 from hyperjob_engine.queueing.confirm import BuiltinQueues, Confirmer, NoConfirmation, VolcanoGlobal
+from hyperjob_engine.queueing.messages import stale_messages
 from hyperjob_engine.queueing.queues import parse_queue
 from hyperjob_engine.queueing.quota import Charge, Charges, Forecast, forecast_dispatch
 from hyperjob_engine.queueing.read import unit_of
-from hyperjob_engine.queueing.round import play
+from hyperjob_engine.queueing.round import next_change, schedule
+from hyperjob_engine.queueing.state import (
+    QueueState,
+    Settings,
+    is_contended,
+    new_state,
+    requeue,
+    reserved,
+    set_queues,
+    update,
+)
 from hyperjob_engine.queueing.verdict import verdict_of
 from hyperjob_engine.resources import Resources, subtract
 from hyperjob_rules.bindings import stamp
@@ -53,7 +63,7 @@ class GangWorld(World):
     due: dict[str, None] = field(default_factory=dict)
     timers: dict[str, datetime] = field(default_factory=dict)
     waiting: Unplaced = field(init=False)
-    cache: QueueCache = field(init=False)
+    state: QueueState = field(init=False)
     verdict: QueueVerdict = field(default_factory=QueueVerdict)
     woken: bool = True
     urgency: Counter[str] = field(default_factory=Counter)  # priorities of HyperJobs
@@ -89,18 +99,18 @@ class GangWorld(World):
         """Look with the controller's eyes."""
         found, key = super().observe(name), f"default/{name}"
         bindings = [parse_binding(self.seen[key]) for key in self._keys(name) if key in self.seen]
-        promised, forecast = self.cache.reserved(but=key), self._forecast()
+        promised, forecast = reserved(self.state, but=key), self._forecast()
         found = replace(
             found,
             bindings={item.name: item for item in bindings},
             gang_timeout=LIMIT,
             priority=self.urgency[name],
-            contended=self.cache.is_contended(key),
+            contended=is_contended(self.state, key),
             clusters=tuple(less(each, promised.get(each.name, ())) for each in found.clusters),
             passed_over=frozenset(each.partition("/")[2] for each in forecast.passed_over),
         )
-        self.woken |= self.cache.put(key, unit_of(found), now=self.now)
-        self.verdict = verdict_of(self.cache, key)
+        self.woken |= update(self.state, key, unit_of(found), now=self.now)
+        self.verdict = verdict_of(self.state, key)
         return replace(found, verdict=self.verdict)
 
     def submit(self, raw: Object) -> None:
@@ -144,26 +154,25 @@ class GangWorld(World):
     def _passed(self, name: str) -> None:
         """Take back what was granted before a pass and was not made by it."""
         key, verdict = f"default/{name}", self.verdict
-        entry = self.cache.entries.get(key)
+        entry = self.state.entries.get(key)
         if entry is None or not entry.granted & verdict.admitted:
             return
         self.observe(name)
-        rest = self.cache.returned(key, verdict.admitted, now=self.now)
+        rest = requeue(self.state, key, verdict.admitted, now=self.now)
         if rest is not None:
             self.woken = True
             self.timers[name] = min(self.timers.get(name, self.now + rest), self.now + rest)
 
     def round(self) -> list[str]:
         """Play a round of the queue engine, if anything woke it; return who was granted."""
-        wait = self.cache.next_change(now=self.now)
+        wait = next_change(self.state, now=self.now)
         if not self.woken and wait != timedelta():
             return []
         self.woken = False
         room = self.free()
         clusters = [replace(each, free=room[each.name]) for each in self.clusters.values()]
-        self.cache.begin(clusters, shown=self._shown(), now=self.now)
-        granted = play(self.cache, now=self.now)
-        for key in [*granted, *(stale.key for stale in self.cache.stale_messages(now=self.now))]:
+        granted = schedule(self.state, clusters, shown=self._shown(), now=self.now).keys
+        for key in [*granted, *(stale.key for stale in stale_messages(self.state, now=self.now))]:
             self.due[key.partition("/")[2]] = None
         for key in self._forecast().passed_over:
             self.due[key.partition("/")[2].rsplit("-", 2)[0]] = None
@@ -180,10 +189,11 @@ class GangWorld(World):
     def queues_arrive(self) -> None:
         """Let the controller see the queues as they are now."""
         spec = {name: {"capability": {GPU: str(most)}} for name, most in self.quotas.items()}
-        self.cache.set_queues(
+        queues = [
             parse_queue({"metadata": {"name": name}, "spec": each, "status": {"state": "Open"}})
             for name, each in spec.items()
-        )
+        ]
+        set_queues(self.state, queues)
         self.woken = True
 
     def deliver(self, name: str) -> None:
@@ -323,7 +333,7 @@ class GangWorld(World):
 
     def next_moments(self) -> list[datetime]:
         """List the times at which something happens by itself."""
-        wait = self.cache.next_change(now=self.now)
+        wait = next_change(self.state, now=self.now)
         looks = [self.now + wait] if wait is not None else []
         ends = (at for at in self.ends.values() if at > self.now)
         return [*self.timers.values(), *ends, *looks]
@@ -338,7 +348,7 @@ class GangWorld(World):
             self.due.pop(name, None)
             self.timers.pop(name, None)
             self.waiting.drop(name)
-            self.cache.put(f"default/{name}", None, now=self.now)
+            update(self.state, f"default/{name}", None, now=self.now)
             self.woken = True
 
     # looking
@@ -383,7 +393,7 @@ class GangWorld(World):
                 lambda holds: self._charges().beside(holds)
             ),
         }
-        self.cache = QueueCache(lag=LAG, counts=self._counts, confirmer=confirmers[self.admission])
+        self.state = new_state(Settings(lag=LAG, counts=self._counts), confirmers[self.admission])
         self.queues_arrive()
 
     def _charges(self) -> Charges:
@@ -408,7 +418,7 @@ class GangWorld(World):
     def _forecast(self) -> Forecast:
         if self.admission is not QueueAdmission.VOLCANO_GLOBAL:
             return Forecast()
-        return forecast_dispatch(self._charges(), self.cache.queues, lambda _key: 0)
+        return forecast_dispatch(self._charges(), self.state.shares.queues, lambda _key: 0)
 
     def _counts(self, key: str) -> bool:
         return key.partition("/")[2] in self.jobs

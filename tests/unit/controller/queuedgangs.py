@@ -15,6 +15,7 @@ from hyperjob_engine.model.observed import QueueAdmission
 from hyperjob_engine.model.parse import parse_hyperjob
 from hyperjob_engine.model.planned import Plan
 from hyperjob_engine.queueing.queues import parse_queue
+from hyperjob_engine.queueing.state import admitted, set_queues
 from hyperjob_rules.bindings import stamp
 from tests.unit.controller.builders import GPU, Object
 from tests.unit.controller.gangworld import ENDED, GangWorld, gpus_of, phase_of
@@ -77,17 +78,17 @@ class QueuedGangs(GangWorld):
             for name, quota in self.quotas.items()
         }
         self.allowed = self.holding()
-        self.cache.set_queues(parse_queue(raw) for raw in self.heard.values())
+        set_queues(self.state, map(parse_queue, self.heard.values()))
         self.woken = True
 
     # what others do
 
     def release(self, *, at_most: int = 99, in_turn: bool = False) -> None:
         """Play a round in which only this controller releases."""
-        before = {key: self.cache.admitted(key) for key in self.cache.entries}
+        before = {key: admitted(self.state, key) for key in self.state.entries}
         for key in self.round():
-            for part in self.cache.entries[key].unit.parts:
-                if part.name in self.cache.admitted(key) - before[key]:
+            for part in self.state.entries[key].unit.parts:
+                if part.name in admitted(self.state, key) - before[key]:
                     assert not self.closed_by(part.queue, self.heard), "started by a closed queue"
         self.check_limits()
 
@@ -125,7 +126,7 @@ class QueuedGangs(GangWorld):
             record_ = hyperjob.gang
             gave = record_ is not None and record_.retry_time is not None
             gave = gave and self.now < record_.retry_time
-            granted = self.cache.admitted(f"default/{name}")
+            granted = admitted(self.state, f"default/{name}")
             for group in hyperjob.replicated_jobs:
                 gpus = gpus_of(demand_of(group.template))
                 for index in range(group.replicas):

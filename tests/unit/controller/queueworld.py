@@ -1,15 +1,23 @@
-"""Clusters, queues and HyperJobs of given lengths, run against the queue cache as time passes."""
+"""Clusters, queues and HyperJobs of given lengths, run against the queue state as time passes."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from hyperjob_engine.model.observed import Cluster, QueueVerdict
-from hyperjob_engine.queueing.cache import QueueCache
+from hyperjob_engine.queueing.evict import evicted_for
 from hyperjob_engine.queueing.queues import Queue, parse_queue
-from hyperjob_engine.queueing.round import play
-from hyperjob_engine.queueing.units import QueuedHyperJob, QueuedSubJob
+from hyperjob_engine.queueing.round import schedule
+from hyperjob_engine.queueing.state import (
+    QueueState,
+    Settings,
+    admitted,
+    new_state,
+    set_queues,
+    update,
+)
 from hyperjob_engine.queueing.verdict import verdict_of
+from hyperjob_engine.queueing.workload import QueuedHyperJob, QueuedSubJob
 from hyperjob_engine.reasons.waiting import wait_text
 from hyperjob_engine.resources import Resources, parse_resources, subtract, total
 from tests.unit.controller.builders import GPU, NOW, Object, cluster, request
@@ -65,7 +73,7 @@ class QueueWorld:
     gpus: dict[str, int]
     lengths: dict[str, int] = field(default_factory=dict)
     now: datetime = NOW
-    cache: QueueCache = field(default_factory=lambda: QueueCache(lag=LAG))
+    state: QueueState = field(default_factory=lambda: new_state(Settings(lag=LAG)))
     units: dict[str, QueuedHyperJob] = field(default_factory=dict)
     ends: dict[str, datetime] = field(default_factory=dict)
     started: dict[str, datetime] = field(default_factory=dict)
@@ -75,12 +83,12 @@ class QueueWorld:
     reclaimed: list[str] = field(default_factory=list)
 
     def set_queues(self, *queues: Queue) -> None:
-        self.cache.set_queues(queues)
+        set_queues(self.state, queues)
 
     def submit(self, *units: QueuedHyperJob) -> None:
         for each in units:
             self.units[each.key] = each
-            self.cache.put(each.key, each, now=self.now)
+            update(self.state, each.key, each, now=self.now)
 
     def clusters(self) -> list[Cluster]:
         held: dict[str, list[Resources]] = {}
@@ -101,10 +109,9 @@ class QueueWorld:
 
     def decide(self) -> list[str]:
         """Play a round; run what it granted, and end what is to give back."""
-        self.cache.begin(self.clusters(), now=self.now)
-        woken = play(self.cache, now=self.now)
+        woken = schedule(self.state, self.clusters(), now=self.now).keys
         for key in woken:
-            if self.cache.gives_back_for(key):
+            if evicted_for(self.state, key):
                 self.give_back(key)
             else:
                 self.make(key)
@@ -120,13 +127,13 @@ class QueueWorld:
         self.reclaimed.append(key[3:])
         self.ends.pop(key)
         self.units[key] = replace(known, held=frozenset(), made=frozenset(), clusters={})
-        self.cache.put(key, self.units[key], now=self.now)
+        update(self.state, key, self.units[key], now=self.now)
 
     def make(self, key: str) -> None:
         """Make all of a HyperJob that may be made."""
-        reserved_clusters = self.cache.entries[key].reserved_clusters
+        reserved_clusters = self.state.entries[key].reserved_clusters
         known = self.units[key]
-        names = self.cache.admitted(key)
+        names = admitted(self.state, key)
         self.units[key] = replace(
             known,
             held=names,
@@ -136,14 +143,14 @@ class QueueWorld:
                 **{name: reserved_clusters[name] for name in names if name in reserved_clusters},
             },
         )
-        self.cache.put(key, self.units[key], now=self.now)
+        update(self.state, key, self.units[key], now=self.now)
         self.started.setdefault(key, self.now)
         self.ends.setdefault(key, self.now + timedelta(seconds=self.lengths.get(key[3:], 3600)))
 
     def end(self, key: str) -> None:
         del self.units[key]
         self.ends.pop(key, None)
-        self.cache.put(key, None, now=self.now)
+        update(self.state, key, None, now=self.now)
 
     def advance(self) -> list[str]:
         """Go on to the next end of a HyperJob; return who has ended then."""
@@ -154,17 +161,17 @@ class QueueWorld:
         return ended
 
     def used(self, name: str) -> int:
-        return self.cache.account.used(name).get(GPU, 0) // 10**9
+        return self.state.usage.used(name).get(GPU, 0) // 10**9
 
     def running(self) -> set[str]:
         return {key[3:] for key, each in self.units.items() if each.made}
 
     def verdict(self, name: str) -> QueueVerdict:
-        return verdict_of(self.cache, f"ns/{name}")
+        return verdict_of(self.state, f"ns/{name}")
 
     def message(self, name: str) -> str:
         verdict = self.verdict(name)
-        entry = self.cache.entries.get(f"ns/{name}")
+        entry = self.state.entries.get(f"ns/{name}")
         if entry is not None and entry.waiting is not None:
             entry.note_written(verdict.message_facts, now=self.now)
         return wait_text(verdict.wait)

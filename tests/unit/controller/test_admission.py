@@ -13,7 +13,7 @@ from hyperjob_controller.caches.informers import Caches
 from hyperjob_core.kube.resources import HYPERJOBS, QUEUES
 from hyperjob_core.kube.workqueue import WorkQueue
 from hyperjob_engine.model.observed import Cluster, Observed, QueueAdmission
-from hyperjob_engine.queueing.cache import QueueCache
+from hyperjob_engine.queueing.state import Settings
 from hyperjob_engine.reasons.reason import Reason
 from hyperjob_engine.reasons.waiting import WaitCode, wait_text
 from hyperjob_engine.resources import Resources
@@ -47,16 +47,16 @@ class Free:
 async def test_nobody_is_told_that_queues_are_missing_before_a_round_was_played() -> None:
     """Queues that are listed are known with the first round only, which waits for more changes."""
     caches = Caches(None)  # type: ignore[arg-type]  # no call is made
-    cache = QueueCache(lag=timedelta(seconds=30))
+    settings = Settings(lag=timedelta(seconds=30))
     admission = Admission(
-        caches, WorkQueue(), cache, Free(), mode=lambda: QueueAdmission.BUILTIN, now=lambda: NOW
+        caches, WorkQueue(), settings, Free(), mode=lambda: QueueAdmission.BUILTIN, now=lambda: NOW
     )
     seen = observed(admission=QueueAdmission.BUILTIN, clusters=(cluster("a"),))
     running = asyncio.create_task(admission.run(lambda _: None))
     try:
         caches.queues.synced.set()
         while not admission.known:
-            admission.learn(seen)
+            admission.update(seen)
             assert admission.verdict(seen.hyperjob.key).undecided
             await asyncio.sleep(0)
     finally:
@@ -74,7 +74,7 @@ async def leading(
     admission = Admission(
         caches,
         queue,
-        QueueCache(lag=timedelta(seconds=30)),
+        Settings(lag=timedelta(seconds=30)),
         capacity,
         mode=lambda: mode,
         now=lambda: NOW,
@@ -87,7 +87,7 @@ async def leading(
                 await informer.synced.wait()
 
         def learn(key: str) -> None:
-            admission.learn(seen(server.get(HYPERJOBS, key) or {}))
+            admission.update(seen(server.get(HYPERJOBS, key) or {}))
 
         tasks.append(asyncio.create_task(admission.run(learn)))
         yield admission, queue
@@ -119,7 +119,7 @@ async def test_a_new_leader_counts_every_share_before_it_admits_anything() -> No
     for name in ("runs", "waits"):
         server.put(HYPERJOBS, one(name))
     async with leading(server, Free(8)) as (admission, queue), asyncio.timeout(30):
-        admission.learn(seen(one("waits")))  # its pass comes first
+        admission.update(seen(one("waits")))  # its pass comes first
         while admission.verdict("default/waits").undecided:
             queue.done(await queue.get())
         verdict = admission.verdict("default/waits")
@@ -136,7 +136,7 @@ async def test_other_tasks_run_while_a_new_leader_learns_of_many_hyperjobs(
     admission = Admission(
         caches,
         WorkQueue(),
-        QueueCache(lag=timedelta(seconds=30)),
+        Settings(lag=timedelta(seconds=30)),
         Free(8),
         mode=lambda: QueueAdmission.BUILTIN,
         now=lambda: NOW,
@@ -161,14 +161,14 @@ def test_another_component_that_queues_bindings_too_is_told_once_beside_our_gate
     admission = Admission(
         Caches(None),  # type: ignore[arg-type]  # no call is made
         WorkQueue(),
-        QueueCache(lag=timedelta(seconds=30)),
+        Settings(lag=timedelta(seconds=30)),
         Free(),
         mode=lambda: mode,
         now=lambda: NOW,
     )
     free, held = binding(), binding(suspension={"scheduling": True})
     for each in (free, held, held):
-        admission.learn(observed(job(), each, admission=mode))
+        admission.update(observed(job(), each, admission=mode))
     said = [each for each in caplog.records if "suspends bindings too" in each.getMessage()]
     assert len(said) == (mode is QueueAdmission.BUILTIN)
 
@@ -181,12 +181,12 @@ async def test_that_queues_are_missing_is_told_when_they_were_waited_for_long_en
     admission = Admission(
         caches,
         queue,
-        QueueCache(lag=timedelta(seconds=30)),
+        Settings(lag=timedelta(seconds=30)),
         Free(),
         mode=lambda: QueueAdmission.BUILTIN,
         now=lambda: NOW,
     )
-    admission.learn(observed(admission=QueueAdmission.BUILTIN, clusters=(cluster("a"),)))
+    admission.update(observed(admission=QueueAdmission.BUILTIN, clusters=(cluster("a"),)))
     assert admission.verdict("default/hj").undecided
     waiting = asyncio.create_task(admission._when_known())
     async with asyncio.timeout(30):
@@ -207,7 +207,7 @@ async def test_a_stale_message_is_written_anew_each_time() -> None:
     async with leading(server, capacity) as (admission, queue), asyncio.timeout(30):
         for free in (3, 2, 1):
             key = await queue.get()
-            admission.learn(seen(one("waits")))
+            admission.update(seen(one("waits")))
             verdict = admission.verdict(key)
             messages.append(wait_text(verdict.wait))
             admission.message_written(key, verdict)
@@ -220,13 +220,13 @@ async def test_a_stale_message_is_written_anew_each_time() -> None:
 
 async def test_a_pass_that_had_nothing_to_make_leaves_the_rests_of_a_hyperjob_alone() -> None:
     caches = Caches(None)  # type: ignore[arg-type]  # no call is made
-    cache = QueueCache(lag=timedelta(seconds=30))
+    settings = Settings(lag=timedelta(seconds=30))
     admission = Admission(
-        caches, WorkQueue(), cache, Free(), mode=lambda: QueueAdmission.BUILTIN, now=lambda: NOW
+        caches, WorkQueue(), settings, Free(), mode=lambda: QueueAdmission.BUILTIN, now=lambda: NOW
     )
     waits = seen(one("waits"))
-    admission.learn(waits)
-    entry = admission._cache.entries["default/waits"]
+    admission.update(waits)
+    entry = admission._state.entries["default/waits"]
     entry.rests = 3
     verdict = admission.verdict("default/waits")
     assert not verdict.admitted

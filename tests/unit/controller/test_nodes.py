@@ -15,11 +15,11 @@ from hyperjob_engine.placement.assign import FreeRoom
 from hyperjob_engine.placement.capacity import Candidacy, less, summarise
 from hyperjob_engine.placement.place import place
 from hyperjob_engine.placement.share import Wish, share
-from hyperjob_engine.queueing.cache import QueueCache
-from hyperjob_engine.queueing.round import play
-from hyperjob_engine.queueing.units import QueuedHyperJob, QueuedSubJob
+from hyperjob_engine.queueing.round import schedule
+from hyperjob_engine.queueing.state import Settings, new_state, reserved, set_queues, update
+from hyperjob_engine.queueing.workload import QueuedHyperJob, QueuedSubJob
 from hyperjob_engine.reasons.detail import detail_text
-from hyperjob_engine.reasons.hindrance import trouble_text
+from hyperjob_engine.reasons.shortage import trouble_text
 from hyperjob_engine.resources import parse_resources, scale, total, whole
 from hyperjob_sandbox.karmada.clusterstatus import cluster_status, default_resource_models
 from tests.unit.controller.builders import GPU, NOW, cluster
@@ -260,14 +260,12 @@ def test_what_is_placed_again_does_not_stand_in_its_own_way() -> None:
 
 
 def test_two_of_one_round_are_not_promised_the_same_nodes() -> None:
-    cache = QueueCache(lag=timedelta(seconds=30))
-    cache.set_queues([queue("default")])
+    state = new_state(Settings(lag=timedelta(seconds=30)))
+    set_queues(state, [queue("default")])
     for name in ("first", "second"):
         part = QueuedSubJob(queue="default", request=replace(sized(4, 3), name=f"{name}-0"))
         alone = QueuedHyperJob(key=f"ns/{name}", created=name, minimum=1, parts=(part,))
-        cache.put(alone.key, alone, now=NOW)
-    cache.begin([halved()], now=NOW)
-    assert play(cache, now=NOW) == ["ns/first"]
-    assert [request.name for request in cache.reserved(but="ns/second")["a"]] == ["first-0"]
-    cache.begin([halved()], now=NOW)
-    assert play(cache, now=NOW) == []
+        update(state, alone.key, alone, now=NOW)
+    assert schedule(state, [halved()], now=NOW).keys == ["ns/first"]
+    assert [request.name for request in reserved(state, but="ns/second")["a"]] == ["first-0"]
+    assert schedule(state, [halved()], now=NOW).keys == []

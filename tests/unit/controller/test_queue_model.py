@@ -12,6 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 
+from hyperjob_engine.queueing.state import admitted
 from tests.unit.controller.histories import (
     Events,
     StuckError,
@@ -197,7 +198,7 @@ def test_what_gives_back_below_one_parent_holds_until_it_is_gone() -> None:
         world.work("hj0", dies_after=0 if world.phase("hj0") == "Restarting" else None)
     assert world.phase("hj0") == "Restarting"
     assert "hj0-g0-0" in world.jobs
-    assert not world.cache.admitted("default/hj1")
+    assert not admitted(world.state, "default/hj1")
     run_out(world)
 
 

@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 from hyperjob_core.api.quantity import NANO
-from hyperjob_engine.queueing.account import QueueUsage
 from hyperjob_engine.queueing.queues import Tree
-from hyperjob_engine.queueing.shapes import Shapes
+from hyperjob_engine.queueing.usage import QueueUsage
+from hyperjob_engine.queueing.workload import Shapes
 from hyperjob_engine.reasons.waiting import Limit
 from hyperjob_engine.resources import parse_resources
 from tests.unit.controller.builders import GPU

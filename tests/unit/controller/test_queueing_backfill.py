@@ -9,11 +9,12 @@ from hypothesis import strategies as st
 
 from hyperjob_core.api.quantity import NANO
 from hyperjob_core.api.wire import rfc3339
-from hyperjob_engine.queueing.backfill import CapacityTimeline, end_of
-from hyperjob_engine.queueing.entries import Entry
+from hyperjob_engine.queueing.forecast import CapacityTimeline, end_of, ends
 from hyperjob_engine.queueing.queues import ESTIMATE, Tree, parse_queue
-from hyperjob_engine.queueing.units import QueuedHyperJob
+from hyperjob_engine.queueing.round import begin
+from hyperjob_engine.queueing.state import update
 from hyperjob_engine.queueing.verdict import verdict_of
+from hyperjob_engine.queueing.workload import Entry, QueuedHyperJob
 from hyperjob_engine.reasons.waiting import wait_text
 from tests.unit.controller.builders import GPU, NOW
 from tests.unit.controller.queueworld import LAG, QueueWorld, queue, unit
@@ -31,13 +32,13 @@ class Estimating(QueueWorld):
     def make(self, key: str) -> None:
         super().make(key)
         self.units[key] = replace(self.units[key], since=rfc3339(self.now))
-        self.cache.put(key, self.units[key], now=self.now)
+        update(self.state, key, self.units[key], now=self.now)
 
     def settle(self) -> None:
         """Play rounds until nothing more is granted, and note when heads are expected to start."""
         while self.decide():
             pass
-        for key, start in self.cache.starts.items():
+        for key, start in self.state.last.starts.items():
             self.expected.setdefault(key, start.at)
             self.latest[key] = start.at
 
@@ -119,12 +120,12 @@ def test_the_head_knows_whose_end_gives_it_room() -> None:
     jobs = [job("one", 8, HOUR, age=0), job("two", 8, 2 * HOUR, age=1)]
     made.submit(*jobs, job("head", 16, None, age=2))
     made.settle()
-    start = made.cache.starts["ns/head"]
+    start = made.state.last.starts["ns/head"]
     assert (start.at, start.after) == (NOW + timedelta(hours=2), "ns/two")
-    told = wait_text(verdict_of(made.cache, "ns/head").wait)
+    told = wait_text(verdict_of(made.state, "ns/head").wait)
     assert told.endswith("; it is expected to start about 2026-01-02T05:04:00Z, when ns/two ends by"
                          " its estimate")  # fmt: skip
-    assert "expected" not in wait_text(verdict_of(made.cache, "ns/one").wait)
+    assert "expected" not in wait_text(verdict_of(made.state, "ns/one").wait)
 
 
 def test_what_has_ended_and_does_not_show_yet_ends_now() -> None:
@@ -133,8 +134,8 @@ def test_what_has_ended_and_does_not_show_yet_ends_now() -> None:
     made.settle()
     made.end("ns/run")
     made.foreign["a"] = 12  # as its cluster says still, but for 4
-    made.cache.begin(made.clusters(), now=made.now)
-    (end,) = made.cache.ends(now=made.now)
+    begin(made.state, made.clusters(), now=made.now)
+    (end,) = ends(made.state, now=made.now)
     assert (end.at, end.key) == (made.now, "")
     assert [(name, freed[GPU]) for name, freed in end.frees] == [("a", 12 * NANO)]
 
@@ -144,12 +145,12 @@ def test_of_a_head_that_has_room_already_no_end_is_the_start() -> None:
     made.submit(job("run", 8, HOUR, age=0))
     made.settle()
     made.submit(job("head", 8, HOUR, age=1))
-    made.cache.begin(made.clusters(), now=made.now)
-    waiting = made.cache.entries["ns/head"].waiting
+    begin(made.state, made.clusters(), now=made.now)
+    waiting = made.state.entries["ns/head"].waiting
     assert waiting is not None
-    ends = made.cache.ends(now=made.now)
-    assert len(ends) == 1
-    assert CapacityTimeline(made.cache.open, ends).earliest(waiting) is None
+    known = ends(made.state, now=made.now)
+    assert len(known) == 1
+    assert CapacityTimeline(made.state.last.open, known).earliest(waiting) is None
 
 
 def test_a_head_behind_one_that_overran_its_estimate_is_given_no_time() -> None:
@@ -159,7 +160,7 @@ def test_a_head_behind_one_that_overran_its_estimate_is_given_no_time() -> None:
     made.now += timedelta(hours=2)
     made.submit(job("small", 8, 60, age=3))
     made.settle()
-    told = wait_text(verdict_of(made.cache, "ns/head").wait)
+    told = wait_text(verdict_of(made.state, "ns/head").wait)
     assert told.endswith("; it starts when ns/one ends, which runs longer than its estimate")
     assert "ns/small" not in made.started
 

@@ -10,6 +10,9 @@ from hyperjob_core.api.quantity import NANO
 from hyperjob_core.api.wire import rfc3339
 from hyperjob_engine.model.observed import QueueAdmission, QueueVerdict
 from hyperjob_engine.plan import plan
+from hyperjob_engine.queueing.forecast import start_of
+from hyperjob_engine.queueing.messages import message_facts, stale_messages
+from hyperjob_engine.queueing.state import update
 from hyperjob_engine.queueing.verdict import verdict_of
 from hyperjob_engine.reasons.reason import Reason
 from hyperjob_engine.reasons.waiting import wait_text
@@ -20,8 +23,8 @@ from tests.unit.controller.test_queueing_backfill import HOUR, Estimating, job, 
 
 def expected(made: Estimating) -> dict[str, tuple[float, str]]:
     found = {}
-    for key in made.cache.entries:
-        start = made.cache.start_of(key)
+    for key in made.state.entries:
+        start = start_of(made.state, key)
         if start is not None and not start.overdue:
             found[key] = ((start.at - NOW).total_seconds() / HOUR, start.after)
     return found
@@ -37,7 +40,7 @@ def test_those_behind_the_head_start_when_those_ahead_of_them_end() -> None:
         "ns/second": (3.0, "ns/head"),
         "ns/third": (4.0, "ns/second"),
     }
-    told = wait_text(verdict_of(made.cache, "ns/second").wait)
+    told = wait_text(verdict_of(made.state, "ns/second").wait)
     assert "; it is expected to start about 2026-01-02T06:04:00Z, when ns/head ends by its" in told
 
 
@@ -47,7 +50,7 @@ def test_what_rests_on_a_missing_estimate_has_no_time() -> None:
     made.submit(job("behind", 8, HOUR, age=2))
     made.settle()
     assert expected(made) == {"ns/head": (1.0, "ns/run")}, "the head itself may run for ever"
-    assert "expected" not in wait_text(verdict_of(made.cache, "ns/behind").wait)
+    assert "expected" not in wait_text(verdict_of(made.state, "ns/behind").wait)
 
 
 def test_a_start_is_written_at_once_when_it_is_first_known() -> None:
@@ -55,12 +58,12 @@ def test_a_start_is_written_at_once_when_it_is_first_known() -> None:
     made.submit(job("run", 8, None, age=0), job("head", 16, HOUR, age=1))
     made.settle()
     made.message("head")
-    assert list(made.cache.stale_messages(now=made.now)) == []
+    assert list(stale_messages(made.state, now=made.now)) == []
     estimated = replace(made.units["ns/run"], estimate=timedelta(hours=1))
-    made.cache.put("ns/run", estimated, now=made.now)
+    update(made.state, "ns/run", estimated, now=made.now)
     made.settle()
     assert expected(made) == {"ns/head": (1.0, "ns/run")}
-    assert list(made.cache.stale_messages(now=made.now)) == [("ns/head", timedelta(), True)]
+    assert list(stale_messages(made.state, now=made.now)) == [("ns/head", timedelta(), True)]
 
 
 def test_behind_one_that_runs_longer_than_its_estimate_nothing_is_known() -> None:
@@ -81,7 +84,7 @@ def test_a_gang_larger_than_its_queue_allows_has_no_time_and_those_behind_it_hav
     made.submit(job("behind", 8, HOUR, age=2))
     made.settle()
     assert expected(made).keys() <= {"ns/behind"}
-    told = verdict_of(made.cache, "ns/never")
+    told = verdict_of(made.state, "ns/never")
     assert told.reason is Reason.EXCEEDS_QUEUE
     assert "expected" not in wait_text(told.wait)
 
@@ -93,7 +96,7 @@ def test_what_was_expected_of_a_head_is_forgotten_when_another_takes_its_place()
     assert expected(made) == {"ns/head": (2.0, "ns/run")}
     made.submit(replace(job("urgent", 16, HOUR, age=2), priority=5))
     made.settle()
-    assert set(made.cache.starts) == {"ns/urgent"}
+    assert set(made.state.last.starts) == {"ns/urgent"}
     assert expected(made)["ns/urgent"] == (2.0, "ns/run")
 
 
@@ -134,8 +137,8 @@ def test_with_exact_estimates_none_of_a_line_starts_later_than_expected(
     class Noting(Estimating):
         def settle(self) -> None:
             super().settle()
-            for key in self.cache.entries:
-                start = self.cache.start_of(key)
+            for key in self.state.entries:
+                start = start_of(self.state, key)
                 if start is not None:
                     first.setdefault(key, start.at)
 
@@ -153,7 +156,7 @@ def test_the_expected_start_is_written_follows_the_forecast_and_is_taken_away() 
     made = world(a=16)
     made.submit(job("run", 8, 2 * HOUR, age=0), job("head", 16, HOUR, age=1))
     made.settle()
-    verdict = verdict_of(made.cache, "ns/head")
+    verdict = verdict_of(made.state, "ns/head")
     start = {"time": rfc3339(NOW + timedelta(hours=2)), "after": "ns/run"}
 
     def written(old: dict[str, object], verdict: QueueVerdict) -> object:
@@ -176,6 +179,6 @@ def test_the_first_ten_of_a_line_are_told_what_their_queue_uses() -> None:
     made.decide()
     made.submit(*(unit(f"j{number}", 8, age=number) for number in range(1, 13)))
     made.decide()
-    entry = made.cache.entries["ns/j1"]
-    told = [made.cache.message_facts(entry, place).used for place in (1, 10, 11)]
+    entry = made.state.entries["ns/j1"]
+    told = [message_facts(made.state, entry, place).used for place in (1, 10, 11)]
     assert told == [8 * NANO, 8 * NANO, 0]

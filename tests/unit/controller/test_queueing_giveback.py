@@ -11,6 +11,7 @@ from hyperjob_engine.model.observed import Observed, QueueAdmission, QueueVerdic
 from hyperjob_engine.model.planned import CreateChild, DeleteChild, Plan
 from hyperjob_engine.plan import plan
 from hyperjob_engine.queueing.read import unit_of
+from hyperjob_engine.queueing.state import is_contended
 from hyperjob_engine.reasons.reason import Reason
 from tests.unit.controller.builders import (
     NOW,
@@ -109,14 +110,14 @@ def test_it_queues_again_when_its_time_has_come() -> None:
 
 def test_only_others_that_wait_and_will_go_make_a_queue_contended() -> None:
     made = world([unit("on", 16), unit("next", 24, age=1)], a=32)
-    assert made.cache.is_contended("ns/on"), "nobody has looked at the other yet"
+    assert is_contended(made.state, "ns/on"), "nobody has looked at the other yet"
     made.decide()
-    assert made.cache.is_contended("ns/on")
-    assert not made.cache.is_contended("ns/next")
+    assert is_contended(made.state, "ns/on")
+    assert not is_contended(made.state, "ns/next")
     made.end("ns/next")
     made.submit(unit("never", 64))
     made.decide()
-    assert not made.cache.is_contended("ns/on"), "the other can never stand"
+    assert not is_contended(made.state, "ns/on"), "the other can never stand"
 
 
 @pytest.mark.parametrize("rule", [{"state": "Closed"}, {"gpus": 8}])
@@ -125,13 +126,13 @@ def test_whoever_its_queue_will_not_let_in_makes_nothing_contended(rule: dict[st
     made.decide()
     made.submit(unit("shut", 9, queue="other"))
     made.decide()
-    assert not made.cache.is_contended("ns/on")
+    assert not is_contended(made.state, "ns/on")
     made.submit(unit("next", 32))
     made.decide()
-    assert made.cache.is_contended("ns/on")
+    assert is_contended(made.state, "ns/on")
     made.end("ns/next")
     made.set_queues(queue("default"), queue("other", gpus=9))
     made.decide()
     made.submit(unit("more", 9, queue="other", age=1))
     made.decide()
-    assert made.cache.is_contended("ns/on"), "it waits for the other's share"
+    assert is_contended(made.state, "ns/on"), "it waits for the other's share"

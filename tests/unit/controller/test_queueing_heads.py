@@ -7,21 +7,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hyperjob_core.api.quantity import NANO
-from hyperjob_engine.queueing.cache import QueueCache
 from hyperjob_engine.queueing.confirm import BuiltinQueues
+from hyperjob_engine.queueing.evict import evict, is_preempted
 from hyperjob_engine.queueing.room import Space
-from hyperjob_engine.queueing.round import play
+from hyperjob_engine.queueing.round import begin, schedule
+from hyperjob_engine.queueing.state import (
+    Settings,
+    admitted,
+    new_state,
+    requeue,
+    reserved,
+    set_queues,
+)
 from tests.unit.controller.builders import GPU, NOW, cluster
 from tests.unit.controller.queueworld import LAG, queue, unit, world
 
 
 @pytest.mark.parametrize(
-    ("max_domains", "admitted"),
+    ("max_domains", "names"),
     [(None, {"gang-0", "gang-1"}), (2, {"gang-0", "gang-1"}), (1, {"gang-0"})],
 )
-def test_sub_jobs_that_run_count_for_max_domains(
-    max_domains: int | None, admitted: set[str]
-) -> None:
+def test_sub_jobs_that_run_count_for_max_domains(max_domains: int | None, names: set[str]) -> None:
     """The cluster of the first sub-job is full: a second cluster needs `maxDomains` 2."""
     gang = replace(
         unit("gang", 8, 8, max_domains=max_domains),
@@ -31,7 +37,7 @@ def test_sub_jobs_that_run_count_for_max_domains(
     )
     made = world([gang], a=8, b=16)
     made.decide()
-    assert made.cache.admitted("ns/gang") == admitted
+    assert admitted(made.state, "ns/gang") == names
 
 
 @pytest.mark.parametrize("sizes", [(8, 4), (4, 8), (6, 6)])
@@ -117,31 +123,30 @@ def test_a_queue_is_measured_by_what_its_next_job_asks_for_before_it_uses_any() 
 
 def test_a_sub_job_has_a_reservation_until_it_is_made_or_ends() -> None:
     made = world([unit("gang", 8, 8, 8)], a=32)
-    made.cache.begin(made.clusters(), now=NOW)
-    play(made.cache, now=NOW)
+    schedule(made.state, made.clusters(), now=NOW)
     names = frozenset({"gang-0", "gang-1", "gang-2"})
-    assert len(made.cache.reserved(but="")["a"]) == 3
+    assert len(reserved(made.state, but="")["a"]) == 3
     one = replace(
         made.units["ns/gang"], held=names, made=frozenset({"gang-0"}), clusters={"gang-0": "a"}
     )
     made.submit(one)
-    assert {each.name for each in made.cache.reserved(but="")["a"]} == {"gang-1", "gang-2"}
+    assert {each.name for each in reserved(made.state, but="")["a"]} == {"gang-1", "gang-2"}
     made.submit(replace(one, held=names - {"gang-1"}, ended=frozenset({"gang-1"})))
-    assert {each.name for each in made.cache.reserved(but="")["a"]} == {"gang-2"}
+    assert {each.name for each in reserved(made.state, but="")["a"]} == {"gang-2"}
 
 
 def test_a_resting_hyperjob_leaves_the_line_without_the_one_behind_it() -> None:
     """It rests, so no group of the line has it: those behind it and before it stay in theirs."""
     made = world([unit("first", 8), unit("second", 8, age=1), unit("third", 8, age=2)], a=0)
-    lines = made.cache.lines
+    lines = made.state.lines
     for rests in ("ns/first", "ns/third"):
-        entry = made.cache.entries[rests]
+        entry = made.state.entries[rests]
         entry.granted = frozenset(part.name for part in entry.unit.parts)
-        made.cache.returned(rests, entry.granted, now=made.now)
-    assert [order[2] for order in lines.line("default")] == ["ns/first", "ns/second", "ns/third"]
+        requeue(made.state, rests, entry.granted, now=made.now)
+    assert [order.key for order in lines.line("default")] == ["ns/first", "ns/second", "ns/third"]
     for rests in ("ns/first", "ns/third"):
         made.end(rests)
-        assert [order[2] for order in lines.firsts("default")] == ["ns/second"]
+        assert [order.key for order in lines.firsts("default")] == ["ns/second"]
 
 
 def test_only_the_borrowers_of_a_reclaim_are_called_preempted() -> None:
@@ -149,18 +154,18 @@ def test_only_the_borrowers_of_a_reclaim_are_called_preempted() -> None:
     made = world([unit("lent", 8), unit("bystander", 8)], a=16)
     made.decide()
     made.submit(unit("urgent", 8, priority=5, age=1))
-    made.cache.reclaim("ns/urgent", ["ns/lent"], now=made.now)
-    assert made.cache.is_preempted("ns/lent")
-    assert not made.cache.is_preempted("ns/bystander")
+    evict(made.state, "ns/urgent", ["ns/lent"], now=made.now)
+    assert is_preempted(made.state, "ns/lent")
+    assert not is_preempted(made.state, "ns/bystander")
 
 
 @pytest.mark.parametrize("later", [0, 2, 4, 7])
 def test_what_others_use_of_a_queue_replaces_what_they_used_before(later: int) -> None:
     used = {"default": {GPU: 4 * NANO}}
-    cache = QueueCache(lag=LAG, confirmer=BuiltinQueues(lambda _holds: used))
-    cache.set_queues([queue("default")])
-    cache.begin([cluster("a", 8)], now=NOW)
+    state = new_state(Settings(lag=LAG), BuiltinQueues(lambda _holds: used))
+    set_queues(state, [queue("default")])
+    begin(state, [cluster("a", 8)], now=NOW)
     used = {"default": {GPU: later * NANO}}
     for _ in range(2):
-        cache.begin([cluster("a", 8)], now=NOW)
-        assert cache.account.used("default").get(GPU, 0) == later * NANO
+        begin(state, [cluster("a", 8)], now=NOW)
+        assert state.usage.used("default").get(GPU, 0) == later * NANO

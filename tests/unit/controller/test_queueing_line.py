@@ -11,10 +11,10 @@ from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.model.request import PlacementRequest
 from hyperjob_engine.placement.assign import FreeRoom
 from hyperjob_engine.placement.search import assign
-from hyperjob_engine.queueing.cache import QueueCache
 from hyperjob_engine.queueing.confirm import IMPLICIT, NoConfirmation
-from hyperjob_engine.queueing.round import play
-from hyperjob_engine.queueing.units import QueuedHyperJob
+from hyperjob_engine.queueing.round import schedule
+from hyperjob_engine.queueing.state import Settings, admitted, new_state, set_queues, update
+from hyperjob_engine.queueing.workload import QueuedHyperJob
 from hyperjob_engine.resources import Resources, fits, subtract, total
 from tests.unit.controller.builders import NOW, cluster
 from tests.unit.controller.queueworld import unit
@@ -118,17 +118,16 @@ def test_a_book_with_one_queue_without_limits_orders_and_reserves_as_one_line(
     made: tuple[list[Cluster], list[QueuedHyperJob]],
 ) -> None:
     clusters, units = made
-    cache = QueueCache(lag=LAG, confirmer=NoConfirmation())
-    cache.set_queues(())
+    state = new_state(Settings(lag=LAG), NoConfirmation())
+    set_queues(state, ())
     for each in units:
-        cache.put(each.key, each, now=NOW)
-    cache.begin(clusters, now=NOW)
-    play(cache, now=NOW)
-    started = {each.key for each in units if cache.admitted(each.key)}
+        update(state, each.key, each, now=NOW)
+    schedule(state, clusters, now=NOW)
+    started = {each.key for each in units if admitted(state, each.key)}
     expected, first, room = one_after_the_other(clusters, units)
     assert started == expected
-    assert cache.heads.get(IMPLICIT) == first
+    assert state.last.heads.get(IMPLICIT) == first
     if first is not None:
-        waiting = cache.entries[first].waiting
+        waiting = state.entries[first].waiting
         assert waiting is not None
-        assert dict(cache.wants[waiting.shape.needs]) == room
+        assert dict(state.answers.wants[waiting.shape.needs]) == room

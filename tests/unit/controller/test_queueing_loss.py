@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hyperjob_core.api.microtime import micro_time
-from hyperjob_engine.queueing.entries import Entry
-from hyperjob_engine.queueing.reclaim import loss_of
-from hyperjob_engine.queueing.units import QueuedHyperJob
+from hyperjob_engine.queueing.evict import loss_of
+from hyperjob_engine.queueing.state import update
+from hyperjob_engine.queueing.workload import Entry, QueuedHyperJob
 from tests.unit.controller.builders import NOW
 from tests.unit.controller.queueworld import LAG, QueueWorld, unit, world
 
@@ -91,5 +91,5 @@ def test_a_loss_is_seconds_times_accelerators(seconds: int, gpus: int, expected:
 def test_a_new_checkpoint_is_learnt_and_wakes_nobody() -> None:
     made: QueueWorld = world([saved("one", 8, seconds_ago=100)])
     newer = replace(made.units["ns/one"], kept=micro_time(NOW))
-    assert not made.cache.put("ns/one", newer, now=NOW)
-    assert made.cache.entries["ns/one"].unit.kept == micro_time(NOW)
+    assert not update(made.state, "ns/one", newer, now=NOW)
+    assert made.state.entries["ns/one"].unit.kept == micro_time(NOW)

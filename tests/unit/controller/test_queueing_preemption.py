@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hyperjob_engine.queueing.cache import QueueCache
 from hyperjob_engine.queueing.confirm import NoConfirmation
 from hyperjob_engine.queueing.queues import PREEMPTION, Queue, parse_queue
-from hyperjob_engine.queueing.round import play
-from hyperjob_engine.queueing.units import QueuedHyperJob
+from hyperjob_engine.queueing.round import schedule
+from hyperjob_engine.queueing.state import Settings, new_state
 from hyperjob_engine.queueing.verdict import name_for
+from hyperjob_engine.queueing.workload import QueuedHyperJob
 from tests.unit.controller.queueworld import LAG, QueueWorld, queue, unit, world
 
 URGENT = 1000
@@ -43,8 +43,7 @@ def test_both_sides_say_so() -> None:
     made.decide()
     made.now += 2 * LAG
     made.submit(unit("urgent", 16, priority=URGENT, age=5))
-    made.cache.begin(made.clusters(), now=made.now)
-    assert play(made.cache, now=made.now) == ["ns/low"]
+    assert schedule(made.state, made.clusters(), now=made.now).keys == ["ns/low"]
     verdict = made.verdict("low")
     assert (verdict.reclaimed_for, verdict.preempted) == ("ns/urgent", True)
     assert made.message("urgent").endswith("; preempts ns/low")
@@ -55,8 +54,7 @@ def test_only_the_head_of_a_line_preempts_what_makes_way_for_it() -> None:
     made.decide()
     made.now += 2 * LAG
     made.submit(*(unit(name, 32, priority=URGENT, age=age) for age, name in enumerate(("a", "b"))))
-    made.cache.begin(made.clusters(), now=made.now)
-    play(made.cache, now=made.now)
+    schedule(made.state, made.clusters(), now=made.now)
     waits = {name: made.verdict(name).wait for name in ("a", "b")}
     assert [wait.preempts if wait else None for wait in waits.values()] == [["ns/low"], []]
 
@@ -73,19 +71,19 @@ def test_only_the_head_of_a_line_preempts_what_makes_way_for_it() -> None:
 def test_messages_name_hyperjobs_of_other_namespaces_unless_told_not_to(
     names_others: bool, reader: str, name: str, shown: str
 ) -> None:
-    assert name_for(QueueCache(lag=LAG, names_others=names_others), reader, name) == shown
+    assert name_for(new_state(Settings(lag=LAG, names_others=names_others)), reader, name) == shown
 
 
 def test_without_names_a_tenant_reads_nothing_of_the_hyperjob_that_preempts_it() -> None:
-    cache = QueueCache(lag=LAG, confirmer=NoConfirmation(), names_others=False)
-    made = QueueWorld({"a": 32}, cache=cache.fresh(NoConfirmation()))
+    made = QueueWorld(
+        {"a": 32}, state=new_state(Settings(lag=LAG, names_others=False), NoConfirmation())
+    )
     made.set_queues()
     made.submit(unit("low", 32))
     made.decide()
     made.now += 2 * LAG
     made.submit(replace(unit("urgent", 16, priority=URGENT, age=5), key="other/urgent"))
-    made.cache.begin(made.clusters(), now=made.now)
-    play(made.cache, now=made.now)
+    schedule(made.state, made.clusters(), now=made.now)
     assert made.verdict("low").reclaimed_for == "a HyperJob of another namespace"
 
 
@@ -106,13 +104,12 @@ def test_without_names_a_tenant_reads_nothing_of_the_hyperjob_that_preempts_it()
 def test_without_names_a_tenant_reads_nothing_of_the_head_of_a_line(
     theirs: Queue, of: str, shown: str
 ) -> None:
-    made = QueueWorld({"a": 32}, cache=QueueCache(lag=LAG, names_others=False))
+    made = QueueWorld({"a": 32}, state=new_state(Settings(lag=LAG, names_others=False)))
     made.set_queues(*{"x": queue("x"), theirs.name: theirs}.values())
     made.submit(unit("on", 16, queue="x"))
     made.submit(replace(unit("head", 32, queue=theirs.name, age=1), key=f"{of}/head"))
     made.submit(unit("small", 8, queue="x", age=2))
-    made.cache.begin(made.clusters(), now=made.now)
-    play(made.cache, now=made.now)
+    schedule(made.state, made.clusters(), now=made.now)
     message = made.message("small")
     assert shown in message
     assert "other/" not in message
@@ -165,7 +162,7 @@ def test_the_fewest_go_the_least_urgent_first_and_of_those_the_last_that_started
 
 
 def test_it_works_where_nobody_confirms() -> None:
-    made = QueueWorld({"a": 32}, cache=QueueCache(lag=LAG, confirmer=NoConfirmation()))
+    made = QueueWorld({"a": 32}, state=new_state(Settings(lag=LAG), NoConfirmation()))
     made.set_queues()
     made.submit(unit("low", 32))
     made.decide()
@@ -192,7 +189,7 @@ def test_nobody_is_stopped_but_for_a_more_urgent_one_that_starts_then_and_it_com
         made.decide()
         gone = made.reclaimed[stopped:]
         if gone:
-            known = made.cache.reclaiming()
+            known = made.state.eviction
             assert known is not None
             head = made.units[known.head]
             assert all(made.units[f"ns/{key}"].priority < head.priority for key in gone)

@@ -7,9 +7,9 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from hyperjob_engine.queueing.admit import Grant, closed, is_guaranteed, try_to_admit
-from hyperjob_engine.queueing.cache import QueueCache
-from hyperjob_engine.queueing.round import play
-from hyperjob_engine.queueing.units import QueuedHyperJob
+from hyperjob_engine.queueing.round import schedule
+from hyperjob_engine.queueing.state import Settings, block_of, new_state
+from hyperjob_engine.queueing.workload import QueuedHyperJob
 from hyperjob_engine.reasons.waiting import WaitCode
 from hyperjob_engine.resources import total
 from tests.unit.controller.builders import GPU
@@ -62,7 +62,7 @@ def submissions(draw: st.DrawFn, *, most: int = 12) -> list[QueuedHyperJob]:
 
 def check_limits(made: QueueWorld) -> None:
     """Nothing is above a capability, above what a cluster has, or half a gang."""
-    tree = made.cache.account.tree
+    tree = made.state.usage.tree
     for name, known in tree.queues.items():
         if GPU in known.capability:
             used = sum(
@@ -80,18 +80,20 @@ def check_limits(made: QueueWorld) -> None:
 
 def check_nobody_waits_in_vain(made: QueueWorld) -> None:
     """Whoever waits breaks a rule: tried alone now, beside what heads keep, it is not admitted."""
-    cache = made.cache
-    for entry in cache.entries.values():
+    state = made.state
+    for entry in state.entries.values():
         waiting = entry.waiting
         if waiting is None:
             continue
-        block = cache.block_of(entry)
+        block = block_of(state, entry)
         assert block is not None
-        if closed(waiting.shape.queues, cache.account):
+        if closed(waiting.shape.queues, state.usage):
             assert block.code in (WaitCode.NOT_OPEN, WaitCode.BEHIND)
         elif block.code is not WaitCode.BEHIND:
-            space = cache.open if is_guaranteed(waiting.parts, cache.account) else cache.space
-            tried = try_to_admit(waiting.parts, waiting.shape.needs, cache.account, space)
+            space = (
+                state.last.open if is_guaranteed(waiting.parts, state.usage) else state.last.room
+            )
+            tried = try_to_admit(waiting.parts, waiting.shape.needs, state.usage, space)
             assert not isinstance(tried, Grant), (entry.unit.key, block)
 
 
@@ -182,7 +184,7 @@ def test_a_new_book_goes_on_where_the_old_one_was(clusters, queues, units, ended
     made.now += LAG + timedelta(seconds=1)
     made.submit(*made.units.values())  # as the pass that made the vcjobs of those just granted does
     restarted = replace(
-        made, cache=QueueCache(lag=LAG), units=dict(made.units), ends=dict(made.ends)
+        made, state=new_state(Settings(lag=LAG)), units=dict(made.units), ends=dict(made.ends)
     )
     restarted.set_queues(*queues)
     restarted.submit(*made.units.values())
@@ -236,14 +238,12 @@ def test_nobody_waits_for_ever(clusters, queues, units, data) -> None:
         made.now += LAG
         made.decide()
     assert not made.ends
-    for entry in made.cache.entries.values():
-        block = made.cache.block_of(entry)
+    for entry in made.state.entries.values():
+        block = block_of(made.state, entry)
         assert block is not None
         assert block.code in (WaitCode.NOT_OPEN, WaitCode.BEHIND) or entry.waiting is not None
     capacity = total(found.allocatable for found in made.clusters())
     assert made.used("root") == 0
     assert capacity
     made.now += LAG
-    begun = made.cache
-    begun.begin(made.clusters(), now=made.now)
-    assert play(begun, now=made.now) == []
+    assert schedule(made.state, made.clusters(), now=made.now).keys == []

@@ -8,7 +8,7 @@ import pytest
 from hyperjob_engine.model.observed import QueueAdmission
 from hyperjob_engine.queueing.priority import priority_of, value_of
 from hyperjob_engine.queueing.read import unit_of
-from hyperjob_engine.queueing.units import QueuedHyperJob
+from hyperjob_engine.queueing.workload import QueuedHyperJob
 from tests.unit.controller.builders import (
     GPU,
     Object,

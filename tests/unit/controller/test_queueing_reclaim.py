@@ -6,9 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hyperjob_engine.queueing.evict import evict, evicted_for
 from hyperjob_engine.queueing.queues import Queue
-from hyperjob_engine.queueing.round import play
-from hyperjob_engine.queueing.units import QueuedHyperJob
+from hyperjob_engine.queueing.round import begin, next_change, schedule
+from hyperjob_engine.queueing.state import requeue
+from hyperjob_engine.queueing.workload import QueuedHyperJob
 from tests.unit.controller.queueworld import LAG, QueueWorld, queue, unit, world
 
 LENDS = queue("x", reclaimable=True)
@@ -43,9 +45,8 @@ def test_the_one_that_waits_names_who_gives_back_and_they_for_whom() -> None:
     made.decide()
     made.now += 2 * LAG
     made.submit(unit("owner", 16, queue="y", age=5))
-    made.cache.begin(made.clusters(), now=made.now)
-    assert play(made.cache, now=made.now) == ["ns/lent"]
-    assert made.cache.gives_back_for("ns/lent") == "ns/owner"
+    assert schedule(made.state, made.clusters(), now=made.now).keys == ["ns/lent"]
+    assert evicted_for(made.state, "ns/lent") == "ns/owner"
     assert made.message("owner").endswith("; takes back what its queue lent to ns/lent")
 
 
@@ -56,9 +57,8 @@ def test_a_head_that_rests_is_not_admitted_though_others_gave_back_for_it() -> N
     made = after_borrowing(BORROWED, [unit("owner", 16, queue="y", age=5)])
     assert made.reclaimed == ["lent"]
     made.end("ns/lent")
-    made.cache.begin(made.clusters(), now=made.now)
-    assert play(made.cache, now=made.now) == ["ns/owner"]
-    rest = made.cache.returned("ns/owner", frozenset({"owner-0"}), now=made.now)
+    assert schedule(made.state, made.clusters(), now=made.now).keys == ["ns/owner"]
+    rest = requeue(made.state, "ns/owner", frozenset({"owner-0"}), now=made.now)
     assert rest is not None
     assert made.decide() == []
     made.now += rest
@@ -149,14 +149,13 @@ def test_a_reclaim_goes_on_until_what_was_given_back_shows() -> None:
     made.decide()
     made.now += 2 * LAG
     made.submit(unit("owner", 16, queue="y", age=5))
-    made.cache.begin(made.clusters(), now=made.now)
-    assert play(made.cache, now=made.now) == ["ns/lent"]
+    assert schedule(made.state, made.clusters(), now=made.now).keys == ["ns/lent"]
     made.now += timedelta(seconds=20)
     made.give_back("ns/lent")  # its pods took that long to end
     for _ in range(5):
         made.decide()
         assert made.running() == set()
-        known = made.cache.reclaiming()
+        known = made.state.eviction
         assert known is not None
         assert known.head == "ns/owner"
         made.now += timedelta(seconds=6)
@@ -215,7 +214,7 @@ def test_a_controller_that_has_just_begun_stops_nobody_yet() -> None:
     made.submit(unit("owner", 16, queue="y", age=5))
     made.decide()
     assert made.reclaimed == []
-    wait = made.cache.next_change(now=made.now)
+    wait = next_change(made.state, now=made.now)
     assert wait is not None
     made.now += wait
     made.decide()
@@ -227,10 +226,10 @@ def test_one_that_is_gone_before_anybody_gave_back_stops_nobody() -> None:
     made.decide()
     made.now += 2 * LAG
     made.submit(unit("owner", 16, queue="y", age=5))
-    made.cache.begin(made.clusters(), now=made.now)
-    made.cache.reclaim("ns/owner", ["ns/lent"], now=made.now)
+    begin(made.state, made.clusters(), now=made.now)
+    evict(made.state, "ns/owner", ["ns/lent"], now=made.now)
     made.end("ns/owner")
-    assert made.cache.gives_back_for("ns/lent") == ""
+    assert evicted_for(made.state, "ns/lent") == ""
 
 
 def test_what_was_stopped_in_vain_is_not_stopped_over_and_over() -> None:
@@ -281,7 +280,7 @@ def test_in_any_world_taking_back_ends_and_leaves_no_queue_below_what_was_taken_
         made.decide()
         for key in made.reclaimed[stopped:]:
             home = made.units[f"ns/{key}"].parts[0].queue
-            share = made.cache.account.tree.entitled[home]["nvidia.com/gpu"] / 10**9
+            share = made.state.usage.tree.entitled[home]["nvidia.com/gpu"] / 10**9
             assert before[home] > share, "it was above its share"
             assert queues[names.index(home)].reclaimable
         assert sum(made.used(name) for name in names) <= 32
@@ -304,6 +303,6 @@ def test_whose_queue_is_closed_meanwhile_keeps_nothing_and_has_nobody_stopped() 
     made.set_queues(LENDS, queue("y", state="Closed"))
     for _ in range(5):
         made.decide()
-        assert "y" not in made.cache.heads
+        assert "y" not in made.state.last.heads
         made.now += 2 * LAG
     assert made.reclaimed == ["lent2"]

@@ -7,11 +7,12 @@ import pytest
 
 from hyperjob_core.api.wire import rfc3339
 from hyperjob_engine.queueing.admit import is_guaranteed
-from hyperjob_engine.queueing.cache import QueueCache
+from hyperjob_engine.queueing.messages import stale_messages
 from hyperjob_engine.queueing.queues import Queue
-from hyperjob_engine.queueing.round import play
-from hyperjob_engine.queueing.units import QueuedHyperJob
+from hyperjob_engine.queueing.round import next_change, schedule
+from hyperjob_engine.queueing.state import Settings, admitted, new_state, requeue, reserved
 from hyperjob_engine.queueing.verdict import share_of
+from hyperjob_engine.queueing.workload import QueuedHyperJob
 from hyperjob_engine.reasons.detail import detail_text
 from hyperjob_engine.reasons.reason import Reason
 from hyperjob_engine.reasons.waiting import GangShortage
@@ -357,7 +358,7 @@ def test_without_clusters_a_queue_is_entitled_to_nothing() -> None:
     made = QueueWorld({})
     made.set_queues(queue("default"))
     made.decide()
-    share = share_of(made.cache, "default", {"cpu": 1})
+    share = share_of(made.state, "default", {"cpu": 1})
     assert share is not None
     assert (share.used, share.entitled) == (0, 0)
 
@@ -367,19 +368,17 @@ def test_a_gang_is_guaranteed_within_the_guarantee_of_one_queue_alone() -> None:
     made.decide()
     within, above = unit("j", 8, 8, queue="x"), unit("j", 8, 16, queue="x")
     spread = unit("j", 8, 8, queues=("x", "y"))
-    found = [is_guaranteed(each.parts, made.cache.account) for each in (within, above, spread)]
+    found = [is_guaranteed(each.parts, made.state.usage) for each in (within, above, spread)]
     assert found == [True, False, False]
 
 
 def test_reservations_that_move_to_another_cluster_keep_no_more_room_than_they_take() -> None:
     made = world([unit("gang", 8, 8)], a=4, b=16)
-    made.cache.begin(made.clusters(), now=made.now)
-    assert play(made.cache, now=made.now) == ["ns/gang"]
+    assert schedule(made.state, made.clusters(), now=made.now).keys == ["ns/gang"]
     made.gpus = {"a": 24}  # b is gone before its sub-jobs are made
     made.submit(unit("small", 8, age=1))
-    made.cache.begin(made.clusters(), now=made.now)
-    assert "ns/small" in play(made.cache, now=made.now)
-    assert set(made.cache.entries["ns/gang"].reserved_clusters.values()) == {"a"}
+    assert "ns/small" in schedule(made.state, made.clusters(), now=made.now).keys
+    assert set(made.state.entries["ns/gang"].reserved_clusters.values()) == {"a"}
 
 
 def test_nobody_is_admitted_before_queues_are_known() -> None:
@@ -414,38 +413,36 @@ def test_a_share_is_kept_while_a_sub_job_is_made_again() -> None:
     made.submit(replace(made.units["ns/one"], made=frozenset()))
     assert made.decide() == []
     assert "two-0 needs 32 nvidia.com/gpu" in made.message("two")
-    assert made.cache.reserved(but="ns/two")["a"]
-    assert not made.cache.reserved(but="ns/one")
+    assert reserved(made.state, but="ns/two")["a"]
+    assert not reserved(made.state, but="ns/one")
 
 
 def test_a_round_admits_no_more_while_enough_is_not_made_yet() -> None:
-    made = QueueWorld({"a": 32}, cache=QueueCache(lag=LAG, most_in_flight=3))
+    made = QueueWorld({"a": 32}, state=new_state(Settings(lag=LAG, most_in_flight=3)))
     made.set_queues(queue("default"))
     made.submit(*(unit(f"j{number}", 2, 2, age=number) for number in range(5)))
-    made.cache.begin(made.clusters(), now=made.now)
-    assert play(made.cache, now=made.now) == ["ns/j0", "ns/j1"], "the second fills it"
-    assert list(made.cache.stale_messages(now=made.now)) == [], "no round has come to the others"
-    assert play(made.cache, now=made.now) == []
+    assert schedule(made.state, made.clusters(), now=made.now).keys == ["ns/j0", "ns/j1"], (
+        "the second fills it"
+    )
+    assert list(stale_messages(made.state, now=made.now)) == [], "no round has come to the others"
+    assert schedule(made.state, made.clusters(), now=made.now).keys == []
     made.make("ns/j0")
     made.make("ns/j1")
     assert made.decide() == ["ns/j2", "ns/j3"]
     assert made.decide() == ["ns/j4"]
-    assert made.cache.in_flight == 0
+    assert made.state.in_flight == 0
 
 
 def test_grants_survive_until_they_are_seen_and_are_not_given_twice() -> None:
     made = world([unit("one", 32), unit("two", 32, age=1)])
-    made.cache.begin(made.clusters(), now=made.now)
-    assert play(made.cache, now=made.now) == ["ns/one"]
-    made.cache.begin(made.clusters(), now=made.now)
-    assert play(made.cache, now=made.now) == []
+    assert schedule(made.state, made.clusters(), now=made.now).keys == ["ns/one"]
+    assert schedule(made.state, made.clusters(), now=made.now).keys == []
 
 
 def test_a_grant_that_comes_to_nothing_is_taken_back_and_tried_again_later() -> None:
     made = world([unit("one", 32), unit("two", 32, age=1)])
-    made.cache.begin(made.clusters(), now=made.now)
-    play(made.cache, now=made.now)
-    rest = made.cache.returned("ns/one", frozenset({"one-0"}), now=made.now)
+    schedule(made.state, made.clusters(), now=made.now)
+    rest = requeue(made.state, "ns/one", frozenset({"one-0"}), now=made.now)
     assert rest is not None
     assert made.decide() == ["ns/two"], "others do not wait for it"
     made.end("ns/two")
@@ -454,10 +451,10 @@ def test_a_grant_that_comes_to_nothing_is_taken_back_and_tried_again_later() -> 
     assert made.message("one").endswith(
         f"was admitted, but its sub-jobs could not be created; the queue retries from {until}"
     )
-    assert made.cache.next_change(now=made.now) == rest
+    assert next_change(made.state, now=made.now) == rest
     made.now += rest
     assert made.decide() == ["ns/one"]
-    assert made.cache.returned("ns/one", frozenset({"one-0"}), now=made.now) is None
+    assert requeue(made.state, "ns/one", frozenset({"one-0"}), now=made.now) is None
 
 
 @pytest.mark.parametrize(
@@ -488,39 +485,39 @@ def test_a_step_of_a_long_line_changes_few_messages() -> None:
     units = [unit(f"job{index}", 32, age=index) for index in range(500)]
     made = world(units)
     made.decide()
-    first = list(made.cache.stale_messages(now=made.now))
+    first = list(stale_messages(made.state, now=made.now))
     assert len(first) == 499
     for each in units[1:]:
         made.message(each.key[3:])
     made.end("ns/job0")
     made.decide()
-    assert len(list(made.cache.stale_messages(now=made.now))) < 70
-    assert list(made.cache.stale_messages(now=made.now)) == []
+    assert len(list(stale_messages(made.state, now=made.now))) < 70
+    assert list(stale_messages(made.state, now=made.now)) == []
 
 
 def test_places_far_behind_are_looked_at_every_half_minute_and_those_in_front_at_once() -> None:
     units = [unit(f"job{index}", 32, age=index) for index in range(60)]
     made = world(units)
     made.decide()
-    assert len(list(made.cache.stale_messages(now=made.now))) == 59
+    assert len(list(stale_messages(made.state, now=made.now))) == 59
     for each in units[1:]:
         made.message(each.key[3:])
     for index in range(11):  # one after the other goes
         made.end(f"ns/job{index}")
         made.decide()
-    in_front = {stale.key for stale in made.cache.stale_messages(now=made.now)}
+    in_front = {stale.key for stale in stale_messages(made.state, now=made.now)}
     assert in_front == {f"ns/job{index}" for index in range(12, 22)}
     made.now += timedelta(seconds=31)
     made.end("ns/job11")
     made.decide()
-    behind = {stale.key for stale in made.cache.stale_messages(now=made.now)}
+    behind = {stale.key for stale in stale_messages(made.state, now=made.now)}
     assert "ns/job59" in behind
 
 
 def test_numbers_of_a_message_are_written_the_more_seldom_the_longer_it_waits() -> None:
     made = world([unit("one", 8), unit("large", 64, age=1)])
     made.decide()
-    assert list(made.cache.stale_messages(now=made.now)) == [("ns/large", timedelta(), True)], (
+    assert list(stale_messages(made.state, now=made.now)) == [("ns/large", timedelta(), True)], (
         "nothing was said"
     )
     made.message("large")
@@ -528,7 +525,7 @@ def test_numbers_of_a_message_are_written_the_more_seldom_the_longer_it_waits() 
     for number in range(9):
         made.submit(unit(f"small{number}", 1, age=-number))
         made.decide()
-        (stale,) = made.cache.stale_messages(now=made.now)
+        (stale,) = stale_messages(made.state, now=made.now)
         pauses.append(stale.wait.total_seconds())
         made.now += stale.wait
         made.message("large")
@@ -541,23 +538,25 @@ def test_what_a_hyperjob_waits_for_is_written_at_once_however_often_numbers_chan
     made.message("large")
     made.submit(unit("small", 1, age=-1))
     made.decide()
-    assert [stale.wait > timedelta() for stale in made.cache.stale_messages(now=made.now)] == [True]
+    assert [stale.wait > timedelta() for stale in stale_messages(made.state, now=made.now)] == [
+        True
+    ]
     made.set_queues(queue("default", state="Closed"))
     made.decide()
-    assert list(made.cache.stale_messages(now=made.now)) == [("ns/large", timedelta(), False)]
+    assert list(stale_messages(made.state, now=made.now)) == [("ns/large", timedelta(), False)]
 
 
 def test_of_a_long_line_all_are_written_to_that_wait_for_something_else_now() -> None:
     units = [unit(f"job{index}", 32, age=index) for index in range(30)]
     made = world(units, queue("default", gpus=32), a=64)
     made.decide()
-    list(made.cache.stale_messages(now=made.now))
+    list(stale_messages(made.state, now=made.now))
     for index in range(1, 30):
         made.message(f"job{index}")
     made.foreign["a"] = 64
     made.end("ns/job0")  # the queue could admit another one, and no cluster has room for it
     made.decide()
-    found = {stale.key: stale.wait for stale in made.cache.stale_messages(now=made.now)}
+    found = {stale.key: stale.wait for stale in stale_messages(made.state, now=made.now)}
     assert found == {each.key: timedelta() for each in units[1:]}
 
 
@@ -575,7 +574,7 @@ def test_queues_share_by_weight_deserved_capability_and_guarantee() -> None:
     for queues, shares in table:
         made = world([], *queues)
         made.decide()
-        entitled = made.cache.account.tree.entitled
+        entitled = made.state.usage.tree.entitled
         gpus = {name: entitled[name]["nvidia.com/gpu"] // 10**9 for name in shares}
         assert gpus == shares
 
@@ -592,14 +591,13 @@ def test_units_of_a_vanished_queue_still_count() -> None:
 
 def test_what_is_counted_as_taken_is_not_kept_a_second_time() -> None:
     taken: set[str] = set()
-    made = QueueWorld({"a": 32}, cache=QueueCache(lag=LAG, counts=taken.__contains__))
+    made = QueueWorld({"a": 32}, state=new_state(Settings(lag=LAG, counts=taken.__contains__)))
     made.set_queues(queue("default"))
     made.submit(unit("one", 16))
-    made.cache.begin(made.clusters(), now=made.now)
-    assert play(made.cache, now=made.now) == ["ns/one"]
-    assert made.cache.reserved(but="")["a"]
+    assert schedule(made.state, made.clusters(), now=made.now).keys == ["ns/one"]
+    assert reserved(made.state, but="")["a"]
     taken.add("ns/one-0")
-    assert not made.cache.reserved(but="")
+    assert not reserved(made.state, but="")
 
 
 def test_a_closed_queue_keeps_only_its_own_sub_jobs_where_the_others_are_enough() -> None:
@@ -608,9 +606,9 @@ def test_a_closed_queue_keeps_only_its_own_sub_jobs_where_the_others_are_enough(
     made = world([elastic, unit("gang", 4, 4, queues=("default", "shut"))], *queues, a=32)
     made.decide()
     made.decide()
-    assert made.cache.admitted("ns/j") == {"j-0", "j-1"}
+    assert admitted(made.state, "ns/j") == {"j-0", "j-1"}
     assert "queue shut is Closed" in made.message("j")
-    assert not made.cache.admitted("ns/gang")
+    assert not admitted(made.state, "ns/gang")
 
 
 def test_each_sub_job_that_waits_for_room_is_told_what_the_clusters_lack() -> None:

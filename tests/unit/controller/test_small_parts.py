@@ -44,9 +44,9 @@ from hyperjob_engine.model.subjobs import SubJob
 from hyperjob_engine.placement.capacity import Candidacy, summarise
 from hyperjob_engine.placement.shortage import _no_device
 from hyperjob_engine.plan import plan
-from hyperjob_engine.queueing.entries import Entry
+from hyperjob_engine.queueing.evict import loss_of
 from hyperjob_engine.queueing.queues import Tree
-from hyperjob_engine.queueing.reclaim import loss_of
+from hyperjob_engine.queueing.workload import Entry
 from hyperjob_engine.reasons.hindrance import Hindrance, Lack, Obstacle
 from hyperjob_engine.reasons.outcomes import Loss, Requested
 from hyperjob_engine.reasons.reason import Reason

@@ -9,9 +9,9 @@ from typing import Final
 from hyperjob_core.text import shortened
 from hyperjob_engine.model.nodes import Grade, Nodes, PodGroup
 from hyperjob_engine.model.observed import Cluster
-from hyperjob_engine.queueing.cache import QueueCache
 from hyperjob_engine.queueing.queues import parse_queue
-from hyperjob_engine.queueing.units import QueuedHyperJob, QueuedSubJob
+from hyperjob_engine.queueing.state import Settings, new_state, update
+from hyperjob_engine.queueing.workload import QueuedHyperJob, QueuedSubJob
 from hyperjob_engine.resources import parse_resources
 from tests.unit.controller.builders import GPU, NOW, Object, request
 from tests.unit.controller.queueworld import LAG
@@ -40,7 +40,7 @@ class Contest(Rounds):
         known = self.units[key]
         made = frozenset(name for name in sorted(known.made) if some(self.rng, self.made))
         self.units[key] = replace(known, made=made, since=f"{self.now:%Y-%m-%dT%H:%M:%SZ}")
-        self.cache.put(key, self.units[key], now=self.now)
+        update(self.state, key, self.units[key], now=self.now)
 
     def clusters(self) -> list[Cluster]:
         return [
@@ -137,12 +137,12 @@ def _told(each: QueuedHyperJob) -> str:
 
 def _play(rng: random.Random) -> Iterator[str]:
     sizes = {name: rng.choice((4, 8, 16)) for name in "abc"[: rng.randint(1, 3)]}
-    cache = QueueCache(lag=LAG, most_in_flight=rng.choice((2, 5, 200, 200)))
-    world = Contest(sizes, cache=cache, made=rng.choice((1.0, 1.0, 0.6)), rng=rng)
+    state = new_state(Settings(lag=LAG, most_in_flight=rng.choice((2, 5, 200, 200))))
+    world = Contest(sizes, state=state, made=rng.choice((1.0, 1.0, 0.6)), rng=rng)
     world.modelled = rng.choice(("", "", "a", "abc"))
     world.shows_after = rng.choice((timedelta(), LAG))
     raws = list(_queues(rng))
-    limits = f"{cache.most_in_flight} in flight, {world.made:.0%} made"
+    limits = f"{state.settings.most_in_flight} in flight, {world.made:.0%} made"
     yield f"{line(sizes)}, {limits}, nodes of {world.modelled or 'none'}"
     for raw in raws:
         yield f"queue {raw['metadata']['name']}: {line(raw['spec']).replace(GPU, 'gpu')}"
@@ -169,9 +169,11 @@ def _play(rng: random.Random) -> Iterator[str]:
             yield from (shortened(row, SHOWN) for row in decided(world, woken, told))
             if not woken:
                 break
-        held = [f"{key[3:]} {len(cache.entries[key].holding)}" for key in sorted(cache.holders)]
-        more = f", {cache.in_flight} in flight" if cache.in_flight else ""
-        yield f"  held {' '.join(held)}{more}{', reserved' if cache.has_reservations else ''}"
+        held = [
+            f"{key[3:]} {len(state.entries[key].holding)}" for key in sorted(state.index.holders)
+        ]
+        more = f", {state.in_flight} in flight" if state.in_flight else ""
+        yield f"  held {' '.join(held)}{more}{', reserved' if state.index.missing else ''}"
 
 
 def _event(rng: random.Random, world: Contest) -> Iterator[str]:
@@ -189,7 +191,7 @@ def _event(rng: random.Random, world: Contest) -> Iterator[str]:
             world.units[key] = replace(
                 known, ended=known.ended | {gone}, made=known.made - {gone}, held=known.held
             )
-            world.cache.put(key, world.units[key], now=world.now)
+            update(world.state, key, world.units[key], now=world.now)
             yield f"sub-job {gone} has ended"
         case 4 | 5 if world.units:
             key = rng.choice(sorted(world.units))
@@ -200,7 +202,7 @@ def _event(rng: random.Random, world: Contest) -> Iterator[str]:
                 minimum=rng.choice((known.minimum, 1)),
                 kept=f"{world.now:%Y-%m-%dT%H:%M:%SZ}" if some(rng, 0.5) else known.kept,
             )
-            world.cache.put(key, world.units[key], now=world.now)
+            update(world.state, key, world.units[key], now=world.now)
             yield f"changed: {_told(world.units[key])}"
         case 6:
             name = rng.choice(list(world.gpus))

@@ -12,7 +12,6 @@ from hyperjob_engine.model.nodes import PodGroup
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.model.request import PlacementRequest
 from hyperjob_engine.placement.slots import Slots
-from hyperjob_engine.queueing.account import QueueUsage
 from hyperjob_engine.queueing.admit import (
     Grant,
     closed,
@@ -21,21 +20,29 @@ from hyperjob_engine.queueing.admit import (
     leaves_guarantees,
     try_to_admit,
 )
-from hyperjob_engine.queueing.backfill import (
+from hyperjob_engine.queueing.evict import loss_of
+from hyperjob_engine.queueing.forecast import (
     CapacityTimeline,
     end_of,
     estimate_of,
     has_room,
     room_for,
 )
-from hyperjob_engine.queueing.entries import Entry, ExpectedEnd, Pending
 from hyperjob_engine.queueing.occupancy import Occupancy
 from hyperjob_engine.queueing.queues import ROOT, Queue, Tree, parse_queue
 from hyperjob_engine.queueing.read import unit_of
-from hyperjob_engine.queueing.reclaim import loss_of
 from hyperjob_engine.queueing.room import Space
-from hyperjob_engine.queueing.shapes import Shape, Shapes
-from hyperjob_engine.queueing.units import QueuedHyperJob, QueuedSubJob
+from hyperjob_engine.queueing.usage import QueueUsage
+from hyperjob_engine.queueing.workload import (
+    Entry,
+    ExpectedEnd,
+    OrderInQueue,
+    Pending,
+    QueuedHyperJob,
+    QueuedSubJob,
+    Shape,
+    Shapes,
+)
 from hyperjob_engine.reasons.waiting import QueueTroubleCode
 from hyperjob_engine.resources import Resources
 from tests.unit.controller.builders import GPU, NOW
@@ -285,7 +292,7 @@ def _ends(rng: random.Random, parts: list[QueuedSubJob], space: Space) -> Iterat
     ]
     for needed, most in ((0, None), (1, None), (len(parts), None), (len(parts), 1)):
         shape = _shape(parts, needed, most)
-        waiting = Pending(tuple(parts), shape, parts[0].queue, (0, "", "ns/j"))
+        waiting = Pending(tuple(parts), shape, parts[0].queue, OrderInQueue(0, "", "ns/j"))
         start = CapacityTimeline(space, ends).earliest(waiting)
         found = room_for(waiting, space)
         yield f"{needed} in {most}: {has_room(waiting, space)} {_told(found)} from {_told(start)}"
@@ -347,7 +354,7 @@ def unit_cases(seeds: Iterable[int]) -> Iterator[Case]:
             for part in found.parts
         ]
         rest = _told(replace(found, parts=()))
-        yield f"HyperJob {seed}", [*parts, rest, f"kept {found.kept} order {found.order}"]
+        yield f"HyperJob {seed}", [*parts, rest, f"kept {found.kept} order {tuple(found.order)}"]
 
 
 def document_cases() -> Iterator[Case]:

@@ -8,8 +8,10 @@ from typing import Any
 
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.queueing.queues import Queue, parse_queue
-from hyperjob_engine.queueing.units import QueuedHyperJob
+from hyperjob_engine.queueing.round import next_change
+from hyperjob_engine.queueing.state import reserved
 from hyperjob_engine.queueing.verdict import verdict_of
+from hyperjob_engine.queueing.workload import QueuedHyperJob
 from hyperjob_engine.reasons.detail import detail_text
 from hyperjob_engine.reasons.waiting import wait_text
 from tests.unit.controller.builders import GPU, NOW, Object, cluster
@@ -120,7 +122,7 @@ def round_cases(seeds: Iterable[int]) -> Iterator[Case]:
 def _play(rng: random.Random) -> Iterator[str]:
     sizes = {name: rng.choice((4, 8, 16, 24, 32)) for name in "abcd"[: rng.randint(1, 4)]}
     world = Rounds(sizes)
-    world.cache.names_others = some(rng, 0.5)
+    world.state.settings = replace(world.state.settings, names_others=some(rng, 0.5))
     world.shows_after = rng.choice((timedelta(), LAG, timedelta(minutes=2)))
     yield line(sizes)
     queues = dict(_queue_rows(rng))
@@ -148,7 +150,7 @@ def _play(rng: random.Random) -> Iterator[str]:
             yield from decided(world, woken, told)
             if not woken:
                 break
-        change = world.cache.next_change(now=world.now)
+        change = next_change(world.state, now=world.now)
         if change is not None:
             yield f"  changes in {change.total_seconds():g} s"
 
@@ -185,18 +187,18 @@ def _events(
 
 
 def decided(world: Rounds, woken: list[str], told: dict[str, str]) -> Iterator[str]:
-    cache = world.cache
+    state = world.state
     if woken:
         yield f"  woken {line([key[3:] for key in woken])}"
-    known = {f"reserved on {name}": requests for name, requests in cache.reserved(but="").items()}
+    known = {f"reserved on {name}": requests for name, requests in reserved(state, but="").items()}
     rows = {
         where: " ".join(sorted(each.name for each in requests))
         for where, requests in known.items()
         if requests
     }
-    for key in sorted(cache.entries):
-        verdict = verdict_of(cache, key)
-        entry = cache.entries[key]
+    for key in sorted(state.entries):
+        verdict = verdict_of(state, key)
+        entry = state.entries[key]
         text = wait_text(verdict.wait)
         if verdict.admitted:
             reserved_clusters = {
@@ -212,9 +214,9 @@ def decided(world: Rounds, woken: list[str], told: dict[str, str]) -> Iterator[s
         if entry.waiting is not None:
             entry.note_written(verdict.message_facts, now=world.now)
     uses = {}
-    for name in sorted(cache.account.tree.queues):
-        used = cache.account.used(name).get(GPU, 0)
-        share = cache.account.tree.entitled.get(name, {}).get(GPU, 0)
+    for name in sorted(state.usage.tree.queues):
+        used = state.usage.used(name).get(GPU, 0)
+        share = state.usage.tree.entitled.get(name, {}).get(GPU, 0)
         uses[name] = f"{used / 10**9:g}/{share / 10**9:g}"
     rows["used"] = " ".join(f"{name} {part}" for name, part in uses.items())
     for name in sorted({*told, *rows}):

@@ -1,17 +1,28 @@
 """The usage of each queue, and the limits on it: capability, guarantees of other queues, share.
 
-The queue cache adds and removes the demands of HyperJobs. A claim of a head of line lasts for one
-round.
+The state of the queue engine adds and removes the demands of HyperJobs. A claim of a head of line
+lasts for one round.
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from hyperjob_engine.queueing.queues import ROOT, Tree
+from hyperjob_engine.model.observed import Cluster
+from hyperjob_engine.queueing.confirm import Confirmer, Holds
+from hyperjob_engine.queueing.queues import ROOT, Queue, Tree
 from hyperjob_engine.reasons.waiting import Limit
-from hyperjob_engine.resources import Resources, accumulate, measure_of
+from hyperjob_engine.resources import Resources, accumulate, measure_of, total
 
-Rank = tuple[int, float, str]
+
+class _Rank(NamedTuple):
+    """The sort key of a queue among its siblings, and the leaf below it that would be served."""
+
+    urgency: int  # the negated priority
+    share: float
+    name: str
+    leaf: str
 
 
 class QueueUsage:
@@ -22,6 +33,9 @@ class QueueUsage:
         self._used: dict[str, dict[str, int]] = {name: {} for name in tree.queues}
         self._claimed: dict[str, dict[str, int]] = {}
         self._reserved_for_heads: dict[str, int] = {}
+
+    def __repr__(self) -> str:
+        return repr({"used": self._used, "claimed": self._claimed})
 
     def copy(self) -> "QueueUsage":
         """Return an independent copy, without claims."""
@@ -115,15 +129,17 @@ class QueueUsage:
         nowhere = [queue for queue, path in paths.items() if len(path) == 1]
         if nowhere:
             return min(nowhere)
-        standing = {queue: queue for queue in asking}  # the best leaf below each queue so far
+        # The best leaf below each queue that has no rival yet. Each turn of the loop replaces the
+        # queues of one depth by their parents: in the end only root is left.
+        leaves = {queue: queue for queue in asking}
         for depth in range(max(len(path) for path in paths.values()) - 1, 0, -1):
-            rivals: dict[str, list[tuple[Rank, str]]] = {}
-            for queue in [each for each in standing if len(self.tree.path(each)) == depth + 1]:
-                leaf = standing.pop(queue)
-                rank = self._rank(queue, asking[leaf])
-                rivals.setdefault(self.tree.path(queue)[-2], []).append((rank, leaf))
-            standing |= {parent: min(ranked)[1] for parent, ranked in rivals.items()}
-        return standing[ROOT]
+            rivals: dict[str, list[_Rank]] = {}
+            for queue in [each for each in leaves if len(self.tree.path(each)) == depth + 1]:
+                leaf = leaves.pop(queue)
+                parent = self.tree.path(queue)[-2]
+                rivals.setdefault(parent, []).append(self._rank(queue, leaf, asking[leaf]))
+            leaves |= {parent: min(ranked).leaf for parent, ranked in rivals.items()}
+        return leaves[ROOT]
 
     def is_guaranteed(self, queue: str, demand: Resources) -> bool:
         """Return whether the guarantee of a queue, or of one above it, has room for a demand."""
@@ -139,7 +155,7 @@ class QueueUsage:
         inner = sum(self._unused(child, resource) for child in self.tree.children[queue])
         return max(own - self._used[queue].get(resource, 0), inner, 0)
 
-    def _rank(self, queue: str, demand: Resources) -> Rank:
+    def _rank(self, queue: str, leaf: str, demand: Resources) -> _Rank:
         """Return the sort key of a queue among its siblings: priority, share, name.
 
         The share includes half of the next demand. Without it queues of small weight would get too
@@ -147,7 +163,7 @@ class QueueUsage:
         """
         known = self.tree.queues.get(queue)
         priority = known.priority if known is not None else 0
-        return -priority, self._share(queue, demand), queue
+        return _Rank(-priority, self._share(queue, demand), queue, leaf)
 
     def _share(self, queue: str, demand: Resources) -> float:
         """Return the largest ratio of usage to entitled amount of a queue, over all resources."""
@@ -159,3 +175,48 @@ class QueueUsage:
                 most = entitled.get(name, 0)
                 largest = max(largest, amount / most if most > 0 else math.inf)
         return largest
+
+
+@dataclass(slots=True)
+class Shares:
+    """The queues of the present mode and their usage, by HyperJobs and by other workloads.
+
+    A queue or the clusters' total that changes needs a new usage: the caller then adds what the
+    HyperJobs hold. `listed` are the Queue objects, `queues` what the mode makes of them.
+    """
+
+    confirmer: Confirmer
+    usage: QueueUsage = field(default_factory=lambda: QueueUsage(Tree((), {})))
+    queues: tuple[Queue, ...] = ()
+    listed: tuple[Queue, ...] = ()
+    others: Mapping[str, Resources] = field(default_factory=dict)
+    total: Resources = field(default_factory=dict)
+
+    def set_queues(self, queues: Iterable[Queue]) -> None:
+        """Replace all Queue objects; the new usage lacks the HyperJobs."""
+        self.listed = tuple(queues)
+        self.queues = tuple(self.confirmer.queues(self.listed, ()))
+        self._open()
+
+    def renew(self, clusters: Sequence[Cluster], holds: Holds) -> bool:
+        """Update the clusters' total and the usage of others; return whether the usage is new."""
+        capacity = total(cluster.allocatable for cluster in clusters if cluster.usable)
+        queues = tuple(self.confirmer.queues(self.listed, clusters))
+        others = self.confirmer.others(holds)
+        if capacity != self.total or queues != self.queues:
+            self.total, self.queues, self.others = capacity, queues, others
+            self._open()
+            return True
+        if others != self.others:
+            self._count_others(-1)
+            self.others = others
+            self._count_others(1)
+        return False
+
+    def _open(self) -> None:
+        self.usage = QueueUsage(Tree(self.queues, self.total))
+        self._count_others(1)
+
+    def _count_others(self, sign: int) -> None:
+        for queue, used in self.others.items():
+            self.usage.add(queue, used, sign)

@@ -1,0 +1,205 @@
+"""Eviction: which HyperJobs make way for a head of line, by reclaim and by preemption.
+
+Reclaim: HyperJobs of Queues with `reclaimable: true` return borrowed resources to a queue that is
+within its share. Preemption: a HyperJob whose PriorityClass allows it stops HyperJobs of lower
+priority in its own queue. A HyperJob is stopped as a whole, and only if the head can then start.
+The choice is tried on copies of the usage and of the space.
+"""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from math import inf
+from typing import Final
+
+from hyperjob_core.api.quantity import NANO
+from hyperjob_core.api.wire import timestamp
+from hyperjob_engine.queueing.admit import Grant, gang_of, try_to_admit
+from hyperjob_engine.queueing.queues import Tree
+from hyperjob_engine.queueing.room import Space
+from hyperjob_engine.queueing.state import Eviction, QueueState
+from hyperjob_engine.queueing.usage import QueueUsage
+from hyperjob_engine.queueing.workload import Entry, Pending
+from hyperjob_engine.resources import accelerator_of, total
+
+_MOST: Final = 64  # at most so many HyperJobs make way for one
+
+
+def evict(state: QueueState, head: str, victims: Iterable[str], *, now: datetime) -> None:
+    """Start an eviction; the next one for the same head may start after a longer time each."""
+    entry = state.entries[head]
+    until = now + state.settings.lag * (1 << min(entry.reclaims, 6))
+    entry.reclaims += 1
+    state.eviction = Eviction(head=head, victims=set(victims), until=until)
+
+
+def evicted_for(state: QueueState, key: str) -> str:
+    """Return the head of line for which a HyperJob makes way; empty if there is none."""
+    known = state.eviction
+    return known.head if known is not None and key in known.victims else ""
+
+
+def is_preempted(state: QueueState, key: str) -> bool:
+    """Return whether a HyperJob makes way for one of higher priority in its own queue."""
+    head = evicted_for(state, key)
+    return bool(head) and may_preempt(state.entries[head], state.entries[key], state.usage.tree)
+
+
+def may_evict_from(state: QueueState) -> datetime | None:
+    """Return when the next eviction may start; None while victims still hold a share.
+
+    The time is when the Clusters' status shows the end of earlier victims. A new leader does not
+    know yet which HyperJobs the previous one stopped, and waits.
+    """
+    tree, known = state.usage.tree, state.eviction
+    if not (tree.lends or tree.preempts) or state.began is None:
+        return None
+    if known is None:
+        return state.began + state.settings.lag
+    return None if known.victims else known.until
+
+
+def may_preempt(head: Entry, other: Entry, tree: Tree) -> bool:
+    """Return whether a waiting HyperJob may preempt another with a share of the same queue."""
+    waiting = head.waiting
+    if waiting is None or not head.unit.preempts or other.unit.priority >= head.unit.priority:
+        return False
+    known = tree.queues.get(waiting.queue)
+    return other.queues == {waiting.queue} and known is not None and known.preemption
+
+
+def victims_for(state: QueueState, waiting: Pending, *, now: datetime) -> Sequence[str] | None:
+    """Return the fewest HyperJobs that must make way for a HyperJob to start.
+
+    None: no choice gives enough room. Empty: ended HyperJobs leave enough room, and the engine
+    waits until the Clusters' status shows it.
+    """
+    gang = gang_of(waiting.parts, waiting.shape.needs, state.usage)
+    queues = {part.queue for part in gang}
+    if len(queues) != 1:
+        return None
+    queue, demand = queues.pop(), total(part.request.demand for part in gang)
+    head, tree = state.entries[waiting.order.key], state.usage.tree
+    lenders = _lenders(queue, tree)
+    known = [
+        entry
+        for entry in (state.entries[key] for key in state.index.holders)
+        if entry.queues <= lenders or may_preempt(head, entry, tree)
+    ]
+    if not known and state.eviction is None:
+        return None
+    trial = _Trial(waiting, state.usage.copy(), room_after_ends(state))
+    if not known:
+        return None if not trial.is_enough() else ()
+    taken: list[Entry] = []
+    # A HyperJob with a grant of this round is not stopped in the same round.
+    for entry in _in_order([e for e in known if e is not head and not e.granted], now=now):
+        if len(taken) == _MOST:
+            break
+        # The usage of the trial shrinks with each victim: a queue lends only down to its share.
+        if may_preempt(head, entry, tree) or all(
+            trial.usage.has_borrowed_from(each, queue, demand) for each in entry.queues
+        ):
+            trial.stop(entry)
+            taken.append(entry)
+    return _fewest(taken, trial) if trial.is_enough() else None
+
+
+def room_after_ends(state: QueueState) -> Space:
+    """Return the room after every Cluster's status shows the pods that have ended."""
+    return state.last.open.emptied(state.occupancy.fading)
+
+
+def loss_of(entry: Entry, *, now: datetime) -> float:
+    """Return the loss of a HyperJob that stops now, in accelerator-seconds.
+
+    The seconds count from its last checkpoint, else from its start. A HyperJob without accelerators
+    counts as one accelerator.
+    """
+    kept = timestamp(entry.unit.kept or _since(entry))
+    if kept is None:
+        return inf
+    held = total(part.request.demand for part, _ in entry.holding.values())
+    measure = accelerator_of(held)
+    width = held[measure] / NANO if measure is not None else 1.0
+    return max(0.0, (now - kept).total_seconds()) * width
+
+
+def _in_order(holders: list[Entry], *, now: datetime) -> list[Entry]:
+    """Return the HyperJobs in the order of choice, the first to stop first.
+
+    The order is the lowest priority, then the least loss, then the latest start, then the name
+    from the last to the first.
+    """
+    latest = sorted(holders, key=lambda entry: (_since(entry), entry.unit.key), reverse=True)
+    return sorted(latest, key=lambda entry: (entry.unit.priority, loss_of(entry, now=now)))
+
+
+def _fewest(taken: list[Entry], trial: "_Trial") -> list[str]:
+    """Return the HyperJobs of `taken` without those that need not stop; all are stopped before."""
+    needed = []
+    for entry in reversed(_shortest(taken, trial)):
+        trial.resume(entry)
+        if not trial.is_enough():
+            trial.stop(entry)
+            needed.append(entry.unit.key)
+    return needed
+
+
+def _shortest(taken: list[Entry], trial: "_Trial") -> list[Entry]:
+    """Return the shortest prefix of `taken` that frees enough; resume the others in the trial.
+
+    A search by halves: `taken[:enough]` always frees enough and `taken[:short]` never does. The
+    trial has stopped `taken[:stopped]` all the time.
+    """
+    short, enough = -1, len(taken)
+    stopped = enough
+    while enough - short > 1:
+        middle = (short + enough) // 2
+        for entry in taken[middle:stopped]:
+            trial.resume(entry)
+        for entry in taken[stopped:middle]:
+            trial.stop(entry)
+        stopped = middle
+        short, enough = (short, middle) if trial.is_enough() else (middle, enough)
+    for entry in taken[stopped:enough]:
+        trial.stop(entry)
+    return taken[:enough]
+
+
+def _lenders(queue: str, tree: Tree) -> frozenset[str]:
+    """Return the queues from which `queue` may ever reclaim resources."""
+    if not tree.lends:
+        return frozenset()
+    return frozenset(each for each in tree.queues if tree.lent(each, queue) is not None)
+
+
+def _since(entry: Entry) -> str:
+    return entry.unit.since or entry.unit.created
+
+
+class _Trial:
+    """Copies of the usage and the space, as if some HyperJobs had been stopped."""
+
+    def __init__(self, waiting: Pending, usage: QueueUsage, space: Space) -> None:
+        self._waiting = waiting
+        self.usage = usage
+        self._space = space
+
+    def stop(self, entry: Entry) -> None:
+        self._move(entry, -1)
+
+    def resume(self, entry: Entry) -> None:
+        self._move(entry, 1)
+
+    def is_enough(self) -> bool:
+        """Return whether the head of line could start."""
+        needs = self._waiting.shape.needs
+        if not self._space.allows(needs.floor):
+            return False
+        found = try_to_admit(self._waiting.parts, needs, self.usage, self._space)
+        return isinstance(found, Grant)
+
+    def _move(self, entry: Entry, sign: int) -> None:
+        for part, cluster in entry.holding.values():
+            self.usage.add(part.queue, part.request.demand, sign)
+            self._space.take(cluster, part.request.demand, sign)

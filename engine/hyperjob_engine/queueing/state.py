@@ -1,0 +1,464 @@
+"""The state of the queue engine: the HyperJobs that hold a share or wait, and the last round.
+
+It has the facts of API objects, and grants that no object shows yet; a new leader computes it from
+the objects. The functions here change it, and after each of them these invariants hold:
+
+- A sub-job counts in `shares.usage` and in `occupancy` exactly while its entry has it in `holding`.
+- An entry with `waiting` is in the line of that queue once. Unless the entry rests, it is also in
+  the group of its shape, from which a round takes candidates.
+- `index` has what a search through all entries would find.
+- A HyperJob is the head of the eviction only while it waits for its gang.
+
+No function here does I/O or reads a clock: callers pass the time.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from math import inf
+from sys import intern
+from typing import Final
+from weakref import WeakKeyDictionary
+
+from hyperjob_engine.model.observed import Cluster
+from hyperjob_engine.model.request import PlacementRequest
+from hyperjob_engine.queueing.admit import Block, gang_of
+from hyperjob_engine.queueing.confirm import BuiltinQueues, Confirmer
+from hyperjob_engine.queueing.lines import Lines
+from hyperjob_engine.queueing.occupancy import Occupancy
+from hyperjob_engine.queueing.queues import Queue, Tree
+from hyperjob_engine.queueing.room import Space
+from hyperjob_engine.queueing.usage import QueueUsage, Shares
+from hyperjob_engine.queueing.workload import (
+    Entry,
+    Pending,
+    PlacementNeeds,
+    QueuedHyperJob,
+    QueuedSubJob,
+    Shape,
+    Shapes,
+)
+from hyperjob_engine.reasons.waiting import Start, WaitCode
+from hyperjob_engine.resources import Resources
+
+_FIRST_REST: Final = timedelta(seconds=5)
+_LONGEST_REST: Final = timedelta(minutes=5)
+_RESTING: Final = Block(code=WaitCode.RESTING)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The settings of the queue engine.
+
+    `lag` is the longest time until a Cluster's status no longer counts deleted pods. `counts`
+    returns whether the free resources already exclude the vcjob of a key: they do from its creation
+    on, before the next pass of its HyperJob. `names_others`: messages name HyperJobs of other
+    namespaces. A round admits no more HyperJobs while `most_in_flight` admitted sub-jobs have no
+    object yet. The engine computes the expected starts behind the heads of lines again after
+    `forecast_every`. A HyperJob further behind whose place alone has changed gets a new message
+    after `places_every`.
+    """
+
+    lag: timedelta
+    counts: Callable[[str], bool] = lambda _: False
+    names_others: bool = True
+    most_in_flight: float = inf
+    forecast_every: timedelta = timedelta(minutes=5)
+    places_every: timedelta = timedelta(seconds=30)
+
+
+@dataclass(slots=True)
+class Index:
+    """The keys of entries with one property, in the order in which they got it.
+
+    `holders` hold a share. `missing` hold a share for a sub-job that does not exist. `resting` are
+    not admitted for some time. `in_flight` has the number of grants that no object shows yet.
+    `jobs` are the sub-jobs that hold a share, as `namespace/name`.
+    """
+
+    holders: dict[str, None] = field(default_factory=dict)
+    missing: dict[str, None] = field(default_factory=dict)
+    resting: dict[str, None] = field(default_factory=dict)
+    in_flight: dict[str, int] = field(default_factory=dict)
+    jobs: set[str] = field(default_factory=set)
+
+
+@dataclass(slots=True)
+class Eviction:
+    """`victims` make way for the head of a line; the next eviction starts at `until`."""
+
+    head: str
+    victims: set[str]
+    until: datetime
+
+
+@dataclass(slots=True)
+class LastRound:
+    """The result of the last round.
+
+    `open` has the free resources after reservations of admitted sub-jobs; `room` also lacks what
+    is reserved for `heads`, the first HyperJob of each queue that waits for room. `starts` are the
+    expected starts of heads. `blocks` has why the HyperJobs of a queue and a shape wait.
+    """
+
+    at: datetime | None = None
+    room: Space = field(default_factory=lambda: Space((), {}))
+    open: Space = field(default_factory=lambda: Space((), {}))
+    heads: dict[str, str] = field(default_factory=dict)
+    starts: dict[str, Start] = field(default_factory=dict)
+    blocks: dict[tuple[str, Shape], Block] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Answers:
+    """Answers that hold for many rounds, by needs or shape.
+
+    `could` and `wants` depend on `eventual`, the free resources after the end of all HyperJobs;
+    `exceeds` depends on the queues of `tree`.
+    """
+
+    eventual: Mapping[str, Resources] = field(default_factory=dict)
+    could: WeakKeyDictionary[PlacementNeeds, bool] = field(default_factory=WeakKeyDictionary)
+    wants: WeakKeyDictionary[PlacementNeeds, Mapping[str, Resources]] = field(
+        default_factory=WeakKeyDictionary
+    )
+    tree: Tree | None = None
+    exceeds: WeakKeyDictionary[Shape, bool] = field(default_factory=WeakKeyDictionary)
+
+
+@dataclass(slots=True)
+class Messages:
+    """What the last search for stale messages saw.
+
+    `numbers`: free or used resources have changed since. `places` has when the places in a line
+    were last compared, and `behind` the lines in which places have changed since. `heads` and
+    `later` are the expected starts that the messages have.
+    """
+
+    numbers: bool = False
+    places: dict[str, datetime] = field(default_factory=dict)
+    behind: set[str] = field(default_factory=set)
+    heads: frozenset[str] = frozenset()
+    later: Mapping[str, Start] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class QueueState:
+    """All HyperJobs in all queues; `known`: the Queues are known, and rounds admit HyperJobs.
+
+    `began` is the first round. `later` are the expected starts behind heads, as of `forecast_at`.
+    """
+
+    settings: Settings
+    shares: Shares
+    known: bool = False
+    began: datetime | None = None
+    entries: dict[str, Entry] = field(default_factory=dict)
+    index: Index = field(default_factory=Index)
+    lines: Lines = field(default_factory=Lines)
+    occupancy: Occupancy = field(default_factory=lambda: Occupancy(lag=timedelta()))
+    eviction: Eviction | None = None
+    last: LastRound = field(default_factory=LastRound)
+    later: Mapping[str, Start] = field(default_factory=dict)
+    forecast_at: datetime | None = None
+    answers: Answers = field(default_factory=Answers)
+    messages: Messages = field(default_factory=Messages)
+    shapes: Shapes = field(default_factory=Shapes)
+
+    @property
+    def usage(self) -> QueueUsage:
+        """Return what each queue uses."""
+        return self.shares.usage
+
+    @property
+    def in_flight(self) -> int:
+        """Return the number of admitted sub-jobs that no object shows yet."""
+        return sum(self.index.in_flight.values())
+
+
+def new_state(settings: Settings, confirmer: Confirmer | None = None) -> QueueState:
+    """Return a state without HyperJobs; `confirmer` chooses the queues, by default the Queues."""
+    shares = Shares(confirmer or BuiltinQueues())
+    return QueueState(settings, shares, occupancy=Occupancy(lag=settings.lag))
+
+
+def set_queues(state: QueueState, queues: Iterable[Queue]) -> None:
+    """Replace all queues; before the first call the engine admits no HyperJob."""
+    state.known = True
+    state.shares.set_queues(queues)
+    _count_all(state)
+
+
+def renew_shares(state: QueueState, clusters: Sequence[Cluster]) -> None:
+    """Update the clusters' total, and the usage of queues by other workloads."""
+    before = state.shares.others
+    if state.shares.renew(clusters, state.index.jobs.__contains__):
+        _count_all(state)
+    elif before is not state.shares.others:
+        queues = before.keys() | state.shares.others.keys()
+        state.lines.changed.update(queue for queue in queues if state.lines.line(queue))
+
+
+def update(state: QueueState, key: str, workload: QueuedHyperJob | None, *, now: datetime) -> bool:
+    """Add, replace or, with None, remove a HyperJob; return whether the state changed."""
+    entry = state.entries.get(key)
+    if workload is None:
+        if entry is None:
+            return False
+        _replace(state, entry, QueuedHyperJob(key=key, minimum=0, parts=()), now)
+        del state.entries[key]
+        return True
+    workload = state.shares.confirmer.unit(workload)
+    if entry is None:
+        entry = state.entries[key] = Entry(QueuedHyperJob(key=key, minimum=0, parts=()))
+    elif entry.unit == workload:
+        entry.unit = workload  # it may have a newer checkpoint
+        return False
+    elif entry.unit.parts != workload.parts:
+        entry.rests_until, entry.rests = None, 0
+    _replace(state, entry, workload, now)
+    return True
+
+
+def admit(state: QueueState, key: str, clusters: Mapping[str, str], *, now: datetime) -> None:
+    """Admit sub-jobs: they hold a share of their queue and a reservation on their cluster."""
+    entry = state.entries[key]
+    entry.granted = entry.granted.union(clusters)
+    entry.reserved_clusters |= clusters
+    _replace(state, entry, entry.unit, now)
+
+
+def requeue(
+    state: QueueState, key: str, names: frozenset[str], *, now: datetime
+) -> timedelta | None:
+    """Revoke unused grants; return for how long the engine then does not admit the HyperJob.
+
+    The HyperJob keeps its place in the line, and rests twice as long each time.
+    """
+    entry = state.entries.get(key)
+    if entry is None:
+        return None
+    if not entry.granted & names:
+        entry.rests = 0
+        return None
+    entry.granted -= names
+    rest = min(_LONGEST_REST, _FIRST_REST * (1 << min(entry.rests, 16)))
+    entry.rests += 1
+    entry.rests_until = now + rest
+    _replace(state, entry, entry.unit, now)
+    return rest
+
+
+def end_rests(state: QueueState, *, now: datetime) -> None:
+    """Let the HyperJobs whose rest is over be admitted again."""
+    for key in list(state.index.resting):
+        entry = state.entries[key]
+        if entry.rests_until is not None and entry.rests_until <= now:
+            entry.rests_until = None
+            _replace(state, entry, entry.unit, now)
+
+
+def reserved(state: QueueState, *, but: str) -> dict[str, list[PlacementRequest]]:
+    """Return the sub-jobs of other HyperJobs that have a reservation, by cluster."""
+    found: dict[str, list[PlacementRequest]] = {}
+    for key in state.index.missing:
+        if key == but:
+            continue
+        entry, namespace = state.entries[key], key.partition("/")[0]
+        for name, cluster in entry.reserved_clusters.items():
+            if not state.settings.counts(f"{namespace}/{name}"):
+                part, _ = entry.holding[name]
+                found.setdefault(cluster, []).append(part.request)
+    return found
+
+
+def reserve(state: QueueState, space: Space) -> None:
+    """Subtract all reservations from the space; move those on an unusable cluster to another one.
+
+    A reservation belongs to a sub-job that holds a share and that no free amount excludes yet.
+    """
+    for key in sorted(state.index.missing, key=lambda key: state.entries[key].unit.order):
+        entry, namespace = state.entries[key], key.partition("/")[0]
+        unplaced = []
+        for part in entry.missing:
+            if state.settings.counts(f"{namespace}/{part.name}"):
+                continue
+            cluster = entry.reserved_clusters.get(part.name)
+            if cluster in space.free:
+                space.put(part.request, cluster)
+            else:
+                entry.reserved_clusters.pop(part.name, None)
+                unplaced.append(part.request)
+        if unplaced:
+            _reserve_elsewhere(entry, unplaced, space)
+
+
+def admitted(state: QueueState, key: str) -> frozenset[str]:
+    """Return the sub-jobs of a HyperJob that the controller may create."""
+    entry = state.entries.get(key)
+    return frozenset(entry.holding) if entry is not None else frozenset()
+
+
+def block_of(state: QueueState, entry: Entry) -> Block | None:
+    """Return why a HyperJob waits, by the last round; None before its first round."""
+    if entry.rests_until is not None:
+        return _RESTING
+    waiting = entry.waiting
+    return state.last.blocks.get((waiting.queue, waiting.shape)) if waiting is not None else None
+
+
+def exceeds(state: QueueState, waiting: Pending) -> bool:
+    """Return whether a gang is larger than the capabilities of its queues."""
+    answers, tree = state.answers, state.usage.tree
+    if answers.tree is not tree:
+        answers.tree = tree
+        answers.exceeds.clear()
+    known = answers.exceeds.get(waiting.shape)
+    if known is None:
+        needs = waiting.shape.needs
+        known = len(gang_of(waiting.parts, needs, state.usage)) < needs.needed
+        answers.exceeds[waiting.shape] = known
+    return known
+
+
+def is_contended(state: QueueState, key: str) -> bool:
+    """Return whether another HyperJob waits that could use the resources of this one.
+
+    A HyperJob in a closed queue does not count, nor a HyperJob that can never have room.
+    """
+    return any(other != key for other in state.index.resting) or any(
+        state.answers.could.get(shape.needs, True)
+        and _may_use(state.last.blocks.get((queue, shape)))
+        and any(order.key != key for order in orders[:2])
+        for queue, shape, orders in state.lines.groups()
+    )
+
+
+def _may_use(block: Block | None) -> bool:
+    if block is None:
+        return True
+    over = block.limit is not None and not block.limit.ever
+    return block.code is not WaitCode.NOT_OPEN and not over
+
+
+def _count_all(state: QueueState) -> None:
+    """Add what all HyperJobs hold to a usage that is new and lacks them."""
+    for entry in state.entries.values():
+        for part, _ in entry.holding.values():
+            state.usage.add(part.queue, part.request.demand)
+    lines, others = state.lines, state.shares.others
+    lines.changed.update(lines.queues(), (queue for queue in others if lines.line(queue)))
+
+
+def _replace(state: QueueState, entry: Entry, workload: QueuedHyperJob, now: datetime) -> None:
+    """Replace the HyperJob of an entry, and restore all invariants of the module.
+
+    The caller has changed `granted`, `reserved_clusters` or `rests_until` before.
+    """
+    entry.unit, entry.end = workload, None
+    if entry.granted:
+        entry.granted &= {part.name for part in workload.parts} - workload.held - workload.ended
+    _hold(state, entry, now)
+    _line_up(state, entry)
+    index, key = state.index, workload.key
+    _mark(index.resting, key, marked=entry.rests_until is not None)
+    if entry.granted:
+        index.in_flight[key] = len(entry.granted)
+    else:
+        index.in_flight.pop(key, None)
+    eviction, waiting = state.eviction, entry.waiting
+    if eviction is not None and not entry.holding:
+        eviction.victims.discard(key)
+    waits = waiting is not None and waiting.shape.needs.needed > 0
+    if eviction is not None and eviction.head == key and not waits:
+        state.eviction = None
+
+
+def _hold(state: QueueState, entry: Entry, now: datetime) -> None:
+    """Update what a HyperJob holds from its sub-jobs and its grants, and count the difference."""
+    unit, before = entry.unit, entry.holding
+    holds = (unit.held | entry.granted) - unit.ended
+    entry.reserved_clusters = {
+        name: cluster
+        for name, cluster in entry.reserved_clusters.items()
+        if name in holds and name not in unit.made
+    }
+    entry.hold(
+        {
+            part.name: (part, entry.cluster_of(part.name))
+            for part in unit.parts
+            if part.name in holds
+        }
+    )
+    _mark(state.index.holders, unit.key, marked=bool(entry.holding))
+    missing = any(name not in unit.made for name in entry.holding)
+    _mark(state.index.missing, unit.key, marked=missing)
+    if entry.holding != before:
+        _count(state, unit.key.partition("/")[0], before, entry.holding, now)
+
+
+def _count(
+    state: QueueState,
+    namespace: str,
+    before: Mapping[str, tuple[QueuedSubJob, str]],
+    after: Mapping[str, tuple[QueuedSubJob, str]],
+    now: datetime,
+) -> None:
+    """Count what a HyperJob holds now instead of what it held before."""
+    state.messages.numbers = True
+    state.index.jobs -= {f"{namespace}/{name}" for name in before}
+    state.index.jobs |= {intern(f"{namespace}/{name}") for name in after}
+    for name, (part, cluster) in before.items():
+        demand = part.request.demand
+        state.usage.add(part.queue, demand, -1)
+        state.occupancy.drop(cluster, demand)
+        if name not in after:
+            state.occupancy.fade(cluster, demand, now=now)
+    for part, cluster in after.values():
+        state.usage.add(part.queue, part.request.demand)
+        state.occupancy.hold(cluster, part.request.demand)
+
+
+def _line_up(state: QueueState, entry: Entry) -> None:
+    """Put a HyperJob into the line of its queue with the sub-jobs that hold no share, if any."""
+    unit, was = entry.unit, entry.waiting
+    if was is not None:
+        state.lines.leave(was.queue, was.shape, was.order)
+        entry.waiting = None
+    parts = tuple(
+        part
+        for part in unit.parts
+        if part.name not in entry.holding and part.name not in unit.ended
+    )
+    if not parts:
+        entry.rests_until = None
+        return
+    standing = sum(not part.grows for part, _ in entry.holding.values())
+    needed = max(0, unit.minimum - standing - len(unit.ended))
+    shape = state.shapes.of(unit, parts, needed=needed, promised=entry.reserved_clusters)
+    entry.waiting = Pending(parts, shape, parts[0].queue, unit.order)
+    resting = entry.rests_until is not None
+    state.lines.join(parts[0].queue, shape, unit.order, resting=resting)
+
+
+def _reserve_elsewhere(entry: Entry, unplaced: Sequence[PlacementRequest], space: Space) -> None:
+    """Move reservations to clusters with room; for the rest, keep all room that they could use."""
+    limit = entry.unit.max_domains
+    standing = [
+        (part.request.group, cluster) for part, cluster in entry.holding.values() if cluster
+    ]
+    found = space.assign(unplaced, standing, limit)
+    for request in unplaced:
+        if request.name in found:
+            entry.reserved_clusters[request.name] = found[request.name]
+            space.put(request, found[request.name])
+    left = [request for request in unplaced if request.name not in found]
+    if left:
+        space.keep(space.wants(left, most=len(left), max_domains=limit))
+
+
+def _mark(keys: dict[str, None], key: str, *, marked: bool) -> None:
+    if marked:
+        keys[key] = None
+    else:
+        keys.pop(key, None)

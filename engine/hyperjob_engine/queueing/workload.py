@@ -1,0 +1,260 @@
+"""A HyperJob in the queue engine: its sub-jobs, the shape of what waits, and its entry.
+
+The values hold no template, to save memory: ten thousand HyperJobs may wait.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Final, NamedTuple
+from weakref import WeakValueDictionary
+
+from hyperjob_engine.model.request import PlacementRequest
+from hyperjob_engine.reasons.waiting import MessageFacts
+from hyperjob_engine.resources import Resources, total
+
+_FIRST_REFRESH: Final = timedelta(seconds=1)
+_DOUBLINGS: Final = 6  # the numbers of a message are at most a minute old
+
+
+class OrderInQueue(NamedTuple):
+    """The sort key of a HyperJob in its line: higher priority first, then age, then the key."""
+
+    urgency: int  # the negated priority
+    created: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueuedSubJob:
+    """One sub-job in the queue engine, or a piece of an undecided automatic split."""
+
+    queue: str
+    request: PlacementRequest
+    piece: bool = False  # of an automatic split, which is sized after its admission
+    grows: bool = False  # the growth of a running sub-job, not a sub-job itself
+
+    @property
+    def name(self) -> str:
+        """Return the sub-job's name."""
+        return self.request.name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueuedHyperJob:
+    """One HyperJob that has not ended; `made` are its existing sub-jobs, on `clusters`.
+
+    `held` are the sub-jobs that hold a share of their queue, existing or about to be recreated.
+    `preempts`: it may stop HyperJobs of lower priority. `since` is its last start, RFC 3339. `kept`
+    is the time up to which its work is saved, empty if unknown: it changes with each checkpoint and
+    matters only to the choice of HyperJobs that make way. `estimate` is its estimated running time.
+    """
+
+    key: str
+    created: str = ""
+    priority: int = 0
+    minimum: int
+    max_domains: int | None = None
+    parts: tuple[QueuedSubJob, ...]
+    held: frozenset[str] = frozenset()
+    made: frozenset[str] = frozenset()
+    ended: frozenset[str] = frozenset()
+    clusters: Mapping[str, str] = field(default_factory=dict)
+    preempts: bool = True
+    since: str = ""
+    kept: str = field(default="", compare=False)
+    estimate: timedelta | None = None
+
+    @property
+    def order(self) -> OrderInQueue:
+        """Return the sort key of the HyperJob in its line: priority, then age."""
+        return order_in_queue(priority=self.priority, created=self.created, key=self.key)
+
+
+def order_in_queue(*, priority: int, created: str, key: str) -> OrderInQueue:
+    """Return the sort key in a line: higher priority first, then the older HyperJob.
+
+    Volcano Global sorts the vcjobs of a queue in the same order.
+    """
+    return OrderInQueue(-priority, created, key)
+
+
+Kinds = tuple[tuple[object, ...], ...]
+Standing = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, weakref_slot=True)
+class PlacementNeeds:
+    """The needs of a waiting HyperJob on clusters; `floor` is the least that its gang demands.
+
+    `alike`: all its waiting sub-jobs are of one kind.
+    """
+
+    needed: int
+    max_domains: int | None
+    standing: Standing
+    kinds: Kinds
+    floor: Resources
+    alike: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, weakref_slot=True)
+class Shape:
+    """The needs of a waiting HyperJob on clusters, and the queues that must admit it."""
+
+    needs: PlacementNeeds
+    queues: tuple[str, ...]
+
+
+class Shapes:
+    """All shapes in use."""
+
+    def __init__(self) -> None:
+        self._needs: WeakValueDictionary[tuple[object, ...], PlacementNeeds] = WeakValueDictionary()
+        self._shapes: WeakValueDictionary[tuple[object, ...], Shape] = WeakValueDictionary()
+
+    def of(
+        self,
+        unit: QueuedHyperJob,
+        waiting: Sequence[QueuedSubJob],
+        *,
+        needed: int,
+        promised: Mapping[str, str] | None = None,
+    ) -> Shape:
+        """Return the shape of a HyperJob, some of whose sub-jobs wait.
+
+        `promised` are the clusters of granted sub-jobs that do not exist yet.
+        """
+        clusters = {**(promised or {}), **unit.clusters}
+        names = {part.name for part in waiting}
+        standing = tuple(
+            sorted(
+                (part.request.group, clusters[part.name])
+                for part in unit.parts
+                if part.name not in names and clusters.get(part.name)
+            )
+        )
+        kinds = tuple(part.request.kind for part in waiting)
+        key = needed, unit.max_domains, standing, kinds
+        needs = self._needs.get(key)
+        if needs is None:
+            needs = self._needs[key] = PlacementNeeds(
+                needed=needed,
+                max_domains=unit.max_domains,
+                standing=standing,
+                kinds=kinds,
+                floor=_floor(waiting, max(1, needed)),
+                alike=len(set(kinds)) == 1,
+            )
+        queues = tuple(part.queue for part in waiting)
+        shape = self._shapes.get((needs, queues))
+        if shape is None:
+            shape = self._shapes[needs, queues] = Shape(needs=needs, queues=queues)
+        return shape
+
+
+def _floor(waiting: Sequence[QueuedSubJob], number: int) -> Resources:
+    """Return a lower bound of the demand of any `number` of the sub-jobs together."""
+    demands = [part.request.demand for part in waiting]
+    if number >= len(demands):
+        return total(demands)
+    names = {name for demand in demands for name in demand}
+    return {name: sum(sorted(demand.get(name, 0) for demand in demands)[:number]) for name in names}
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """The sub-jobs that a HyperJob waits for, and its queue."""
+
+    parts: tuple[QueuedSubJob, ...]
+    shape: Shape
+    queue: str
+    order: OrderInQueue
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedEnd:
+    """When a HyperJob that holds a share ends by its estimate, and the resources that it frees.
+
+    An `overdue` HyperJob runs beyond its estimate: its end is unknown.
+    """
+
+    at: datetime
+    key: str
+    frees: tuple[tuple[str, Resources], ...]
+    overdue: bool = False
+
+
+class StaleMessage(NamedTuple):
+    """A HyperJob whose message is out of date, and for how long it may stay so.
+
+    A message with another reason may not stay. `news`: the HyperJob has no message, or no expected
+    start in it, yet.
+    """
+
+    key: str
+    wait: timedelta
+    news: bool = False
+
+
+@dataclass(slots=True)
+class Entry:
+    """The state of one HyperJob in the state of the queue engine.
+
+    `granted` are admitted sub-jobs that no object shows yet. `reserved_clusters` are the clusters
+    of the sub-jobs that do not exist yet. `holding` are the sub-jobs that hold a share of their
+    queue, with their clusters; `queues` are those queues. The end of the HyperJob, at `end` if
+    known, frees `frees` on each cluster. `written` are the facts of the message in its status
+    since `written_at`; `refreshes` counts updates of the numbers only.
+    """
+
+    unit: QueuedHyperJob
+    granted: frozenset[str] = frozenset()
+    reserved_clusters: dict[str, str] = field(default_factory=dict)
+    holding: dict[str, tuple[QueuedSubJob, str]] = field(default_factory=dict)
+    queues: frozenset[str] = frozenset()
+    frees: tuple[tuple[str, Resources], ...] = ()
+    end: ExpectedEnd | None = None
+    waiting: Pending | None = None
+    rests_until: datetime | None = None
+    rests: int = 0
+    reclaims: int = 0
+    written: MessageFacts | None = None
+    written_at: datetime | None = None
+    refreshes: int = 0
+
+    def hold(self, holding: dict[str, tuple[QueuedSubJob, str]]) -> None:
+        """Record the sub-jobs that hold a share, with their clusters."""
+        self.holding = holding
+        self.queues = frozenset(part.queue for part, _ in holding.values())
+        self.frees = tuple(
+            (cluster, part.request.demand) for part, cluster in holding.values() if cluster
+        )
+
+    @property
+    def missing(self) -> list[QueuedSubJob]:
+        """Return the sub-jobs that hold a share and do not exist."""
+        return [part for name, (part, _) in self.holding.items() if name not in self.unit.made]
+
+    def cluster_of(self, name: str) -> str:
+        """Return the present or reserved cluster of a sub-job, else its last one."""
+        known = self.unit.clusters.get(name) or self.reserved_clusters.get(name)
+        return known or (self.holding[name][1] if name in self.holding else "")
+
+    def note_written(self, facts: MessageFacts | None, *, now: datetime) -> None:
+        """Record the facts of the message that the status has from now on."""
+        if facts == self.written:
+            return
+        alike = facts is not None and self.written is not None and facts.code is self.written.code
+        self.refreshes = self.refreshes + 1 if alike else 0
+        self.written, self.written_at = facts, now
+
+    def refresh_in(self, *, now: datetime) -> timedelta:
+        """Return how long the numbers of the message may stay stale: twice as long each time.
+
+        The caller asks only if the numbers alone changed: a new reason is written at once.
+        """
+        if self.written_at is None:
+            return timedelta()
+        pause = _FIRST_REFRESH * (1 << min(self.refreshes, _DOUBLINGS))
+        return max(timedelta(), self.written_at + pause - now)
