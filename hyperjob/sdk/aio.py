@@ -1,11 +1,10 @@
-"""The SDK for asyncio."""
+"""The SDK for asyncio. `sync` makes the SDK without asyncio of these classes."""
 
 import contextlib
 import tempfile
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
@@ -13,13 +12,11 @@ import yaml
 
 from hyperjob.client import requests, suspending
 from hyperjob.client.events import events_of
-from hyperjob.client.expected import ExpectedStart
 from hyperjob.client.goals import Goal, parse_goal, reach
 from hyperjob.client.logs.choosing import Wanted
 from hyperjob.client.logs.following import Following
 from hyperjob.client.logs.standing import ChosenLogs
-from hyperjob.client.summary import Summary, read
-from hyperjob.client.training import Goodput, Training, goodput_of, training_of
+from hyperjob.client.summary import Summary
 from hyperjob.client.waiting import Progress, silent
 from hyperjob.client.why.evidence import Explanation
 from hyperjob.client.why.explain import explain
@@ -28,6 +25,7 @@ from hyperjob.local.parts import StackError
 from hyperjob.local.plane import PlaneOptions, local_plane
 from hyperjob.sdk.errors import HyperJobError, SourceError, UnreachableError, translated
 from hyperjob.sdk.training import TrainerOptions, trainer
+from hyperjob.sdk.view import Access, JobView, Reading
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.v1alpha1 import HyperJob
 from hyperjob_core.kube.client import Kube
@@ -52,24 +50,10 @@ class LogLine:
     text: str
 
 
-class AsyncClient:
-    """A connection to a Karmada API server; an async context manager.
+class AsyncClient(Access):
+    """A connection to a Karmada API server; an async context manager."""
 
-    The client finds the API server as kubectl does: `kubeconfig`, else KUBECONFIG, else
-    ~/.kube/config, else the service account of its pod. The default of `namespace` is the
-    namespace of the kubeconfig's context.
-    """
-
-    def __init__(
-        self,
-        *,
-        kubeconfig: str | Path | None = None,
-        context: str | None = None,
-        namespace: str | None = None,
-    ) -> None:
-        self.kubeconfig = kubeconfig
-        self._context = context
-        self._namespace = namespace
+    def _begin(self) -> None:
         self._stack = contextlib.AsyncExitStack()
         self._kube: Kube | None = None
 
@@ -123,6 +107,7 @@ class AsyncClient:
                     kubeconfig=self.kubeconfig, context=self._context, user_agent=_FIELD_MANAGER
                 )
             )
+        self.namespace = self.namespace or self._kube.namespace
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -134,11 +119,6 @@ class AsyncClient:
         if self._kube is None:
             raise HyperJobError("the client is not open: use it as `async with AsyncClient()`")
         return self._kube
-
-    @property
-    def namespace(self) -> str:
-        """Return the namespace for names without a namespace."""
-        return self._namespace or self.kube.namespace
 
     async def train(
         self, train: Callable[..., Any] | str | Path, **options: Unpack[TrainerOptions]
@@ -198,45 +178,18 @@ class AsyncClient:
         return [job for job in jobs if queue in {group.queue for group in job.status.groups}]
 
 
-class AsyncJob:
+class AsyncJob(JobView):
     """A HyperJob of an API server."""
 
     def __init__(self, client: AsyncClient, hyperjob: Object) -> None:
+        super().__init__(Reading(hyperjob))
         self._client = client
-        self.raw = hyperjob
-        self.name = str(hyperjob["metadata"]["name"])
-        self.namespace = str(hyperjob["metadata"]["namespace"])
-
-    @property
-    def status(self) -> Summary:
-        """Return the status that was last read: phase, reason, message, clusters, sub-jobs."""
-        return read(self.raw)
-
-    @property
-    def phase(self) -> str:
-        """Return the phase that was last read."""
-        return self.status.phase
-
-    @property
-    def training(self) -> Training | None:
-        """Return the progress of the training when last read; None where it reports none."""
-        return training_of(self.status.training)
-
-    @property
-    def goodput(self) -> Goodput | None:
-        """Return the HyperJob's time by use, and its goodput, as of the status last read."""
-        return goodput_of(self.status.goodput, datetime.now(UTC))
-
-    @property
-    def expected_start(self) -> ExpectedStart | None:
-        """Return the expected start when last read; None without an estimate."""
-        return self.status.expected_start
 
     async def refresh(self) -> Summary:
         """Read the HyperJob again; raise NotFoundError after its deletion."""
         with translated():
-            self.raw = await self._kube.get(HYPERJOBS, self.name, namespace=self.namespace)
-        return self.status
+            found = await self._kube.get(HYPERJOBS, self.name, namespace=self.namespace)
+        return self._take(found)
 
     async def wait(
         self, state: str = "Completed", *, timeout: float = 0, progress: Progress = silent
@@ -245,6 +198,7 @@ class AsyncJob:
 
         `timeout` is in seconds, 0 is no limit. `progress` gets a line after each change. Raise
         NotReachedError when time is up, NeverReachedError when the HyperJob cannot reach the state.
+        Ctrl-C ends the wait; the HyperJob keeps running.
         """
         try:
             goal: Goal = parse_goal(
@@ -252,18 +206,9 @@ class AsyncJob:
             )
         except ValueError as error:
             raise ValueError(str(error)) from None
-        with translated():
-            found = await reach(
-                self._kube,
-                self.namespace,
-                self.name,
-                goal,
-                seconds=timeout,
-                progress=progress,
-            )
-        if found is not None:
-            self.raw = found
-        return self.status
+        return await self._reached(
+            reach(self._kube, self.namespace, self.name, goal, seconds=timeout, progress=progress)
+        )
 
     async def logs(
         self,
@@ -306,6 +251,7 @@ class AsyncJob:
                         container.container,
                         text.decode(errors="replace"),
                     )
+        await self._read_again()
 
     async def why(self) -> Explanation:
         """Explain why the HyperJob is not running: a headline, and causes with a next step."""
@@ -348,33 +294,50 @@ class AsyncJob:
                     self._kube, self.namespace, self.name, parse_goal("delete"), seconds=timeout
                 )
 
-    def __repr__(self) -> str:
-        return f"<HyperJob {self.namespace}/{self.name} {self.phase}>"
-
     @property
     def _kube(self) -> Kube:
         return self._client.kube
 
-    async def _switch(self, *, on: bool, wait: bool, timeout: float) -> Summary:
-        with translated():
-            self.raw, _ = await suspending.suspend(self._kube, self.namespace, self.name, on=on)
-            if wait:
-                found = await suspending.settled(
-                    self._kube, self.namespace, self.name, on=on, seconds=timeout
-                )
-                self.raw = found or self.raw
+    def _take(self, hyperjob: Object | None) -> Summary:
+        self.reading.raw = hyperjob or self.raw
         return self.status
 
-    async def _ask(self, request: requests.RequestKind, *, wait: bool, timeout: float) -> Summary:
+    async def _read_again(self) -> None:
+        """Read the HyperJob again, if it can be read."""
+        with contextlib.suppress(HyperJobError):
+            await self.refresh()
+
+    async def _reached(self, reaching: Awaitable[Object | None]) -> Summary:
+        """Await a state of the HyperJob; without success its status is read again."""
+        try:
+            with translated():
+                found = await reaching
+        except HyperJobError:
+            await self._read_again()
+            raise
+        return self._take(found)
+
+    async def _switch(self, *, on: bool, wait: bool, timeout: float) -> Summary:
         with translated():
+            changed, _ = await suspending.suspend(self._kube, self.namespace, self.name, on=on)
+        self._take(changed)
+        if not wait:
+            return self.status
+        return await self._reached(
+            suspending.settled(self._kube, self.namespace, self.name, on=on, seconds=timeout)
+        )
+
+    async def _ask(self, request: requests.RequestKind, *, wait: bool, timeout: float) -> Summary:
+        async def answered() -> Object | None:
             asked = await requests.ask(self._kube, self.namespace, self.name, request)
             found = await requests.taken(self._kube, self.namespace, self.name, request, asked)
             if wait:
                 found = await requests.running_again(
                     self._kube, self.namespace, self.name, asked, seconds=timeout
                 )
-        self.raw = found or self.raw
-        return self.status
+            return found
+
+        return await self._reached(answered())
 
 
 def _document(hyperjob: Object | HyperJob | str | Path) -> Object:

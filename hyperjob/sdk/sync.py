@@ -1,37 +1,39 @@
-"""The SDK without asyncio: an event loop in a separate thread runs every call."""
+"""The SDK without asyncio: each method is the one of the asynchronous class, run in a thread.
+
+The methods below have the parameters, the types and the docstrings of the asynchronous ones by
+construction; only a coroutine becomes its result, an AsyncJob a Job, and an AsyncIterator an
+Iterator.
+"""
 
 import asyncio
 import atexit
 import contextlib
+import functools
+import inspect
 import sys
 import threading
-from collections.abc import (
-    AsyncIterator,
-    Callable,
-    Coroutine,
-    Iterator,
-    Mapping,
-    Sequence,
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import AbstractAsyncContextManager
+from types import AsyncGeneratorType, GenericAlias, TracebackType
+from typing import (
+    Any,
+    Concatenate,
+    Final,
+    ParamSpec,
+    Protocol,
+    Self,
+    TypeVar,
+    cast,
+    get_args,
+    get_type_hints,
 )
-from pathlib import Path
-from types import AsyncGeneratorType, TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, Unpack
 
-from hyperjob.client.expected import ExpectedStart
-from hyperjob.client.summary import Summary
-from hyperjob.client.training import Goodput, Training
-from hyperjob.client.waiting import Progress, silent
-from hyperjob.client.why.evidence import Explanation
-from hyperjob.sdk import render
-from hyperjob.sdk.aio import AsyncClient, AsyncJob, LogLine
-from hyperjob.sdk.training import TrainerOptions, trainer
-from hyperjob_core.api.meta import Object
-from hyperjob_core.api.v1alpha1 import HyperJob
+from hyperjob.sdk.aio import AsyncClient, AsyncJob
+from hyperjob.sdk.view import Access, JobView
 
-if TYPE_CHECKING:
-    from hyperjob.client.plan.judge import Judgement
-
+_P = ParamSpec("_P")
 _T = TypeVar("_T")
+_C = TypeVar("_C", bound=Callable[..., Any])
 _LOOK_SECONDS: Final = 0.01
 
 
@@ -87,51 +89,146 @@ async def _closed(source: AsyncIterator[object]) -> None:
         await source.aclose()
 
 
-class Client:
-    """A connection to a Karmada API server, as AsyncClient without asyncio.
+def _result(
+    method: Callable[Concatenate[Any, _P], Coroutine[Any, Any, _T]],
+) -> Callable[Concatenate[Any, _P], _T]:
+    """Return a method with the result of an asynchronous one."""
 
-    The client is a context manager; without `with`, `close` or the end of Python closes it.
-    """
+    def call(self: "Client | Job", /, *args: _P.args, **more: _P.kwargs) -> _T:
+        return self._loop.run(method(self._same, *args, **more))
 
-    def __init__(
-        self,
-        *,
-        kubeconfig: str | Path | None = None,
-        context: str | None = None,
-        namespace: str | None = None,
-    ) -> None:
-        self._open(AsyncClient(kubeconfig=kubeconfig, context=context, namespace=namespace))
+    return _described(call, method)
 
-    @classmethod
-    def local(
-        cls,
-        *,
-        clusters: int | Sequence[str] | Path = 2,
-        gpus: int = 8,
-        images: Mapping[str, str] | None = None,
-        directory: str | Path | None = None,
-        namespace: str | None = None,
-    ) -> Self:
-        """Run a whole installation on this machine, with pods as processes.
 
-        The parameters are those of `AsyncClient.local`; the installation ends with the client.
-        """
-        opening = AsyncClient.local(
-            clusters=clusters, gpus=gpus, images=images, directory=directory, namespace=namespace
-        )
-        made = cls.__new__(cls)
-        made._open(opening)  # noqa: SLF001, a constructor of this very class
+def _job(
+    method: Callable[Concatenate[Any, _P], Coroutine[Any, Any, AsyncJob]],
+) -> "Callable[Concatenate[Any, _P], Job]":
+    """Return a method with the HyperJob of an asynchronous one."""
+
+    def call(self: "Client", /, *args: _P.args, **more: _P.kwargs) -> "Job":
+        return Job(self._loop, self._loop.run(method(self._same, *args, **more)))
+
+    return _described(call, method, returns="Job")
+
+
+def _jobs(
+    method: Callable[Concatenate[Any, _P], Coroutine[Any, Any, list[AsyncJob]]],
+) -> "Callable[Concatenate[Any, _P], list[Job]]":
+    """Return a method with the HyperJobs of an asynchronous one."""
+
+    def call(self: "Client", /, *args: _P.args, **more: _P.kwargs) -> "list[Job]":
+        found = self._loop.run(method(self._same, *args, **more))
+        return [Job(self._loop, each) for each in found]
+
+    return _described(call, method, returns="list[Job]")
+
+
+def _state(
+    method: Callable[Concatenate[Any, _P], Coroutine[Any, Any, _T]],
+) -> Callable[Concatenate[Any, _P], _T]:
+    """Return a method that waits for a state, after whose Ctrl-C the HyperJob keeps running."""
+
+    def call(self: "Job", /, *args: _P.args, **more: _P.kwargs) -> _T:
+        with self._going_on():
+            return self._loop.run(method(self._same, *args, **more))
+
+    return _described(call, method)
+
+
+def _lines(
+    method: Callable[Concatenate[Any, _P], AsyncIterator[_T]],
+) -> Callable[Concatenate[Any, _P], Iterator[_T]]:
+    """Return a method with an iterator over an asynchronous one."""
+
+    def call(self: "Job", /, *args: _P.args, **more: _P.kwargs) -> Iterator[_T]:
+        with self._going_on():
+            yield from self._loop.iterate(method(self._same, *args, **more))
+
+    found = get_args(get_type_hints(method)["return"])
+    return _described(call, method, returns=GenericAlias(Iterator, found))
+
+
+class _ClassMethod(Protocol[_P]):
+    """A class method that returns an instance of its class."""
+
+    def __get__(self, instance: object, owner: type[_T]) -> Callable[_P, _T]: ...
+
+
+def _opened(
+    opening: Callable[_P, AbstractAsyncContextManager[AsyncClient]],
+) -> _ClassMethod[_P]:
+    """Return a class method that opens a client by an asynchronous context manager."""
+
+    def call(owner: "type[Client]", /, *args: _P.args, **more: _P.kwargs) -> "Client":
+        made = owner.__new__(owner)
+        made._open(opening(*args, **more))  # noqa: SLF001, a constructor of this very class
         return made
 
-    def _open(self, opening: contextlib.AbstractAsyncContextManager[AsyncClient]) -> None:
+    method = opening.__func__  # type: ignore[attr-defined]  # of a class method
+    return cast("_ClassMethod[_P]", classmethod(_described(call, method, returns="Client")))
+
+
+def _described(call: _C, method: Callable[..., Any], *, returns: object = None) -> _C:
+    """Give a function the name, docstring and signature of an asynchronous method."""
+    described = functools.update_wrapper(call, method)
+    signature = inspect.signature(method)
+    if returns is not None:
+        signature = signature.replace(return_annotation=returns)
+        described.__annotations__ = {**described.__annotations__, "return": returns}
+    described.__signature__ = signature  # type: ignore[attr-defined]  # which `inspect` reads
+    described.__qualname__ = method.__qualname__.removeprefix("Async")
+    return call
+
+
+class Client(Access):
+    """A connection to a Karmada API server, as AsyncClient without asyncio.
+
+    The client is a context manager; without `with`, `close` or the end of Python closes it. A
+    client of `local` ends its installation.
+    """
+
+    _ends: asyncio.Event | None = None
+
+    local = _opened(AsyncClient.local)
+    train = _job(AsyncClient.train)
+    submit = _job(AsyncClient.submit)
+    plan = _result(AsyncClient.plan)
+    get = _job(AsyncClient.get)
+    list = _jobs(AsyncClient.list)
+
+    def close(self) -> None:
+        """Close all connections, and end a local installation."""
+        atexit.unregister(self.close)
+        if self._ends is not None:
+            self._loop.run(self._stop())
+            self._ends = None
+            self._loop.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _begin(self) -> None:
+        self._open(
+            AsyncClient(kubeconfig=self.kubeconfig, context=self._context, namespace=self.namespace)
+        )
+
+    def _open(self, opening: AbstractAsyncContextManager[AsyncClient]) -> None:
         self._loop = _Loop()
         self._opening = opening
-        self._ends: asyncio.Event | None = None
         try:
-            self._client = self._loop.run(self._start())
+            self._same = self._loop.run(self._start())
         except BaseException:
             self._loop.close()
             raise
+        self.kubeconfig, self.namespace = self._same.kubeconfig, self._same.namespace
         atexit.register(self.close)
 
     async def _start(self) -> AsyncClient:
@@ -149,196 +246,30 @@ class Client:
             started.set_result(client)
             await ends.wait()
 
-    def close(self) -> None:
-        """Close all connections, and end a local installation."""
-        atexit.unregister(self.close)
-        if self._ends is not None:
-            self._loop.run(self._stop())
-            self._ends = None
-            self._loop.close()
-
     async def _stop(self) -> None:
         assert self._ends is not None
         self._ends.set()
         await self._task
 
-    def __enter__(self) -> Self:
-        return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    @property
-    def kubeconfig(self) -> str | Path | None:
-        """Return the kubeconfig, None for kubectl's default."""
-        return self._client.kubeconfig
-
-    @property
-    def namespace(self) -> str:
-        """Return the namespace for names without a namespace."""
-        return self._client.namespace
-
-    def train(
-        self, train: Callable[..., Any] | str | Path, **options: Unpack[TrainerOptions]
-    ) -> "Job":
-        """Submit a training; the parameters are those of `trainer`."""
-        return self.submit(trainer(train, **options))
-
-    def submit(self, hyperjob: Object | HyperJob | str | Path) -> "Job":
-        """Create a HyperJob from a document, a model or the path of a YAML file."""
-        return Job(self._loop, self._loop.run(self._client.submit(hyperjob)))
-
-    def plan(self, hyperjob: Object | HyperJob | str | Path) -> "Judgement":
-        """Return the clusters of a HyperJob that starts now, or why it would wait or be refused.
-
-        The plan includes clusters, queues and waiting HyperJobs, and submits nothing. `hyperjob`
-        is a parameter of `submit`, or a result of `trainer`.
-        """
-        return self._loop.run(self._client.plan(hyperjob))
-
-    def get(self, name: str, *, namespace: str | None = None) -> "Job":
-        """Return a HyperJob by name; raise NotFoundError."""
-        return Job(self._loop, self._loop.run(self._client.get(name, namespace=namespace)))
-
-    def list(
-        self,
-        *,
-        namespace: str | None = None,
-        all_namespaces: bool = False,
-        queue: str | None = None,
-        labels: str | None = None,
-    ) -> "list[Job]":
-        """List HyperJobs; `queue` and `labels` (a label selector) restrict the list."""
-        found = self._client.list(
-            namespace=namespace, all_namespaces=all_namespaces, queue=queue, labels=labels
-        )
-        return [Job(self._loop, each) for each in self._loop.run(found)]
-
-
-class Job:
+class Job(JobView):
     """A HyperJob of an API server, as AsyncJob without asyncio."""
 
     def __init__(self, loop: _Loop, job: AsyncJob) -> None:
+        super().__init__(job.reading)
         self._loop = loop
-        self._job = job
+        self._same = job
 
-    @property
-    def name(self) -> str:
-        """Return the name of the HyperJob."""
-        return self._job.name
-
-    @property
-    def namespace(self) -> str:
-        """Return the namespace of the HyperJob."""
-        return self._job.namespace
-
-    @property
-    def raw(self) -> Object:
-        """Return the object that was last read."""
-        return self._job.raw
-
-    @property
-    def status(self) -> Summary:
-        """Return the status that was last read: phase, reason, message, clusters, sub-jobs."""
-        return self._job.status
-
-    @property
-    def phase(self) -> str:
-        """Return the phase that was last read."""
-        return self._job.phase
-
-    @property
-    def training(self) -> Training | None:
-        """Return the progress of the training when last read; None where it reports none."""
-        return self._job.training
-
-    @property
-    def goodput(self) -> Goodput | None:
-        """Return the HyperJob's time by use, and its goodput, as of the status last read."""
-        return self._job.goodput
-
-    @property
-    def expected_start(self) -> ExpectedStart | None:
-        """Return the expected start when last read; None without an estimate."""
-        return self._job.expected_start
-
-    def refresh(self) -> Summary:
-        """Read the HyperJob again; raise NotFoundError after its deletion."""
-        return self._loop.run(self._job.refresh())
-
-    def wait(
-        self, state: str = "Completed", *, timeout: float = 0, progress: Progress = silent
-    ) -> Summary:
-        """Wait until the HyperJob is in a phase such as Running; `delete` waits for its deletion.
-
-        `timeout` is in seconds, 0 is no limit. Raise NotReachedError when time is up,
-        NeverReachedError when the HyperJob cannot reach the state. Ctrl-C ends the wait; the
-        HyperJob keeps running.
-        """
-        with self._going_on():
-            return self._loop.run(self._job.wait(state, timeout=timeout, progress=progress))
-
-    def logs(
-        self,
-        *,
-        follow: bool = False,
-        job: Sequence[str] = (),
-        cluster: str | None = None,
-        task: str | None = None,
-        tail: int | None = None,
-        previous: bool = False,
-    ) -> Iterator[LogLine]:
-        """Yield the lines of the pods' logs; with `follow` until the HyperJob has ended."""
-        lines = self._job.logs(
-            follow=follow, job=job, cluster=cluster, task=task, tail=tail, previous=previous
-        )
-        with self._going_on():
-            yield from self._loop.iterate(lines)
-
-    def why(self) -> Explanation:
-        """Explain why the HyperJob is not running."""
-        return self._loop.run(self._job.why())
-
-    def events(self) -> list[Object]:
-        """Return the Events of the HyperJob."""
-        return self._loop.run(self._job.events())
-
-    def suspend(self, *, wait: bool = True, timeout: float = 0) -> Summary:
-        """Remove its pods from all clusters; the HyperJob stays."""
-        return self._loop.run(self._job.suspend(wait=wait, timeout=timeout))
-
-    def resume(self, *, wait: bool = True, timeout: float = 0) -> Summary:
-        """Resume the HyperJob."""
-        return self._loop.run(self._job.resume(wait=wait, timeout=timeout))
-
-    def restart(self, *job: str, wait: bool = True, timeout: float = 0) -> Summary:
-        """Restart these sub-jobs, or all of them."""
-        return self._loop.run(self._job.restart(*job, wait=wait, timeout=timeout))
-
-    def migrate(
-        self, *job: str, cluster: str | None = None, wait: bool = True, timeout: float = 0
-    ) -> Summary:
-        """Move these sub-jobs, or those on `cluster`, to other clusters."""
-        moving = self._job.migrate(*job, cluster=cluster, wait=wait, timeout=timeout)
-        return self._loop.run(moving)
-
-    def delete(self, *, wait: bool = True, timeout: float = 0) -> None:
-        """Delete the HyperJob and its objects in all clusters."""
-        self._loop.run(self._job.delete(wait=wait, timeout=timeout))
-
-    def __repr__(self) -> str:
-        return repr(self._job)
-
-    def _repr_html_(self) -> str:
-        return render.html_of(self.status)
-
-    def __rich__(self) -> object:
-        return render.rich_of(self.status)
+    refresh = _result(AsyncJob.refresh)
+    wait = _state(AsyncJob.wait)
+    logs = _lines(AsyncJob.logs)
+    why = _result(AsyncJob.why)
+    events = _result(AsyncJob.events)
+    suspend = _result(AsyncJob.suspend)
+    resume = _result(AsyncJob.resume)
+    restart = _result(AsyncJob.restart)
+    migrate = _result(AsyncJob.migrate)
+    delete = _result(AsyncJob.delete)
 
     @contextlib.contextmanager
     def _going_on(self) -> Iterator[None]:

@@ -64,6 +64,7 @@ def test_a_function_trains_in_two_clusters_and_its_logs_come_as_they_are_written
 ) -> None:
     job = client.train(counts, args={"until": 3, "pause": 0.01}, clusters=2, replicas=4)
     lines = list(job.logs(follow=True))
+    assert job.phase == "Completed", "read again at the end of the logs"
     assert job.wait("Completed", timeout=60).phase == "Completed"
     assert sorted({line.cluster for line in lines}) == ["east", "west"]
     assert len({line.pod for line in lines}) == 4
@@ -92,7 +93,7 @@ def test_a_training_that_fails_says_so(client: Client) -> None:
     job = client.train(fails)
     with pytest.raises(NeverReachedError, match="is Failed"):
         job.wait("Completed", timeout=60)
-    assert job.refresh().phase == "Failed"
+    assert job.phase == "Failed", "read again when the wait failed"
     assert job.why().headline
     ended(job)
 

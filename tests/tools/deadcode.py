@@ -22,6 +22,7 @@ ALLOWED = {
     # read by libraries
     "_clock_resolution": "asyncio's event loop",
     "_missing_": "enum",
+    "__signature__": "inspect",
     "_repr_html_": "Jupyter",
     "compress_type": "zipfile",
     "disable_strict_ssl_verification": "kubernetes.aio",

@@ -1,0 +1,91 @@
+"""What the clients with and without asyncio share: an address, and a HyperJob as last read."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from hyperjob.client.expected import ExpectedStart
+from hyperjob.client.summary import Summary, read
+from hyperjob.client.training import Goodput, Training, goodput_of, training_of
+from hyperjob.sdk import render
+from hyperjob_core.api.meta import Object
+
+
+class Access:
+    """The address of an API server."""
+
+    def __init__(
+        self,
+        *,
+        kubeconfig: str | Path | None = None,
+        context: str | None = None,
+        namespace: str | None = None,
+    ) -> None:
+        """Find the API server as kubectl does.
+
+        The order is `kubeconfig`, KUBECONFIG, ~/.kube/config, the service account of the pod. The
+        default of `namespace`, for names without one, is the namespace of the kubeconfig's context.
+        """
+        self.kubeconfig = kubeconfig
+        self.namespace = namespace or ""
+        self._context = context
+        self._begin()
+
+    def _begin(self) -> None:
+        """Prepare or open the connection."""
+        raise NotImplementedError
+
+
+@dataclass(slots=True)
+class Reading:
+    """The object of a HyperJob that was last read; an AsyncJob and its Job share it."""
+
+    raw: Object
+
+
+class JobView:
+    """A HyperJob as it was last read."""
+
+    def __init__(self, reading: Reading) -> None:
+        self.reading = reading
+        self.name = str(reading.raw["metadata"]["name"])
+        self.namespace = str(reading.raw["metadata"]["namespace"])
+
+    @property
+    def raw(self) -> Object:
+        """Return the object that was last read."""
+        return self.reading.raw
+
+    @property
+    def status(self) -> Summary:
+        """Return the status that was last read: phase, reason, message, clusters, sub-jobs."""
+        return read(self.raw)
+
+    @property
+    def phase(self) -> str:
+        """Return the phase that was last read."""
+        return self.status.phase
+
+    @property
+    def training(self) -> Training | None:
+        """Return the progress of the training when last read; None where it reports none."""
+        return training_of(self.status.training)
+
+    @property
+    def goodput(self) -> Goodput | None:
+        """Return the HyperJob's time by use, and its goodput, as of the status last read."""
+        return goodput_of(self.status.goodput, datetime.now(UTC))
+
+    @property
+    def expected_start(self) -> ExpectedStart | None:
+        """Return the expected start when last read; None without an estimate."""
+        return self.status.expected_start
+
+    def __repr__(self) -> str:
+        return f"<HyperJob {self.namespace}/{self.name} {self.phase}>"
+
+    def _repr_html_(self) -> str:
+        return render.html_of(self.status)
+
+    def __rich__(self) -> object:
+        return render.rich_of(self.status)
