@@ -32,15 +32,15 @@ from hyperjob_controller.memory.refusals import Refusals
 from hyperjob_controller.memory.reservations import Reservations
 from hyperjob_controller.memory.tombstones import Tombstones
 from hyperjob_controller.observe import Limits, Observer
-from hyperjob_controller.options import AUTO, Options
+from hyperjob_controller.options import AUTO, Options, annotations_of
 from hyperjob_controller.reconciler import Reconciler
 from hyperjob_controller.splitting.client import Splitter
 from hyperjob_controller.training.reader import Reader
 from hyperjob_controller.tuning import LOGS_PER_SECOND, SPLITTER_SECONDS, Tuning
 from hyperjob_controller.wake.handlers import Handlers
-from hyperjob_controller.wake.ratelimit import PassRateLimit
+from hyperjob_controller.wake.ratelimit import PassRateLimit, Reconcile
 from hyperjob_controller.wake.workers import CONTROLLER, run_workers
-from hyperjob_core.api.names import CONTROLLER_VERSION, LEASE_NAME, QUEUE_ADMISSION
+from hyperjob_core.api.names import CONTROLLER_VERSION, LEASE_NAME
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import KubeError, NotFound
 from hyperjob_core.kube.events import EventRecorder
@@ -108,12 +108,13 @@ class Manager:
         progress: Kube | None = None,
         messages_per_second: float = MESSAGES_PER_SECOND,
         tuning: Tuning | None = None,
+        through: Callable[[Reconcile], Reconcile] = lambda reconcile: reconcile,
     ) -> None:
         """`now` returns the time of day, `clock` the seconds for measuring passes.
 
         `progress` is the client for the logs of trainings; None: the controller reads no logs.
         `messages_per_second` bounds the refreshed messages of waiting HyperJobs, and `tuning`
-        has what only tests change.
+        has what only tests change. `through` wraps the pass of a HyperJob.
         """
         self.options = options
         tuning = tuning or Tuning()
@@ -151,7 +152,7 @@ class Manager:
         capacity = Capacity(
             self.caches.clusters, reservations, candidacy=options.candidacy, now=now
         )
-        self._own = Admission(
+        self.admission = Admission(
             self.caches,
             self.queue,
             Settings(
@@ -167,7 +168,7 @@ class Manager:
             now=now,
             messages_per_second=messages_per_second,
         )
-        line = Line(capacity, self._own, add_after=self.queue.add_after)
+        line = Line(capacity, self.admission, add_after=self.queue.add_after)
         tombstones = Tombstones(self.caches.jobs, now=now)
         refusals = Refusals()
         self._splitter = _splitter(options, answered=self.queue.add, now=now)
@@ -227,7 +228,7 @@ class Manager:
             reader=self.reader,
             progress_seconds=options.progress_interval,
         )
-        self._rate_limit = PassRateLimit(reconciler.reconcile, clock=clock)
+        self._rate_limit = PassRateLimit(through(reconciler.reconcile), clock=clock)
         self.caches.hyperjobs.add_handler(meter.seen)
         time_uses = TimeUses()
         self.caches.hyperjobs.add_handler(time_uses.seen)
@@ -316,7 +317,7 @@ class Manager:
                 await changed
             finally:
                 await cancel([task, changed])
-            self._own.reset()
+            self.admission.reset()
             for obj in self.caches.hyperjobs.items():
                 self.queue.add(key_of(obj))
 
@@ -327,7 +328,7 @@ class Manager:
         async with asyncio.TaskGroup() as group:
             for informer in others:
                 group.create_task(informer.run())
-            await self._own.run(self.learner.take_in)
+            await self.admission.run(self.learner.take_in)
 
     def _mode_changed(self) -> None:
         """Restart the queue engine and record an Event; running sub-jobs stay as they are."""
@@ -413,7 +414,7 @@ class Manager:
             renew_seconds=self.options.leader_elect_lease_duration * 2 / 3,
             annotations=lambda: {
                 CONTROLLER_VERSION: hyperjob_core.__version__,
-                QUEUE_ADMISSION: str(self.mode.current),
+                **annotations_of(self.options, admission=self.mode.current),
             },
         )
 

@@ -1,12 +1,19 @@
 """The options of the controller process, from flags, environment variables or a file."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final, Literal
 from urllib.parse import urlsplit
 
-from hyperjob_core.api.names import LEASE_NAME, LEASE_NAMESPACE
+from hyperjob_core.api.names import (
+    CONTROLLER_SETTINGS,
+    LEASE_NAME,
+    LEASE_NAMESPACE,
+    QUEUE_ADMISSION,
+)
+from hyperjob_core.api.wire import mapping, string
 from hyperjob_core.settings import Setting, read_options
 from hyperjob_core.telemetry.endpoints import parse_address
 from hyperjob_engine.model.observed import QueueAdmission
@@ -84,6 +91,45 @@ class Options:
             require_vcjob_api=self.require_vcjob_api,
             require_resource_summary=self.require_resource_summary,
         )
+
+
+_PUBLISHED: Final = (
+    "namespace",
+    "cluster_status_lag",
+    "cluster_lost_timeout",
+    "gang_timeout",
+    "start_timeout",
+    "require_vcjob_api",
+    "require_resource_summary",
+    "tenant_messages",
+)
+"""The settings on which decisions about HyperJobs depend, beside the queue admission."""
+
+
+def annotations_of(options: Options, *, admission: QueueAdmission) -> dict[str, str]:
+    """Return the annotations of the Lease, from which `hyperjob plan` reads the settings."""
+    settings = {name: getattr(options, name) for name in _PUBLISHED}
+    return {
+        QUEUE_ADMISSION: str(admission),
+        CONTROLLER_SETTINGS: json.dumps(settings, separators=(",", ":")),
+    }
+
+
+def published(annotations: object) -> Options:
+    """Return the options that a Lease's annotations publish; the default for each that is absent.
+
+    Unknown settings and settings with wrong values have their defaults.
+    """
+    found = mapping(annotations)
+    try:
+        settings = mapping(json.loads(string(found.get(CONTROLLER_SETTINGS)) or "{}"))
+        admission = string(found.get(QUEUE_ADMISSION)) or None
+        return Options(
+            queue_admission=None if admission is None else QueueAdmission(admission),
+            **{name: settings[name] for name in _PUBLISHED if name in settings},
+        )
+    except (ValueError, TypeError):
+        return Options()
 
 
 def _admission(text: str) -> QueueAdmission | None:

@@ -11,6 +11,7 @@ EVERY_COMMAND: Final = ""
 """The key of options that several commands had."""
 
 _DRY_RUN: Final = "kubectl hyperjob why NAME shows the state before the change"
+_PUBLISHED: Final = "the plan uses the setting that the controller publishes on its Lease"
 _PROCESSES: Final = ("webhook", "controller")
 _NAMESPACE: Final = "the namespace is karmada-system"
 
@@ -80,6 +81,14 @@ OPTIONS: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "restart": {"--dry-run": _DRY_RUN},
     "migrate": {"--dry-run": _DRY_RUN},
+    "plan": {
+        "--queue-admission": f"{_PUBLISHED}; in a file of --clusters set volcanoGlobal.enabled",
+        "--cluster-status-lag": _PUBLISHED,
+        "--require-vcjob-api": _PUBLISHED,
+        "--no-require-vcjob-api": _PUBLISHED,
+        "--require-resource-summary": _PUBLISHED,
+        "--no-require-resource-summary": _PUBLISHED,
+    },
 }
 """The removed options of each command, and what users do instead."""
 

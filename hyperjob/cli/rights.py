@@ -10,6 +10,7 @@ from typing import Final
 from hyperjob_core.kube.resources import (
     CLUSTERS,
     CONFIG_MAPS,
+    DEPLOYMENTS,
     HYPERJOBS,
     LEASES,
     MUTATING_WEBHOOKS,
@@ -105,10 +106,10 @@ RIGHTS: Final[Mapping[str, Sequence[Right]]] = {
             _right(resource, "list", when="in all namespaces", optional=True)
             for resource in (HYPERJOBS, VCJOBS, PROPAGATION_POLICIES, RESOURCE_BINDINGS, QUEUES)
         ),
-        _right(
-            MUTATING_WEBHOOKS, "list", when="without --queue-admission or --clusters", optional=True
-        ),
+        _right(MUTATING_WEBHOOKS, "list", optional=True),
         _right(PRIORITY_CLASSES, "list", optional=True),
+        _right(LEASES, "get", when="in karmada-system", optional=True),
+        _right(DEPLOYMENTS, "list", when="beside Volcano Global", optional=True),
         *(
             _right(resource, "get", when="where the pods name one", optional=True)
             for resource in (CONFIG_MAPS, SECRETS, PERSISTENT_VOLUME_CLAIMS, SERVICE_ACCOUNTS)

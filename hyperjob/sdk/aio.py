@@ -1,5 +1,6 @@
 """The SDK for asyncio. `sync` makes the SDK without asyncio of these classes."""
 
+import asyncio
 import contextlib
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -152,7 +153,7 @@ class AsyncClient(Access):
             world = await read_world(
                 self.kube, namespace=self.namespace, hyperjobs=[document], left_out=silent
             )
-        return judge(document, world)[0]
+        return await asyncio.to_thread(judge, document, world)
 
     async def get(self, name: str, *, namespace: str | None = None) -> "AsyncJob":
         """Return a HyperJob by name; raise NotFoundError."""

@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from typing import Final
 
 from hyperjob.simulate.breakage import Breakage
-from hyperjob.simulate.clock import now, run
 from hyperjob.simulate.history import History
 from hyperjob.simulate.policies import OURS, POLICIES, STATIC
 from hyperjob.simulate.scene import Scene
@@ -22,6 +21,7 @@ from hyperjob_core.garbage import collect_rarely
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.memory import MemoryServer
 from hyperjob_core.tasks import cancel
+from hyperjob_core.virtualtime import now, run
 from hyperjob_engine.model.observed import QueueAdmission
 
 Progress = Callable[[int, int, float], None]

@@ -3,7 +3,6 @@
 import asyncio
 from typing import Final
 
-from hyperjob.simulate.clock import START, now
 from hyperjob.simulate.history import Life, StartForecast
 from hyperjob.simulate.karmada import Karmada
 from hyperjob.simulate.member import Pods
@@ -23,6 +22,7 @@ from hyperjob_core.kube.resources import (
     VCJOBS,
     key_of,
 )
+from hyperjob_core.virtualtime import START, now
 
 CLEAN_UP: Final = 60.0
 """Seconds from the end of a HyperJob until it is deleted."""

@@ -7,7 +7,6 @@ role allows it, and only their metadata. These objects only cause warnings, neve
 """
 
 import asyncio
-from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Final
@@ -18,7 +17,13 @@ from hyperjob_core.kube.existing import existing
 from hyperjob_core.kube.informer import Informer
 from hyperjob_core.kube.resources import CLUSTERS, PRIORITY_CLASSES, QUEUES
 from hyperjob_core.telemetry.metrics import Metrics
-from hyperjob_rules.validation.context import NOTHING_KNOWN, Cluster, Context, Queue, known_objects
+from hyperjob_rules.validation.context import (
+    NOTHING_KNOWN,
+    Context,
+    known_clusters,
+    known_objects,
+    known_queues,
+)
 from hyperjob_rules.validation.needs import needs
 from hyperjob_rules.validation.references import warn_references
 from hyperjob_rules.validation.report import Report
@@ -72,10 +77,10 @@ class Surroundings:
     def context(self) -> Context:
         """Return the context of this moment."""
         if self._changed:
-            priorities = self._priorities
+            clusters, queues, priorities = self._clusters, self._queues, self._priorities
             self._known = Context(
-                clusters=_clusters(self._clusters.items()) if _is_whole(self._clusters) else None,
-                queues=_queues(self._queues.items()) if _is_whole(self._queues) else None,
+                clusters=known_clusters(clusters.items()) if _is_whole(clusters) else None,
+                queues=known_queues(queues.items()) if _is_whole(queues) else None,
                 priority_classes=_names(priorities.items()) if _is_whole(priorities) else None,
             )
             # Before the sync of all informers the context is not kept.
@@ -116,26 +121,5 @@ def _is_whole(informer: Informer) -> bool:
     return informer.synced.is_set()
 
 
-def _clusters(items: Iterable[Object]) -> dict[str, Cluster]:
-    return {item["metadata"]["name"]: Cluster(ready=_is_ready(item)) for item in items}
-
-
 def _names(items: Iterable[Object]) -> frozenset[str]:
     return frozenset(item["metadata"]["name"] for item in items)
-
-
-def _is_ready(cluster: Object) -> bool:
-    conditions = (cluster.get("status") or {}).get("conditions") or []
-    return any(one.get("type") == "Ready" and one.get("status") == "True" for one in conditions)
-
-
-def _queues(items: Iterable[Object]) -> dict[str, Queue]:
-    queues = list(items)
-    parents = Counter((queue.get("spec") or {}).get("parent") for queue in queues)
-    return {
-        queue["metadata"]["name"]: Queue(
-            state=(queue.get("status") or {}).get("state") or "",
-            children=parents[queue["metadata"]["name"]],
-        )
-        for queue in queues
-    }

@@ -103,6 +103,11 @@ class Admission:
                 return VolcanoGlobal(self._releases.others)
 
     @property
+    def state(self) -> queue_state.QueueState:
+        """Return the present state, which only this class changes while it runs rounds."""
+        return self._state
+
+    @property
     def known(self) -> bool:
         """Return whether the Queues are known; before that the engine admits no HyperJob."""
         return self._state.known

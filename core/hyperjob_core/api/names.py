@@ -28,6 +28,7 @@ WEBHOOK_VERSION: Final = f"{GROUP}/webhook-version"
 # On the controller's Lease, for clients that ask which controller leads.
 CONTROLLER_VERSION: Final = f"{GROUP}/controller-version"
 QUEUE_ADMISSION: Final = f"{GROUP}/queue-admission"
+CONTROLLER_SETTINGS: Final = f"{GROUP}/controller-settings"
 
 # The affinity name is the only field that Karmada copies unchanged from a PropagationPolicy to its
 # ResourceBinding: it marks the ResourceBindings of HyperJobs, and those that a gang must hold.

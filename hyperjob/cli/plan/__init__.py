@@ -6,7 +6,6 @@ control plane or of a clusters file. It writes nothing.
 
 import sys
 from collections.abc import Sequence
-from datetime import timedelta
 from pathlib import Path
 
 import click
@@ -15,19 +14,16 @@ from hyperjob.cli.files import file_option, manifests_option
 from hyperjob.cli.kubectl import output as out
 from hyperjob.cli.kubectl.access import Access, access
 from hyperjob.cli.kubectl.exits import Code, FailureError, run
-from hyperjob.cli.lint.check import is_hyperjob
+from hyperjob.cli.lint.check import check, is_hyperjob
 from hyperjob.cli.lint.documents import ManifestFile, UnreadableError, read
 from hyperjob.cli.plan import view, whatif
-from hyperjob.cli.plan.judge import judge
 from hyperjob.cli.plan.sources import clusters_of, from_control_plane, from_file
-from hyperjob.client.plan.judge import Judgement, Verdict
+from hyperjob.client.plan.judge import Document, Judgement, Verdict, judge_all
 from hyperjob.client.plan.whatif import Prospect
 from hyperjob.client.plan.whatif import what_if as predicted
-from hyperjob.client.plan.world import Snapshot
+from hyperjob.client.plan.world import World
 from hyperjob_core.api.meta import Object
-from hyperjob_core.kube.resources import QUEUES
-from hyperjob_engine.model.observed import QueueAdmission
-from hyperjob_engine.placement.capacity import Candidacy
+from hyperjob_core.kube.resources import CLUSTERS, QUEUES, key_of
 
 _TABLE, _TREE = "table", "tree"
 # The exit code is that of the first of these verdicts that a HyperJob has.
@@ -69,35 +65,6 @@ _CODES = {
     "--clusters",
     text="Plan for the idle clusters of this file instead of a live control plane.",
 )
-@click.option(
-    "--queue-admission",
-    type=click.Choice([mode.value for mode in QueueAdmission]),
-    help="Who confirms that a HyperJob may start: Volcano Global's dispatcher, the controller by"
-    " the Queues (builtin), or none. Use the controller's value.  [default: volcano-global if"
-    " Volcano Global is installed or the command cannot find out, else builtin]",
-)
-@click.option(
-    "--cluster-status-lag",
-    type=click.FloatRange(0, 3600),
-    default=30.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="How long a new pod may be missing from the resourceSummary of its Cluster: the plan takes"
-    " the requests of younger sub-jobs off what the Cluster shows as free. Use the controller's"
-    " value.",
-)
-@click.option(
-    "--require-vcjob-api/--no-require-vcjob-api",
-    default=True,
-    help="Place sub-jobs only on clusters whose apiEnablements list vcjobs. Use the controller's"
-    " value.",
-)
-@click.option(
-    "--require-resource-summary/--no-require-resource-summary",
-    default=True,
-    help="Place sub-jobs only on clusters that report a resourceSummary. Use the controller's"
-    " value.",
-)
 @access()
 @out.output(_TABLE, _TREE, out.JSON, out.YAML)
 def plan(
@@ -106,10 +73,6 @@ def plan(
     drained: Sequence[str],
     added: Path | None,
     clusters: Path | None,
-    queue_admission: str | None,
-    cluster_status_lag: float,
-    require_vcjob_api: bool,
-    require_resource_summary: bool,
     access: Access,
     form: str,
 ) -> None:
@@ -135,28 +98,17 @@ def plan(
     _check(files, drained, added, what_if=what_if)
     sources = [_read(name) for name in files]
     objects = [document.content for source in sources for document in source.documents]
-    admission = None if queue_admission is None else QueueAdmission(queue_admission)
-    candidacy = Candidacy(
-        require_vcjob_api=require_vcjob_api, require_resource_summary=require_resource_summary
-    )
-    live = _world(
-        access,
-        clusters,
-        admission,
-        lag=timedelta(seconds=cluster_status_lag),
-        candidacy=candidacy,
-        hyperjobs=[each for each in objects if is_hyperjob(each)],
-    )
-    world = live.with_queues(_queues(objects)).with_objects(objects)
+    live = _world(access, clusters, [each for each in objects if is_hyperjob(each)])
+    world = live.with_queues(_queues(objects)).with_needed(objects)
+    documents = [each for source in sources for each in _documents(source)]
+    prospects = None
     if what_if:
-        world = _changed(world, drained, added, candidacy)
-    found: list[Judgement] = []
-    for source in sources:
-        judgements, world = judge(source, world)
-        found += judgements
+        found, prospects = predicted(live, _changed(world, drained, added), documents)
+    else:
+        found = judge_all(documents, world) if documents else []
     if not found and not what_if:
         raise FailureError("the files contain no HyperJob", code=Code.USAGE)
-    _print(found, predicted(live, world) if what_if else None, form)
+    _print(found, prospects, form)
     sys.exit(_code(found) if found else Code.OK)
 
 
@@ -172,17 +124,29 @@ def _check(
         raise FailureError(text, code=Code.USAGE)
 
 
-def _changed(
-    world: Snapshot, drained: Sequence[str], added: Path | None, candidacy: Candidacy
-) -> Snapshot:
+def _changed(world: World, drained: Sequence[str], added: Path | None) -> World:
     """Return the world after the changes; FailureError where a drained cluster does not exist."""
     if added is not None:
-        world = world.with_clusters(clusters_of(added), candidacy)
-    known = {cluster.name for cluster in world.clusters}
+        world = world.with_clusters(clusters_of(added))
+    known = {key_of(cluster) for cluster in world.of(CLUSTERS)}
     for name in drained:
         if name not in known:
             raise FailureError(f"--drain: cluster {name!r} not found", code=Code.USAGE)
-    return world.without(drained) if drained else world
+    return world.without(drained)
+
+
+def _documents(source: ManifestFile) -> list[Document]:
+    """Return the HyperJobs of a file in their order, with the parser's errors in them."""
+    checked = {document.line: document for document in check(source).documents}
+    return [
+        Document(
+            content=document.content,
+            line=document.line,
+            errors=[item.text for item in checked[document.line].errors if item.rule == "T4"],
+        )
+        for document in source.documents
+        if document.line in checked
+    ]
 
 
 def _queues(objects: Sequence[Object]) -> list[Object]:
@@ -201,22 +165,10 @@ def _read(name: str) -> ManifestFile:
         raise FailureError(f"{name}: {error}", code=Code.USAGE) from None
 
 
-def _world(
-    access: Access,
-    clusters: Path | None,
-    admission: QueueAdmission | None,
-    *,
-    lag: timedelta,
-    candidacy: Candidacy,
-    hyperjobs: Sequence[Object],
-) -> Snapshot:
+def _world(access: Access, clusters: Path | None, hyperjobs: Sequence[Object]) -> World:
     if clusters is not None:
-        return from_file(clusters, namespace=access.namespace, admission=admission)
-    return run(
-        from_control_plane(
-            access, admission=admission, lag=lag, candidacy=candidacy, hyperjobs=hyperjobs
-        )
-    )
+        return from_file(clusters, namespace=access.namespace)
+    return run(from_control_plane(access, hyperjobs=hyperjobs))
 
 
 def _print(found: Sequence[Judgement], others: Sequence[Prospect] | None, form: str) -> None:

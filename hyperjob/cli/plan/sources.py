@@ -1,7 +1,7 @@
 """Read the clusters and queues of a plan from a live control plane or from a clusters file."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,10 +10,10 @@ from hyperjob.cli.kubectl.exits import Code, FailureError
 from hyperjob.cli.kubectl.output import remark
 from hyperjob.cli.plan.nodes import with_node_sizes
 from hyperjob.client.plan.reading import admitting, read_world
-from hyperjob.client.plan.world import Snapshot, world_of
+from hyperjob.client.plan.world import World
+from hyperjob_controller.options import Options
 from hyperjob_core.api.meta import Object
-from hyperjob_engine.model.observed import QueueAdmission
-from hyperjob_engine.placement.capacity import Candidacy
+from hyperjob_core.kube.resources import CLUSTERS, QUEUES
 
 if TYPE_CHECKING:
     from hyperjob.cli.embedded import SandboxConfig
@@ -21,27 +21,23 @@ if TYPE_CHECKING:
 _BUILT_IN = ("default", "root")
 
 
-def from_file(path: Path, *, namespace: str | None, admission: QueueAdmission | None) -> Snapshot:
+def from_file(path: Path, *, namespace: str | None) -> World:
     """Return the idle clusters of a clusters file; FailureError when it cannot be read.
 
-    Without `admission` the file says whether Volcano Global or the built-in queues admit.
+    The file says whether Volcano Global or the built-in queues admit.
     """
     config = _load(path)
-    if admission is None:
-        admission = admitting(volcano_global=config.volcano_global.enabled)
+    admission = admitting(volcano_global=config.volcano_global.enabled)
     specs: dict[str, Object] = {name: {} for name in _BUILT_IN}
     specs |= {queue.name: queue.model_dump(exclude_none=True) for queue in config.queues}
     queues: list[Object] = [
         {"metadata": {"name": name}, "spec": spec, "status": {"state": "Open"}}
         for name, spec in specs.items()
     ]
-    return world_of(
-        clusters=_idle(config),
-        queues=queues,
+    return World(
         now=datetime.now(UTC),
-        admission=admission,
-        lag=timedelta(),
-        candidacy=Candidacy(),
+        objects={CLUSTERS: _idle(config), QUEUES: queues},
+        options=Options(queue_admission=admission),
         namespace=namespace or "default",
     )
 
@@ -69,22 +65,12 @@ def _idle(config: "SandboxConfig") -> list[Object]:
     ]
 
 
-async def from_control_plane(
-    access: Access,
-    *,
-    admission: QueueAdmission | None,
-    lag: timedelta,
-    candidacy: Candidacy,
-    hyperjobs: Sequence[Object],
-) -> Snapshot:
+async def from_control_plane(access: Access, *, hyperjobs: Sequence[Object]) -> World:
     """Read a live control plane; raises ConfigError, and KubeError when Clusters cannot be read."""
     async with access.connect() as kube:
         return await read_world(
             kube,
             namespace=access.home(kube),
-            admission=admission,
-            lag=lag,
-            candidacy=candidacy,
             hyperjobs=hyperjobs,
             left_out=remark,
         )

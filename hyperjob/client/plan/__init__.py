@@ -1,5 +1,5 @@
-"""Predict the fate of HyperJobs with admission's rules and the controller's decisions.
+"""Predict the fate of HyperJobs with admission's rules and the controller's own code.
 
-`reading` reads the world from a control plane, and `judge` judges a HyperJob in it. The package
-writes no object.
+`reading` reads the `world` from a control plane, `rehearsal` runs the controller on it in memory,
+and `judge` judges HyperJobs in it. The package writes no object to a control plane.
 """

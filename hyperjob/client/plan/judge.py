@@ -1,42 +1,35 @@
-"""Judge a HyperJob: admission refuses it, or it starts, waits, or can never run. Pure.
+"""Judge HyperJobs: admission refuses one, or it starts, waits, or can never run.
 
-The module calls the webhook's validation and the controller's plan.
+The module calls the webhook's validation, and the controller on an API server in memory.
 """
 
 import enum
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
 from typing import Final
 
 from hyperjob.client import summary
 from hyperjob.client.expected import ExpectedStart, expected_start
-from hyperjob.client.plan.prospect import has_room, impossible, is_down, too_large
-from hyperjob.client.plan.queueing import LinePosition, ask
-from hyperjob.client.plan.world import Snapshot
+from hyperjob.client.plan.pieces import Piece, pieces, places
+from hyperjob.client.plan.prospect import Gang, has_room, impossible, too_large
+from hyperjob.client.plan.rehearsal import Answer, Rehearsal, rehearsing
+from hyperjob.client.plan.world import World
 from hyperjob_core.api.meta import Object
-from hyperjob_core.api.wire import at, mapping, objects, rfc3339, string
-from hyperjob_engine.expansion.auto import Split
-from hyperjob_engine.model.child import child_of
-from hyperjob_engine.model.observed import Observed, QueueAdmission
-from hyperjob_engine.model.planned import CreateChild, Plan
-from hyperjob_engine.model.request import PlacementRequest
+from hyperjob_core.api.wire import at, mapping, string
+from hyperjob_core.kube.resources import CLUSTERS, HYPERJOBS, QUEUES
+from hyperjob_core.virtualtime import run
+from hyperjob_engine.model.observed import QueueAdmission
 from hyperjob_engine.model.subjobs import SubJob, queue_of
-from hyperjob_engine.placement.alternatives import alternatives
-from hyperjob_engine.placement.assign import FreeRoom
-from hyperjob_engine.plan import decide
-from hyperjob_engine.reasons.detail import detail_text
-from hyperjob_engine.reasons.hindrance import Obstacle, hindrance_text
+from hyperjob_engine.queueing.state import QueueState
+from hyperjob_engine.queueing.verdict import share_of
 from hyperjob_engine.reasons.reason import Reason
-from hyperjob_engine.reasons.waiting import Share
-from hyperjob_engine.resources import accelerator_of
-from hyperjob_engine.steps.draft import Draft
+from hyperjob_engine.reasons.waiting import Share, WaitCode, after_its_name
 from hyperjob_rules.defaulting import default
-from hyperjob_rules.validation.context import Cluster as KnownCluster
-from hyperjob_rules.validation.context import Context, known_objects
-from hyperjob_rules.validation.context import Queue as KnownQueue
+from hyperjob_rules.validation.context import Context, known_clusters, known_objects, known_queues
 from hyperjob_rules.validation.create import inspect
 from hyperjob_rules.validation.update import inspect_update
+
+_TOO_LARGE: Final = "too large for all usable clusters, even empty"
 
 
 class Verdict(enum.StrEnum):
@@ -50,18 +43,21 @@ class Verdict(enum.StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Piece:
-    """A sub-job: its cluster, and the reason why it is on none of the other clusters."""
+class Document:
+    """A HyperJob of a file; `line` is its line there, `errors` are the parser's errors in it."""
 
-    name: str
-    group: str
-    cluster: str
-    accelerator: str
-    accelerators: int
-    pods: int
-    phase: str
-    message: str
-    elsewhere: Mapping[str, str]
+    content: Object
+    line: int = 1
+    errors: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinePosition:
+    """A place in a queue, counted from 1, and the number of HyperJobs that wait there."""
+
+    queue: str
+    place: int
+    length: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,236 +84,144 @@ class Judgement:
     pieces: Sequence[Piece] = ()
 
 
-_TOO_LARGE: Final = "too large for all usable clusters, even empty"
-_WAITS: Final = frozenset(
-    {
-        Reason.WAITING_FOR_QUEUE,
-        Reason.WAITING_FOR_DEPENDENCY,
-        Reason.WAITING_FOR_HOST,
-        Reason.BEING_DELETED,
-    }
-)
+def judge(hyperjob: Object, world: World) -> Judgement:
+    """Judge a HyperJob; must not be called on the thread of a running event loop."""
+    return judge_all([Document(content=hyperjob)], world)[0]
 
 
-def judge(
-    hyperjob: Object, world: Snapshot, *, line: int = 1, errors: Sequence[str] = ()
-) -> tuple[Judgement, Snapshot]:
-    """Judge a HyperJob of a file; return the judgement and the world after it.
+def judge_all(documents: Iterable[Document], world: World) -> list[Judgement]:
+    """Judge HyperJobs that users apply one after the other; see `judge`."""
 
-    `line` is the line of the HyperJob in its file; `errors` are the parser's errors in it.
-    """
-    content = default(hyperjob)
+    async def judged() -> list[Judgement]:
+        async with rehearsing(world) as rehearsal:
+            return [await judge_next(each, rehearsal, world) for each in documents]
+
+    return run(judged())
+
+
+async def judge_next(document: Document, rehearsal: Rehearsal, world: World) -> Judgement:
+    """Judge a HyperJob after those that the rehearsal already has."""
+    content = default(document.content)
     metadata = mapping(content.get("metadata"))
     namespace = string(metadata.get("namespace")) or world.namespace
     name = string(metadata.get("name"))
-    old = world.hyperjobs.get(f"{namespace}/{name}")
-    context = _context(world, namespace)
+    old = rehearsal.get(HYPERJOBS, f"{namespace}/{name}")
+    context = _context(rehearsal, world, namespace)
     made = inspect(content, context=context, strict=True)
     report = (
         made
         if old is None
         else inspect_update({**old, "spec": content.get("spec")}, old, context=context)
     )
-    wrong = list(dict.fromkeys([*errors, *(str(item.error) for item in report.refusals)]))
+    refusals = (str(item.error) for item in report.refusals)
+    wrong = list(dict.fromkeys([*document.errors, *refusals]))
     judgement = Judgement(
         namespace=namespace,
         name=name,
-        line=line,
+        line=document.line,
         verdict=Verdict.REFUSED,
         errors=wrong,
         # At an update, admission does not warn of missing objects that the spec already named.
         warnings=list(dict.fromkeys(item.text for item in (*report.remarks, *made.remarks))),
     )
     if wrong:
-        return replace(judgement, message=f"would be refused with {_count(wrong)}"), world
+        return replace(judgement, message=f"would be refused with {_count(wrong)}")
     if old is not None and (before := summary.read(old)).has_ended:
         message = f"is {before.phase} and never runs again: delete it, then apply it again"
-        return replace(judgement, verdict=Verdict.HAS_ENDED, message=message), world
-    return _planned(judgement, _stored(content, old, namespace, name, world), world)
+        return replace(judgement, verdict=Verdict.HAS_ENDED, message=message)
+    whole = {**content, "metadata": {**metadata, "namespace": namespace, "name": name}}
+    return _judged(judgement, await rehearsal.submit(whole), rehearsal, world)
 
 
-def _planned(judgement: Judgement, raw: Object, world: Snapshot) -> tuple[Judgement, Snapshot]:
-    observed, standing = ask(world.observe(raw), world)
-    queued = observed.admission is not QueueAdmission.NONE
-    decision = decide(observed)
-    decided, draft = decision.plan, decision.draft
+def _judged(judgement: Judgement, answer: Answer, rehearsal: Rehearsal, world: World) -> Judgement:
+    observed, decided, draft = answer.observed, answer.decision.plan, answer.decision.draft
     if draft is None:
-        return replace(judgement, verdict=Verdict.CANNOT_RUN, message=decision.refusal), world
+        return replace(judgement, verdict=Verdict.CANNOT_RUN, message=answer.decision.refusal)
     state = mapping(at(decided.status, "state"))
     wanted = [sub_job for sub_job, _ in draft.children]
-    created = {item.name: item for item in decided.actions if isinstance(item, CreateChild)}
-    queues = {
-        queue: standing.problems.get(queue, "")
-        for queue in dict.fromkeys(queue_of(item.size.template) for item in wanted)
-        if queued  # without queue admission, the queues of the members decide
-    }
-    held_back = standing.line is not None and state.get("phase") == "Queued"
+    queues, shares = _queues(wanted, rehearsal.queues, observed.admission)
+    line = _line(answer, queues)
+    gang = _gang(rehearsal.queues, observed.hyperjob.key)
+    held_back = line is not None and state.get("phase") == "Queued"
     waits = state.get("phase") == "Pending" or held_back or any(queues.values())
-    gang = standing.gang
     large = gang is not None and too_large(gang, observed.clusters)
     free = not large and (gang is None or has_room(gang, observed.clusters))
-    pieces = _pieces(draft, decided, wanted, created, has_room=free)
-    verdict, message = Verdict.FITS, _stands(pieces)
+    found = pieces(draft, decided, wanted, answer.created, has_room=free)
+    verdict, message = Verdict.FITS, places(found)
     if waits and (why := impossible(wanted, observed.clusters)):
         verdict, message = Verdict.CANNOT_RUN, why
         # The HyperJob's message already says that no cluster has the device.
-        pieces = [replace(piece, message="", elsewhere={}) for piece in pieces]
+        found = [replace(piece, message="", elsewhere={}) for piece in found]
     elif waits:
-        stuck = large or _needs_help(queues, string(state.get("reason")))
+        stuck = large or state.get("reason") == Reason.EXCEEDS_QUEUE or any(queues.values())
         verdict = Verdict.CANNOT_RUN if stuck else Verdict.WAITS
         message = string(state.get("message"))
         if large and state.get("reason") != Reason.EXCEEDS_CLUSTERS:
             message = f"{_TOO_LARGE}: {message}"
     expected = expected_start(decided.status or {}) if verdict is Verdict.WAITS else None
-    taken = [
-        (item.name, created[item.name].cluster, item.size.demand, item.size.pod_groups)
-        for item in wanted
-        if item.name in created
-    ]
-    return (
-        replace(
-            judgement,
-            verdict=verdict,
-            message=message,
-            queues=queues,
-            shares=standing.shares,
-            waits_in=standing.line,
-            expected=expected,
-            expectation=expected.words(world.now, namespace=judgement.namespace)
-            if expected is not None
-            else "",
-            pieces=pieces,
-        ),
-        world.after({**raw, "status": decided.status or raw.get("status") or {}}, taken),
+    return replace(
+        judgement,
+        verdict=verdict,
+        message=message,
+        queues=queues,
+        shares=shares,
+        waits_in=line,
+        expected=expected,
+        expectation=expected.words(world.now, namespace=judgement.namespace)
+        if expected is not None
+        else "",
+        pieces=found,
     )
 
 
-def _pieces(
-    draft: Draft,
-    decided: Plan,
-    wanted: Iterable[SubJob],
-    created: Mapping[str, CreateChild],
-    *,
-    has_room: bool,
-) -> list[Piece]:
-    observed, split = draft.observed, draft.split
-    records = {string(item.get("name")): item for item in objects((decided.status or {})["jobs"])}
-    requests = {item.name: item.request() for item in wanted}
-    standing = []
+def _queues(
+    wanted: Iterable[SubJob], state: QueueState, admission: QueueAdmission
+) -> tuple[dict[str, str], dict[str, Share]]:
+    """Return for each queue why it takes no jobs, empty if it takes jobs, and its share."""
+    problems: dict[str, str] = {}
+    shares: dict[str, Share] = {}
+    if admission is QueueAdmission.NONE:  # the queues of the members decide
+        return problems, shares
     for item in wanted:
-        child = child_of(observed, item.name)
-        if item.name not in created and child.cluster:
-            standing.append((item.group.name, child.cluster))
-    room = FreeRoom.of(observed.clusters, standing)
-    for name, action in created.items():
-        if action.cluster in room.free:
-            room.put(requests[name], action.cluster)
-    found = []
-    for item in wanted:
-        record = records.get(item.name, {})
-        cluster = string(record.get("cluster"))
-        demand = item.size.demand
-        accelerator = accelerator_of(demand) or ""
-        message = string(record.get("message"))
-        waits = has_room and record.get("reason") in _WAITS
-        unplaced = (Obstacle.WAITS, message) if waits else (Obstacle.NOT_FOR_ALL, "")
-        overflow = created[item.name].overflow if item.name in created else None
-        found.append(
-            Piece(
-                name=item.name,
-                group=item.group.name,
-                cluster=cluster,
-                accelerator=accelerator,
-                accelerators=item.size.accelerators or 0,
-                pods=item.size.pods,
-                phase=string(record.get("phase")),
-                message=detail_text(overflow) if overflow else "" if cluster else message,
-                elsewhere=_elsewhere(
-                    observed,
-                    requests[item.name],
-                    cluster,
-                    room,
-                    split,
-                    unplaced=unplaced,
-                    runs=(item.group.name, cluster) in standing and item.name not in created,
-                ),
-            )
-        )
-    return found
+        name = queue_of(item.size.template)
+        if name in problems:
+            continue
+        problems[name] = after_its_name(state.usage.tree.trouble(name)) if state.known else ""
+        share = share_of(state, name, item.size.demand) if state.known else None
+        if share is not None:
+            shares[name] = share
+    return problems, shares
 
 
-def _elsewhere(
-    observed: Observed,
-    request: PlacementRequest,
-    cluster: str,
-    room: FreeRoom,
-    split: Split,
-    *,
-    unplaced: tuple[Obstacle, str],
-    runs: bool,
-) -> dict[str, str]:
-    beside = room.copy()
-    if request.name in beside.assigned:
-        beside.take(request)
-    limit = observed.hyperjob.max_domains
-    reasons = alternatives(
-        request,
-        cluster,
-        observed.clusters,
-        beside,
-        max_domains=limit,
-        unplaced=unplaced,
-        runs=runs,
+def _line(answer: Answer, queues: Mapping[str, str]) -> LinePosition | None:
+    verdict = answer.observed.verdict
+    wait = verdict.wait if verdict is not None else None
+    if wait is None or wait.queue not in queues or wait.code is WaitCode.QUEUES_UNKNOWN:
+        return None
+    return LinePosition(queue=wait.queue, place=wait.place, length=wait.length)
+
+
+def _gang(state: QueueState, key: str) -> Gang | None:
+    entry = state.entries.get(key)
+    waiting = entry.waiting if entry is not None else None
+    if waiting is None or not state.known:
+        return None
+    needs = waiting.shape.needs
+    return Gang(
+        requests=tuple(part.request for part in waiting.parts),
+        needed=needs.needed,
+        standing=needs.standing,
+        max_domains=needs.max_domains,
     )
-    if request.name in split.pins and not runs:
-        for name, hindrance in reasons.items():
-            if name in split.pins.values():
-                reasons[name] = replace(hindrance, code=Obstacle.OTHER_SHARE)
-            elif hindrance.code.has_room:
-                reasons[name] = replace(hindrance, code=Obstacle.NOT_NEEDED)
-    return {name: hindrance_text(hindrance) for name, hindrance in reasons.items()}
 
 
-def _stored(
-    content: Object, old: Object | None, namespace: str, name: str, world: Snapshot
-) -> Object:
-    """Return the HyperJob as the API server would store it, created after earlier HyperJobs."""
-    if old is not None:
-        return {**old, "spec": content.get("spec")}
-    created = rfc3339(world.now + timedelta(seconds=len(world.earlier)))
-    metadata = {
-        **mapping(content.get("metadata")),
-        "namespace": namespace,
-        "name": name,
-        "generation": 1,
-        "creationTimestamp": created,
-    }
-    return {**content, "metadata": metadata, "status": {}}
-
-
-def _context(world: Snapshot, namespace: str) -> Context:
+def _context(rehearsal: Rehearsal, world: World, namespace: str) -> Context:
     return replace(
         known_objects(world.there, namespace),
-        clusters={
-            item.name: KnownCluster(ready=item.usable or not is_down(item))
-            for item in world.clusters
-        },
-        queues=None
-        if world.queues is None
-        else {name: KnownQueue(state=state or "Open") for name, state in world.queues.items()},
+        clusters=known_clusters(rehearsal.items(CLUSTERS)),
+        queues=None if QUEUES in world.unreadable else known_queues(rehearsal.items(QUEUES)),
         priority_classes=world.there.get(("", "PriorityClass")),
     )
-
-
-def _needs_help(queues: Mapping[str, str], reason: str) -> bool:
-    """Return whether the wait ends only after a person acts."""
-    return reason == Reason.EXCEEDS_QUEUE or any(text for text in queues.values())
-
-
-def _stands(pieces: Sequence[Piece]) -> str:
-    clusters = ", ".join(sorted({piece.cluster for piece in pieces if piece.cluster}))
-    noun = "sub-job" if len(pieces) == 1 else "sub-jobs"
-    return f"{len(pieces)} {noun} on {clusters or 'no cluster'}"
 
 
 def _count(errors: Sequence[str]) -> str:

@@ -1,21 +1,27 @@
 """Read the world of a plan from a live control plane."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
-from datetime import UTC, datetime, timedelta
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Final
 
 from hyperjob.client.errors import words
-from hyperjob.client.plan.needs import needed, read_needed
-from hyperjob.client.plan.world import Snapshot, world_of
-from hyperjob.client.reading import attempt, items
+from hyperjob.client.plan.world import World
+from hyperjob.client.reading import Reading, attempt, items
+from hyperjob_controller.options import Options, published
 from hyperjob_core.api.meta import Object
-from hyperjob_core.api.names import LABEL_HYPERJOB
+from hyperjob_core.api.names import LEASE_NAME, LEASE_NAMESPACE
 from hyperjob_core.api.volcano_global import queues_bindings
+from hyperjob_core.api.wire import at, string
 from hyperjob_core.kube.client import Kube
-from hyperjob_core.kube.errors import KubeError
+from hyperjob_core.kube.errors import KubeError, NotFound
+from hyperjob_core.kube.existing import Names, existing
 from hyperjob_core.kube.resources import (
     CLUSTERS,
+    DEPLOYMENTS,
     HYPERJOBS,
+    LEASES,
     MUTATING_WEBHOOKS,
     PRIORITY_CLASSES,
     PROPAGATION_POLICIES,
@@ -23,71 +29,98 @@ from hyperjob_core.kube.resources import (
     RESOURCE_BINDINGS,
     VCJOBS,
     Resource,
+    key_of,
 )
 from hyperjob_engine.model.observed import QueueAdmission
-from hyperjob_engine.placement.capacity import Candidacy
+from hyperjob_rules.defaulting import default
+from hyperjob_rules.validation.context import NOTHING_KNOWN
+from hyperjob_rules.validation.create import inspect
+from hyperjob_rules.validation.needs import needs
+
+_BESIDE_CLUSTERS: Final = (
+    HYPERJOBS,
+    VCJOBS,
+    PROPAGATION_POLICIES,
+    RESOURCE_BINDINGS,
+    QUEUES,
+    PRIORITY_CLASSES,
+    MUTATING_WEBHOOKS,
+)
 
 
 async def read_world(
     kube: Kube,
     *,
     namespace: str,
-    admission: QueueAdmission | None = None,
-    lag: timedelta = timedelta(seconds=30),
-    candidacy: Candidacy | None = None,
     hyperjobs: Iterable[Object] = (),
     left_out: Callable[[str], None],
-) -> Snapshot:
-    """Read the objects that the controller reads; return the world of a plan.
+) -> World:
+    """Read the objects that the controller reads, and the settings that it publishes on its Lease.
 
-    `lag` is the time after which a Cluster's status includes a placed sub-job. `admission` None is
-    volcano-global where Volcano Global is installed, else builtin. `left_out` gets a line for each
-    resource that the user may not read. The function also reads the objects that the pods of
-    `hyperjobs` need. Raises KubeError when the Clusters cannot be read.
+    `left_out` gets a line for each resource that the user may not read. The function also reads the
+    objects that the pods of `hyperjobs` need. Raises KubeError when the Clusters cannot be read.
     """
-    selected = {"label_selector": LABEL_HYPERJOB}
-    wanted = {**_OTHERS, **({MUTATING_WEBHOOKS: False} if admission is None else {})}
+
+    def missing(resource: Resource, error: KubeError | ValueError) -> None:
+        text = words(error) if isinstance(error, KubeError) else str(error)
+        left_out(f"{resource.group_resource} left out: {text}")
+
     readings = dict(
         zip(
-            wanted,
-            await asyncio.gather(
-                *(
-                    attempt(_all(kube, resource, **(selected if labelled else {})))
-                    for resource, labelled in wanted.items()
-                )
-            ),
+            _BESIDE_CLUSTERS,
+            await asyncio.gather(*(_all(kube, resource) for resource in _BESIDE_CLUSTERS)),
             strict=True,
         )
     )
-    clusters = await kube.list(CLUSTERS)
-    wanted_by_pods = needed(hyperjobs, namespace=namespace)
-    there = dict(await read_needed(kube, wanted_by_pods, left_out=left_out))
-    classes = readings[PRIORITY_CLASSES]
-    if not isinstance(classes, KubeError):
-        there["", PRIORITY_CLASSES.kind] = frozenset(item["metadata"]["name"] for item in classes)
+    readings[CLUSTERS] = (await kube.list(CLUSTERS)).items
+    options = await _options(kube, readings[MUTATING_WEBHOOKS], left_out=missing)
+    if options.queue_admission is QueueAdmission.VOLCANO_GLOBAL:
+        readings[DEPLOYMENTS] = await _all(kube, DEPLOYMENTS)  # they use its quota too
+    wanted = _needed(hyperjobs, namespace=namespace)
+    there: Names = await existing(kube, wanted, left_out=missing)
     for resource, reading in readings.items():
         if isinstance(reading, KubeError):
-            left_out(f"{resource.group_resource} left out: {words(reading)}")
-    queues = readings[QUEUES]
-    if admission is None:
-        mutating = readings[MUTATING_WEBHOOKS]
-        unknown = isinstance(mutating, KubeError)
-        admission = admitting(volcano_global=unknown or queues_bindings(items(mutating)))
-    return world_of(
-        clusters=clusters.items,
-        queues=None if isinstance(queues, KubeError) else queues,
+            missing(resource, reading)
+        elif resource is PRIORITY_CLASSES:
+            there = {**there, ("", resource.kind): frozenset(map(key_of, reading))}
+    return World(
         now=datetime.now(UTC),
-        admission=admission,
-        lag=lag,
-        candidacy=candidacy or Candidacy(),
+        objects={resource: items(reading) for resource, reading in readings.items()},
+        options=options,
         namespace=namespace,
-        hyperjobs=items(readings[HYPERJOBS]),
-        jobs=items(readings[VCJOBS]),
-        policies=items(readings[PROPAGATION_POLICIES]),
-        bindings=items(readings[RESOURCE_BINDINGS]),
-        priority_classes=items(classes),
+        unreadable=frozenset({QUEUES} if isinstance(readings[QUEUES], KubeError) else ()),
         there=there,
     )
+
+
+async def _all(kube: Kube, resource: Resource) -> Reading:
+    async def ask() -> list[Object]:
+        return (await kube.list(resource)).items
+
+    return await attempt(ask)
+
+
+async def _options(
+    kube: Kube, webhooks: Reading, *, left_out: Callable[[Resource, KubeError], None]
+) -> Options:
+    """Return the options of the controller as its Lease has them, else the defaults.
+
+    Without a Lease the queue admission is volcano-global where Volcano Global is installed or the
+    user may not know, else builtin.
+    """
+    lease: Object = {}
+    try:
+        lease = await kube.get(LEASES, LEASE_NAME, namespace=LEASE_NAMESPACE)
+    except NotFound:
+        pass
+    except KubeError as error:
+        left_out(LEASES, error)
+    options = published(at(lease, "metadata", "annotations"))
+    if options.queue_admission is None:
+        unknown = isinstance(webhooks, KubeError)
+        found = admitting(volcano_global=unknown or queues_bindings(items(webhooks)))
+        options = replace(options, queue_admission=found)
+    return options
 
 
 def admitting(*, volcano_global: bool) -> QueueAdmission:
@@ -95,19 +128,13 @@ def admitting(*, volcano_global: bool) -> QueueAdmission:
     return QueueAdmission.VOLCANO_GLOBAL if volcano_global else QueueAdmission.BUILTIN
 
 
-_OTHERS = {
-    HYPERJOBS: False,
-    VCJOBS: True,
-    PROPAGATION_POLICIES: True,
-    RESOURCE_BINDINGS: False,
-    QUEUES: False,
-    PRIORITY_CLASSES: False,
-}
-"""The resources beside Clusters, and whether to read only objects with HyperJob's label."""
-
-
-def _all(kube: Kube, resource: Resource, **choice: str) -> Callable[[], Awaitable[list[Object]]]:
-    async def ask() -> list[Object]:
-        return (await kube.list(resource, **choice)).items  # type: ignore[arg-type]  # names
-
-    return ask
+def _needed(hyperjobs: Iterable[Object], *, namespace: str) -> set[tuple[str, str, str]]:
+    """Return namespace, kind and name of the objects that the pods of valid HyperJobs need."""
+    found: set[tuple[str, str, str]] = set()
+    for hyperjob in hyperjobs:
+        content = default(hyperjob)
+        if inspect(content, context=NOTHING_KNOWN, strict=True).refusals:
+            continue
+        home = string(at(content, "metadata", "namespace")) or namespace
+        found |= {(home, kind, name) for kind, name in needs(content)}
+    return found

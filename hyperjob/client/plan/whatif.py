@@ -1,21 +1,23 @@
-"""Predict the effect of changed queues or clusters on the HyperJobs of a control plane. Pure.
+"""Predict the effect of changed queues or clusters on the HyperJobs of a control plane.
 
-The module plays the rounds of the queue engine in the present world and in the changed world, and
-compares. A sub-job on a drained cluster loses its place and waits in its queue for another
-cluster; the HyperJob's other sub-jobs stay where they are.
+The controller decides in the present world and in the changed world, both in memory, and the module
+compares. A sub-job on a drained cluster loses its place and waits in its queue for another cluster;
+the HyperJob's other sub-jobs stay where they are.
 """
 
 import enum
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from hyperjob.client.expected import ExpectedStart
-from hyperjob.client.plan.queueing import played, unit_in
-from hyperjob.client.plan.world import Snapshot
-from hyperjob_core.api.meta import Object
-from hyperjob_engine.queueing.evict import evicted_for
-from hyperjob_engine.queueing.state import QueueState, admitted
-from hyperjob_engine.queueing.verdict import verdict_of
+from hyperjob.client.plan.judge import Document, Judgement, judge_next
+from hyperjob.client.plan.rehearsal import Rehearsal, rehearsing
+from hyperjob.client.plan.world import World
+from hyperjob_core.kube.resources import HYPERJOBS, VCJOBS, key_of
+from hyperjob_core.virtualtime import run
+from hyperjob_engine.model.child import child_of
+from hyperjob_engine.model.observed import QueueVerdict
+from hyperjob_engine.queueing.read import unit_of
 from hyperjob_engine.reasons.waiting import wait_text
 
 
@@ -49,30 +51,65 @@ class Prospect:
     expected: ExpectedStart | None = None
 
 
-def what_if(world: Snapshot, changed: Snapshot) -> list[Prospect]:
-    """Return the HyperJobs that run or wait, in the order of their names."""
-    before = played({key: unit_in(world, world.observe(raw)) for key, raw in _all(world)}, world)
-    units = {key: unit_in(changed, changed.observe(raw)) for key, raw in _all(changed)}
-    after = played(units, changed)
-    found = []
-    for key, raw in sorted(world.hyperjobs.items()):
-        unit = unit_in(world, world.observe(raw))
-        if unit is None or not unit.parts:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _State:
+    """A HyperJob that runs or waits: the clusters of its sub-jobs, and its queue's verdict."""
+
+    queue: str
+    clusters: Mapping[str, str]
+    verdict: QueueVerdict
+
+
+def what_if(
+    world: World, changed: World, documents: Iterable[Document] = ()
+) -> tuple[list[Judgement], list[Prospect]]:
+    """Judge HyperJobs in the changed world; return also the HyperJobs that run or wait, by name.
+
+    Must not be called on the thread of a running event loop.
+    """
+
+    async def compared() -> tuple[list[Judgement], list[Prospect]]:
+        async with rehearsing(world) as rehearsal:
+            before = _states(world, rehearsal)
+        async with rehearsing(changed) as rehearsal:
+            found = [await judge_next(each, rehearsal, changed) for each in documents]
+            after = _states(world, rehearsal)
+        exists = {key_of(job) for job in world.of(VCJOBS)}
+        return found, [
+            _prospect(key, before[key], after[key], exists)
+            for key in sorted(before)
+            if key in after
+        ]
+
+    return run(compared())
+
+
+def _states(world: World, rehearsal: Rehearsal) -> dict[str, _State]:
+    found = {}
+    for key in map(key_of, world.of(HYPERJOBS)):
+        observed = rehearsal.observe(key)
+        unit = unit_of(observed) if observed is not None else None
+        if observed is None or unit is None or not unit.parts:
             continue
-        now = {name: where for name, where in unit.clusters.items() if name in unit.held}
-        found.append(_prospect(key, now, before, after))
+        children = [child_of(observed, name) for name in observed.jobs]
+        found[key] = _State(
+            queue=unit.parts[0].queue,
+            clusters={
+                child.name: child.cluster
+                for child in children
+                if child.exists and not child.is_terminal
+            },
+            verdict=observed.verdict or QueueVerdict(),
+        )
     return found
 
 
-def _all(world: Snapshot) -> Iterator[tuple[str, Object]]:
-    yield from {**world.hyperjobs, **world.earlier}.items()
-
-
-def _prospect(key: str, now: Mapping[str, str], before: QueueState, after: QueueState) -> Prospect:
+def _prospect(key: str, before: _State, after: _State, exists: set[str]) -> Prospect:
     namespace, _, name = key.partition("/")
-    entry = after.entries[key]
-    then = {child: where for child, (_, where) in entry.holding.items()}
-    verdict = verdict_of(after, key)
+    now = {
+        child: where for child, where in before.clusters.items() if f"{namespace}/{child}" in exists
+    }
+    verdict, then = after.verdict, after.clusters
     start = verdict.wait.start if verdict.wait is not None else None
     message = wait_text(verdict.wait)
     if verdict.reclaimed_for:
@@ -80,8 +117,8 @@ def _prospect(key: str, now: Mapping[str, str], before: QueueState, after: Queue
     return Prospect(
         namespace=namespace,
         name=name,
-        queue=entry.unit.parts[0].queue,
-        change=_change(key, now, then, before, after),
+        queue=after.queue,
+        change=_change(now, before, after),
         now=now,
         then=then,
         message=message,
@@ -89,22 +126,16 @@ def _prospect(key: str, now: Mapping[str, str], before: QueueState, after: Queue
     )
 
 
-def _change(
-    key: str,
-    now: Mapping[str, str],
-    then: Mapping[str, str],
-    before: QueueState,
-    after: QueueState,
-) -> HyperJobChange:
-    anyway = admitted(before, key)
-    if any(child not in then for child in now):
+def _change(now: Mapping[str, str], before: _State, after: _State) -> HyperJobChange:
+    then = after.clusters
+    if now.keys() - then.keys():
         return HyperJobChange.STOPS
     if any(then[child] != where for child, where in now.items() if where):
         return HyperJobChange.MOVES
-    if evicted_for(after, key) and not evicted_for(before, key):
+    if after.verdict.reclaimed_for and not before.verdict.reclaimed_for:
         return HyperJobChange.GIVES_BACK
-    if then.keys() - anyway:
+    if then.keys() - before.clusters.keys():
         return HyperJobChange.STARTS
-    if anyway - then.keys():
+    if before.clusters.keys() - then.keys():
         return HyperJobChange.NO_LONGER_STARTS
-    return HyperJobChange.WAITS if after.entries[key].waiting is not None else HyperJobChange.NONE
+    return HyperJobChange.NONE if after.verdict.wait is None else HyperJobChange.WAITS

@@ -71,7 +71,7 @@ async def plan(context: Context, kube: Kube, namespace: str, name: str) -> str:
     hyperjob = await kube.get(HYPERJOBS, name, namespace=namespace)
     world = await read_world(kube, namespace=namespace, left_out=remarks.append)
     async with context.planning:  # one plan at a time, since planning needs much CPU time
-        judgement, _ = await asyncio.to_thread(judge, hyperjob, world)
+        judgement = await asyncio.to_thread(judge, hyperjob, world)
     return str(
         render(
             "parts/plan.html",

@@ -4,10 +4,14 @@
 there are no warnings about it.
 """
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Final
+
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.wire import at, condition, mapping, string
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +48,28 @@ class Context:
 
 
 NOTHING_KNOWN: Final = Context()
+
+
+def known_clusters(clusters: Iterable[Object]) -> dict[str, Cluster]:
+    """Return the context's Clusters, from the objects."""
+    return {
+        item["metadata"]["name"]: Cluster(
+            ready=condition(mapping(item.get("status")), "Ready").get("status") == "True"
+        )
+        for item in clusters
+    }
+
+
+def known_queues(queues: Iterable[Object]) -> dict[str, Queue]:
+    """Return the context's Queues, from the objects."""
+    known = list(queues)
+    parents = Counter(at(queue, "spec", "parent") for queue in known)
+    return {
+        queue["metadata"]["name"]: Queue(
+            state=string(at(queue, "status", "state")), children=parents[queue["metadata"]["name"]]
+        )
+        for queue in known
+    }
 
 
 def known_objects(there: Mapping[tuple[str, str], AbstractSet[str]], namespace: str) -> Context:

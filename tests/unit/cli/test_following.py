@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from hyperjob.simulate.clock import run
 
 from hyperjob.client.logs.choosing import Wanted
 from hyperjob.client.logs.following import Following
 from hyperjob.client.summary import read
-from hyperjob.simulate.clock import run
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import KubeError, from_status, make_status
 from hyperjob_core.kube.memory import Call, MemoryServer

@@ -1,6 +1,7 @@
 import json
-from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -8,13 +9,13 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from hyperjob.cli.lint.documents import read
-from hyperjob.cli.plan import plan
-from hyperjob.cli.plan.judge import judge
-from hyperjob.client.plan.judge import Verdict
-from hyperjob.client.plan.world import world_of
+from hyperjob.cli.plan import plan, sources
+from hyperjob.client.plan.judge import Verdict, judge
+from hyperjob.client.plan.world import World
+from hyperjob_controller.options import Options
+from hyperjob_core.kube.resources import CLUSTERS as MEMBERS
+from hyperjob_core.kube.resources import HYPERJOBS, PROPAGATION_POLICIES, QUEUES, VCJOBS
 from hyperjob_engine.model.observed import QueueAdmission
-from hyperjob_engine.placement.capacity import Candidacy
 from hyperjob_rules.defaulting import default
 
 ROOT = Path(__file__).parents[3]
@@ -59,8 +60,16 @@ def run(
 ) -> Result:
     path = folder / "jobs.yaml"
     path.write_text(yaml.safe_dump_all(jobs), encoding="utf-8")
-    given = ["--clusters", str(clusters), "--queue-admission", admission]
-    return CliRunner().invoke(plan, ["-f", str(path), *given, "-o", form])
+    with admitted_by(admission):
+        return CliRunner().invoke(plan, ["-f", str(path), "--clusters", str(clusters), "-o", form])
+
+
+@contextmanager
+def admitted_by(admission: str) -> Iterator[None]:
+    """Plan files as for a controller with a queue admission that its file cannot name."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sources, "admitting", lambda **_: QueueAdmission(admission))
+        yield
 
 
 def judged(result: Result) -> list[Object]:
@@ -149,8 +158,10 @@ def test_those_that_come_later_find_what_is_left(tmp_path: Path):
 def planned(tmp_path: Path, *jobs: Object, admission: QueueAdmission) -> dict[str, Object]:
     path = tmp_path / "jobs.yaml"
     path.write_text(yaml.safe_dump_all(jobs), encoding="utf-8")
-    given = ["-f", str(path), "--clusters", str(CLUSTERS), "-o", "json"]
-    result = CliRunner().invoke(plan, [*given, "--queue-admission", str(admission)])
+    with admitted_by(admission):
+        result = CliRunner().invoke(
+            plan, ["-f", str(path), "--clusters", str(CLUSTERS), "-o", "json"]
+        )
     return {item["name"]: item for item in judged(result)}
 
 
@@ -284,7 +295,7 @@ def test_a_queue_beside_the_hyperjobs_counts_as_created(tmp_path: Path):
     assert run(tmp_path, first, written).exit_code == 0
     path = tmp_path / "jobs.yaml"
     path.write_text(yaml.safe_dump_all([first, written, second]), encoding="utf-8")
-    builtin = ["--clusters", str(CLUSTERS), "--queue-admission", "builtin", "-o", "json"]
+    builtin = ["--clusters", str(CLUSTERS), "-o", "json"]
     one, two = judged(CliRunner().invoke(plan, ["-f", str(path), *builtin]))
     assert (one["verdict"], two["verdict"]) == ("Fits", "Waits")
     assert "uses 64 of its capability of 64" in two["message"]
@@ -330,8 +341,10 @@ def live(
     existing: Object | None = None,
     ready: bool = True,
     names: Sequence[str] = ("a",),
-    **objects: Any,
-):
+    jobs: Sequence[Object] = (),
+    policies: Sequence[Object] = (),
+    **more: Any,
+) -> World:
     cluster: Object = {
         "status": {
             "conditions": [{"type": "Ready", "status": str(ready)}],
@@ -341,19 +354,21 @@ def live(
             "resourceSummary": {"allocatable": {GPU: "64", "pods": "99"}},
         },
     }
-    return world_of(
-        clusters=[{**cluster, "metadata": {"name": name}} for name in names],
-        queues=[{"metadata": {"name": "default"}, "status": {"state": "Open"}}],
+    return World(
         now=datetime(2026, 1, 1, tzinfo=UTC),
-        admission=QueueAdmission.NONE,
-        lag=timedelta(seconds=30),
-        candidacy=Candidacy(),
-        hyperjobs=[existing] if existing else [],
-        **objects,
+        objects={
+            MEMBERS: [{**cluster, "metadata": {"name": name}} for name in names],
+            QUEUES: [{"metadata": {"name": "default"}, "status": {"state": "Open"}}],
+            HYPERJOBS: [existing] if existing else [],
+            VCJOBS: jobs,
+            PROPAGATION_POLICIES: policies,
+        },
+        options=Options(queue_admission=QueueAdmission.NONE),
+        **more,
     )
 
 
-def test_what_was_placed_and_is_not_in_the_status_yet_is_taken_off(tmp_path: Path):
+def test_what_was_placed_and_is_not_in_the_status_yet_is_taken_off():
     spec = job(gpus=32)["spec"]["replicatedJobs"][0]["templateSpec"]
     labels = {"volcano.sh/hyperjob-name": "other", "volcano.sh/replicatedjob-name": "trainer"}
     owner = {"kind": "HyperJob", "name": "other", "uid": "owner", "controller": True}
@@ -370,28 +385,22 @@ def test_what_was_placed_and_is_not_in_the_status_yet_is_taken_off(tmp_path: Pat
         jobs=[{"metadata": metadata, "spec": spec}],
         policies=[{"metadata": metadata, "spec": pinned}],
     )
-    path = tmp_path / "jobs.yaml"
-    path.write_text(yaml.safe_dump(job(gpus=40)))
-    ((found,), _) = judge(read(str(path)), world)
+    found = judge(job(gpus=40), world)
     assert found.verdict is Verdict.WAITS
     assert f"a lacks 8 {GPU} (32 free)" in found.message
 
 
-def test_with_a_cluster_that_is_not_ready_it_may_run_some_day(tmp_path: Path):
-    path = tmp_path / "jobs.yaml"
-    path.write_text(yaml.safe_dump(job(gpus=40)))
-    ((found,), _) = judge(read(str(path)), live(ready=False))
+def test_with_a_cluster_that_is_not_ready_it_may_run_some_day():
+    found = judge(job(gpus=40), live(ready=False))
     assert found.verdict is Verdict.WAITS
 
 
-def test_a_hyperjob_that_exists_is_judged_as_a_change_of_it(tmp_path: Path):
+def test_a_hyperjob_that_exists_is_judged_as_a_change_of_it():
     old = job(gpus=64)
     old["metadata"] |= {"uid": "u", "generation": 1, "resourceVersion": "1"}
     old["status"] = {"state": {"phase": "Running"}}
     new = job(gpus=64, queue="other")
-    path = tmp_path / "jobs.yaml"
-    path.write_text(yaml.safe_dump(new))
-    ((found,), _) = judge(read(str(path)), live(existing=old))
+    found = judge(new, live(existing=old))
     assert found.verdict is Verdict.REFUSED
     assert found.errors[0].startswith("spec.replicatedJobs[0].templateSpec.queue: Forbidden")
 
@@ -408,36 +417,33 @@ OBJECTS = {
 
 @pytest.mark.parametrize("kind", OBJECTS)
 @pytest.mark.parametrize("exists", [False, True], ids=["new", "there already"])
-def test_an_object_that_pods_need_and_that_is_missing_is_warned_of(
-    tmp_path: Path, kind: str, exists: bool
-):
+def test_an_object_that_pods_need_and_that_is_missing_is_warned_of(kind: str, exists: bool):
     made = job(gpus=8)
     template = made["spec"]["replicatedJobs"][0]["templateSpec"]["tasks"][0]["template"]
     template["spec"] |= OBJECTS[kind]
-    path = tmp_path / "jobs.yaml"
-    path.write_text(yaml.safe_dump(made))
     old = default(json.loads(json.dumps(made)))
     old["metadata"] |= {"uid": "u", "generation": 1, "resourceVersion": "1"}
     world = live(existing=old if exists else None, there={("ml", kind): frozenset({"dta"})})
-    ((found,), _) = judge(read(str(path)), world)
+    found = judge(made, world)
     (warning,) = (text for text in found.warnings if kind in text)
     assert f'there is no {kind} "data" in the namespace now' in warning
     assert 'did you mean "dta"?' in warning
 
 
 @pytest.mark.parametrize("phase", ["Completed", "Failed"])
-def test_a_hyperjob_that_has_ended_does_not_fit(tmp_path: Path, phase: str):
+def test_a_hyperjob_that_has_ended_does_not_fit(phase: str):
     old = job(gpus=64)
     old["metadata"] |= {"uid": "u", "generation": 1, "resourceVersion": "1"}
-    old["status"] = {"state": {"phase": phase}}
-    path = tmp_path / "jobs.yaml"
-    path.write_text(yaml.safe_dump(job(gpus=64)))
-    ((found,), _) = judge(read(str(path)), live(existing=old))
+    old["status"] = {
+        "state": {"phase": phase},
+        "conditions": [{"type": phase, "status": "True"}],
+    }
+    found = judge(job(gpus=64), live(existing=old))
     assert found.verdict is Verdict.HAS_ENDED
     assert found.message == (f"is {phase} and never runs again: delete it, then apply it again")
 
 
-def test_of_a_hyperjob_that_runs_every_other_cluster_has_a_true_reason(tmp_path: Path):
+def test_of_a_hyperjob_that_runs_every_other_cluster_has_a_true_reason():
     old = job(gpus=32)
     old["metadata"] |= {"uid": "owner", "generation": 1, "resourceVersion": "1"}
     record = {"name": "llm-trainer-0", "replicatedJob": "trainer", "cluster": "b"}
@@ -472,9 +478,7 @@ def test_of_a_hyperjob_that_runs_every_other_cluster_has_a_true_reason(tmp_path:
             }
         ],
     )
-    path = tmp_path / "jobs.yaml"
-    path.write_text(yaml.safe_dump(job(gpus=32)))
-    ((found,), _) = judge(read(str(path)), world)
+    found = judge(job(gpus=32), world)
     assert (found.verdict, found.message) == (Verdict.FITS, "1 sub-job on b")
     assert found.pieces[0].elsewhere == {"a": "has room, but running sub-jobs stay where they are"}
 

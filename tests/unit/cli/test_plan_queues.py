@@ -1,7 +1,7 @@
 """`hyperjob plan` with built-in queues: the controller's own verdict, place and share."""
 
 import json
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -9,13 +9,12 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from hyperjob.cli.lint.documents import read
 from hyperjob.cli.plan import plan
-from hyperjob.cli.plan.judge import judge
-from hyperjob.client.plan.judge import Judgement, Verdict
-from hyperjob.client.plan.world import Snapshot, world_of
+from hyperjob.client.plan.judge import Document, Judgement, Verdict, judge_all
+from hyperjob.client.plan.world import World
+from hyperjob_controller.options import Options
+from hyperjob_core.kube.resources import CLUSTERS, HYPERJOBS, PRIORITY_CLASSES, QUEUES
 from hyperjob_engine.model.observed import QueueAdmission
-from hyperjob_engine.placement.capacity import Candidacy
 from hyperjob_engine.reasons.waiting import share_text
 from tests.unit.cli.objects import GPU, queue
 from tests.unit.cli.test_plan import job, judged
@@ -47,35 +46,33 @@ def existing(name: str, *, gpus: int, queue: str = "default", priority: str = ""
     return made
 
 
-def live(*hyperjobs: Object, queues: list[Object] | None = None, gpus: int = 64) -> Snapshot:
-    return world_of(
-        clusters=[member(gpus=gpus)],
-        queues=[queue()] if queues is None else queues,
+def live(*hyperjobs: Object, queues: list[Object] | None = None, gpus: int = 64) -> World:
+    return World(
         now=datetime(2026, 1, 2, tzinfo=UTC),
-        admission=QueueAdmission.BUILTIN,
-        lag=timedelta(seconds=30),
-        candidacy=Candidacy(),
-        hyperjobs=hyperjobs,
-        priority_classes=[{"metadata": {"name": "urgent"}, "value": 1000}],
+        objects={
+            CLUSTERS: [member(gpus=gpus)],
+            QUEUES: [queue()] if queues is None else queues,
+            HYPERJOBS: hyperjobs,
+            PRIORITY_CLASSES: [{"metadata": {"name": "urgent"}, "value": 1000}],
+        },
+        options=Options(queue_admission=QueueAdmission.BUILTIN),
     )
 
 
-def planned(folder: Path, world: Snapshot, *jobs: Object) -> list[Judgement]:
-    path = folder / "jobs.yaml"
-    path.write_text(yaml.safe_dump_all(jobs))
-    return judge(read(str(path)), world)[0]
+def planned(world: World, *jobs: Object) -> list[Judgement]:
+    return judge_all([Document(content=each) for each in jobs], world)
 
 
-def test_one_that_fits_says_what_its_queue_uses_then(tmp_path: Path) -> None:
-    (found,) = planned(tmp_path, live(), job(gpus=24))
+def test_one_that_fits_says_what_its_queue_uses_then() -> None:
+    (found,) = planned(live(), job(gpus=24))
     assert (found.verdict, found.message) == (Verdict.FITS, "1 sub-job on a")
     assert found.waits_in is None
     assert share_text(found.shares["default"]) == f"24 of its share of 64 {GPU}"
 
 
-def test_a_capability_makes_it_wait_with_what_is_missing(tmp_path: Path) -> None:
+def test_a_capability_makes_it_wait_with_what_is_missing() -> None:
     queues = [queue(capability={GPU: 24})]
-    one, two = planned(tmp_path, live(queues=queues), job("one", gpus=16), job("two", gpus=16))
+    one, two = planned(live(queues=queues), job("one", gpus=16), job("two", gpus=16))
     assert one.verdict is Verdict.FITS
     assert two.verdict is Verdict.WAITS
     assert two.message == (
@@ -89,28 +86,28 @@ def test_a_capability_makes_it_wait_with_what_is_missing(tmp_path: Path) -> None
     ]
 
 
-def test_more_than_its_queue_may_ever_use_cannot_run(tmp_path: Path) -> None:
-    (found,) = planned(tmp_path, live(queues=[queue(capability={GPU: 24})]), job(gpus=32))
+def test_more_than_its_queue_may_ever_use_cannot_run() -> None:
+    (found,) = planned(live(queues=[queue(capability={GPU: 24})]), job(gpus=32))
     assert found.verdict is Verdict.CANNOT_RUN
     assert "needs more than queue default may ever use" in found.message
 
 
-def test_those_that_wait_already_come_first(tmp_path: Path) -> None:
-    (found,) = planned(tmp_path, live(existing("old", gpus=48)), job("new", gpus=24))
+def test_those_that_wait_already_come_first() -> None:
+    (found,) = planned(live(existing("old", gpus=48)), job("new", gpus=24))
     assert found.verdict is Verdict.WAITS
     assert found.message.startswith("first of 1 in queue default (uses 48 of")
-    (behind,) = planned(tmp_path, live(existing("big", gpus=72)), job("new", gpus=72))
+    (behind,) = planned(live(existing("big", gpus=72)), job("new", gpus=72))
     assert behind.waits_in is not None
     assert (behind.waits_in.place, behind.waits_in.length) == (2, 2)
 
 
-def test_a_priority_class_puts_it_before_those_that_wait(tmp_path: Path) -> None:
-    urgent = existing("new", gpus=48, priority="urgent")
-    urgent = {key: urgent[key] for key in ("apiVersion", "kind", "spec")} | {
-        "metadata": {"name": "new", "namespace": "ml"}
-    }
-    (found,) = planned(tmp_path, live(existing("old", gpus=48)), urgent)
-    assert found.verdict is Verdict.FITS
+@pytest.mark.parametrize(("priority", "verdict"), [("urgent", Verdict.FITS), ("", Verdict.WAITS)])
+def test_a_priority_class_puts_it_before_those_that_wait(priority: str, verdict: Verdict) -> None:
+    world = live(existing("a", gpus=40), existing("waits", gpus=48))
+    raw = existing("new", gpus=24, priority=priority)
+    new = {**raw, "metadata": {"name": "new", "namespace": "ml"}}
+    (found,) = planned(world, new)
+    assert found.verdict is verdict
 
 
 @pytest.mark.parametrize(
@@ -121,20 +118,18 @@ def test_a_priority_class_puts_it_before_those_that_wait(tmp_path: Path) -> None
         ([queue(), queue("child", parent="default")], "queue default has child queues"),
     ],
 )
-def test_a_queue_that_takes_no_jobs_is_named(
-    tmp_path: Path, queues: list[Object], message: str
-) -> None:
-    (found,) = planned(tmp_path, live(queues=queues), job())
+def test_a_queue_that_takes_no_jobs_is_named(queues: list[Object], message: str) -> None:
+    (found,) = planned(live(queues=queues), job())
     assert found.verdict is Verdict.CANNOT_RUN
     assert message in found.message
     assert f"queue default {found.queues['default']}".startswith(message)
 
 
-def test_room_that_is_kept_for_the_first_in_line_is_named(tmp_path: Path) -> None:
+def test_room_that_is_kept_for_the_first_in_line_is_named() -> None:
     queues = [queue(), queue("x", priority=1), queue("y", priority=2)]
     running = existing("running", gpus=40, queue="y")
     first = existing("first", gpus=64, queue="x")
-    (found,) = planned(tmp_path, live(running, first, queues=queues), job("new", gpus=8))
+    (found,) = planned(live(running, first, queues=queues), job("new", gpus=8))
     assert found.verdict is Verdict.WAITS
     assert "reserved for ml/first, first in queue x" in found.message
 

@@ -9,6 +9,7 @@ import yaml
 from click.testing import CliRunner
 
 from hyperjob.cli.plan import plan
+from tests.unit.cli.test_plan import admitted_by
 
 GPU, NPU = "nvidia.com/gpu", "huawei.com/Ascend910"
 CLUSTERS = """
@@ -100,8 +101,10 @@ def test_a_plan(tmp_path: Path, case: str, admission: str) -> None:
     jobs, clusters = tmp_path / "job.yaml", tmp_path / "clusters.yaml"
     jobs.write_text(yaml.safe_dump(raw))
     clusters.write_text(CLUSTERS)
-    given = ["-f", str(jobs), "--clusters", str(clusters), "--queue-admission", admission]
-    result = CliRunner().invoke(plan, [*given, "-o", "json"])
+    with admitted_by(admission):
+        result = CliRunner().invoke(
+            plan, ["-f", str(jobs), "--clusters", str(clusters), "-o", "json"]
+        )
     (item,) = json.loads(result.output)["items"]
     if result.exit_code:
         assert (item["verdict"], result.exit_code) == ("CannotRun", 4)  # the clusters are empty

@@ -1,7 +1,7 @@
 """`hyperjob plan --what-if`: who would start, wait, move or stop with other queues and clusters."""
 
 import json
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -11,9 +11,16 @@ from click.testing import CliRunner
 from hyperjob.cli.plan import plan
 from hyperjob.cli.plan.whatif import as_table
 from hyperjob.client.plan.whatif import HyperJobChange, Prospect, what_if
-from hyperjob.client.plan.world import Snapshot, world_of
+from hyperjob.client.plan.world import World
+from hyperjob_controller.options import Options
+from hyperjob_core.kube.resources import (
+    CLUSTERS,
+    HYPERJOBS,
+    PROPAGATION_POLICIES,
+    QUEUES,
+    VCJOBS,
+)
 from hyperjob_engine.model.observed import QueueAdmission
-from hyperjob_engine.placement.capacity import Candidacy
 from tests.unit.cli.objects import GPU, queue
 from tests.unit.cli.test_plan_queues import Object, existing, live, member
 
@@ -23,7 +30,7 @@ def having(
     clusters: list[Object],
     running: dict[str, str],
     queues: list[Object] | None = None,
-) -> Snapshot:
+) -> World:
     """Build a world in which the sub-jobs of some HyperJobs run on clusters, by name."""
     jobs, policies = [], []
     for each in hyperjobs:
@@ -46,25 +53,25 @@ def having(
         pin = {"placement": {"clusterAffinity": {"clusterNames": [running[name]]}}}
         jobs.append({"metadata": metadata, "spec": spec})
         policies.append({"metadata": metadata, "spec": pin})
-    return world_of(
-        clusters=clusters,
-        queues=queues or [queue()],
+    return World(
         now=datetime(2026, 1, 2, tzinfo=UTC),
-        admission=QueueAdmission.BUILTIN,
-        lag=timedelta(seconds=30),
-        candidacy=Candidacy(),
-        hyperjobs=hyperjobs,
-        jobs=jobs,
-        policies=policies,
+        objects={
+            CLUSTERS: clusters,
+            QUEUES: queues or [queue()],
+            HYPERJOBS: hyperjobs,
+            VCJOBS: jobs,
+            PROPAGATION_POLICIES: policies,
+        },
+        options=Options(queue_admission=QueueAdmission.BUILTIN),
     )
 
 
-def changes(world: Snapshot, changed: Snapshot) -> dict[str, HyperJobChange]:
-    return {each.name: each.change for each in what_if(world, changed)}
+def changes(world: World, changed: World) -> dict[str, HyperJobChange]:
+    return {each.name: each.change for each in what_if(world, changed)[1]}
 
 
-def one(world: Snapshot, changed: Snapshot, name: str) -> Prospect:
-    return next(each for each in what_if(world, changed) if each.name == name)
+def one(world: World, changed: World, name: str) -> Prospect:
+    return next(each for each in what_if(world, changed)[1] if each.name == name)
 
 
 def test_a_larger_capability_lets_one_start_and_another_wait_as_before() -> None:
@@ -92,16 +99,16 @@ def test_a_smaller_capability_keeps_one_waiting() -> None:
 
 def test_an_added_cluster_lets_one_start_on_it() -> None:
     world = live(existing("one", gpus=64), existing("two", gpus=64))
-    changed = world.with_clusters([member("b")], Candidacy())
+    changed = world.with_clusters([member("b")])
     assert changes(world, changed) == {"one": HyperJobChange.NONE, "two": HyperJobChange.STARTS}
 
 
 def test_a_cluster_of_the_same_name_keeps_what_runs_there() -> None:
     hyperjobs = existing("run", gpus=64), existing("more", gpus=64)
     world = having(*hyperjobs, clusters=[member()], running={"run": "a"})
-    larger = world.with_clusters([member(gpus=128)], Candidacy())
+    larger = world.with_clusters([member(gpus=128)])
     assert changes(world, larger) == {"run": HyperJobChange.NONE, "more": HyperJobChange.STARTS}
-    same = world.with_clusters([member()], Candidacy())
+    same = world.with_clusters([member()])
     assert changes(world, same) == {"run": HyperJobChange.NONE, "more": HyperJobChange.WAITS}
 
 
@@ -132,7 +139,7 @@ def test_a_queue_that_becomes_reclaimable_gives_back_what_another_queue_asks_for
     queues = [queue("a", weight=1, reclaimable=False), queue("b", weight=1)]
     world = having(*hyperjobs, clusters=[member()], running={"borrows": "a"}, queues=queues)
     changed = world.with_queues([queue("a", weight=1, reclaimable=True), queue("b", weight=1)])
-    found = {each.name: each for each in what_if(world, changed)}
+    found = {each.name: each for each in what_if(world, changed)[1]}
     assert found["borrows"].change is HyperJobChange.GIVES_BACK
     assert found["borrows"].message == "releases its accelerators for ml/owns"
     assert found["owns"].change is HyperJobChange.WAITS
@@ -142,8 +149,8 @@ def test_a_queue_that_becomes_reclaimable_gives_back_what_another_queue_asks_for
 def test_the_table_counts_changes_and_leaves_out_what_stays() -> None:
     hyperjobs = existing("run", gpus=16), existing("two", gpus=64)
     world = having(*hyperjobs, clusters=[member()], running={"run": "a"})
-    changed = world.with_clusters([member("b")], Candidacy())
-    lines = [line.plain for line in as_table(what_if(world, changed))]
+    changed = world.with_clusters([member("b")])
+    lines = [line.plain for line in as_table(what_if(world, changed)[1])]
     assert lines[0] == "After the changes: 1 start, 1 do not change"
     assert lines[2].split()[:4] == ["ml/two", "default", "Starts", "<none>"]
     assert len(lines) == 3
@@ -172,7 +179,7 @@ def test_hyperjobs_of_the_files_are_judged_in_the_changed_world(tmp_path: Path) 
     wanted["metadata"] = {"name": "new", "namespace": "ml"}
     path.write_text(yaml.safe_dump(wanted))
     clusters = Path(__file__).parents[3] / "examples/clusters.yaml"
-    given = ["-f", str(path), "--clusters", str(clusters), "--queue-admission", "builtin"]
+    given = ["-f", str(path), "--clusters", str(clusters)]
     result = CliRunner().invoke(plan, [*given, "--what-if", "--drain", "gpu-west", "-o", "json"])
     answer = json.loads(result.output)
     (item,) = answer["items"]

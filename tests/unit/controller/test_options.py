@@ -1,7 +1,8 @@
 import pytest
 
-from hyperjob_controller.options import parse
+from hyperjob_controller.options import Options, annotations_of, parse, published
 from hyperjob_controller.tuning import LOGS_PER_SECOND
+from hyperjob_core.api.names import CONTROLLER_SETTINGS, QUEUE_ADMISSION
 from hyperjob_engine.model.observed import QueueAdmission
 
 
@@ -79,3 +80,26 @@ def test_every_flag_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
     text = capsys.readouterr().out
     assert "HYPERJOB_CLUSTER_STATUS_LAG" in text
     assert "--no-leader-elect" in text
+
+
+def test_the_lease_publishes_the_settings_on_which_decisions_depend() -> None:
+    options = parse(["--cluster-status-lag=5", "--no-require-vcjob-api", "--workers=3"], {})
+    annotations = annotations_of(options, admission=QueueAdmission.NONE)
+    assert published(annotations) == Options(
+        cluster_status_lag=5.0, require_vcjob_api=False, queue_admission=QueueAdmission.NONE
+    )
+
+
+@pytest.mark.parametrize(
+    "annotations",
+    [
+        None,
+        {},
+        {CONTROLLER_SETTINGS: "no JSON"},
+        {CONTROLLER_SETTINGS: "[]"},
+        {CONTROLLER_SETTINGS: '{"cluster_status_lag": "a", "later": 1}'},
+        {QUEUE_ADMISSION: "later"},
+    ],
+)
+def test_settings_that_a_lease_does_not_publish_have_their_defaults(annotations: object) -> None:
+    assert published(annotations) == Options()

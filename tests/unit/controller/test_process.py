@@ -15,7 +15,7 @@ from hyperjob import __version__
 from hyperjob_controller import __main__ as process
 from hyperjob_controller import manager as managers
 from hyperjob_controller.manager import Manager, run
-from hyperjob_controller.options import Options
+from hyperjob_controller.options import Options, published
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import ConfigError
 from hyperjob_core.kube.leaderelection import LeadershipLostError
@@ -224,7 +224,13 @@ async def test_the_lease_has_the_names_and_times_of_the_options(
     assert made["annotations"]() == {
         "training.volcano.sh/controller-version": __version__,
         "training.volcano.sh/queue-admission": "builtin",
+        "training.volcano.sh/controller-settings": (
+            '{"namespace":null,"cluster_status_lag":30.0,"cluster_lost_timeout":300.0,'
+            '"gang_timeout":300.0,"start_timeout":900.0,"require_vcjob_api":true,'
+            '"require_resource_summary":true,"tenant_messages":"names"}'
+        ),
     }
+    assert published(made["annotations"]()) == Options(queue_admission=QueueAdmission.BUILTIN)
     made["overdue"]()
     assert left == [1]
 

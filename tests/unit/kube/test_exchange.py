@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from hyperjob.simulate.clock import run
 from hyperjob_core.kube import errors, exchange
 from hyperjob_core.kube.config import Connection
 from hyperjob_core.kube.errors import (
@@ -19,6 +18,7 @@ from hyperjob_core.kube.errors import (
 )
 from hyperjob_core.kube.exchange import Exchange, _wait_before_retry
 from hyperjob_core.kube.transport import Response
+from hyperjob_core.virtualtime import run
 from tests.unit.recorded.clients import Counting
 
 

@@ -9,10 +9,10 @@ from functools import wraps
 from typing import Any
 
 import pytest
+from hyperjob.simulate.clock import run
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hyperjob.simulate.clock import run
 from hyperjob_core.api.loglines import SECOND, LogLine, Position
 from hyperjob_core.kube.errors import KubeError, from_status, make_status, unreachable
 from hyperjob_core.kube.logs import Log, Turns

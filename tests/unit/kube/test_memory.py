@@ -5,13 +5,13 @@ from contextlib import aclosing
 
 import pytest
 
-from hyperjob.simulate.clock import now, run
 from hyperjob_core.api.meta import Object
 from hyperjob_core.kube.client import EventType, Kube, PatchType
 from hyperjob_core.kube.errors import AlreadyExists, Conflict, Gone, Invalid, NotFound
 from hyperjob_core.kube.memory import MemoryServer
 from hyperjob_core.kube.patches import merged, patched
 from hyperjob_core.kube.resources import HYPERJOBS, VCJOBS
+from hyperjob_core.virtualtime import now, run
 
 HYPERJOB = {"metadata": {"namespace": "a", "name": "one"}, "spec": {"suspend": False}}
 

@@ -9,7 +9,6 @@ from typing import Any, Final
 
 import orjson
 
-from hyperjob.simulate.clock import run
 from hyperjob_core.api.meta import Object
 from hyperjob_core.kube.client import Kube, PatchType, Propagation
 from hyperjob_core.kube.config import Connection
@@ -18,6 +17,7 @@ from hyperjob_core.kube.exchange import Exchange
 from hyperjob_core.kube.informer import Informer
 from hyperjob_core.kube.resources import CLUSTERS, HYPERJOBS, VCJOBS
 from hyperjob_core.kube.transport import Params, Response
+from hyperjob_core.virtualtime import run
 from tests.unit.recorded.generated import some
 from tests.unit.recorded.recording import Case, line
 

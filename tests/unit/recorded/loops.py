@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from hyperjob.simulate.clock import now, run
 from hyperjob_core.api.meta import Object
 from hyperjob_core.kube.backoff import Backoff
 from hyperjob_core.kube.errors import from_status, make_status
@@ -15,6 +14,7 @@ from hyperjob_core.kube.leaderelection import LeaderElector
 from hyperjob_core.kube.ratelimit import DefaultLimiter, ItemBackoff, TokenBucket
 from hyperjob_core.kube.resources import Resource, key_of
 from hyperjob_core.kube.workqueue import WorkQueue
+from hyperjob_core.virtualtime import now, run
 from tests.unit.recorded.clients import Counting, logged, seeded
 from tests.unit.recorded.generated import some
 from tests.unit.recorded.recording import Case, line

@@ -18,7 +18,6 @@ from typing import Any, Final
 
 import orjson
 
-from hyperjob.simulate.clock import now, run
 from hyperjob.simulate.engine import _run_to_end
 from hyperjob.simulate.sites import queue, site, urgent_class
 from hyperjob.simulate.workload import Failures, Outage, Scenario, Site, Submission
@@ -33,6 +32,7 @@ from hyperjob_core.kube.errors import from_status, make_status
 from hyperjob_core.kube.memory import MemoryServer
 from hyperjob_core.kube.resources import HYPERJOBS, QUEUES, RESOURCE_BINDINGS, key_of
 from hyperjob_core.kube.transport import Params, Response
+from hyperjob_core.virtualtime import now, run
 from hyperjob_engine.model.observed import QueueAdmission
 from tests.unit.controller.builders import GPU
 from tests.unit.recorded.generated import hyperjob_of, some

@@ -91,7 +91,7 @@ def in_virtual_time(tree: ast.Module) -> bool:
     """Return whether the coroutines of a module run in an event loop without real time."""
     return any(
         (isinstance(each, ast.arg) and each.arg == "virtual")
-        or (isinstance(each, ast.ImportFrom) and each.module == "hyperjob.simulate.clock")
+        or (isinstance(each, ast.ImportFrom) and each.module == "hyperjob_core.virtualtime")
         for each in ast.walk(tree)
     )
 

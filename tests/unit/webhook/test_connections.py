@@ -10,8 +10,8 @@ from unittest.mock import Mock
 import pytest
 from aiohttp import web
 
-from hyperjob.simulate.clock import run
 from hyperjob_core.serving.table import Connection, ConnectionTable, Rank
+from hyperjob_core.virtualtime import run
 from hyperjob_webhook.admission import refuse
 from hyperjob_webhook.connections import (
     HEADER_SECONDS,

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from hyperjob.simulate.clock import run
 from hyperjob_core.kube.errors import from_status, make_status
 from hyperjob_core.kube.informer import Informer
 from hyperjob_core.kube.resources import CLUSTERS, PRIORITY_CLASSES, QUEUES
+from hyperjob_core.virtualtime import run
 from hyperjob_rules.validation.context import NOTHING_KNOWN, Context, Queue
 from hyperjob_webhook.review import AdmissionRequest
 from hyperjob_webhook.surroundings import MOST_BYTES, Surroundings

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from hyperjob.simulate.clock import START, StandstillError, now, run
+from hyperjob_core.virtualtime import START, StandstillError, now, run
 
 
 def test_a_day_of_waiting_takes_no_time() -> None:

@@ -1,0 +1,142 @@
+"""The sub-jobs of a planned HyperJob: their clusters, and the reasons against the others. Pure."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from hyperjob_core.api.wire import objects, string
+from hyperjob_engine.expansion.auto import Split
+from hyperjob_engine.model.child import child_of
+from hyperjob_engine.model.observed import Observed
+from hyperjob_engine.model.planned import CreateChild, Plan
+from hyperjob_engine.model.request import PlacementRequest
+from hyperjob_engine.model.subjobs import SubJob
+from hyperjob_engine.placement.alternatives import alternatives
+from hyperjob_engine.placement.assign import FreeRoom
+from hyperjob_engine.reasons.detail import detail_text
+from hyperjob_engine.reasons.hindrance import Obstacle, hindrance_text
+from hyperjob_engine.reasons.reason import Reason
+from hyperjob_engine.resources import accelerator_of
+from hyperjob_engine.steps.draft import Draft
+
+_WAITS: Final = frozenset(
+    {
+        Reason.WAITING_FOR_QUEUE,
+        Reason.WAITING_FOR_DEPENDENCY,
+        Reason.WAITING_FOR_HOST,
+        Reason.BEING_DELETED,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """A sub-job: its cluster, and the reason why it is on none of the other clusters."""
+
+    name: str
+    group: str
+    cluster: str
+    accelerator: str
+    accelerators: int
+    pods: int
+    phase: str
+    message: str
+    elsewhere: Mapping[str, str]
+
+
+def pieces(
+    draft: Draft,
+    decided: Plan,
+    wanted: Iterable[SubJob],
+    created: Mapping[str, CreateChild],
+    *,
+    has_room: bool,
+) -> list[Piece]:
+    """Return the sub-jobs of a decision, of which `created` are new.
+
+    `has_room`: the clusters have room for the sub-jobs that wait.
+    """
+    observed, split = draft.observed, draft.split
+    records = {string(item.get("name")): item for item in objects((decided.status or {})["jobs"])}
+    requests = {item.name: item.request() for item in wanted}
+    standing = []
+    for item in wanted:
+        child = child_of(observed, item.name)
+        if item.name not in created and child.cluster:
+            standing.append((item.group.name, child.cluster))
+    room = FreeRoom.of(observed.clusters, standing)
+    for name, action in created.items():
+        if action.cluster in room.free:
+            room.put(requests[name], action.cluster)
+    found = []
+    for item in wanted:
+        record = records.get(item.name, {})
+        cluster = string(record.get("cluster"))
+        demand = item.size.demand
+        accelerator = accelerator_of(demand) or ""
+        message = string(record.get("message"))
+        waits = has_room and record.get("reason") in _WAITS
+        unplaced = (Obstacle.WAITS, message) if waits else (Obstacle.NOT_FOR_ALL, "")
+        overflow = created[item.name].overflow if item.name in created else None
+        found.append(
+            Piece(
+                name=item.name,
+                group=item.group.name,
+                cluster=cluster,
+                accelerator=accelerator,
+                accelerators=item.size.accelerators or 0,
+                pods=item.size.pods,
+                phase=string(record.get("phase")),
+                message=detail_text(overflow) if overflow else "" if cluster else message,
+                elsewhere=_elsewhere(
+                    observed,
+                    requests[item.name],
+                    cluster,
+                    room,
+                    split,
+                    unplaced=unplaced,
+                    runs=(item.group.name, cluster) in standing and item.name not in created,
+                ),
+            )
+        )
+    return found
+
+
+def _elsewhere(
+    observed: Observed,
+    request: PlacementRequest,
+    cluster: str,
+    room: FreeRoom,
+    split: Split,
+    *,
+    unplaced: tuple[Obstacle, str],
+    runs: bool,
+) -> dict[str, str]:
+    beside = room.copy()
+    if request.name in beside.assigned:
+        beside.take(request)
+    limit = observed.hyperjob.max_domains
+    reasons = alternatives(
+        request,
+        cluster,
+        observed.clusters,
+        beside,
+        max_domains=limit,
+        unplaced=unplaced,
+        runs=runs,
+    )
+    if request.name in split.pins and not runs:
+        for name, hindrance in reasons.items():
+            if name in split.pins.values():
+                reasons[name] = replace(hindrance, code=Obstacle.OTHER_SHARE)
+            elif hindrance.code.has_room:
+                reasons[name] = replace(hindrance, code=Obstacle.NOT_NEEDED)
+    return {name: hindrance_text(hindrance) for name, hindrance in reasons.items()}
+
+
+def places(found: Iterable[Piece]) -> str:
+    """Return the number of sub-jobs and their clusters as text."""
+    known = list(found)
+    clusters = ", ".join(sorted({piece.cluster for piece in known if piece.cluster}))
+    noun = "sub-job" if len(known) == 1 else "sub-jobs"
+    return f"{len(known)} {noun} on {clusters or 'no cluster'}"
