@@ -104,7 +104,7 @@ def at_rest(manager: Manager) -> bool:
 
 def round_is_due(manager: Manager) -> bool:
     """Return whether the queue cache has changed since the last round."""
-    return manager._own._changed.is_set()
+    return manager.admission._changed.is_set()
 
 
 async def settled(manager: Manager, kube: Kube, namespace: str) -> None:

@@ -78,10 +78,11 @@ def plan(
 ) -> None:
     """Show on which clusters HyperJobs would run now, and why not on the others.
 
-    The command validates each HyperJob as admission does, then splits and places it as the
-    controller does; a later HyperJob of the files gets the accelerators that earlier ones leave.
-    The plan treats Queues in the files as created. With built-in queues a HyperJob waits in its
-    queue, behind the HyperJobs that already wait. The command writes nothing.
+    The command validates each HyperJob as admission does, then runs the controller's own code on
+    the objects in memory, with the settings that the controller has on its Lease; a later HyperJob
+    of the files gets the accelerators that earlier ones leave. The plan treats Queues in the files
+    as created. With built-in queues a HyperJob waits in its queue, behind the HyperJobs that
+    already wait. The command writes nothing.
 
     With --what-if the command compares the queues' decisions now with their decisions after the
     changes. A sub-job on a drained cluster loses its place and waits for another cluster.
