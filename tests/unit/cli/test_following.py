@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from hyperjob.simulate.clock import run
 
 from hyperjob.client.logs.choosing import Wanted
 from hyperjob.client.logs.following import Following
@@ -16,6 +15,7 @@ from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import KubeError, from_status, make_status
 from hyperjob_core.kube.memory import Call, MemoryServer
 from hyperjob_core.kube.resources import HYPERJOBS
+from hyperjob_core.virtualtime import run
 from tests.unit.cli.objects import hyperjob, sub_job
 
 LINES = [b"2026-01-02T03:04:%02d.5Z line %d\n" % (second, second) for second in range(60)]

@@ -9,13 +9,13 @@ from functools import wraps
 from typing import Any
 
 import pytest
-from hyperjob.simulate.clock import run
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hyperjob_core.api.loglines import SECOND, LogLine, Position
 from hyperjob_core.kube.errors import KubeError, from_status, make_status, unreachable
 from hyperjob_core.kube.logs import Log, Turns
+from hyperjob_core.virtualtime import run
 
 
 def virtually(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
