@@ -19,7 +19,7 @@ import orjson
 
 from hyperjob_core.api.limits import MAX_ALL_TASKS, MAX_REPLICATED_JOBS, MAX_TASKS
 from hyperjob_core.api.meta import Object
-from hyperjob_rules.paths import MUTATE_HYPERJOB, VALIDATE_HYPERJOB
+from hyperjob_rules.configuration import MUTATE_HYPERJOB, VALIDATE_HYPERJOB
 from hyperjob_webhook.admission import admit
 from tests.support.largereviews import large_reviews
 

@@ -26,7 +26,7 @@ from hyperjob_core.kube.resources import (
 from hyperjob_engine.expansion.expand import pod_groups
 from hyperjob_engine.model.parse import controller_of, pinned_clusters
 from hyperjob_engine.resources import quantities
-from hyperjob_rules.bindings import stamp
+from hyperjob_rules.stamp import stamp
 
 _BIND = 0.5
 _DISPATCH = 1.0

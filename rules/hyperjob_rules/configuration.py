@@ -9,7 +9,12 @@ from typing import Final
 
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import AFFINITY_GATED, AFFINITY_HELD, VCJOB_API_VERSION, VCJOB_KIND
-from hyperjob_rules.paths import MUTATE_HYPERJOB, MUTATE_RESOURCEBINDING, VALIDATE_HYPERJOB
+
+MUTATE_HYPERJOB: Final = "/mutate-training-volcano-sh-v1alpha1-hyperjob"
+VALIDATE_HYPERJOB: Final = "/validate-training-volcano-sh-v1alpha1-hyperjob"
+MUTATE_RESOURCEBINDING: Final = "/mutate-work-karmada-io-v1alpha2-resourcebinding"
+PATHS: Final = frozenset({MUTATE_HYPERJOB, VALIDATE_HYPERJOB, MUTATE_RESOURCEBINDING})
+"""The URL paths of the webhooks, in the form of kubebuilder."""
 
 # The API server calls mutating webhooks in the order of configuration names: HyperJob's must see a
 # ResourceBinding before Volcano Global's (`volcano-…`), and is called again after that has

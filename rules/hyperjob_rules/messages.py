@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-import hyperjob_rules.validation  # noqa: F401 - declares all rules
+import hyperjob_rules.validation.update  # noqa: F401 - declares all rules
 from hyperjob_core.api.field import FieldError
 from hyperjob_core.markdown import row, table
 from hyperjob_rules.defaulting.catalogue import DEFAULTS

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hyperjob_rules.paths import MUTATE_RESOURCEBINDING, PATHS
+from hyperjob_rules.configuration import MUTATE_RESOURCEBINDING, PATHS
 from tests.support.reviewfuzz import mutated
 from tests.support.stack import issue_certificates
 from tests.support.webhookprocess import RawConnection, webhook_process

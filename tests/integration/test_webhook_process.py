@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from hyperjob_rules.paths import MUTATE_RESOURCEBINDING, VALIDATE_HYPERJOB
+from hyperjob_rules.configuration import MUTATE_RESOURCEBINDING, VALIDATE_HYPERJOB
 from tests.support.processes import wait_for
 from tests.support.stack import Certificates, issue_certificates
 from tests.support.webhookprocess import RawConnection, command, webhook_process

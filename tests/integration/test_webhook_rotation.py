@@ -10,7 +10,7 @@ import pytest
 from hyperjob_certs.rotation import Action, Bundle, RotationPolicy, advance, perform
 from hyperjob_certs.store import DirectoryStore
 from hyperjob_certs.x509 import facts
-from hyperjob_rules.paths import MUTATE_RESOURCEBINDING
+from hyperjob_rules.configuration import MUTATE_RESOURCEBINDING
 from tests.support.stack import Certificates
 from tests.support.webhookprocess import RawConnection, webhook_process
 

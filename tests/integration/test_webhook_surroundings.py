@@ -10,8 +10,8 @@ from hyperjob_core.kube.client import Kube, PatchType
 from hyperjob_core.kube.errors import ConfigError, Forbidden, make_status
 from hyperjob_core.kube.resources import CLUSTERS, CONFIG_MAPS, QUEUES
 from hyperjob_core.telemetry.metrics import Metrics
-from hyperjob_rules.validation import Context, validate_create
-from hyperjob_rules.validation.context import Cluster
+from hyperjob_rules.validation.context import Cluster, Context
+from hyperjob_rules.validation.create import validate_create
 from hyperjob_webhook.review import AdmissionRequest, decode
 from hyperjob_webhook.surroundings import MOST_BYTES, watched
 from tests.support.controller import clusters, eventually

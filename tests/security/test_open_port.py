@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from hyperjob_core.serving.listener import allow_files
-from hyperjob_rules.paths import MUTATE_RESOURCEBINDING
+from hyperjob_rules.configuration import MUTATE_RESOURCEBINDING
 from tests.support.stack import issue_certificates
 from tests.support.webhookprocess import RawConnection, webhook_process
 from tests.unit.webhook.test_server import REVIEW, head

@@ -8,7 +8,7 @@ import orjson
 
 from hyperjob_core.api.limits import MAX_SPEC_BYTES
 from hyperjob_core.api.meta import Object
-from hyperjob_rules.paths import MUTATE_HYPERJOB, MUTATE_RESOURCEBINDING, VALIDATE_HYPERJOB
+from hyperjob_rules.configuration import MUTATE_HYPERJOB, MUTATE_RESOURCEBINDING, VALIDATE_HYPERJOB
 from hyperjob_webhook.review import MAX_BODY_BYTES
 from tests.support.growth import Growing, growing
 from tests.support.reviewfuzz import mutated

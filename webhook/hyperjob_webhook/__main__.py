@@ -24,8 +24,8 @@ from hyperjob_core.telemetry.endpoints import Addresses, ListenError, serve
 from hyperjob_core.telemetry.health import Checks, Remark
 from hyperjob_core.telemetry.metrics import Metrics
 from hyperjob_rules.defaulting import default
-from hyperjob_rules.validation import validate_create
 from hyperjob_rules.validation.context import NOTHING_KNOWN, Context
+from hyperjob_rules.validation.create import validate_create
 from hyperjob_webhook.decisionlog import DecisionLog
 from hyperjob_webhook.options import Options, parse
 from hyperjob_webhook.requestlog import RequestLog

@@ -7,8 +7,8 @@ as a denial. `admit` never raises.
 
 from typing import NamedTuple
 
-from hyperjob_rules.decision import Decision
 from hyperjob_rules.validation.context import NOTHING_KNOWN, Context
+from hyperjob_rules.validation.rules import Decision
 from hyperjob_webhook.handlers import ROUTES
 from hyperjob_webhook.response import encode, failure
 from hyperjob_webhook.review import MAX_BODY_BYTES, AdmissionRequest, BadReview, decode

@@ -11,12 +11,14 @@ from typing import Final
 import hyperjob_core
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import WEBHOOK_VERSION
-from hyperjob_rules.bindings import stamp
-from hyperjob_rules.decision import ALLOWED, Decision
+from hyperjob_rules.configuration import MUTATE_HYPERJOB, MUTATE_RESOURCEBINDING, VALIDATE_HYPERJOB
 from hyperjob_rules.defaulting import default
 from hyperjob_rules.patch import diff
-from hyperjob_rules.paths import MUTATE_HYPERJOB, MUTATE_RESOURCEBINDING, VALIDATE_HYPERJOB
-from hyperjob_rules.validation import Context, validate_create, validate_update
+from hyperjob_rules.stamp import stamp
+from hyperjob_rules.validation.context import Context
+from hyperjob_rules.validation.create import validate_create
+from hyperjob_rules.validation.rules import ALLOWED, Decision
+from hyperjob_rules.validation.update import validate_update
 from hyperjob_webhook.review import AdmissionRequest, BadReview
 
 Handler = Callable[[AdmissionRequest, Context], Decision]

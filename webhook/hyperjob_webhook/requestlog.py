@@ -7,7 +7,7 @@ import logging
 from typing import Final
 
 from hyperjob_core.telemetry.metrics import Metrics
-from hyperjob_rules.decision import Decision
+from hyperjob_rules.validation.rules import Decision
 from hyperjob_webhook.admission import Reply
 from hyperjob_webhook.decisionlog import DecisionLog
 from hyperjob_webhook.review import AdmissionRequest

@@ -13,7 +13,7 @@ import orjson
 from hyperjob_core.api.field import FieldError, invalid_status
 from hyperjob_core.api.meta import Object
 from hyperjob_core.text import shortened
-from hyperjob_rules.decision import Decision
+from hyperjob_rules.validation.rules import Decision
 from hyperjob_webhook.review import API_VERSION, KIND, AdmissionRequest
 
 WARNING_LIMIT: Final = 256

@@ -18,7 +18,7 @@ from aiohttp import web
 from hyperjob_core.api.meta import Object
 from hyperjob_core.serving.listener import OTHER_FILES, Listener, allow_files
 from hyperjob_core.serving.table import ConnectionTable
-from hyperjob_rules.paths import PATHS, VALIDATE_HYPERJOB
+from hyperjob_rules.configuration import PATHS, VALIDATE_HYPERJOB
 from hyperjob_rules.validation.context import NOTHING_KNOWN, Context
 from hyperjob_webhook.admission import Reply, admit, check_http, fail, refuse
 from hyperjob_webhook.bodies import Bodies, Body, BodyTooLarge

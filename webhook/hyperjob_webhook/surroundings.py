@@ -26,7 +26,7 @@ from hyperjob_rules.validation.context import (
 )
 from hyperjob_rules.validation.needs import needs
 from hyperjob_rules.validation.references import warn_references
-from hyperjob_rules.validation.report import Report
+from hyperjob_rules.validation.rules import Report
 from hyperjob_webhook.review import AdmissionRequest
 
 USER_AGENT: Final = "hyperjob-webhook/1"

@@ -65,6 +65,8 @@ class Path:
 
 
 ROOT: Final = Path()
+SPEC: Final = ROOT.child("spec")
+METADATA: Final = ROOT.child("metadata")
 
 
 class ErrorType(StrEnum):

@@ -15,8 +15,8 @@ from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import KubeError, NotFound
 from hyperjob_core.kube.resources import HYPERJOBS, key_of
 from hyperjob_core.text import listed, shortened
-from hyperjob_rules.validation.report import Report
-from hyperjob_rules.validation.structure import check_structure
+from hyperjob_rules.validation.create import check_structure
+from hyperjob_rules.validation.rules import Report
 
 _PAGE: Final = "100"
 _SHOWN: Final = 3

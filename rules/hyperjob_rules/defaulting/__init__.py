@@ -9,8 +9,7 @@ changed parts: an unchanged object is returned as the same object.
 from hyperjob_core.api.checkpoint import DEFAULT_GRACE_SECONDS, DEFAULT_PATH
 from hyperjob_core.api.limits import MAX_ALL_TASKS, count_tasks
 from hyperjob_core.api.meta import Object
-from hyperjob_rules.defaulting.copying import edit, edit_items
-from hyperjob_rules.defaulting.job import default_job_spec
+from hyperjob_rules.defaulting.job import default_job_spec, edit, edit_items
 
 __all__ = ["default"]
 

@@ -4,11 +4,12 @@ The webhook sets them in the template because no component sets them later: a su
 at its first apply in a member cluster, and the user should read the values that run.
 """
 
+from collections.abc import Callable
 from typing import Final, TypeGuard
 
+from hyperjob_core.api.limits import MAX_REPLICATED_JOBS
 from hyperjob_core.api.meta import Object
-from hyperjob_rules.defaulting.copying import edit
-from hyperjob_rules.defaulting.resources import default_pod_resources
+from hyperjob_rules.resourcenames import may_be_overcommitted
 
 QUEUE: Final = "default"
 SCHEDULER: Final = "volcano"
@@ -140,3 +141,71 @@ def _is_unset(value: object) -> bool:
 
 def _is_count(value: object) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_COUNT
+
+
+def default_pod_resources(spec: Object) -> Object:
+    """Set `limits := requests` for accelerators in all containers of a pod."""
+    spec = edit_items(spec, "initContainers", _default_container)
+    return edit_items(spec, "containers", _default_container)
+
+
+def _default_container(container: Object) -> Object:
+    return edit(container, "resources", _default_resources)
+
+
+def _default_resources(resources: Object) -> Object:
+    for field in ("requests", "limits"):
+        if isinstance(resources.get(field), dict):
+            resources = edit(resources, field, _as_text)
+    return _default_limits(resources)
+
+
+def _as_text(amounts: Object) -> Object:
+    fractions = {name: str(each) for name, each in amounts.items() if isinstance(each, float)}
+    return {**amounts, **fractions} if fractions else amounts
+
+
+def _default_limits(resources: Object) -> Object:
+    requests = resources.get("requests")
+    limits = resources.get("limits")
+    if not isinstance(requests, dict) or not (limits is None or isinstance(limits, dict)):
+        return resources
+    missing = {
+        name: amount
+        for name, amount in requests.items()
+        if not may_be_overcommitted(name) and (limits is None or limits.get(name) is None)
+    }
+    return {**resources, "limits": {**(limits or {}), **missing}} if missing else resources
+
+
+MAX_EDITED: Final = MAX_REPLICATED_JOBS
+"""The longest list with items to edit that the schema allows."""
+
+Edit = Callable[[Object], Object]
+
+
+def edit(parent: Object, name: str, change: Edit) -> Object:
+    """Return `parent` with `change` applied to the object in field `name`.
+
+    Without a change the result is `parent` itself.
+    """
+    before = parent.get(name)
+    if not isinstance(before, dict):
+        return parent
+    after = change(before)
+    return parent if after is before else {**parent, name: after}
+
+
+def edit_items(parent: Object, name: str, change: Edit) -> Object:
+    """Return `parent` with `change` applied to each object in list `name`.
+
+    Without a change the result is `parent` itself. A list of more than MAX_EDITED items stays as
+    it is: validation refuses it later.
+    """
+    before = parent.get(name)
+    if not isinstance(before, list) or len(before) > MAX_EDITED:
+        return parent
+    after = [change(item) if isinstance(item, dict) else item for item in before]
+    if all(new is old for new, old in zip(after, before, strict=True)):
+        return parent
+    return {**parent, name: after}

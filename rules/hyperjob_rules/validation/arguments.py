@@ -11,9 +11,8 @@ from hyperjob_core.api import formats
 from hyperjob_core.api.arguments import OFF, ON, Flags, Kind, read_arguments
 from hyperjob_core.api.field import Path
 from hyperjob_core.api.plugins import PLACEHOLDERS, fill, placeholders_of
-from hyperjob_rules.validation.report import Report
-from hyperjob_rules.validation.rules import INVALID, WARNING, rule
-from hyperjob_rules.validation.suggest import did_you_mean
+from hyperjob_core.hints import did_you_mean
+from hyperjob_rules.validation.rules import INVALID, WARNING, Report, rule
 
 _FREE: Final = (Kind.TEXT, Kind.TASK)
 """The kinds of arguments whose values may be any text."""

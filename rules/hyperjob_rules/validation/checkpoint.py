@@ -5,11 +5,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from hyperjob_core.api.checkpoint import DEFAULT_GRACE_SECONDS, DEFAULT_PATH, VOLUME_NAME
-from hyperjob_core.api.field import Path
+from hyperjob_core.api.field import SPEC, Path
 from hyperjob_core.api.meta import Object
-from hyperjob_rules.validation.fieldpath import SPEC
-from hyperjob_rules.validation.report import Report
-from hyperjob_rules.validation.rules import FORBIDDEN, INVALID, REQUIRED, WARNING, rule
+from hyperjob_rules.validation.rules import FORBIDDEN, INVALID, REQUIRED, WARNING, Report, rule
 from hyperjob_rules.validation.split import sub_jobs
 
 NO_PLACE = rule(

@@ -2,8 +2,7 @@
 
 from hyperjob_core.api.duration import nanoseconds
 from hyperjob_core.api.field import Path
-from hyperjob_rules.validation.report import Report
-from hyperjob_rules.validation.rules import INVALID, rule
+from hyperjob_rules.validation.rules import INVALID, Report, rule
 
 MALFORMED = rule(
     "V6.malformed",

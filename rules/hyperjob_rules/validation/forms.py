@@ -6,8 +6,7 @@ from typing import Final
 from hyperjob_core.api import formats
 from hyperjob_core.api.field import Path
 from hyperjob_core.api.meta import Object
-from hyperjob_rules.validation.report import Report
-from hyperjob_rules.validation.rules import INVALID, TOO_LONG, rule
+from hyperjob_rules.validation.rules import INVALID, TOO_LONG, Report, rule
 
 MAX_ANNOTATIONS: Final = 256 * 1024
 

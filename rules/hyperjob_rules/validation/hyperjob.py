@@ -1,10 +1,9 @@
 """Validation of a HyperJob as a whole: its parts, and the rules across them."""
 
-from hyperjob_core.api.field import Path
+from hyperjob_core.api.field import METADATA, SPEC, Path
 from hyperjob_core.api.limits import MAX_PODS, MAX_SUB_JOBS
 from hyperjob_core.api.meta import Object
 from hyperjob_rules.validation.checkpoint import validate_checkpoint
-from hyperjob_rules.validation.fieldpath import METADATA, SPEC
 from hyperjob_rules.validation.forms import validate_annotations, validate_labels
 from hyperjob_rules.validation.hyperplugins import validate_hyperjob_plugins
 from hyperjob_rules.validation.lifecycle import (
@@ -15,9 +14,8 @@ from hyperjob_rules.validation.lifecycle import (
 from hyperjob_rules.validation.names import validate_names
 from hyperjob_rules.validation.quorum import validate_quorum
 from hyperjob_rules.validation.replicatedjobs import validate_replicated_job
-from hyperjob_rules.validation.report import Report
 from hyperjob_rules.validation.requests import validate_requests
-from hyperjob_rules.validation.rules import DUPLICATE, INVALID, rule
+from hyperjob_rules.validation.rules import DUPLICATE, INVALID, Report, rule
 from hyperjob_rules.validation.split import sub_jobs
 
 NAME_TWICE = rule(

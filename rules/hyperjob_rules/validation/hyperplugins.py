@@ -4,14 +4,12 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from hyperjob_core.api.arguments import Kind
-from hyperjob_core.api.field import Path
+from hyperjob_core.api.field import SPEC, Path
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.plugins import MPI_MASTER, MPI_WORKER, PLUGINS, have_hosts
 from hyperjob_rules.validation.arguments import GivenArgument, validate_arguments
-from hyperjob_rules.validation.fieldpath import SPEC
 from hyperjob_rules.validation.lighthouse import TWO_WORLDS, validate_lighthouse
-from hyperjob_rules.validation.report import Report
-from hyperjob_rules.validation.rules import FORBIDDEN, INVALID, NOT_SUPPORTED, WARNING, rule
+from hyperjob_rules.validation.rules import FORBIDDEN, INVALID, NOT_SUPPORTED, WARNING, Report, rule
 from hyperjob_rules.validation.split import sub_jobs
 
 UNKNOWN = rule(

@@ -11,8 +11,7 @@ from hyperjob_rules.validation.durations import validate_duration
 from hyperjob_rules.validation.plugins import validate_plugins
 from hyperjob_rules.validation.policies import validate_policies
 from hyperjob_rules.validation.priority import validate_priority_class
-from hyperjob_rules.validation.report import Report
-from hyperjob_rules.validation.rules import INVALID, REQUIRED, WARNING, rule
+from hyperjob_rules.validation.rules import INVALID, REQUIRED, WARNING, Report, rule
 from hyperjob_rules.validation.tasks import validate_tasks
 from hyperjob_rules.validation.topology import validate_topology
 from hyperjob_rules.validation.volumes import validate_volumes

@@ -5,13 +5,13 @@ from typing import Final
 
 from hyperjob_core.api.field import Path
 from hyperjob_core.api.meta import Object
-from hyperjob_rules.validation.report import Report
 from hyperjob_rules.validation.rules import (
     DUPLICATE,
     FORBIDDEN,
     INVALID,
     NOT_FOUND,
     WARNING,
+    Report,
     rule,
 )
 

@@ -7,8 +7,7 @@ from typing import Final
 from hyperjob_core.api.field import Path
 from hyperjob_core.api.meta import Object
 from hyperjob_rules.validation.arguments import GivenArgument
-from hyperjob_rules.validation.report import Report
-from hyperjob_rules.validation.rules import FORBIDDEN, INVALID, REQUIRED, WARNING, rule
+from hyperjob_rules.validation.rules import FORBIDDEN, INVALID, REQUIRED, WARNING, Report, rule
 from hyperjob_rules.validation.split import sub_jobs
 
 NO_LIGHTHOUSE = rule(

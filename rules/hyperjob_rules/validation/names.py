@@ -9,15 +9,13 @@ from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple, Self
 
 from hyperjob_core.api import formats
-from hyperjob_core.api.field import Path
+from hyperjob_core.api.field import METADATA, SPEC, Path
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import child_name
 from hyperjob_core.api.plugins import have_hosts
 from hyperjob_rules.defaulting.job import SVC_USERS
-from hyperjob_rules.validation.fieldpath import METADATA, SPEC
 from hyperjob_rules.validation.forms import check
-from hyperjob_rules.validation.report import Report
-from hyperjob_rules.validation.rules import INVALID, REQUIRED, rule
+from hyperjob_rules.validation.rules import INVALID, REQUIRED, Report, rule
 from hyperjob_rules.validation.split import largest_task, sub_jobs
 
 MAX_NAME: Final = 63

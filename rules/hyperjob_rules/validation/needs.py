@@ -3,9 +3,8 @@
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from hyperjob_core.api.field import Path
+from hyperjob_core.api.field import SPEC, Path
 from hyperjob_core.api.meta import Object
-from hyperjob_rules.validation.fieldpath import SPEC
 
 Reference = tuple[str, str, Path]
 

@@ -9,8 +9,7 @@ from hyperjob_core.api.arguments import Flags, Kind
 from hyperjob_core.api.field import Path
 from hyperjob_core.api.meta import Object
 from hyperjob_rules.validation.arguments import GivenArgument, validate_arguments
-from hyperjob_rules.validation.report import Report
-from hyperjob_rules.validation.rules import INVALID, NOT_SUPPORTED, WARNING, rule
+from hyperjob_rules.validation.rules import INVALID, NOT_SUPPORTED, WARNING, Report, rule
 
 TASK, PORT, TEXT, NUMBER, SWITCH = Kind.TASK, Kind.PORT, Kind.TEXT, Kind.NUMBER, Kind.SWITCH
 

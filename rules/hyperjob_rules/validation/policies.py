@@ -8,7 +8,6 @@ from typing import Final
 from hyperjob_core.api.field import Path
 from hyperjob_core.api.meta import Object
 from hyperjob_rules.validation.durations import validate_duration
-from hyperjob_rules.validation.report import Report
 from hyperjob_rules.validation.rules import (
     DUPLICATE,
     FORBIDDEN,
@@ -16,6 +15,7 @@ from hyperjob_rules.validation.rules import (
     NOT_SUPPORTED,
     REQUIRED,
     WARNING,
+    Report,
     rule,
 )
 

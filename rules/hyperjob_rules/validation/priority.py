@@ -3,8 +3,7 @@
 from typing import Final
 
 from hyperjob_core.api.field import Path
-from hyperjob_rules.validation.report import Report
-from hyperjob_rules.validation.rules import FORBIDDEN, rule
+from hyperjob_rules.validation.rules import FORBIDDEN, Report, rule
 
 SYSTEM: Final = "system-"
 

@@ -1,10 +1,9 @@
 """Validation of spec.quorum: how many sub-jobs must train, and which plugins need all of them."""
 
+from hyperjob_core.api.field import SPEC
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.plugins import PLUGINS, lighthouse_of
-from hyperjob_rules.validation.fieldpath import SPEC
-from hyperjob_rules.validation.report import Report
-from hyperjob_rules.validation.rules import FORBIDDEN, INVALID, WARNING, rule
+from hyperjob_rules.validation.rules import FORBIDDEN, INVALID, WARNING, Report, rule
 from hyperjob_rules.validation.split import sub_jobs
 
 TOO_MANY = rule(

@@ -6,14 +6,12 @@ They are no errors, because the objects may be created later.
 from collections.abc import Set as AbstractSet
 from typing import Final
 
-from hyperjob_core.api.field import Path
+from hyperjob_core.api.field import SPEC, Path
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import child_name
 from hyperjob_rules.validation.context import NOTHING_KNOWN, Context
-from hyperjob_rules.validation.fieldpath import SPEC
 from hyperjob_rules.validation.needs import needed_by
-from hyperjob_rules.validation.report import Report
-from hyperjob_rules.validation.rules import WARNING, rule
+from hyperjob_rules.validation.rules import WARNING, Report, rule
 from hyperjob_rules.validation.split import sub_jobs
 
 MAX_NAMED: Final = 5

@@ -9,13 +9,13 @@ from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import GROUP, LABEL_HYPERJOB, LABEL_REPLICATED_JOB
 from hyperjob_rules.validation.forms import check, validate_annotations, validate_labels
 from hyperjob_rules.validation.job import validate_job_spec
-from hyperjob_rules.validation.report import Report
 from hyperjob_rules.validation.rules import (
     DUPLICATE,
     FORBIDDEN,
     INVALID,
     REQUIRED,
     WARNING,
+    Report,
     rule,
 )
 from hyperjob_rules.validation.split import validate_split

@@ -2,11 +2,10 @@
 
 from typing import Final
 
+from hyperjob_core.api.field import METADATA
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import MAX_TOKEN, MIGRATE_REQUEST, RESTART_REQUEST
-from hyperjob_rules.validation.fieldpath import METADATA
-from hyperjob_rules.validation.report import Report
-from hyperjob_rules.validation.rules import TOO_LONG, rule
+from hyperjob_rules.validation.rules import TOO_LONG, Report, rule
 
 REQUESTS: Final = (RESTART_REQUEST, MIGRATE_REQUEST)
 

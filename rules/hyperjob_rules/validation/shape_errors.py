@@ -7,7 +7,7 @@ from pydantic_core import ErrorDetails
 from hyperjob_core.api import shapeerrors as words
 from hyperjob_core.api.field import ROOT, Path
 from hyperjob_core.api.shape import schema_at
-from hyperjob_rules.validation.report import Violation
+from hyperjob_core.hints import did_you_mean
 from hyperjob_rules.validation.rules import (
     FORBIDDEN,
     INVALID,
@@ -16,11 +16,11 @@ from hyperjob_rules.validation.rules import (
     TOO_LONG,
     TYPE_INVALID,
     Rule,
+    Violation,
     rule,
 )
 from hyperjob_rules.validation.rules import TOO_MANY as TOO_MANY_ITEMS
 from hyperjob_rules.validation.schema import hyperjob_schema
-from hyperjob_rules.validation.suggest import did_you_mean
 
 WRONG_TYPE = rule(
     "T1",

@@ -2,11 +2,10 @@
 
 import orjson
 
+from hyperjob_core.api.field import METADATA, SPEC
 from hyperjob_core.api.limits import MAX_ALL_TASKS, MAX_METADATA_KEYS, MAX_SPEC_BYTES, count_tasks
 from hyperjob_core.api.meta import Object
-from hyperjob_rules.validation.fieldpath import METADATA, SPEC
-from hyperjob_rules.validation.report import Report
-from hyperjob_rules.validation.rules import TOO_LONG, TOO_MANY, rule
+from hyperjob_rules.validation.rules import TOO_LONG, TOO_MANY, Report, rule
 
 TASKS = rule(
     "X6.too-many-tasks",

@@ -14,8 +14,7 @@ from hyperjob_core.api.meta import Object
 from hyperjob_core.api.quantity import NANO
 from hyperjob_rules.validation.amounts import try_parse
 from hyperjob_rules.validation.forms import check
-from hyperjob_rules.validation.report import Report
-from hyperjob_rules.validation.rules import FORBIDDEN, INVALID, REQUIRED, rule
+from hyperjob_rules.validation.rules import FORBIDDEN, INVALID, REQUIRED, Report, rule
 
 INCOMPLETE = rule(
     "X7.incomplete",

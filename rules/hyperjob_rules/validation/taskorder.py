@@ -8,12 +8,12 @@ from collections.abc import Mapping
 
 from hyperjob_core.api.field import Path
 from hyperjob_core.api.meta import Object
-from hyperjob_rules.validation.report import Report
 from hyperjob_rules.validation.rules import (
     DUPLICATE,
     FORBIDDEN,
     INVALID,
     NOT_FOUND,
+    Report,
     rule,
 )
 

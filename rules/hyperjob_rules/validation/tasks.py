@@ -12,12 +12,12 @@ from hyperjob_rules.validation.partitions import validate_partitions
 from hyperjob_rules.validation.podtemplate import validate_pod_template
 from hyperjob_rules.validation.policies import validate_policies
 from hyperjob_rules.validation.priority import validate_priority_class
-from hyperjob_rules.validation.report import Report
 from hyperjob_rules.validation.rules import (
     DUPLICATE,
     INVALID,
     REQUIRED,
     WARNING,
+    Report,
     rule,
 )
 from hyperjob_rules.validation.taskorder import validate_task_order

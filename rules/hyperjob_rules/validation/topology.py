@@ -2,8 +2,7 @@
 
 from hyperjob_core.api.field import Path
 from hyperjob_core.api.meta import Object
-from hyperjob_rules.validation.report import Report
-from hyperjob_rules.validation.rules import FORBIDDEN, WARNING, rule
+from hyperjob_rules.validation.rules import FORBIDDEN, WARNING, Report, rule
 
 TIERS = rule(
     "V3",

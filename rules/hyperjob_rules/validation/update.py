@@ -8,20 +8,17 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any, Final
 
-from hyperjob_core.api.field import Path
+from hyperjob_core.api.field import SPEC, Path
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import CONDITION_COMPLETED, CONDITION_FAILED
 from hyperjob_core.api.plugins import knowing_world
 from hyperjob_rules.defaulting import default
 from hyperjob_rules.validation.changes import Steps, changes
-from hyperjob_rules.validation.context import Context
-from hyperjob_rules.validation.create import inspect, inspect_checked
-from hyperjob_rules.validation.fieldpath import SPEC
-from hyperjob_rules.validation.report import Report
+from hyperjob_rules.validation.context import NOTHING_KNOWN, Context
+from hyperjob_rules.validation.create import check_structure, inspect, inspect_checked
 from hyperjob_rules.validation.requests import validate_requests
-from hyperjob_rules.validation.rules import FORBIDDEN, WARNING, rule
+from hyperjob_rules.validation.rules import FORBIDDEN, WARNING, Decision, Report, rule
 from hyperjob_rules.validation.size import validate_size
-from hyperjob_rules.validation.structure import check_structure
 
 MAX_TOLD: Final = 20
 
@@ -108,13 +105,24 @@ AFTER_END: Final = frozenset({"suspend", "ttlSecondsAfterFinished"})
 FREE: Final = AFTER_END | {"minAvailable", "failurePolicy", "successPolicy"}
 
 
+def validate_update(
+    new: Object,
+    old: Object,
+    *,
+    context: Context = NOTHING_KNOWN,
+    at_most: int | None = None,
+) -> Decision:
+    """Validate a change of a HyperJob; `at_most` is an upper bound of its size in bytes, if known.
+
+    The result for any JSON objects is a decision, without exceptions and without I/O.
+    """
+    return inspect_update(new, old, context=context, at_most=at_most).decision()
+
+
 def inspect_update(
     new: Object, old: Object, *, context: Context, at_most: int | None = None
 ) -> Report:
-    """Return the report with the errors of a change and the warnings about it.
-
-    `at_most` is an upper bound of the new object's size in bytes, if known.
-    """
+    """Return the report with the errors of a change and the warnings about it."""
     report = Report()
     if not _is_deleted(new):
         validate_requests(new, report, before=old)

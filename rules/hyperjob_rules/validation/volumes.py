@@ -5,8 +5,7 @@ from hyperjob_core.api.field import Path
 from hyperjob_core.api.meta import Object
 from hyperjob_rules.validation.claims import validate_claim_spec
 from hyperjob_rules.validation.forms import check
-from hyperjob_rules.validation.report import Report
-from hyperjob_rules.validation.rules import DUPLICATE, FORBIDDEN, REQUIRED, rule
+from hyperjob_rules.validation.rules import DUPLICATE, FORBIDDEN, REQUIRED, Report, rule
 
 PATH_TWICE = rule(
     "V15.path-twice",

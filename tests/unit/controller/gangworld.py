@@ -41,7 +41,7 @@ from hyperjob_engine.queueing.state import (
 )
 from hyperjob_engine.queueing.verdict import verdict_of
 from hyperjob_engine.resources import Resources, subtract
-from hyperjob_rules.bindings import stamp
+from hyperjob_rules.stamp import stamp
 from tests.unit.controller.builders import GPU, Object, binding, cluster, vcjob_status
 from tests.unit.controller.world import World
 

@@ -16,7 +16,7 @@ from hyperjob_engine.model.parse import parse_hyperjob
 from hyperjob_engine.model.planned import Plan
 from hyperjob_engine.queueing.queues import parse_queue
 from hyperjob_engine.queueing.state import admitted, set_queues
-from hyperjob_rules.bindings import stamp
+from hyperjob_rules.stamp import stamp
 from tests.unit.controller.builders import GPU, Object
 from tests.unit.controller.gangworld import ENDED, GangWorld, gpus_of, phase_of
 

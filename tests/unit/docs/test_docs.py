@@ -11,7 +11,7 @@ import yaml
 from hyperjob_core.api.names import KIND
 from hyperjob_core.api.reference import render
 from hyperjob_rules.defaulting import default
-from hyperjob_rules.validation import validate_create
+from hyperjob_rules.validation.create import validate_create
 from tests.support.rooms import PACKAGES
 
 ROOT = Path(__file__).parents[3]

@@ -8,11 +8,12 @@ from typing import Any
 
 from hyperjob_core.api.field import ROOT
 from hyperjob_core.api.meta import Object
-from hyperjob_rules.decision import Decision
 from hyperjob_rules.defaulting import default
 from hyperjob_rules.patch import diff
-from hyperjob_rules.validation import validate_create, validate_update
 from hyperjob_rules.validation.context import Cluster, Context, Queue
+from hyperjob_rules.validation.create import validate_create
+from hyperjob_rules.validation.rules import Decision
+from hyperjob_rules.validation.update import validate_update
 from tests.unit.recorded.generated import hyperjob_of, some
 from tests.unit.recorded.recording import Case, line
 from tests.unit.webhook.test_never_raises import (

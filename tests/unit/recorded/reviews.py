@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from hyperjob_core.api.meta import Object
-from hyperjob_rules.paths import MUTATE_HYPERJOB, MUTATE_RESOURCEBINDING, VALIDATE_HYPERJOB
+from hyperjob_rules.configuration import MUTATE_HYPERJOB, MUTATE_RESOURCEBINDING, VALIDATE_HYPERJOB
 from hyperjob_rules.validation.context import Context
 from hyperjob_webhook.admission import admit, check_http
 from hyperjob_webhook.response import cut_warnings

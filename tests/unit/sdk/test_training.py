@@ -13,7 +13,7 @@ import pytest
 from hyperjob.sdk import SourceError, progress, trainer
 from hyperjob.sdk.source import LONGEST_BYTES, folder_of, program_of
 from hyperjob_rules.defaulting import default
-from hyperjob_rules.validation import validate_create
+from hyperjob_rules.validation.create import validate_create
 
 SCALE = 2
 

@@ -13,8 +13,13 @@ from hyperjob import __version__
 from hyperjob_core.api.field import Path as FieldPath
 from hyperjob_core.api.field import invalid, required
 from hyperjob_core.api.names import WEBHOOK_VERSION
-from hyperjob_rules.decision import Decision
-from hyperjob_rules.paths import MUTATE_HYPERJOB, MUTATE_RESOURCEBINDING, PATHS, VALIDATE_HYPERJOB
+from hyperjob_rules.configuration import (
+    MUTATE_HYPERJOB,
+    MUTATE_RESOURCEBINDING,
+    PATHS,
+    VALIDATE_HYPERJOB,
+)
+from hyperjob_rules.validation.rules import Decision
 from hyperjob_webhook import handlers
 from hyperjob_webhook.admission import admit, check_http
 from hyperjob_webhook.response import ERRORS_LIMIT, WARNINGS_LIMIT, cut_warnings, denial

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hyperjob_rules.bindings import stamp
-from hyperjob_rules.paths import MUTATE_RESOURCEBINDING
+from hyperjob_rules.configuration import MUTATE_RESOURCEBINDING
+from hyperjob_rules.stamp import stamp
 from hyperjob_rules.validation.context import Context
 from hyperjob_webhook.admission import admit
 

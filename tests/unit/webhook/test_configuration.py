@@ -8,8 +8,7 @@ from cel_expr_python import cel as google_cel
 
 from hyperjob_certs import inject
 from hyperjob_rules import configuration
-from hyperjob_rules.configuration import ServiceReference, configurations
-from hyperjob_rules.paths import PATHS
+from hyperjob_rules.configuration import PATHS, ServiceReference, configurations
 
 URL = "https://hyperjob-webhook.hyperjob-system.svc:443"
 CA = b"-----BEGIN CERTIFICATE-----\n"

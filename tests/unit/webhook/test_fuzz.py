@@ -14,9 +14,14 @@ import jsonpatch
 import orjson
 import pytest
 
+from hyperjob_rules.configuration import (
+    MUTATE_HYPERJOB,
+    MUTATE_RESOURCEBINDING,
+    PATHS,
+    VALIDATE_HYPERJOB,
+)
 from hyperjob_rules.defaulting import default
 from hyperjob_rules.patch import same
-from hyperjob_rules.paths import MUTATE_HYPERJOB, MUTATE_RESOURCEBINDING, PATHS, VALIDATE_HYPERJOB
 from hyperjob_webhook.admission import admit
 from tests.support.largereviews import large_reviews
 from tests.support.reviewfuzz import mutated

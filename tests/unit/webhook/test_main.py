@@ -21,7 +21,7 @@ import pytest
 
 from hyperjob_certs.x509 import issue_ca, issue_serving
 from hyperjob_core.telemetry.metrics import Metrics
-from hyperjob_rules.paths import MUTATE_HYPERJOB
+from hyperjob_rules.configuration import MUTATE_HYPERJOB
 from hyperjob_rules.validation.context import NOTHING_KNOWN, Context
 from hyperjob_webhook import __main__ as process
 from hyperjob_webhook.__main__ import CannotStart, _certificate, main

@@ -61,6 +61,6 @@ def test_a_warning_is_never_an_error():
 
 
 def _path():
-    from hyperjob_rules.validation.fieldpath import SPEC
+    from hyperjob_core.api.field import SPEC
 
     return SPEC

@@ -15,8 +15,9 @@ import yaml
 from hyperjob_core.api.meta import Object
 from hyperjob_rules.defaulting import default
 from hyperjob_rules.patch import diff
-from hyperjob_rules.validation import validate_create, validate_update
 from hyperjob_rules.validation.context import Cluster, Context, Queue
+from hyperjob_rules.validation.create import validate_create
+from hyperjob_rules.validation.update import validate_update
 from tests.support.structural import crds, schema_of
 
 ROOT = Path(__file__).parents[3]

@@ -10,7 +10,7 @@ import pytest
 
 from hyperjob_core.api.field import ROOT
 from hyperjob_rules.validation.podtemplate.spec import validate_pod_spec
-from hyperjob_rules.validation.report import EnoughError, Report
+from hyperjob_rules.validation.rules import EnoughError, Report
 
 FEW = 1000
 MANY = 4 * FEW

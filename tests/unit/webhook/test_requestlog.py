@@ -11,7 +11,7 @@ import pytest
 
 from hyperjob_core.telemetry.logs import JsonFormatter
 from hyperjob_core.telemetry.metrics import Metrics
-from hyperjob_rules.paths import MUTATE_HYPERJOB, MUTATE_RESOURCEBINDING, VALIDATE_HYPERJOB
+from hyperjob_rules.configuration import MUTATE_HYPERJOB, MUTATE_RESOURCEBINDING, VALIDATE_HYPERJOB
 from hyperjob_webhook.admission import Reply, admit, refuse
 from hyperjob_webhook.decisionlog import BATCH_BYTES, DecisionLog
 from hyperjob_webhook.requestlog import RequestLog

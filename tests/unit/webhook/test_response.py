@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hyperjob_core.api.field import ErrorType, FieldError
-from hyperjob_rules.decision import Decision
+from hyperjob_rules.validation.rules import Decision
 from hyperjob_webhook.admission import check_http, fail, refuse
 from hyperjob_webhook.response import cut_warnings, denial, encode, failure
 from hyperjob_webhook.review import MAX_BODY_BYTES, AdmissionRequest

@@ -15,7 +15,7 @@ import pytest
 from hyperjob_certs.source import FileSource
 from hyperjob_certs.x509 import issue_ca, issue_serving
 from hyperjob_core.serving.table import Connection, ConnectionTable, Rank
-from hyperjob_rules.paths import MUTATE_HYPERJOB, MUTATE_RESOURCEBINDING, VALIDATE_HYPERJOB
+from hyperjob_rules.configuration import MUTATE_HYPERJOB, MUTATE_RESOURCEBINDING, VALIDATE_HYPERJOB
 from hyperjob_webhook import server as server_module
 from hyperjob_webhook.admission import Reply, admit
 from hyperjob_webhook.connections import MAX_HEADER_BYTES, WebhookProtocols

@@ -16,11 +16,10 @@ import pytest
 import yaml
 
 from hyperjob_rules.defaulting import default
-from hyperjob_rules.validation import Context, size, split
-from hyperjob_rules.validation.context import Cluster, Queue
+from hyperjob_rules.validation import size, split
+from hyperjob_rules.validation.context import Cluster, Context, Queue
 from hyperjob_rules.validation.create import inspect
-from hyperjob_rules.validation.report import Report
-from hyperjob_rules.validation.rules import declared
+from hyperjob_rules.validation.rules import Report, declared
 from hyperjob_rules.validation.schema import hyperjob_schema
 from hyperjob_rules.validation.update import inspect_update
 

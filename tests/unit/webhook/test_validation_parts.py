@@ -13,10 +13,10 @@ from hyperjob_core.api.field import ROOT, Path
 from hyperjob_core.hints import MAX_COMPARED, MAX_HINTS, Hints, _apart, _edits, did_you_mean
 from hyperjob_rules.resourcenames import is_native, is_unqualified, may_be_overcommitted
 from hyperjob_rules.validation.changes import changes
+from hyperjob_rules.validation.create import Repair
 from hyperjob_rules.validation.forms import check
 from hyperjob_rules.validation.names import MISSING, _validate_distinct
-from hyperjob_rules.validation.repair import Repair
-from hyperjob_rules.validation.report import MAX_REFUSALS, EnoughError, Report
+from hyperjob_rules.validation.rules import MAX_REFUSALS, EnoughError, Report
 
 STEPS = st.lists(
     st.tuples(st.sampled_from(["child", "index", "key"]), st.integers(0, 99)), max_size=6

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from hyperjob_rules.defaulting import default
 from hyperjob_rules.patch import diff
-from hyperjob_rules.validation import validate_create, validate_update
 from hyperjob_rules.validation.context import Cluster, Context, Queue
+from hyperjob_rules.validation.create import validate_create
 from hyperjob_rules.validation.schema import hyperjob_schema
+from hyperjob_rules.validation.update import validate_update
 
 TEXTS = (
     "", "a", "b", "worker", "default1", "A_b", "a.b", "1a", "x" * 64, "../x", "..x", "/x", "a b",

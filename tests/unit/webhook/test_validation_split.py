@@ -6,11 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hyperjob_core.api.field import ROOT
-from hyperjob_rules.validation import validate_update
-from hyperjob_rules.validation.fieldpath import SPEC
-from hyperjob_rules.validation.report import Report
+from hyperjob_core.api.field import ROOT, SPEC
+from hyperjob_rules.validation.rules import Report
 from hyperjob_rules.validation.split import demands, largest_task, sub_jobs, validate_split
+from hyperjob_rules.validation.update import validate_update
 
 GPU = "nvidia.com/gpu"
 

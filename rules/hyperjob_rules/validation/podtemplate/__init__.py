@@ -7,7 +7,7 @@ from hyperjob_core.api.field import Path
 from hyperjob_core.api.meta import Object
 from hyperjob_rules.validation.podtemplate.metadata import validate_pod_metadata
 from hyperjob_rules.validation.podtemplate.spec import validate_pod_spec
-from hyperjob_rules.validation.report import Report
+from hyperjob_rules.validation.rules import Report
 
 __all__ = ["validate_pod_template"]
 

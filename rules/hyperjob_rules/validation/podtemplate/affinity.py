@@ -28,7 +28,7 @@ from hyperjob_rules.validation.podtemplate.table import (
     required,
 )
 from hyperjob_rules.validation.podtemplate.values import between, code, form
-from hyperjob_rules.validation.report import Report
+from hyperjob_rules.validation.rules import Report
 
 REQUIRED_TERMS: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED_TERMS: Final = "preferredDuringSchedulingIgnoredDuringExecution"

@@ -21,8 +21,7 @@ from hyperjob_rules.validation.podtemplate.rows import row
 from hyperjob_rules.validation.podtemplate.security import CONTAINER_SECURITY
 from hyperjob_rules.validation.podtemplate.table import Type, optional, required
 from hyperjob_rules.validation.podtemplate.values import between, code, enum, form, held
-from hyperjob_rules.validation.report import Report
-from hyperjob_rules.validation.rules import INVALID
+from hyperjob_rules.validation.rules import INVALID, Report
 
 RESTARTS: Final = ("NotRequired", "RestartContainer")
 RESIZED: Final = ("cpu", "memory")

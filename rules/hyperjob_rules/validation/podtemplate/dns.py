@@ -12,8 +12,7 @@ from hyperjob_rules.validation.podtemplate.pod import Pod
 from hyperjob_rules.validation.podtemplate.rows import row
 from hyperjob_rules.validation.podtemplate.table import Cell, Check, Maker, Type, always, optional
 from hyperjob_rules.validation.podtemplate.values import code, form, held
-from hyperjob_rules.validation.report import Report
-from hyperjob_rules.validation.rules import INVALID
+from hyperjob_rules.validation.rules import INVALID, Report
 
 MAX_SERVERS: Final = 3
 MAX_SEARCHES: Final = 32

@@ -21,7 +21,7 @@ from hyperjob_rules.validation.podtemplate.table import (
     required,
 )
 from hyperjob_rules.validation.podtemplate.values import form, one_known
-from hyperjob_rules.validation.report import Report
+from hyperjob_rules.validation.rules import Report
 
 POD_FIELDS: Final = (
     "metadata.name",

@@ -10,7 +10,7 @@ from hyperjob_core.api.field import Path
 from hyperjob_core.api.meta import Object
 from hyperjob_rules.validation.forms import validate_annotations, validate_labels
 from hyperjob_rules.validation.podtemplate.rows import row
-from hyperjob_rules.validation.report import Report
+from hyperjob_rules.validation.rules import Report
 
 MIN_AVAILABLE: Final = "volcano.sh/jdb-min-available"
 MAX_UNAVAILABLE: Final = "volcano.sh/jdb-max-unavailable"

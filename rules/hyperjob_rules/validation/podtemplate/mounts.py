@@ -9,8 +9,7 @@ from hyperjob_rules.validation.podtemplate.pod import Pod
 from hyperjob_rules.validation.podtemplate.rows import row
 from hyperjob_rules.validation.podtemplate.table import Type, optional, pointer, required
 from hyperjob_rules.validation.podtemplate.values import code, enum, held, one_known
-from hyperjob_rules.validation.report import Report
-from hyperjob_rules.validation.rules import Rule
+from hyperjob_rules.validation.rules import Report, Rule
 
 UNKNOWN: Final = row("V8.VolumeMount.name.unknown")
 PATH_EXPR: Final = row("V8.VolumeMount.subPathExpr.exclusive")

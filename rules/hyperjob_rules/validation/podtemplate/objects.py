@@ -8,8 +8,7 @@ from hyperjob_core.api.meta import Object
 from hyperjob_rules.validation.forms import FormCheck
 from hyperjob_rules.validation.podtemplate.pod import Pod
 from hyperjob_rules.validation.podtemplate.table import Cell, Check, Maker, Type, all_of
-from hyperjob_rules.validation.report import Report
-from hyperjob_rules.validation.rules import DUPLICATE, FORBIDDEN, REQUIRED, Rule, rule
+from hyperjob_rules.validation.rules import DUPLICATE, FORBIDDEN, REQUIRED, Report, Rule, rule
 
 
 def struct(kind: Type, *together: Check) -> Maker:

@@ -5,7 +5,7 @@ from typing import Final
 from hyperjob_core.api.field import Path
 from hyperjob_rules.validation.podtemplate.rows import row
 from hyperjob_rules.validation.podtemplate.values import held
-from hyperjob_rules.validation.report import Report
+from hyperjob_rules.validation.rules import Report
 
 RELATIVE: Final = row("V8.path.relative")
 ABSOLUTE: Final = row("V8.path.absolute")

@@ -12,7 +12,7 @@ from hyperjob_rules.validation.podtemplate.pod import Pod
 from hyperjob_rules.validation.podtemplate.rows import row
 from hyperjob_rules.validation.podtemplate.table import Type, always, optional, pointer, required
 from hyperjob_rules.validation.podtemplate.values import at_least, code, enum, held
-from hyperjob_rules.validation.report import Report
+from hyperjob_rules.validation.rules import Report
 
 PORT: Final = row("V8.Handler.port.range")
 HEADER: Final = row("V8.HTTPHeader.name.form")

@@ -17,7 +17,7 @@ from hyperjob_rules.validation.podtemplate.pod import Pod
 from hyperjob_rules.validation.podtemplate.rows import row
 from hyperjob_rules.validation.podtemplate.table import Type, optional, pointer, required
 from hyperjob_rules.validation.podtemplate.values import between, code, held
-from hyperjob_rules.validation.report import Report
+from hyperjob_rules.validation.rules import Report
 
 PROJECTIONS: Final = (
     "secret",

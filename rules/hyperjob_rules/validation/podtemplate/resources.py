@@ -8,6 +8,7 @@ from hyperjob_core.api import formats
 from hyperjob_core.api.field import Path
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.quantity import Quantity
+from hyperjob_core.hints import nearest
 from hyperjob_rules.resourcenames import (
     COMPUTE,
     HUGE_PAGES,
@@ -23,11 +24,10 @@ from hyperjob_rules.validation.podtemplate.pod import Pod
 from hyperjob_rules.validation.podtemplate.rows import row
 from hyperjob_rules.validation.podtemplate.table import Type, optional
 from hyperjob_rules.validation.podtemplate.values import code
-from hyperjob_rules.validation.report import Report
 from hyperjob_rules.validation.rules import (
+    Report,
     Rule,
 )
-from hyperjob_rules.validation.suggest import nearest
 
 MAX_PREFIX: Final = 253 - len("requests.")
 MAX_NAME: Final = 253 + 1 + 63

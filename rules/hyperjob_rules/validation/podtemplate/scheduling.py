@@ -13,7 +13,7 @@ from hyperjob_rules.validation.podtemplate.rows import row
 from hyperjob_rules.validation.podtemplate.selectors import SELECTOR
 from hyperjob_rules.validation.podtemplate.table import Type, always, optional, pointer, required
 from hyperjob_rules.validation.podtemplate.values import at_holder, at_least, code, enum, form
-from hyperjob_rules.validation.report import Report
+from hyperjob_rules.validation.rules import Report
 
 OPERATORS: Final = ("Equal", "Exists")
 

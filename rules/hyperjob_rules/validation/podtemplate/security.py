@@ -11,7 +11,7 @@ from hyperjob_rules.validation.podtemplate.pod import Pod
 from hyperjob_rules.validation.podtemplate.rows import row
 from hyperjob_rules.validation.podtemplate.table import Type, optional, pointer, required
 from hyperjob_rules.validation.podtemplate.values import between, code, enum, held
-from hyperjob_rules.validation.report import Report
+from hyperjob_rules.validation.rules import Report
 
 PROFILES: Final = ("Localhost", "RuntimeDefault", "Unconfined")
 MAX_ID: Final = 2**31 - 1

@@ -10,7 +10,7 @@ from hyperjob_rules.validation.podtemplate.pod import Pod
 from hyperjob_rules.validation.podtemplate.rows import row
 from hyperjob_rules.validation.podtemplate.table import Type, always, optional
 from hyperjob_rules.validation.podtemplate.values import code, form, labels
-from hyperjob_rules.validation.report import Report
+from hyperjob_rules.validation.rules import Report
 
 OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist")
 NODE_OPERATORS: Final = (*OPERATORS, "Gt", "Lt")

@@ -22,7 +22,7 @@ from hyperjob_rules.validation.podtemplate.table import (
     required,
 )
 from hyperjob_rules.validation.podtemplate.values import between, enum, held
-from hyperjob_rules.validation.report import Report
+from hyperjob_rules.validation.rules import Report
 
 SIZE_LIMIT: Final = row("V8.EmptyDirVolumeSource.sizeLimit.quantity")
 ISCSI_NAME: Final = row("V8.ISCSIVolumeSource.iqn.form")

@@ -35,8 +35,7 @@ from hyperjob_rules.validation.podtemplate.values import (
     never,
 )
 from hyperjob_rules.validation.podtemplate.volumes import VOLUME
-from hyperjob_rules.validation.report import Report
-from hyperjob_rules.validation.rules import FORBIDDEN
+from hyperjob_rules.validation.rules import FORBIDDEN, Report
 
 HOST_USERS: Final = row("V8.PodSpec.hostUsers.host")
 CLAIM_ONE: Final = row("V8.PodResourceClaim.one-of.required")

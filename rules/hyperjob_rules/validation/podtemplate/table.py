@@ -11,8 +11,7 @@ from typing import NamedTuple
 from hyperjob_core.api.field import ErrorType, Path
 from hyperjob_core.api.meta import Object
 from hyperjob_rules.validation.podtemplate.pod import Pod
-from hyperjob_rules.validation.report import Report
-from hyperjob_rules.validation.rules import REQUIRED, Rule, rule
+from hyperjob_rules.validation.rules import REQUIRED, Report, Rule, rule
 
 Check = Callable[..., None]
 """A check of a field's value: `check(value, holder, path, pod, report, step)`.

@@ -9,8 +9,7 @@ from hyperjob_core.api.meta import Object
 from hyperjob_rules.validation.forms import FormCheck, validate_labels
 from hyperjob_rules.validation.podtemplate.pod import Pod
 from hyperjob_rules.validation.podtemplate.table import Cell, Check, Maker, all_of
-from hyperjob_rules.validation.report import Report
-from hyperjob_rules.validation.rules import INVALID, NOT_SUPPORTED, Rule
+from hyperjob_rules.validation.rules import INVALID, NOT_SUPPORTED, Report, Rule
 
 ENUM_REMEDY: Final = "use one of the values listed; upper and lower case matter"
 
