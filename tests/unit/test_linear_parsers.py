@@ -29,7 +29,7 @@ from hyperjob_rules.validation.arguments import validate_arguments
 from hyperjob_rules.validation.durations import validate_duration
 from hyperjob_rules.validation.forms import check, validate_annotations, validate_labels
 from hyperjob_rules.validation.rules import Report
-from hyperjob_webhook.response import cut_warnings
+from hyperjob_webhook.review import cut_warnings
 
 FLAGS = {"port": Kind.PORT, "name-pattern": Kind.HOST, "worker": Kind.TASK, "count": Kind.NUMBER}
 FORMS = (

@@ -26,7 +26,6 @@ from hyperjob_core.telemetry.metrics import Metrics
 from hyperjob_rules.defaulting import default
 from hyperjob_rules.validation.context import NOTHING_KNOWN, Context
 from hyperjob_rules.validation.create import validate_create
-from hyperjob_webhook.decisionlog import DecisionLog
 from hyperjob_webhook.options import Options, parse
 from hyperjob_webhook.requestlog import RequestLog
 from hyperjob_webhook.server import Limits, WebhookServer
@@ -102,10 +101,8 @@ async def _serve(options: Options, metrics: Metrics, around: "Surroundings | Non
         loop.add_signal_handler(number, stop.set)
     source = _load(options, metrics)
     metrics.show_certificate(lambda: _expiry(source))
-    admitted = DecisionLog(sys.stderr.buffer) if options.log_format == "json" else None
-    report = RequestLog(metrics, admitted=admitted)
     server = WebhookServer(
-        reporter=report,
+        reporter=RequestLog(metrics),
         limits=LIMITS,
         context=_with_controllers(around.context if around else lambda: NOTHING_KNOWN, options),
         missing=around.missing if around else None,
@@ -133,14 +130,11 @@ async def _serve(options: Options, metrics: Metrics, around: "Surroundings | Non
                 },
             )
             await stop.wait()
-            report.flush()
             await _drain(server, options)
-            report.flush()
             _log.info("stopped")
     finally:
         await cancel([following])
         await server.stop(grace=0)
-        report.flush()
 
 
 async def _serve_endpoints(

@@ -2,16 +2,35 @@
 
 A denial is a response with HTTP 200 and a Status inside. A malformed review gets a 4xx. A bug of
 the webhook gets a 500: the failurePolicy then decides, and the API server does not report the bug
-as a denial. `admit` never raises.
+as a denial. `admit` never raises. Each handler is a pure function of the request and the context;
+it raises only for a review that the rules of its webhook configuration do not select.
 """
 
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final, NamedTuple
 
+import hyperjob_core
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.names import WEBHOOK_VERSION
+from hyperjob_rules.configuration import MUTATE_HYPERJOB, MUTATE_RESOURCEBINDING, VALIDATE_HYPERJOB
+from hyperjob_rules.defaulting import default
+from hyperjob_rules.patch import diff
+from hyperjob_rules.stamp import stamp
 from hyperjob_rules.validation.context import NOTHING_KNOWN, Context
-from hyperjob_rules.validation.rules import Decision
-from hyperjob_webhook.handlers import ROUTES
-from hyperjob_webhook.response import encode, failure
-from hyperjob_webhook.review import MAX_BODY_BYTES, AdmissionRequest, BadReview, decode
+from hyperjob_rules.validation.create import validate_create
+from hyperjob_rules.validation.rules import ALLOWED, Decision
+from hyperjob_rules.validation.update import validate_update
+from hyperjob_webhook.review import (
+    MAX_BODY_BYTES,
+    AdmissionRequest,
+    BadReview,
+    decode,
+    encode,
+    failure,
+)
+
+Handler = Callable[[AdmissionRequest, Context], Decision]
 
 
 class Reply(NamedTuple):
@@ -23,6 +42,26 @@ class Reply(NamedTuple):
     decision: Decision | None = None
     problem: str = ""
     bug: Exception | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One webhook: the kind for which it is registered, and its handler."""
+
+    group: str
+    version: str
+    kind: str
+    handle: Handler
+
+    def decide(self, request: AdmissionRequest, context: Context) -> Decision:
+        """Return the decision about a CREATE or UPDATE; all other requests are allowed."""
+        if request.operation not in {"CREATE", "UPDATE"} or request.subresource:
+            return ALLOWED
+        if (request.group, request.version, request.kind) != (self.group, self.version, self.kind):
+            got = f"{request.group}/{request.version} {request.kind}"
+            want = f"{self.group}/{self.version} {self.kind}"
+            raise BadReview(f"this path judges {want}, got {got}: check the webhook's rules")
+        return self.handle(request, context)
 
 
 def admit(path: str, body: bytes, context: Context = NOTHING_KNOWN) -> Reply:
@@ -67,3 +106,61 @@ def check_http(
     if length is not None and length > MAX_BODY_BYTES:
         return refuse(413, f"the body is larger than {MAX_BODY_BYTES} bytes")
     return None
+
+
+def default_hyperjob(request: AdmissionRequest, _: Context) -> Decision:
+    """Return the patch with defaults; a HyperJob that is being deleted stays as it is."""
+    raw = _required(request)
+    if _is_being_deleted(raw):
+        return ALLOWED
+    return Decision(patch=diff(raw, _signed(default(raw))))
+
+
+def validate_hyperjob(request: AdmissionRequest, context: Context) -> Decision:
+    """Validate a HyperJob; during its deletion only its finalizers may change, not its spec."""
+    raw = _required(request)
+    if request.operation == "CREATE":
+        if _is_being_deleted(raw):
+            return ALLOWED
+        return validate_create(raw, context=context, at_most=request.size)
+    if request.old_object is None:
+        raise BadReview("request.oldObject: Required value: UPDATE compares two objects")
+    return validate_update(raw, request.old_object, context=context, at_most=request.size)
+
+
+def stamp_binding(request: AdmissionRequest, context: Context) -> Decision:
+    """Return the patch that closes the gate of a sub-job's ResourceBinding or keeps it closed."""
+    binding = _required(request)
+    may_open = not context.controllers or request.user in context.controllers
+    old = None if may_open else request.old_object
+    return Decision(patch=stamp(binding, operation=request.operation, old=old))
+
+
+ROUTES: Final[Mapping[str, Route]] = {
+    MUTATE_HYPERJOB: Route("training.volcano.sh", "v1alpha1", "HyperJob", default_hyperjob),
+    VALIDATE_HYPERJOB: Route("training.volcano.sh", "v1alpha1", "HyperJob", validate_hyperjob),
+    MUTATE_RESOURCEBINDING: Route("work.karmada.io", "v1alpha2", "ResourceBinding", stamp_binding),
+}
+
+
+def _signed(raw: Object) -> Object:
+    """Return a HyperJob with this release's version in its annotation, if it has the annotation."""
+    metadata = raw.get("metadata")
+    if not isinstance(metadata, dict):
+        return raw
+    annotations = metadata.get("annotations")
+    if not isinstance(annotations, dict) or annotations.get(WEBHOOK_VERSION) != "":
+        return raw
+    signed = {**annotations, WEBHOOK_VERSION: hyperjob_core.__version__}
+    return {**raw, "metadata": {**metadata, "annotations": signed}}
+
+
+def _required(request: AdmissionRequest) -> Object:
+    if request.object is None:
+        raise BadReview(f"request.object: Required value: {request.operation} carries an object")
+    return request.object
+
+
+def _is_being_deleted(raw: Object) -> bool:
+    metadata = raw.get("metadata")
+    return isinstance(metadata, dict) and metadata.get("deletionTimestamp") is not None

@@ -1,10 +1,15 @@
-"""The HTTP connections of the webhook: time limits, sizes, and the refusal of malformed requests.
+"""The HTTP connections and request bodies of the webhook, bounded in number, time and memory.
 
-The module extends aiohttp's low-level server, which is a tenth faster than its applications.
+If too many bodies are being read or wait for a decision, the oldest body of the peer with the most
+is dropped: the body of a review arrives within milliseconds, a body that is sent slowly or without
+an end becomes old.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Final, Protocol, cast
 
 from aiohttp import StreamReader, web
@@ -24,6 +29,8 @@ MAX_HEADER_BYTES: Final = 32 * 1024
 """The greatest header; an API server sends a few hundred bytes, with a token some thousand."""
 LINGER_SECONDS: Final = 2.0
 """How long the webhook reads on after a refusal, which the sender then receives."""
+MEMORY_BYTES: Final = 8 * MAX_BODY_BYTES
+"""The greatest size of all bodies of a process together, in bytes."""
 
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
@@ -65,41 +72,16 @@ class WebhookProtocols(web.Server):
         self._table = table
         self._reporter = reporter
         self._header_seconds = header_seconds
-        self._loop = asyncio.get_running_loop()
-        self._headers: dict[ReviewProtocol, float] = {}
-        self._expiry: asyncio.TimerHandle | None = None
 
     def connect(self, connection: Connection) -> "ReviewProtocol":
         """Return the protocol of a new connection."""
-        return ReviewProtocol(self, connection, table=self._table, reporter=self._reporter)
-
-    def header_begins(self, protocol: "ReviewProtocol") -> None:
-        """Start the time limit of a header, unless it runs already."""
-        if protocol in self._headers:
-            return
-        self._headers[protocol] = until = self._loop.time() + self._header_seconds
-        if self._expiry is None:
-            self._expiry = self._loop.call_at(until, self._expire)
-
-    def header_ends(self, protocol: "ReviewProtocol") -> None:
-        """Stop the time limit: the header is complete, or the connection is closed."""
-        self._headers.pop(protocol, None)
-
-    def _expire(self) -> None:
-        self._expiry = None
-        now = self._loop.time()
-        for protocol, until in list(self._headers.items()):
-            if until > now:
-                self._expiry = self._loop.call_at(until, self._expire)
-                return
-            del self._headers[protocol]
-            protocol.abort()
-
-    async def shutdown(self, timeout: float | None = None) -> None:
-        """Close every connection and stop the timer of headers."""
-        await super().shutdown(timeout)
-        if self._expiry is not None:
-            self._expiry.cancel()
+        return ReviewProtocol(
+            self,
+            connection,
+            table=self._table,
+            reporter=self._reporter,
+            header_seconds=self._header_seconds,
+        )
 
 
 class ReviewProtocol(RequestHandler):
@@ -108,10 +90,10 @@ class ReviewProtocol(RequestHandler):
     __slots__ = (
         "_connection",
         "_header_bytes",
-        "_held",
+        "_header_end",
+        "_header_seconds",
         "_idle",
         "_known",
-        "_owner",
         "_reporter",
         "_table",
     )
@@ -123,6 +105,7 @@ class ReviewProtocol(RequestHandler):
         *,
         table: ConnectionTable,
         reporter: Reporter,
+        header_seconds: float,
     ) -> None:
         super().__init__(
             server,
@@ -133,14 +116,14 @@ class ReviewProtocol(RequestHandler):
             read_bufsize=64 * 1024,
             auto_decompress=False,
         )
-        self._owner = server
         self._connection = connection
         self._table = table
         self._reporter = reporter
         self._idle = True
         self._known = False
-        self._held = False
         self._header_bytes = 0
+        self._header_seconds = header_seconds
+        self._header_end: asyncio.TimerHandle | None = None
 
     @property
     def peer(self) -> str:
@@ -151,11 +134,22 @@ class ReviewProtocol(RequestHandler):
         """Parse bytes; between requests they are a header, with its own limits."""
         super().data_received(data)
         if self._idle and data:
-            self._owner.header_begins(self)
+            loop = asyncio.get_running_loop()
+            if self._header_end is None:
+                self._header_end = loop.call_later(self._header_seconds, self._expire)
             self._header_bytes += len(data)
             if self._header_bytes > MAX_HEADER_BYTES:
                 # aiohttp starts the request of a complete header in an earlier callback.
-                asyncio.get_running_loop().call_soon(self._end_long_header)
+                loop.call_soon(self._end_long_header)
+
+    def _expire(self) -> None:
+        self._header_end = None
+        self.abort()
+
+    def _end_header(self) -> None:
+        if self._header_end is not None:
+            self._header_end.cancel()
+            self._header_end = None
 
     def _end_long_header(self) -> None:
         if self._idle:
@@ -165,22 +159,11 @@ class ReviewProtocol(RequestHandler):
         """Record that the header is complete and its request starts."""
         self._idle = False
         self._header_bytes = 0
-        self._owner.header_ends(self)
-
-    def pause_reading(self) -> None:
-        """Pause reading: the body has more bytes than its reader has taken."""
-        self._held = True
-        super().pause_reading()
-
-    def resume_reading(self, resume_parser: bool = True) -> None:
-        """Resume reading if it was paused; aiohttp calls this twice per body in any case."""
-        if self._held:
-            self._held = False
-            super().resume_reading(resume_parser)
+        self._end_header()
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """Drop the connection."""
-        self._owner.header_ends(self)
+        self._end_header()
         super().connection_lost(exc)
 
     def abort(self) -> None:
@@ -239,3 +222,71 @@ def _make_request(
         asyncio.get_running_loop(),
         client_max_size=MAX_BODY_BYTES,
     )
+
+
+class BodyTooLarge(Exception):  # noqa: N818 - a verdict on what was sent
+    """One body is larger than any review."""
+
+
+@dataclass(slots=True, eq=False)
+class Body:
+    """One body; `size` is the number of bytes that have arrived."""
+
+    peer: str
+    deadline: asyncio.Timeout
+    size: int = 0
+    gave_way: bool = False
+
+
+class Bodies:
+    """The bodies of one server that have no decision yet."""
+
+    def __init__(self, *, at_a_time: int, memory_bytes: int = MEMORY_BYTES) -> None:
+        self._at_a_time = at_a_time
+        self._memory_bytes = memory_bytes
+        self._bodies: dict[Body, None] = {}
+        self._size = 0
+
+    @contextmanager
+    def taken(self, body: Body) -> Iterator[None]:
+        """Count a body while inside the context; its `deadline` passes at once if it is dropped."""
+        if len(self._bodies) >= self._at_a_time:
+            self._give_way(by_size=False)
+        self._bodies[body] = None
+        try:
+            yield
+        finally:
+            self.release(body)
+
+    async def read(self, body: Body, content: StreamReader) -> bytes:
+        """Read a body to its end; raise `BodyTooLarge`, or the error of the connection."""
+        pieces: list[bytes] = []
+        while piece := await content.readany():
+            if body.gave_way:
+                await asyncio.sleep(0)  # raises TimeoutError, because the deadline has passed
+            body.size += len(piece)
+            self._size += len(piece)
+            if body.size > MAX_BODY_BYTES:
+                raise BodyTooLarge
+            pieces.append(piece)
+            while self._size > self._memory_bytes:
+                self._give_way(by_size=True)
+            if body.gave_way:
+                await asyncio.sleep(0)
+        return b"".join(pieces)
+
+    def release(self, body: Body) -> None:
+        """Stop counting a body, before its decision or when it is dropped."""
+        if body in self._bodies:
+            del self._bodies[body]
+            self._size -= body.size
+
+    def _give_way(self, *, by_size: bool) -> None:
+        weights: Counter[str] = Counter()
+        for body in self._bodies:
+            weights[body.peer] += body.size if by_size else 1
+        ((heaviest, _),) = weights.most_common(1)
+        victim = next(body for body in self._bodies if body.peer == heaviest)
+        victim.gave_way = True
+        self.release(victim)
+        victim.deadline.reschedule(asyncio.get_running_loop().time())

@@ -9,44 +9,28 @@ from typing import Final
 from hyperjob_core.telemetry.metrics import Metrics
 from hyperjob_rules.validation.rules import Decision
 from hyperjob_webhook.admission import Reply
-from hyperjob_webhook.decisionlog import DecisionLog
 from hyperjob_webhook.review import AdmissionRequest
 
 _log: Final = logging.getLogger("hyperjob_webhook")
-_MESSAGE: Final = "admission decision"
 
 
 class RequestLog:
-    """Logs and counts requests; the lines of allowed requests go to `admitted`, in batches."""
+    """Logs and counts requests."""
 
-    def __init__(self, metrics: Metrics, *, admitted: DecisionLog | None = None) -> None:
+    def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
-        self._admitted = admitted
 
     def started(self, webhook: str) -> None:
         """Count an arrived request."""
         self._metrics.webhook_started(webhook)
-
-    def flush(self) -> None:
-        """Write the waiting lines, before another line is logged."""
-        if self._admitted is not None:
-            self._admitted.flush()
 
     def done(self, webhook: str, reply: Reply, seconds: float) -> None:
         """Count and log an answered request: its decision, or the error."""
         self._metrics.webhook_done(webhook, code=reply.status, seconds=seconds)
         request, decision = reply.request, reply.decision
         if request is not None and decision is not None:
-            if not _log.isEnabledFor(logging.INFO):
-                return
-            fields = _decided(webhook, request, decision, seconds)
-            if self._admitted is not None and decision.allowed:
-                self._admitted.write(_MESSAGE, fields)
-            else:
-                self.flush()
-                _log.info(_MESSAGE, extra=fields)
+            _log.info("admission decision", extra=_decided(webhook, request, decision, seconds))
             return
-        self.flush()
         fields = {"webhook": webhook, "code": reply.status, "reason": reply.problem}
         fields["duration"] = round(seconds, 6)
         if request is not None:

@@ -21,16 +21,17 @@ from hyperjob_core.serving.table import ConnectionTable
 from hyperjob_rules.configuration import PATHS, VALIDATE_HYPERJOB
 from hyperjob_rules.validation.context import NOTHING_KNOWN, Context
 from hyperjob_webhook.admission import Reply, admit, check_http, fail, refuse
-from hyperjob_webhook.bodies import Bodies, Body, BodyTooLarge
 from hyperjob_webhook.connections import (
     HEADER_SECONDS,
+    Bodies,
+    Body,
+    BodyTooLarge,
     Reporter,
     ReviewProtocol,
     WebhookProtocols,
     as_response,
 )
-from hyperjob_webhook.response import encode
-from hyperjob_webhook.review import MAX_BODY_BYTES, AdmissionRequest
+from hyperjob_webhook.review import MAX_BODY_BYTES, AdmissionRequest, encode
 
 Missing: TypeAlias = Callable[[AdmissionRequest, Object], Awaitable[Sequence[str]]]
 
@@ -176,9 +177,6 @@ class WebhookServer:
         )
         if refusal is not None:
             return refusal
-        if length is not None and length <= LARGE_BODY_BYTES and request.content.is_eof():
-            # The whole body has arrived: it needs no time limit.
-            return admit(path, request.content.read_nowait(), self._context())
         connection.body_begins()
         deadline = asyncio.timeout(self._limits.request_timeout)
         body = Body(connection.peer, deadline)

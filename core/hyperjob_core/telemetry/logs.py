@@ -33,7 +33,6 @@ _SECRET_TEXT = re.compile(
     r"|-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(-----END [A-Z ]*PRIVATE KEY-----|$)",
     re.DOTALL,
 )
-_SECRET_WORDS = ("bearer", "authorization", "private key")
 _HIDDEN = "<hidden>"
 _JSON_INTEGER = 2**53
 _PLAIN = re.compile(r"[^\s\"'=\\]+")
@@ -107,7 +106,7 @@ class TextFormatter(logging.Formatter):
 
 def _moment(record: logging.LogRecord) -> str:
     moment = datetime.fromtimestamp(record.created, UTC)
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.{moment.microsecond // 1000:03}Z"
+    return f"{moment.isoformat(timespec='milliseconds')[:-6]}Z"
 
 
 def _fields(record: logging.LogRecord) -> dict[str, object]:
@@ -154,6 +153,6 @@ def _trace(record: logging.LogRecord) -> str:
 def _hide(line: str) -> str:
     # Each pattern begins with one of these words; searching for the words is twenty times faster.
     lowered = line.lower()
-    if not any(word in lowered for word in _SECRET_WORDS):
-        return line
-    return _SECRET_TEXT.sub(_HIDDEN, line)
+    if "bearer" in lowered or "authorization" in lowered or "private key" in lowered:
+        return _SECRET_TEXT.sub(_HIDDEN, line)
+    return line

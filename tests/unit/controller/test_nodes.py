@@ -19,7 +19,7 @@ from hyperjob_engine.queueing.round import schedule
 from hyperjob_engine.queueing.state import Settings, new_state, reserved, set_queues, update
 from hyperjob_engine.queueing.workload import QueuedHyperJob, QueuedSubJob
 from hyperjob_engine.reasons.detail import detail_text
-from hyperjob_engine.reasons.shortage import trouble_text
+from hyperjob_engine.reasons.hindrance import trouble_text
 from hyperjob_engine.resources import parse_resources, scale, total, whole
 from hyperjob_sandbox.karmada.clusterstatus import cluster_status, default_resource_models
 from tests.unit.controller.builders import GPU, NOW, cluster

@@ -11,7 +11,7 @@ from hyperjob_core.api.meta import Object
 from hyperjob_rules.configuration import MUTATE_HYPERJOB, MUTATE_RESOURCEBINDING, VALIDATE_HYPERJOB
 from hyperjob_rules.validation.context import Context
 from hyperjob_webhook.admission import admit, check_http
-from hyperjob_webhook.response import cut_warnings
+from hyperjob_webhook.review import cut_warnings
 from tests.unit.recorded.generated import some
 from tests.unit.recorded.recording import Case, line
 

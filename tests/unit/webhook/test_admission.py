@@ -20,10 +20,19 @@ from hyperjob_rules.configuration import (
     VALIDATE_HYPERJOB,
 )
 from hyperjob_rules.validation.rules import Decision
-from hyperjob_webhook import handlers
+from hyperjob_webhook import admission
 from hyperjob_webhook.admission import admit, check_http
-from hyperjob_webhook.response import ERRORS_LIMIT, WARNINGS_LIMIT, cut_warnings, denial
-from hyperjob_webhook.review import MAX_BODY_BYTES, MAX_ODD_VALUES, MAX_VALUES, BadReview, decode
+from hyperjob_webhook.review import (
+    ERRORS_LIMIT,
+    MAX_BODY_BYTES,
+    MAX_ODD_VALUES,
+    MAX_VALUES,
+    WARNINGS_LIMIT,
+    BadReview,
+    cut_warnings,
+    decode,
+    denial,
+)
 
 DATA = Path(__file__).parent / "data"
 RECORDED = [
@@ -390,7 +399,7 @@ def broken(*_arguments, **_named):
     [(MUTATE_HYPERJOB, "default"), (VALIDATE_HYPERJOB, "validate_create")],
 )
 def test_our_own_bug_is_a_500_and_never_a_denial(path, function, monkeypatch):
-    monkeypatch.setattr(handlers, function, broken)
+    monkeypatch.setattr(admission, function, broken)
     reply = admit(path, GOOD)
     assert reply.status == 500
     assert isinstance(reply.bug, BrokenError)
@@ -429,7 +438,7 @@ def test_the_head_of_a_request_is_judged_before_its_body(head, code):
 
 def test_warnings_travel_with_a_decision(monkeypatch):
     decision = Decision(warnings=("spec.x: take\ncare", "b"))
-    monkeypatch.setattr(handlers, "validate_create", lambda _raw, **_: decision)
+    monkeypatch.setattr(admission, "validate_create", lambda _raw, **_: decision)
     _, answer = post(VALIDATE_HYPERJOB, GOOD)
     assert answer["response"]["allowed"]
     assert answer["response"]["warnings"] == ["spec.x: take care", "b"]

@@ -6,7 +6,7 @@ from unittest.mock import Mock
 import pytest
 from aiohttp import StreamReader
 
-from hyperjob_webhook.bodies import MEMORY_BYTES, Bodies, Body, BodyTooLarge
+from hyperjob_webhook.connections import MEMORY_BYTES, Bodies, Body, BodyTooLarge
 from hyperjob_webhook.review import MAX_BODY_BYTES
 
 

@@ -1,7 +1,5 @@
 """The line and the numbers that each request leaves behind."""
 
-import asyncio
-import io
 import json
 import logging
 from pathlib import Path
@@ -13,7 +11,6 @@ from hyperjob_core.telemetry.logs import JsonFormatter
 from hyperjob_core.telemetry.metrics import Metrics
 from hyperjob_rules.configuration import MUTATE_HYPERJOB, MUTATE_RESOURCEBINDING, VALIDATE_HYPERJOB
 from hyperjob_webhook.admission import Reply, admit, refuse
-from hyperjob_webhook.decisionlog import BATCH_BYTES, DecisionLog
 from hyperjob_webhook.requestlog import RequestLog
 
 REVIEW = next(
@@ -99,76 +96,9 @@ def test_requests_are_counted_by_webhook_and_status():
 
 def test_nothing_is_logged_above_info(caplog):
     caplog.set_level(logging.WARNING, logger="hyperjob_webhook")
-    sink = io.BytesIO()
-    report = RequestLog(Metrics(), admitted=DecisionLog(sink))
+    report = RequestLog(Metrics())
     report.done(MUTATE_HYPERJOB, admit(MUTATE_HYPERJOB, REVIEW), 0.001)
     assert not caplog.records
-    assert not sink.getvalue()
-
-
-async def test_the_fast_way_prints_the_line_that_the_formatter_prints(caplog):
-    reply = admit(MUTATE_HYPERJOB, REVIEW)
-    sink = io.BytesIO()
-    log = DecisionLog(sink)
-    RequestLog(Metrics(), admitted=log).done(MUTATE_HYPERJOB, reply, 0.0012)
-    assert not caplog.records
-    log.flush()
-    RequestLog(Metrics()).done(MUTATE_HYPERJOB, reply, 0.0012)
-    fast, usual = orjson.loads(sink.getvalue()), said(caplog)[1]
-    assert fast.keys() == usual.keys()
-    assert len(fast.pop("ts")) == len(usual.pop("ts"))
-    assert fast == usual
-
-
-async def test_a_refusal_never_goes_the_fast_way(caplog):
-    sink = io.BytesIO()
-    log = DecisionLog(sink)
-    RequestLog(Metrics(), admitted=log).done(VALIDATE_HYPERJOB, refused(), 0.001)
-    log.flush()
-    assert not sink.getvalue()
-    assert len(caplog.records) == 1
-
-
-class Stream:
-    def __init__(self):
-        self.batches = asyncio.Queue()
-
-    def write(self, data):
-        self.batches.put_nowait(data)
-
-    def flush(self):
-        pass
-
-
-async def test_lines_are_written_together_and_soon():
-    stream = Stream()
-    log = DecisionLog(stream, clock=lambda: 1_800_000_000.1239)
-    for number in range(3):
-        log.write("m", {"n": number})
-    assert stream.batches.empty()
-    async with asyncio.timeout(20):
-        batch = await stream.batches.get()
-    lines = [orjson.loads(line) for line in batch.splitlines()]
-    assert [line["n"] for line in lines] == [0, 1, 2]
-    assert lines[0]["ts"] == "2027-01-15T08:00:00.123Z"
-    assert stream.batches.empty()
-
-
-async def test_a_full_batch_is_written_at_once():
-    stream = Stream()
-    log = DecisionLog(stream)
-    log.write("m", {"text": "x" * BATCH_BYTES})
-    assert len(stream.batches.get_nowait()) > BATCH_BYTES
-
-
-async def test_a_closed_stream_stops_nobody():
-    stream = io.BytesIO()
-    log = DecisionLog(stream)
-    log.write("m", {})
-    stream.close()
-    log.flush()
-    log.write("m", {})
-    log.flush()
 
 
 @pytest.mark.parametrize("path", [MUTATE_RESOURCEBINDING, VALIDATE_HYPERJOB])
@@ -177,30 +107,6 @@ def test_a_review_that_cannot_be_read_is_reported_without_an_object(path, caplog
     _, line = said(caplog)
     assert line["code"] == 400
     assert "user" not in line
-
-
-async def test_a_batch_that_is_just_full_waits_for_its_time():
-    stream, measure = Stream(), Stream()
-    log = DecisionLog(measure)
-    log.write("m", {"text": ""})
-    log.flush()
-    rest = BATCH_BYTES - len(measure.batches.get_nowait())
-    log = DecisionLog(stream)
-    log.write("m", {"text": "x" * rest})
-    assert stream.batches.empty()
-    log.write("m", {})
-    assert not stream.batches.empty()
-
-
-@pytest.mark.parametrize("reply", [refuse(404, "none"), refused()], ids=["no review", "refusal"])
-async def test_what_waits_in_a_batch_is_written_before_a_line_of_another_kind(reply, caplog):
-    stream = Stream()
-    report = RequestLog(Metrics(), admitted=DecisionLog(stream))
-    report.done(MUTATE_HYPERJOB, admit(MUTATE_HYPERJOB, REVIEW), 0.001)
-    assert stream.batches.empty()
-    report.done(VALIDATE_HYPERJOB, reply, 0.001)
-    assert b"admission decision" in stream.batches.get_nowait()
-    assert len(caplog.records) == 1
 
 
 def test_the_line_of_a_request_that_got_no_decision_has_its_time_and_its_webhook(caplog):
@@ -215,14 +121,3 @@ def test_a_decision_without_warnings_or_patch_does_not_count_them(caplog):
     RequestLog(Metrics()).done(VALIDATE_HYPERJOB, admit(VALIDATE_HYPERJOB, orjson.dumps(review)), 0)
     _, line = said(caplog)
     assert not {"patched", "warnings", "errors", "reason", "dryRun"} & line.keys()
-
-
-async def test_a_line_is_written_once():
-    stream = Stream()
-    log = DecisionLog(stream)
-    for number in range(2):
-        log.write("m", {"n": number})
-        log.flush()
-        assert orjson.loads(stream.batches.get_nowait())["n"] == number
-    log.flush()
-    assert stream.batches.empty()

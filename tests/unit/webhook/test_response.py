@@ -10,8 +10,14 @@ import pytest
 from hyperjob_core.api.field import ErrorType, FieldError
 from hyperjob_rules.validation.rules import Decision
 from hyperjob_webhook.admission import check_http, fail, refuse
-from hyperjob_webhook.response import cut_warnings, denial, encode, failure
-from hyperjob_webhook.review import MAX_BODY_BYTES, AdmissionRequest
+from hyperjob_webhook.review import (
+    MAX_BODY_BYTES,
+    AdmissionRequest,
+    cut_warnings,
+    denial,
+    encode,
+    failure,
+)
 
 REQUEST = AdmissionRequest(
     "u1", "training.volcano.sh", "v1alpha1", "HyperJob", "", "CREATE", "team", "hj", "me",
