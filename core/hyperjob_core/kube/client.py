@@ -91,24 +91,16 @@ class Kube:
         user_agent: str = USER_AGENT,
         time_limit: float = TIME_LIMIT,
         metrics: ClientMetrics = SILENT,
-        one_shot: bool = False,
     ) -> AsyncIterator[Self]:
         """Find the API server as kubectl does and close all connections at the end.
 
         `user_agent` up to its slash is also the field manager of creates, updates and patches.
-        `one_shot` is for a program with few requests: it starts with less CPU.
         Raises ConfigError with the file and the next step.
         """
         connection = await config.load(kubeconfig, context=context)
-        transport: Transport
-        if one_shot and not connection.proxy:
-            from hyperjob_core.kube.oneshot import OneShotTransport
+        from hyperjob_core.kube.http import HttpTransport  # a slow import: not for --help
 
-            transport = OneShotTransport(connection, user_agent=user_agent, metrics=metrics)
-        else:
-            from hyperjob_core.kube.http import HttpTransport  # a slow import: not for --help
-
-            transport = HttpTransport(connection, user_agent=user_agent, metrics=metrics)
+        transport = HttpTransport(connection, user_agent=user_agent, metrics=metrics)
         async with cls(transport, time_limit=time_limit, namespace=connection.namespace) as kube:
             yield kube
 

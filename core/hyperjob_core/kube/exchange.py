@@ -1,7 +1,7 @@
 """The common part of all requests to the API server: credentials, time limits, bounded retries.
 
-`_once` of a transport sends the request. A write is only repeated after a response that it was not
-processed and when to retry (429 or 5xx with Retry-After).
+`_once` of HttpTransport sends the request. A write is only repeated after a response that it was
+not processed and when to retry (429 or 5xx with Retry-After).
 """
 
 import asyncio
@@ -57,7 +57,7 @@ def why_no_connection(error: OSError) -> str:
 
 
 class Exchange(ABC):
-    """The base of the transports, without their connections."""
+    """The base of HttpTransport, without its connections: tests replace these by a script."""
 
     def __init__(self, connection: Connection, *, metrics: ClientMetrics) -> None:
         self._connection = connection

@@ -1,4 +1,4 @@
-"""Requests and streams over aiohttp: the transport of long-running processes.
+"""Requests and streams over aiohttp: the transport of processes, commands and the SDK.
 
 The requests go directly to an aiohttp session. The request path of `kubernetes.aio` costs more than
 three times the CPU (0.80 ms against 0.22 ms per create, measured side by side: it walks over the

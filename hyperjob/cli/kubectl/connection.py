@@ -29,7 +29,6 @@ class Access:
             kubeconfig=self.kubeconfig,
             context=self.context,
             user_agent=_USER_AGENT,
-            one_shot=True,
         )
 
     def scope(self, kube: Kube) -> str | None:

@@ -1,14 +1,12 @@
 """What each verb sends, what it makes of the answer, and when it tries again."""
 
 import asyncio
-import functools
 import gc
 import socket
 import ssl
 import warnings
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, aclosing, suppress
+from contextlib import aclosing, suppress
 from unittest.mock import Mock
 
 import aiohttp
@@ -30,21 +28,6 @@ LLM = {
     "metadata": {"name": "llm", "namespace": "default", "resourceVersion": "7"},
     "spec": {"unknown": {"kept": 1}},
 }
-
-
-Connect = Callable[..., AbstractAsyncContextManager[Kube]]
-
-
-@pytest.fixture(params=[False, True], ids=["aiohttp", "one shot"])
-def connect(request: pytest.FixtureRequest) -> Connect:
-    """Connect over both transports in turn."""
-    return functools.partial(Kube.connect, one_shot=request.param)
-
-
-@pytest.fixture
-async def kube(server, connect: Connect) -> AsyncIterator[Kube]:
-    async with connect(kubeconfig=server.kubeconfig, time_limit=10) as client:
-        yield client
 
 
 SENT = {
@@ -378,17 +361,17 @@ def test_why_a_certificate_is_not_trusted_is_said_with_the_remedy(code: int, sai
     assert said in why_not_trusted(error, "10.0.0.1", "its authority")
 
 
-async def test_nobody_listening_is_unavailable_and_names_the_server(server, connect):
+async def test_nobody_listening_is_unavailable_and_names_the_server(server):
     server.url = "https://127.0.0.1:1"
     nobody = server.write_kubeconfig({}, name="nobody")
-    async with connect(kubeconfig=nobody) as lonely:
+    async with Kube.connect(kubeconfig=nobody) as lonely:
         with pytest.raises(errors.Unavailable, match=r"https://127\.0\.0\.1:1"):
             await lonely.create(HYPERJOBS, LLM)
 
 
-async def test_a_server_that_does_not_answer_meets_the_time_limit(server, connect):
+async def test_a_server_that_does_not_answer_meets_the_time_limit(server):
     server.on(JOBS, server.stream(then="hang"))
-    async with connect(kubeconfig=server.kubeconfig, time_limit=0.2) as hurried:
+    async with Kube.connect(kubeconfig=server.kubeconfig, time_limit=0.2) as hurried:
         with pytest.raises(errors.Unavailable, match=r"no answer within 0\.2s") as raised:
             await hurried.create(HYPERJOBS, LLM)
     assert not raised.value.answered
@@ -404,13 +387,11 @@ async def test_a_cancelled_call_ends_and_leaves_the_client_usable(server, kube):
     assert await kube.get(HYPERJOBS, "llm", namespace="default") == LLM
 
 
-async def test_a_closed_client_leaves_no_connection_at_whatever_moment_a_call_was_cancelled(
-    server, connect
-):
+async def test_a_closed_client_leaves_no_connection_at_whatever_moment_a_call_was_cancelled(server):
     server.on(JOB, server.stream(then="hang"))
 
     async def cancelled_at(moment: float) -> None:
-        async with connect(kubeconfig=server.kubeconfig) as hurried:
+        async with Kube.connect(kubeconfig=server.kubeconfig) as hurried:
             task = asyncio.create_task(hurried.get(HYPERJOBS, "llm", namespace="default"))
             await asyncio.wait({task}, timeout=moment)
             task.cancel()
@@ -433,7 +414,7 @@ async def test_calls_share_a_connection(server, kube):
     assert len(server.peers) == 1
 
 
-async def test_every_call_is_counted(server, connect):
+async def test_every_call_is_counted(server):
     counted = Counter()
 
     class Metrics:
@@ -442,7 +423,7 @@ async def test_every_call_is_counted(server, connect):
 
     broken = [server.reset()] * 2  # aiohttp repeats a read on a reused connection by itself
     server.on(JOB, server.reply(LLM), *broken, server.failure(404, "NotFound"))
-    async with connect(kubeconfig=server.kubeconfig, metrics=Metrics()) as kube:
+    async with Kube.connect(kubeconfig=server.kubeconfig, metrics=Metrics()) as kube:
         host = kube.host
         await kube.get(HYPERJOBS, "llm", namespace="default")
         with pytest.raises(errors.NotFound):

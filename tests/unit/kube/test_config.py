@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import json
+import ssl
 import stat
 import sys
 import tempfile
@@ -34,12 +35,12 @@ async def call(server, connection):
     return server.seen[-1]
 
 
-@pytest.fixture(params=["plain", "full"])
+@pytest.fixture(params=["alone", "beside another"])
 def named(request, tmp_path):
-    """Name a kubeconfig alone, or beside a second file, which the reader of plain ones refuses."""
+    """Name a kubeconfig alone, or before a second file."""
     second = tmp_path / "second"
-    second.write_text("{}")
-    return (lambda path: path) if request.param == "plain" else (lambda path: f"{path}:{second}")
+    second.write_text("{current-context: other}")
+    return (lambda path: path) if request.param == "alone" else (lambda path: f"{path}:{second}")
 
 
 async def test_a_client_certificate_is_presented(server, named):
@@ -66,7 +67,7 @@ async def test_inline_certificates_are_never_in_a_temporary_file(
         name="inline",
     )
     assert (await call(server, await config.load(named(path)))).user == "admin"
-    assert not list(temporary.iterdir()), "the library still writes by the replaced function"
+    assert not list(temporary.iterdir())
 
 
 async def test_a_token_is_sent(server, named):
@@ -81,6 +82,8 @@ async def test_a_token_file_beside_the_kubeconfig_is_read_again(server):
     assert (await call(server, connection)).headers["authorization"] == "Bearer one"
     (server.folder / "token").write_text("two\n")
     assert (await call(server, connection)).headers["authorization"] == "Bearer two"
+    (server.folder / "token").write_bytes("drei\u00df".encode())
+    assert (await call(server, connection)).headers["authorization"] == "Bearer two"
     (server.folder / "token").unlink()
     assert (await call(server, connection)).headers["authorization"] == "Bearer two"
 
@@ -93,12 +96,13 @@ async def test_a_token_file_is_not_read_at_every_call(server):
     assert (await call(server, connection)).headers["authorization"] == "Bearer one"
 
 
-async def test_an_exec_plugin_gives_new_tokens_as_they_expire(server):
+def with_plugin(server, **status):
+    """Write a kubeconfig with a plugin, which counts its calls in the place of %d."""
     plugin = server.folder / "plugin"
     credential = {
         "apiVersion": "client.authentication.k8s.io/v1",
         "kind": "ExecCredential",
-        "status": {"token": "t%d", "expirationTimestamp": "2001-01-01T00:00:00Z"},
+        "status": status,
     }
     plugin.write_text(
         f"#!{sys.executable}\n"
@@ -106,10 +110,10 @@ async def test_an_exec_plugin_gives_new_tokens_as_they_expire(server):
         f"calls = Path({str(server.folder / 'calls')!r})\n"
         "count = len(calls.read_text()) if calls.exists() else 0\n"
         "calls.write_text('x' * (count + 1))\n"
-        f"print({json.dumps(credential)!r} % count)\n"
+        f"print({json.dumps(credential)!r}.replace('%d', str(count)))\n"
     )
     plugin.chmod(plugin.stat().st_mode | stat.S_IXUSR)
-    path = server.write_kubeconfig(
+    return server.write_kubeconfig(
         {
             "exec": {
                 "apiVersion": "client.authentication.k8s.io/v1",
@@ -119,9 +123,104 @@ async def test_an_exec_plugin_gives_new_tokens_as_they_expire(server):
         },
         name="exec",
     )
-    connection = await config.load(path, refresh_seconds=0)
-    tokens = [(await call(server, connection)).headers["authorization"] for _ in range(2)]
-    assert tokens == ["Bearer t1", "Bearer t2"]
+
+
+@pytest.mark.parametrize(
+    ("expires", "seconds", "tokens"),
+    [
+        ("2001-01-01T00:00:00Z", 0, ["Bearer t1", "Bearer t2"]),
+        (None, 0, ["Bearer t1", "Bearer t2"]),
+        ("2101-01-01T00:00:00Z", 0, ["Bearer t0", "Bearer t0"]),
+        ("2001-01-01T00:00:00Z", 60, ["Bearer t0", "Bearer t0"]),
+    ],
+    ids=["expired", "without an expiry", "valid", "asked a moment ago"],
+)
+async def test_an_exec_plugin_gives_new_tokens_as_they_expire(server, expires, seconds, tokens):
+    path = with_plugin(server, token="t%d", expirationTimestamp=expires)
+    connection = await config.load(path, refresh_seconds=seconds)
+    assert [(await call(server, connection)).headers["authorization"] for _ in range(2)] == tokens
+
+
+async def test_a_plugin_that_fails_later_leaves_the_last_token(server, caplog):
+    connection = await config.load(with_plugin(server, token="t%d"), refresh_seconds=0)
+    (server.folder / "plugin").unlink()
+    assert (await call(server, connection)).headers["authorization"] == "Bearer t0"
+    assert "Cannot renew the token" in caplog.text
+
+
+async def test_a_plugin_may_give_a_certificate(server, monkeypatch, tmp_path):
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    path = with_plugin(
+        server,
+        clientCertificateData=(server.folder / "client.pem").read_text(),
+        clientKeyData=(server.folder / "client.key").read_text(),
+    )
+    seen = await call(server, await config.load(path))
+    assert seen.user == "admin"
+    assert "authorization" not in seen.headers
+    assert not list(temporary.iterdir())
+
+
+async def test_an_identity_providers_token_is_sent(server):
+    def part(content):
+        return base64.urlsafe_b64encode(json.dumps(content).encode()).decode().rstrip("=")
+
+    token = f"{part({'alg': 'none'})}.{part({'exp': 4102444800})}.x"
+    provider = {"name": "oidc", "config": {"id-token": token}}
+    path = server.write_kubeconfig({"auth-provider": provider}, name="oidc")
+    seen = await call(server, await config.load(path))
+    assert seen.headers["authorization"] == f"Bearer {token}"
+
+
+async def test_an_identity_provider_without_a_token_is_named(server):
+    path = server.write_kubeconfig({"auth-provider": {"name": "oidc"}}, name="oidc")
+    with pytest.raises(ConfigError, match=r"auth-provider 'oidc'|oidc: missing"):
+        await config.load(path)
+
+
+async def test_a_name_and_a_password_are_sent(server):
+    path = server.write_kubeconfig({"username": "u", "password": "p"}, name="basic")
+    seen = await call(server, await config.load(path))
+    assert seen.headers["authorization"] == "Basic dTpw"
+
+
+async def test_of_several_files_the_first_that_sets_a_key_counts(server):
+    other = server.folder / "elsewhere"
+    other.mkdir()
+    (other / "token").write_text("elsewhere")
+    content = yaml.safe_load(server.kubeconfig.read_text())
+    content["users"] = [
+        {"name": "test", "user": {"token": "second"}},
+        {"name": "b", "user": {"tokenFile": "token"}},
+    ]
+    content["contexts"] = [{"name": "b", "context": {"cluster": "test", "user": "b"}}]
+    content["current-context"] = "b"
+    (other / "config").write_text(yaml.safe_dump(content))
+    both = f"{server.kubeconfig}:{other / 'config'}"
+    assert (await call(server, await config.load(both))).user == "admin"
+    seen = await call(server, await config.load(both, context="b"))
+    assert seen.headers["authorization"] == "Bearer elsewhere"
+
+
+async def test_a_context_without_a_user_has_no_credentials(server):
+    content = yaml.safe_load(server.kubeconfig.read_text())
+    del content["contexts"][0]["context"]["user"]
+    server.kubeconfig.write_text(yaml.safe_dump(content))
+    seen = await call(server, await config.load(server.kubeconfig))
+    assert seen.user == ""
+    assert "authorization" not in seen.headers
+
+
+async def test_a_server_is_checked_unless_the_kubeconfig_says_otherwise(server):
+    assert (await config.load(server.kubeconfig)).tls.verify_mode is ssl.CERT_REQUIRED
+    content = yaml.safe_load(server.kubeconfig.read_text())
+    content["clusters"][0]["cluster"] = {"server": server.url, "insecure-skip-tls-verify": True}
+    server.kubeconfig.write_text(yaml.safe_dump(content))
+    connection = await config.load(server.kubeconfig)
+    assert connection.tls.verify_mode is ssl.CERT_NONE
+    assert (await call(server, connection)).user == "admin"
 
 
 async def test_a_plugin_that_gives_nothing_is_named(server):
@@ -273,6 +372,14 @@ def with_bad_authority(content):
     return content
 
 
+def with_user(**user):
+    def change(content):
+        content["users"][0]["user"] = user
+        return content
+
+    return change
+
+
 def with_missing_key(content):
     content["users"][0]["user"] = {"client-certificate": "client.pem", "client-key": "none.key"}
     return content
@@ -288,6 +395,17 @@ WRONG = {
     "an address that is none": (with_server("ftp://x"), "no http"),
     "an authority that is none": (with_bad_authority, "certificate authority"),
     "a key that is not there": (with_missing_key, "none.key"),
+    "a certificate without its key": (
+        with_user(**{"client-certificate": "client.pem"}),
+        "client certificate",
+    ),
+    "a token that is no text": (with_user(token=7), "token is no text"),
+    "a token file that is not there": (with_user(tokenFile="none"), "none"),
+    "a plugin without a command": (with_user(exec={"apiVersion": "v1"}), "command"),
+    "a plugin that is not there": (
+        with_user(exec={"apiVersion": "v1", "command": "/none/plugin"}),
+        "/none/plugin",
+    ),
 }
 
 

@@ -1,0 +1,192 @@
+"""The credentials of a kubeconfig's user: a client certificate, and the Authorization header.
+
+Token files, plugins and identity providers give tokens that expire: a request reads or asks for the
+token again once the last one is older than the refresh time.
+"""
+
+import asyncio
+import base64
+import logging
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Final
+
+from hyperjob_core.kube.errors import ConfigError
+from hyperjob_core.kube.kubeconfig import Entry
+
+log = logging.getLogger(__name__)
+
+Authorize = Callable[[], Awaitable[str | None]]
+
+_EARLY: Final = timedelta(minutes=5)
+
+
+async def anonymous() -> str | None:
+    """Return None: requests have no Authorization header."""
+    return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Credentials:
+    """What a client presents; `certificate` and `key` are PEM."""
+
+    authorize: Authorize = anonymous
+    certificate: bytes | None = None
+    key: bytes | None = None
+
+
+async def credentials_of(user: Entry, *, refresh_seconds: float) -> Credentials:
+    """Return the credentials of a kubeconfig's user; a plugin or an identity provider runs once.
+
+    Raises ConfigError, OSError or ValueError with the reason.
+    """
+    certificate, key = content(user, "client-certificate"), content(user, "client-key")
+    authorize: Authorize = anonymous
+    if "auth-provider" in user:
+        provider = _Provider(user["auth-provider"])
+        authorize = renewed(await provider.token(), provider.token, seconds=refresh_seconds)
+    elif "exec" in user:
+        plugin = _Plugin(user["exec"])
+        token = await plugin.token()
+        authorize = renewed(token, plugin.token, seconds=refresh_seconds) if token else anonymous
+        certificate, key = plugin.certificate or (certificate, key)
+    elif "token" in user:
+        authorize = _always(f"Bearer {user['token']}")
+    elif "tokenFile" in user:
+        file = _TokenFile(Path(user["tokenFile"]))
+        authorize = renewed(await file.token(), file.token, seconds=refresh_seconds)
+    elif "username" in user and "password" in user:
+        pair = f"{user['username']}:{user['password']}".encode()
+        authorize = _always(f"Basic {base64.b64encode(pair).decode('ascii')}")
+    return Credentials(authorize=authorize, certificate=certificate, key=key)
+
+
+def content(entry: Entry, key: str) -> bytes | None:
+    """Return the bytes of an entry: its data, or the file that it names; None if it has neither."""
+    if f"{key}-data" in entry:
+        return base64.standard_b64decode(entry[f"{key}-data"])
+    return Path(entry[key]).read_bytes() if key in entry else None
+
+
+def renewed(first: str, renew: Callable[[], Awaitable[str]], *, seconds: float) -> Authorize:
+    """Return the header of a token that `renew` replaces once it is older than `seconds`.
+
+    After a failure the last token stays, because it may still be valid; the API server refuses an
+    invalid one.
+    """
+    lock = asyncio.Lock()
+    last, at = first, time.monotonic()
+
+    async def authorize() -> str:
+        nonlocal last, at
+        if time.monotonic() - at >= seconds:
+            async with lock:
+                if time.monotonic() - at >= seconds:
+                    try:
+                        last = await renew()
+                    except (ConfigError, OSError, ValueError) as error:
+                        log.warning("Cannot renew the token, using the last one: %s", error)
+                    at = time.monotonic()
+        return last
+
+    return authorize
+
+
+def _always(header: str) -> Authorize:
+    async def authorize() -> str:
+        return header
+
+    return authorize
+
+
+class _TokenFile:
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    async def token(self) -> str:
+        text = await asyncio.to_thread(self._path.read_text, encoding="ascii")
+        if not text.strip():
+            raise ValueError(f"{self._path} is empty")
+        return f"Bearer {text.strip()}"
+
+
+class _Plugin:
+    """An exec plugin of client-go's credential protocol, run by `kubernetes.aio`.
+
+    `certificate` is set after a run that printed a certificate and its key.
+    """
+
+    def __init__(self, entry: Entry) -> None:
+        self._entry = entry
+        self._token = ""
+        self._ends: datetime | None = None
+        self.certificate: tuple[bytes, bytes] | None = None
+
+    async def token(self) -> str:
+        """Return the header of the plugin's token, empty if it gives a certificate only.
+
+        The plugin runs again 5 minutes before the token expires; without an expiry, at each call.
+        """
+        if self._ends is not None and datetime.now(UTC) < self._ends - _EARLY:
+            return self._token
+        status = await self._run()
+        token, certificate = status.get("token"), status.get("clientCertificateData")
+        if certificate and status.get("clientKeyData"):
+            self.certificate = str(certificate).encode(), str(status["clientKeyData"]).encode()
+        if not token and self.certificate is None:
+            raise ConfigError(f"the plugin {self._command!r} gave no credentials")
+        end = status.get("expirationTimestamp")
+        self._ends = datetime.fromisoformat(end).astimezone(UTC) if end else None
+        self._token = f"Bearer {token}" if token else ""
+        return self._token
+
+    @property
+    def _command(self) -> object:
+        return self._entry.get("command")
+
+    async def _run(self) -> Mapping[str, Any]:
+        # Imported late: the package loads in 0.5 s of CPU, and most kubeconfigs have no plugin.
+        from kubernetes.aio.config.config_exception import ConfigException
+        from kubernetes.aio.config.exec_provider import ExecProvider
+        from kubernetes.aio.config.kube_config import ConfigNode
+
+        try:
+            provider = ExecProvider(ConfigNode("exec", self._entry))  # type: ignore[no-untyped-call]  # theirs has no types
+            return dict(await provider.run())  # type: ignore[no-untyped-call]  # as above
+        except (ConfigException, OSError, TypeError, AttributeError) as error:
+            raise ConfigError(
+                f"the plugin {self._command!r} gave no credentials: {error}"
+            ) from error
+
+
+class _Provider:
+    """An identity provider (`auth-provider`), asked by `kubernetes.aio`."""
+
+    def __init__(self, entry: Entry) -> None:
+        # Only the user is of interest: kubernetes.aio keeps its new tokens in this document.
+        self._document = {
+            "current-context": "here",
+            "contexts": [{"name": "here", "context": {"cluster": "here", "user": "here"}}],
+            "clusters": [{"name": "here", "cluster": {"server": "http://unused"}}],
+            "users": [{"name": "here", "user": {"auth-provider": entry}}],
+        }
+        self._name = entry.get("name")
+
+    async def token(self) -> str:
+        """Return the header of a token that has not expired; the provider renews an old one."""
+        from kubernetes.aio.client import Configuration
+        from kubernetes.aio.config import ConfigException, load_kube_config_from_dict
+
+        settings = Configuration()
+        try:
+            await load_kube_config_from_dict(  # type: ignore[no-untyped-call]  # theirs has no types
+                self._document, client_configuration=settings
+            )
+        except (ConfigException, KeyError, TypeError, AttributeError) as error:
+            raise ConfigError(f"the auth-provider {self._name!r}: {error}") from error
+        if not (token := settings.api_key.get("BearerToken")):
+            raise ConfigError(f"the auth-provider {self._name!r} gave no token")
+        return str(token)
