@@ -25,7 +25,6 @@ ALLOWED = {
     "__signature__": "inspect",
     "_repr_html_": "Jupyter",
     "compress_type": "zipfile",
-    "disable_strict_ssl_verification": "kubernetes.aio",
     "external_attr": "zipfile",
     "filters": "Jinja",
     "format_commands": "click",
@@ -36,8 +35,6 @@ ALLOWED = {
     "model_config": "pydantic",
     "num_tickets": "ssl",
     "on_broken_pipe": "rich",
-    "refresh_api_key_hook": "kubernetes.aio",
-    "sock": "http.client",
     # read by people and tests
     "serial": "of a certificate, to tell one from the next",
 }
