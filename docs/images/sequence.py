@@ -8,9 +8,10 @@ call, `A --> B: TEXT` an answer or a watch event, and `A: TEXT` a note.
 import re
 import sys
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
 from typing import Final
+
+from hyperjob.html import Shape, drawing
 
 COLUMN: Final = 190
 MARGIN: Final = 95
@@ -27,10 +28,11 @@ _STYLE: Final = (
     ".note{fill:#fff8e1;stroke:#c9a227}.chapter{fill:#f1f3f5}"
     ".t{font-weight:600;fill:#112}.s{font-size:12.5px;fill:#334}"
 )
-_FONT: Final = 'font-family="system-ui, sans-serif" font-size="14"'
-_TIP: Final = (
-    '<marker id="tip" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="7" markerHeight="7"'
-    ' orient="auto-start-reverse"><path d="M0 0 10 5 0 10z" fill="#446"/></marker>'
+_TIP: Final = Shape(
+    "marker",
+    {"id": "tip", "viewBox": "0 0 10 10", "refX": 9, "refY": 5, "markerWidth": 7}
+    | {"markerHeight": 7, "orient": "auto-start-reverse"},
+    inside=[Shape("path", {"d": "M0 0 10 5 0 10z", "fill": "#446"})],
 )
 
 
@@ -64,31 +66,33 @@ def draw(sequence: Sequence) -> str:
     width = MARGIN * 2 + COLUMN * (len(sequence.parts) - 1)
     height = TOP + ROW * len(sequence.lines) + 24
     where = {part: MARGIN + COLUMN * number for number, part in enumerate(sequence.parts)}
-    out = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" {_FONT}>',
-        f"<title>{escape(sequence.title)}</title>",
-        f"<defs>{_TIP}<style>{_STYLE}</style></defs>",
-        f'<rect width="{width}" height="{height}" fill="#fff"/>',
+    shapes = [
+        Shape("title", {}, sequence.title),
+        Shape("defs", {}, inside=[_TIP, Shape("style", {}, _STYLE)]),
+        Shape("rect", {"width": width, "height": height, "fill": "#fff"}),
     ]
     for part, x in where.items():
-        out.append(f'<line class="life" x1="{x}" y1="44" x2="{x}" y2="{height - 8}"/>')
-        out.append(f'<rect class="box" x="{x - 80}" y="12" width="160" height="32" rx="6"/>')
-        out.append(_text(x, 33, part, "t"))
+        shapes += [
+            Shape("line", {"class": "life", "x1": x, "y1": 44, "x2": x, "y2": height - 8}),
+            _box("box", x - 80, 12, 160, 32),
+            _text(x, 33, part, "t"),
+        ]
     for number, line in enumerate(sequence.lines):
-        out += _line(line, where, TOP + ROW * number + 18, width)
-    return "\n".join([*out, "</svg>", ""])
+        shapes += _line(line, where, TOP + ROW * number + 18, width)
+    font = {"font-family": "system-ui, sans-serif", "font-size": 14}
+    return f"{drawing(shapes, viewBox=f'0 0 {width} {height}', **font)}\n"
 
 
-def _line(line: str, where: dict[str, int], y: int, width: int) -> list[str]:
+def _line(line: str, where: dict[str, int], y: int, width: int) -> list[Shape]:
     if line.startswith("== "):
-        band = f'<rect class="chapter" x="8" y="{y - 18}" width="{width - 16}" height="24" rx="4"/>'
-        return [band, f'<text class="t" x="18" y="{y - 1}">{escape(line[3:])}</text>']
+        title = Shape("text", {"class": "t", "x": 18, "y": y - 1}, line[3:])
+        return [_box("chapter", 8, y - 18, width - 16, 24), title]
     arrow = _ARROW.match(line)
     if arrow:
         start, end = _at(where, arrow["source"], line), _at(where, arrow["target"], line)
         kind = "back" if arrow["line"] == "-->" else "call"
         return [
-            f'<line class="{kind}" x1="{start}" y1="{y}" x2="{end}" y2="{y}"/>',
+            Shape("line", {"class": kind, "x1": start, "y1": y, "x2": end, "y2": y}),
             _text((start + end) // 2, y - 6, arrow["text"], "s"),
         ]
     note = _NOTE.match(line)
@@ -96,8 +100,12 @@ def _line(line: str, where: dict[str, int], y: int, width: int) -> list[str]:
         raise ValueError(f"cannot understand {line!r}")
     x, half = _at(where, note["part"], line), max(60, len(note["text"]) * 15 // 4)
     x = min(max(x, half + 6), width - half - 6)
-    box = f'<rect class="note" x="{x - half}" y="{y - 17}" width="{half * 2}" height="24" rx="4"/>'
-    return [box, _text(x, y - 1, note["text"], "s")]
+    return [_box("note", x - half, y - 17, half * 2, 24), _text(x, y - 1, note["text"], "s")]
+
+
+def _box(style: str, x: int, y: int, width: int, height: int) -> Shape:
+    place = {"x": x, "y": y, "width": width, "height": height}
+    return Shape("rect", {"class": style, **place, "rx": 6 if height > 24 else 4})
 
 
 def _at(where: dict[str, int], part: str, line: str) -> int:
@@ -106,8 +114,8 @@ def _at(where: dict[str, int], part: str, line: str) -> int:
     return where[part]
 
 
-def _text(x: int, y: int, text: str, style: str) -> str:
-    return f'<text class="{style}" x="{x}" y="{y}" text-anchor="middle">{escape(text)}</text>'
+def _text(x: int, y: int, text: str, style: str) -> Shape:
+    return Shape("text", {"class": style, "x": x, "y": y, "text-anchor": "middle"}, text)
 
 
 def main() -> None:

@@ -1,8 +1,9 @@
 """Tables of a HyperJob for notebooks and terminals."""
 
-from html import escape
+from markupsafe import Markup
 
 from hyperjob.client.summary import Summary
+from hyperjob_core.text import printable
 
 _COLUMNS = ("Sub-job", "Cluster", "Phase", "Attempt", "Pods", "Message")
 
@@ -24,27 +25,22 @@ def rows_of(summary: Summary) -> list[tuple[str, ...]]:
 
 def html_of(summary: Summary) -> str:
     """Return an HTML table for a notebook; all texts are escaped."""
-    head = "".join(f"<th>{name}</th>" for name in _COLUMNS)
-    body = "".join(
-        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>"
-        for row in rows_of(summary)
-    )
-    title = f"{summary.namespace}/{summary.name}: {summary.phase}"
-    message = f"<p>{escape(summary.message)}</p>" if summary.message else ""
-    return (
-        f"<p><b>HyperJob {escape(title)}</b></p>{message}"
-        f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-    )
+    from hyperjob.html import table
+
+    head = Markup("<p><b>HyperJob {}</b></p>").format(printable(_title(summary)))
+    message = Markup("<p>{}</p>").format(printable(summary.message)) if summary.message else ""
+    return str(head + message + table(_COLUMNS, rows_of(summary)))
 
 
 def rich_of(summary: Summary) -> object:
     """Return a table for rich."""
-    from rich.table import Table
+    from rich.console import Group
     from rich.text import Text
 
-    table = Table(title=Text(f"HyperJob {summary.namespace}/{summary.name}: {summary.phase}"))
-    for name in _COLUMNS:
-        table.add_column(name)
-    for row in rows_of(summary):
-        table.add_row(*(Text(cell) for cell in row))
-    return table
+    from hyperjob.table import table
+
+    return Group(Text(f"HyperJob {_title(summary)}"), *table(_COLUMNS, rows_of(summary)))
+
+
+def _title(summary: Summary) -> str:
+    return f"{summary.namespace}/{summary.name}: {summary.phase}"

@@ -1,12 +1,14 @@
-"""A self-contained HTML page of several simulations: tables and SVG plots, no script. Pure."""
+"""A self-contained HTML page of several simulations: tables and SVG plots, no script."""
 
 import math
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
-from typing import Final
+from typing import Final, NamedTuple
 
+from markupsafe import Markup
+
+from hyperjob.html import Attributes, Shape, drawing, environment
 from hyperjob.simulate.history import History
 from hyperjob.simulate.measure import SimulationReport, Spread
 from hyperjob.simulate.policies import POLICIES
@@ -20,20 +22,8 @@ _COLOURS: Final = (
     *("#2563eb", "#d97706", "#059669", "#dc2626", "#7c3aed", "#0891b2", "#be185d", "#65a30d"),
     *("#475569", "#ca8a04"),
 )
+_GREY: Final = "#94a3b8"
 _RANKS: Final = ("p50", "p95", "p99")
-_STYLE: Final = """
-body{font:15px/1.45 system-ui,sans-serif;margin:2rem auto;max-width:64rem;padding:0 1rem;
-color:#0f172a;background:#fff}
-table{border-collapse:collapse;margin:.5rem 0 1.5rem;display:block;overflow-x:auto}
-td{white-space:nowrap}
-th,td{padding:.2rem .7rem;text-align:right;border-bottom:1px solid #e2e8f0}
-th:first-child,td:first-child{text-align:left}
-svg{display:block;margin:.3rem 0 1.2rem;max-width:100%;height:auto}
-text{font:11px system-ui,sans-serif;fill:#334155}
-.key i{display:inline-block;width:.8em;height:.8em;margin:0 .3em 0 1em}
-@media (prefers-color-scheme:dark){body{background:#0f172a;color:#e2e8f0}text{fill:#cbd5e1}
-th,td{border-color:#334155}}
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,33 +36,57 @@ class PlotLine:
     """A value for comparison, drawn as a dashed line in the same colour."""
 
 
+@dataclass(frozen=True, slots=True)
+class Plot:
+    """A plot with the colours of its lines by name, for the key above it."""
+
+    title: str
+    key: Mapping[str, str]
+    drawing: Markup
+
+
+class Table(NamedTuple):
+    """The header and the rows of a table."""
+
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicySection:
+    """What the page shows of one policy."""
+
+    name: str
+    words: str
+    wait: Table
+    ranges: Plot
+    completion: Table
+    slowdown: Table
+    plots: Sequence[Plot]
+    stops: Table
+    lost: str
+    shares: Table
+    waiting: Plot
+    gantt: Plot
+
+
 def page(reports: Sequence[SimulationReport], histories: Sequence[History]) -> str:
     """Return the page; `histories` are the histories of the reports."""
-    parts = [
-        "<!doctype html><html lang=en><meta charset=utf-8>",
-        "<meta name=viewport content='width=device-width'><title>hyperjob simulate</title>",
-        f"<style>{_STYLE}</style><h1>hyperjob simulate</h1>",
-        "<h2>Side by side</h2>",
-        _summary(reports),
-        "<h3>Waiting time, share of jobs that have started after</h3>",
-        _waits(reports, histories),
-    ]
-    for report, history in zip(reports, histories, strict=True):
-        parts += _policy(report, history)
-    return "\n".join([*parts, "</html>\n"])
+    template = environment("hyperjob.simulate").get_template("simulation.html")
+    return template.render(
+        summary=_summary(reports),
+        waits=_waits(reports, histories),
+        sections=[_section(*each) for each in zip(reports, histories, strict=True)],
+    )
 
 
-def _policy(report: SimulationReport, history: History) -> Iterable[str]:
-    words, _ = POLICIES[report.policy]
-    yield f"<h2>{escape(report.policy)}</h2><p>{escape(words)}</p>"
+def _section(report: SimulationReport, history: History) -> PolicySection:
     waits = {"all": report.wait}
     waits |= {f"{name} accelerators": each for name, each in report.sizes.items()}
     waits |= {f"queue {name}": each.wait for name, each in report.queues.items()}
-    yield _spreads("Wait", waits) + _ranges(waits)
-    yield _spreads("Completion", {"all": report.completion})
-    yield f"<h3>Slowdown</h3>{_slowdown(report.slowdown)}"
     shown = {name: each.share for name, each in report.queues.items()}
     none: Mapping[str, float] = {}
+    plots = []
     for title, key, levels in (
         ("Use of each cluster", "clusters", none),
         ("Use by queue; dashed: its share", "queues", shown),
@@ -81,71 +95,75 @@ def _policy(report: SimulationReport, history: History) -> Iterable[str]:
         lines = [
             PlotLine(name, values, levels.get(name)) for name, values in report.series[key].items()
         ]
-        yield f"<h3>{title}</h3>{_key(lines)}{_plot(lines, report.end, most=1.0, unit='%')}"
-    yield f"<h3>Stops</h3>{_stops(report)}"
-    shares = {name: (each.share, each.used) for name, each in report.queues.items()}
-    yield "<h3>Shares</h3>" + _table(
-        ("queue", "share", "used"),
-        [(name, _part(share), _part(used)) for name, (share, used) in shares.items()],
-    )
+        plots.append(_plot(title, lines, report.end, most=1.0, unit="%"))
     lines = [PlotLine(name, values) for name, values in report.series["waiting"].items()]
     most = max((max(line.values, default=0.0) for line in lines), default=0.0)
-    plot = _plot(lines, report.end, most=most or 1.0, unit="")
-    yield f"<h3>Accelerators of waiting jobs</h3>{_key(lines)}{plot}"
-    yield f"<h3>The {_ROWS} largest jobs</h3><p>Thin: waits. Thick: runs.</p>{_gantt(history)}"
+    return PolicySection(
+        name=report.policy,
+        words=POLICIES[report.policy][0],
+        wait=_spreads(waits),
+        ranges=_ranges(waits),
+        completion=_spreads({"all": report.completion}),
+        slowdown=_slowdown(report.slowdown),
+        plots=plots,
+        stops=Table(
+            ("cause", "stops"),
+            [(cause, str(number)) for cause, number in report.stops.items()],
+        ),
+        lost=f"{report.lost / 3600:.0f}",
+        shares=Table(
+            ("queue", "share", "used"),
+            [(name, _part(each.share), _part(each.used)) for name, each in report.queues.items()],
+        ),
+        waiting=_plot("Accelerators of waiting jobs", lines, report.end, most=most or 1.0, unit=""),
+        gantt=_gantt(history),
+    )
 
 
-def _slowdown(found: Spread) -> str:
+def _slowdown(found: Spread) -> Table:
     values = found.mean, *_percentiles(found), found.max
     row = str(found.count), *(f"{value:.2f}" for value in values)
-    return _table(("jobs", "mean", "p50", "p95", "p99", "max"), [row])
+    return Table(("jobs", "mean", "p50", "p95", "p99", "max"), [row])
 
 
-def _stops(report: SimulationReport) -> str:
-    if not report.stops:
-        return "<p>No job was stopped.</p>"
-    rows = [(cause, str(number)) for cause, number in report.stops.items()]
-    lost = f"{report.lost / 3600:.0f} accelerator-hours of work were repeated."
-    return f"{_table(('cause', 'stops'), rows)}<p>{lost}</p>"
-
-
-def _ranges(spreads: Mapping[str, Spread]) -> str:
+def _ranges(spreads: Mapping[str, Spread]) -> Plot:
     """Return a plot of p50, p95 and p99 of waits, on a logarithmic axis from 10 s to 12 days."""
 
-    def at(seconds: float) -> float:
-        return _LEFT + _WIDTH * min(1.0, (math.log10(max(seconds, 10.0)) - 1) / 5)
+    def at(seconds: float) -> str:
+        return f"{_LEFT + _WIDTH * min(1.0, (math.log10(max(seconds, 10.0)) - 1) / 5):.1f}"
 
     drawn, height = [], 18 * len(spreads)
     for row, (name, each) in enumerate(spreads.items()):
         middle, values = 18 * row + 9, _percentiles(each)
-        drawn.append(
-            f"<text x='{_LEFT - 6}' y='{middle + 4}' text-anchor=end>{escape(name[-20:])}</text>"
-            f"<line x1='{at(values[0]):.1f}' x2='{at(values[2]):.1f}' y1='{middle}' y2='{middle}'"
-            " stroke='#94a3b8' stroke-width='2'/>"
-        )
         drawn += [
-            f"<circle cx='{at(value):.1f}' cy='{middle}' r='4' fill='{_COLOURS[place]}'>"
-            f"<title>{escape(name)}: {label} {_time(value)}</title></circle>"
+            _label(middle + 4, name[-20:]),
+            _line(at(values[0]), at(values[2]), middle, {"stroke": _GREY, "stroke-width": 2}),
+        ]
+        drawn += [
+            Shape(
+                "circle",
+                {"cx": at(value), "cy": middle, "r": 4, "fill": _COLOURS[place]},
+                title=f"{name}: {label} {_time(value)}",
+            )
             for place, (label, value) in enumerate(zip(_RANKS, values, strict=True))
         ]
-    key = _key([PlotLine(label, ()) for label in _RANKS])
-    return key + _svg(height, [_frame(height, 0.0, ""), *drawn, _times(height)])
+    return Plot("", _key(_RANKS), _svg(height, [*_frame(height, 0.0, ""), *drawn, *_times(height)]))
 
 
-def _times(height: int) -> str:
+def _times(height: int) -> list[Shape]:
     """Return the labels of the logarithmic axis of waits."""
-    return "".join(
-        f"<text x='{_LEFT + _WIDTH * power / 5:.0f}' y='{height + 14}'>{label}</text>"
+    return [
+        Shape("text", {"x": f"{_LEFT + _WIDTH * power / 5:.0f}", "y": height + 14}, label)
         for power, label in enumerate(("10 s", "2 min", "17 min", "2.8 h", "28 h", "12 d"))
-    )
+    ]
 
 
-def _summary(reports: Sequence[SimulationReport]) -> str:
+def _summary(reports: Sequence[SimulationReport]) -> Table:
     header = (
         *("policy", "in use", "kept", "wait mean", "p50", "p95", "p99", "slowdown p50", "p95"),
         *("unfair", "free while jobs wait", "free beside use", "stops", "lost", "never started"),
     )
-    return _table(
+    return Table(
         header,
         [
             (
@@ -166,8 +184,8 @@ def _percentiles(found: Spread) -> tuple[float, float, float]:
     return found.p50, found.p95, found.p99
 
 
-def _spreads(title: str, spreads: Mapping[str, Spread]) -> str:
-    return f"<h3>{title}</h3>" + _table(
+def _spreads(spreads: Mapping[str, Spread]) -> Table:
+    return Table(
         ("", "jobs", "mean", "p50", "p95", "p99", "max"),
         [
             (name, str(each.count), *map(_time, (each.mean, *_percentiles(each), each.max)))
@@ -176,43 +194,38 @@ def _spreads(title: str, spreads: Mapping[str, Spread]) -> str:
     )
 
 
-def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    head = "".join(f"<th scope=col>{escape(cell)}</th>" for cell in header)
-    body = "".join(
-        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
-    )
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+def _key(names: Iterable[str]) -> Mapping[str, str]:
+    return {name: _COLOURS[place % len(_COLOURS)] for place, name in enumerate(names)}
 
 
-def _key(lines: Sequence[PlotLine]) -> str:
-    found = "".join(
-        f"<i style='background:{_COLOURS[place % len(_COLOURS)]}'></i>{escape(line.name)}"
-        for place, line in enumerate(lines)
-    )
-    return f"<p class=key>{found}</p>"
-
-
-def _plot(lines: Sequence[PlotLine], seconds: float, *, most: float, unit: str) -> str:
+def _plot(
+    title: str,
+    lines: Sequence[PlotLine],
+    seconds: float,
+    *,
+    most: float,
+    unit: str,
+    labels: Sequence[Shape] = (),
+) -> Plot:
+    key = _key(line.name for line in lines)
     drawn = []
-    for place, line in enumerate(lines):
+    for line in lines:
         step = _WIDTH / max(1, len(line.values) - 1)
         points = " ".join(
             f"{_LEFT + number * step:.1f},{_HEIGHT * (1 - min(1.0, value / most)):.1f}"
             for number, value in enumerate(line.values)
         )
-        colour = _COLOURS[place % len(_COLOURS)]
-        drawn.append(f"<polyline fill=none stroke='{colour}' points='{points}'/>")
+        stroke = {"stroke": key[line.name]}
+        drawn.append(Shape("polyline", {"fill": "none", **stroke, "points": points}))
         if line.level is not None:
-            y = _HEIGHT * (1 - min(1.0, line.level / most))
-            drawn.append(
-                f"<line x1='{_LEFT}' x2='{_LEFT + _WIDTH}' y1='{y:.1f}' y2='{y:.1f}'"
-                f" stroke='{colour}' stroke-dasharray='6 4'/>"
-            )
+            y = f"{_HEIGHT * (1 - min(1.0, line.level / most)):.1f}"
+            dashed = stroke | {"stroke-dasharray": "6 4"}
+            drawn.append(_line(_LEFT, _LEFT + _WIDTH, y, dashed))
     top = f"{most * 100:.0f}%" if unit == "%" else f"{most:.0f}"
-    return _svg(_HEIGHT, [_frame(_HEIGHT, seconds, top), *drawn])
+    return Plot(title, key, _svg(_HEIGHT, [*_frame(_HEIGHT, seconds, top), *drawn, *labels]))
 
 
-def _waits(reports: Sequence[SimulationReport], histories: Sequence[History]) -> str:
+def _waits(reports: Sequence[SimulationReport], histories: Sequence[History]) -> Plot:
     """Return a plot of the share of started jobs by waiting time, on a logarithmic axis."""
     lines = []
     for report, history in zip(reports, histories, strict=True):
@@ -222,52 +235,74 @@ def _waits(reports: Sequence[SimulationReport], histories: Sequence[History]) ->
             bisect_right(waits, 10 ** (1 + 5 * number / 100)) / total for number in range(101)
         ]
         lines.append(PlotLine(report.policy, values))
-    drawn = _plot(lines, 0.0, most=1.0, unit="%").replace("</svg>", f"{_times(_HEIGHT)}</svg>")
-    return _key(lines) + drawn
+    title = "Waiting time, share of jobs that have started after"
+    return _plot(title, lines, 0.0, most=1.0, unit="%", labels=_times(_HEIGHT))
 
 
-def _gantt(history: History) -> str:
+def _gantt(history: History) -> Plot:
     lives = sorted(history.lives.values(), key=lambda life: (-life.job.gpus, life.job.arrival))
     lives = sorted(lives[:_ROWS], key=lambda life: (life.job.arrival, life.job.key))
     scale, height = _WIDTH / (history.end or 1.0), 12 * len(lives)
-    names = {name: place for place, name in enumerate(sorted(history.used))}
+    key = _key(sorted(history.used))
     drawn = []
     for row, life in enumerate(lives):
         top = 12 * row
         begin, end = life.job.arrival * scale, (life.ended or history.end) * scale
-        drawn.append(
-            f"<text x='{_LEFT - 4}' y='{top + 9}' text-anchor=end>"
-            f"{escape(life.job.key.partition('/')[2][-14:])} {life.job.gpus}</text>"
-            f"<rect x='{_LEFT + begin:.1f}' y='{top + 4}' width='{max(0.5, end - begin):.1f}'"
-            " height='2' fill='#94a3b8'/>"
-        )
+        name = life.job.key.partition("/")[2][-14:]
+        drawn += [
+            _label(top + 9, f"{name} {life.job.gpus}"),
+            _block(begin, end, top + 4, 2, _GREY),
+        ]
         for part in life.segments:
-            left, each = part.begin * scale, 9 / max(1, len(part.devices))
-            for place, (name, number) in enumerate(sorted(part.devices.items())):
-                colour = _COLOURS[names[name] % len(_COLOURS)]
-                drawn.append(
-                    f"<rect x='{_LEFT + left:.1f}' y='{top + 1 + place * each:.1f}'"
-                    f" width='{max(0.5, part.end * scale - left):.1f}' height='{each:.1f}'"
-                    f" fill='{colour}'><title>{escape(name)}: {number}</title></rect>"
+            begin, end, each = part.begin * scale, part.end * scale, 9 / max(1, len(part.devices))
+            drawn += [
+                _block(
+                    begin, end, top + 1 + place * each, each, key[cluster], f"{cluster}: {number}"
                 )
-    key = _key([PlotLine(name, ()) for name in names])
-    return key + _svg(height, [*drawn, _frame(height, history.end, "")])
+                for place, (cluster, number) in enumerate(sorted(part.devices.items()))
+            ]
+    title = f"The {_ROWS} largest jobs"
+    return Plot(title, key, _svg(height, [*drawn, *_frame(height, history.end, "")]))
 
 
-def _frame(height: int, seconds: float, top: str) -> str:
+def _block(
+    begin: float, end: float, top: float, height: float, fill: str, title: str = ""
+) -> Shape:
+    place = {
+        "x": f"{_LEFT + begin:.1f}",
+        "y": f"{top:.1f}",
+        "width": f"{max(0.5, end - begin):.1f}",
+    }
+    return Shape("rect", {**place, "height": f"{height:.1f}", "fill": fill}, title=title)
+
+
+def _line(begin: str | int, end: str | int, y: str | int, style: Attributes) -> Shape:
+    return Shape("line", {"x1": begin, "x2": end, "y1": y, "y2": y, **style})
+
+
+def _label(y: int, text: str) -> Shape:
+    return Shape("text", {"x": _LEFT - 6, "y": y, "text-anchor": "end"}, text)
+
+
+def _frame(height: int, seconds: float, top: str) -> list[Shape]:
     quarter = seconds / 86400 / 4
+    place: Attributes = {"x": _LEFT, "y": 0, "width": _WIDTH, "height": height}
+    box = {**place, "fill": "none", "stroke": _GREY}
     marks = [
-        f"<text x='{_LEFT + _WIDTH * part / 4:.0f}' y='{height + 14}'>{quarter * part:.1f} d</text>"
+        Shape(
+            "text",
+            {"x": f"{_LEFT + _WIDTH * part / 4:.0f}", "y": height + 14},
+            f"{quarter * part:.1f} d",
+        )
         for part in range(5)
         if seconds
     ]
-    box = f"<rect x='{_LEFT}' y='0' width='{_WIDTH}' height='{height}' fill=none stroke='#94a3b8'/>"
-    return f"{box}<text x='{_LEFT - 6}' y='10' text-anchor=end>{top}</text>{''.join(marks)}"
+    return [Shape("rect", box), _label(10, top), *marks]
 
 
-def _svg(height: int, parts: Iterable[str]) -> str:
-    size = f"viewBox='0 0 {_LEFT + _WIDTH + 40} {height + 20}' width='{_LEFT + _WIDTH + 40}'"
-    return f"<svg xmlns='http://www.w3.org/2000/svg' {size} role=img>{''.join(parts)}</svg>"
+def _svg(height: int, shapes: Iterable[Shape]) -> Markup:
+    width = _LEFT + _WIDTH + 40
+    return drawing(shapes, viewBox=f"0 0 {width} {height + 20}", width=width, role="img")
 
 
 def _part(part: float) -> str:

@@ -7,10 +7,8 @@ from typing import Final
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
-from hyperjob.ui.headers import add_headers
 from hyperjob.ui.live import Live
-from hyperjob.ui.pages.answers import pages, problem
-from hyperjob.ui.pages.context import Context
+from hyperjob.ui.pages.answers import Context, pages, problem
 from hyperjob.ui.pages.one import about_one
 from hyperjob.ui.render import static
 from hyperjob.ui.visitor import VISITOR
@@ -25,6 +23,24 @@ _STATIC: Final[Mapping[str, str]] = {
 }
 
 
+_HEADERS: Final[Mapping[str, str]] = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self';"
+        " img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    # With "no-referrer" browsers would send no Origin with this page's own forms.
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+    "Cache-Control": "no-store",
+    "Server": "hyperjob",
+}
+"""The security headers of every answer, which restrict the browser."""
+
+
 def make_app(context: Context) -> web.Application:
     """Return the aiohttp application; the caller runs `context.world`."""
     live = Live(context)
@@ -34,9 +50,16 @@ def make_app(context: Context) -> web.Application:
     app.add_routes([web.get("/live", live.handle)])
     app.add_routes(about_one(context))
     app.add_routes(pages(context))
-    app.on_response_prepare.append(add_headers)
+    app.on_response_prepare.append(_add_headers)
     app.on_shutdown.append(live.close)
     return app
+
+
+async def _add_headers(_: web.BaseRequest, response: web.StreamResponse) -> None:
+    """Add the headers to an answer before its first byte is sent."""
+    for name, value in _HEADERS.items():
+        if name not in response.headers:
+            response.headers[name] = value
 
 
 @web.middleware

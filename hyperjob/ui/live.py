@@ -12,9 +12,7 @@ import orjson
 from aiohttp import web
 from yarl import URL
 
-from hyperjob.ui.pages.context import Context
-from hyperjob.ui.pages.page import Made, Page
-from hyperjob.ui.pages.resolve import resolve
+from hyperjob.ui.pages.answers import Context, Made, Page, resolve
 from hyperjob_core.tasks import cancel
 
 VIEWERS: Final = 200

@@ -6,12 +6,13 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Final
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+from jinja2 import Environment
 from markupsafe import Markup
 
+from hyperjob import html
 from hyperjob.client.summary import Summary
 from hyperjob_core.api.wire import timestamp
-from hyperjob_core.text import human_duration, printable
+from hyperjob_core.text import human_duration, shortened
 
 _SHORT: Final = {
     "nvidia.com/": "NVIDIA ",
@@ -21,13 +22,6 @@ _SHORT: Final = {
     "intel.com/": "Intel ",
 }
 COLOURS: Final = 8
-
-
-def visible(value: object) -> object:
-    """Return plain text with escaped control characters; Markup stays unchanged."""
-    if isinstance(value, str) and not isinstance(value, Markup):
-        return printable(value)
-    return value
 
 
 def device(name: str) -> str:
@@ -70,24 +64,23 @@ def expected(summary: Summary) -> str:
     return start.words(datetime.now(UTC), namespace=summary.namespace).capitalize()
 
 
-def mark(html: str) -> str:
+def mark(text: str) -> str:
     """Return a short hash of HTML."""
-    return hashlib.blake2b(html.encode(), digest_size=9).hexdigest()
+    return hashlib.blake2b(text.encode(), digest_size=9).hexdigest()
 
 
 @cache
 def environment() -> Environment:
     """Return the environment of the templates."""
-    made = Environment(
-        loader=PackageLoader("hyperjob.ui"),
-        autoescape=select_autoescape(default=True, default_for_string=True),
-        undefined=StrictUndefined,
-        finalize=visible,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        auto_reload=False,
-    )
-    made.filters |= {"device": device, "hue": hue, "ago": ago, "clock": clock, "expected": expected}
+    made = html.environment("hyperjob.ui")
+    made.filters |= {
+        "device": device,
+        "hue": hue,
+        "ago": ago,
+        "clock": clock,
+        "expected": expected,
+        "shortened": shortened,
+    }
     made.globals |= {"version": static_version}
     return made
 

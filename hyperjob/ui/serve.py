@@ -1,15 +1,19 @@
-"""Run the server of the page until it is cancelled."""
+"""Serve the page: to visitors of a host, or to this machine with the rights of one kubeconfig."""
 
 import errno
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Final
 
 from aiohttp import web
 
+from hyperjob.ui.access.local import LocalAccess
 from hyperjob.ui.app import make_app
-from hyperjob.ui.pages.context import Context
+from hyperjob.ui.pages.answers import Context
+from hyperjob.ui.running import running
+from hyperjob_core.kube.client import Kube
 
+LOOPBACK: Final = "127.0.0.1"
 _SHUTDOWN_SECONDS: Final = 2.0
 
 
@@ -39,3 +43,21 @@ async def serving(
         yield runner.addresses[0][1]
     finally:
         await runner.cleanup()
+
+
+@asynccontextmanager
+async def served_here(kube: Kube, *, command: Callable[[str], str] = str) -> AsyncIterator[str]:
+    """Serve on a free port for the length of the block; yield the address with its token."""
+    async with (
+        running(kube) as known,
+        LocalAccess(kube) as access,
+    ):
+        context = Context(
+            world=known.world,
+            history=known.history,
+            attention=known.attention,
+            access=access,
+            command=command,
+        )
+        async with serving(context, LOOPBACK, 0) as port:
+            yield access.listens_on(LOOPBACK, port)

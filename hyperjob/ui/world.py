@@ -23,6 +23,7 @@ from hyperjob.ui.visitor import Scope
 from hyperjob_core.api.leader import Leader, leader_of
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import LEASE_NAME, LEASE_NAMESPACE
+from hyperjob_core.api.phases import Phase
 from hyperjob_core.api.wire import at, string
 from hyperjob_core.kube.client import EventType, Kube
 from hyperjob_core.kube.errors import Unavailable, make_status
@@ -226,8 +227,13 @@ class LiveState:
             return informer.items()
         return informer.last_error or _UNREAD
 
+    def phases(self, scope: Scope) -> list[tuple[str, int]]:
+        """Count HyperJobs by phase, in the order of a HyperJob's lifecycle."""
+        found = self.phases_by_queue(scope)
+        return [(str(phase), found["", str(phase)]) for phase in Phase]
+
     def phases_by_queue(self, scope: Scope) -> Counter[tuple[str, str]]:
-        """Count HyperJobs by queue and phase."""
+        """Count HyperJobs by queue and phase; the queue "" has all HyperJobs."""
         found: Counter[tuple[str, str]] = Counter()
         for namespace, counts in self._by_queue.items():
             if scope.includes(namespace):
@@ -236,7 +242,7 @@ class LiveState:
 
     def _count(self, row: Row, by: int) -> None:
         counts = self._by_queue.setdefault(row.summary.namespace, Counter())
-        for queue in row.queues:
+        for queue in ("", *row.queues):
             counts[queue, row.summary.phase] += by
 
     def _order(self, row: Row) -> OrderInQueue:

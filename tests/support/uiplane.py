@@ -15,7 +15,7 @@ from pathlib import Path
 
 from hyperjob.ui.access.cluster import ClusterAccess
 from hyperjob.ui.access.local import LocalAccess
-from hyperjob.ui.pages.context import Context
+from hyperjob.ui.pages.answers import Context
 from hyperjob.ui.running import running
 from hyperjob.ui.serve import serving
 from hyperjob_core.kube.resources import CLUSTERS, HYPERJOBS, QUEUES, TOKEN_REVIEWS

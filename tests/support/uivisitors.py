@@ -6,7 +6,7 @@ from pathlib import Path
 
 from hyperjob.ui.access.acting import acting_as
 from hyperjob.ui.access.cluster import ClusterAccess
-from hyperjob.ui.pages.context import Context
+from hyperjob.ui.pages.answers import Context
 from hyperjob.ui.running import Running, running
 from hyperjob.ui.serve import serving
 from hyperjob_core.kube.client import Kube

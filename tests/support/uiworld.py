@@ -9,7 +9,7 @@ from typing import Any
 
 import aiohttp
 
-from hyperjob.ui.pages.context import Context
+from hyperjob.ui.pages.answers import Context
 from hyperjob.ui.running import Running, running
 from hyperjob.ui.serve import serving
 from hyperjob_core.kube.client import Kube

@@ -66,7 +66,7 @@ def _wire_names() -> Iterator[str]:
 
 
 def _template_names() -> Iterator[str]:
-    for template in (ROOT / "hyperjob/ui/templates").rglob("*"):
+    for template in sorted((ROOT / "hyperjob").rglob("templates/**/*.html")):
         if template.is_file():
             for code in re.findall(r"\{[{%].*?[%}]\}", template.read_text(), re.DOTALL):
                 yield from re.findall(r"\w+", code)

@@ -23,7 +23,7 @@ from hyperjob.client.why.explain import explain
 from hyperjob.client.why.gather import gather
 from hyperjob.local.parts import StackError, kubectl, run_once
 from hyperjob.local.plane import Plane, PlaneOptions, local_plane
-from hyperjob.ui.here import served_here
+from hyperjob.ui.serve import served_here
 from hyperjob_core.api.phases import Phase
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.tasks import cancel

@@ -9,10 +9,10 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from hyperjob.cli.kubectl.styles import phase
-from hyperjob.cli.kubectl.table import Row, table
 from hyperjob.cli.tree import view as tree
 from hyperjob.client import usage
 from hyperjob.client.summary import Summary
+from hyperjob.table import Row, table
 from hyperjob_core.api.meta import Object
 from hyperjob_engine.reasons.reason import Reason
 

@@ -6,11 +6,11 @@ from datetime import datetime
 from rich.text import Text
 
 from hyperjob.cli.kubectl.styles import phase
-from hyperjob.cli.kubectl.table import indented, table
 from hyperjob.client.durations import age, lasted
 from hyperjob.client.events import event_time
 from hyperjob.client.summary import SubJob, Summary, pods_text, read
 from hyperjob.client.training import goodput_of, training_of
+from hyperjob.table import indented, table
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import MIGRATE_REQUEST, RESTART_REQUEST
 from hyperjob_core.api.wire import mapping, objects, string, string_map

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from hyperjob.cli.kubectl.styles import phase
-from hyperjob.cli.kubectl.table import Row
 from hyperjob.client.durations import age
 from hyperjob.client.summary import Summary
 from hyperjob.client.training import goodput_of
+from hyperjob.table import Row
 from hyperjob_core.api.wire import string
 from hyperjob_core.text import shortened
 

@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from hyperjob.cli.kubectl.table import table
 from hyperjob.install.diff import shorten
 from hyperjob.install.objects import title
 from hyperjob.install.plan import Action, Change
 from hyperjob.install.preflight import Finding, PreflightReport
 from hyperjob.install.problems import Problem
+from hyperjob.table import table
 
 _HEADER = ("ACTION", "OBJECT", "NAMESPACE", "FIELDS")
 

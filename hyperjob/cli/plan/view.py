@@ -6,9 +6,9 @@ from rich.text import Text
 
 from hyperjob.cli.kubectl.lines import TreeLine, draw
 from hyperjob.cli.kubectl.styles import dim
-from hyperjob.cli.kubectl.table import indented, table
 from hyperjob.client.plan.judge import Judgement, Verdict
 from hyperjob.client.plan.pieces import Piece
+from hyperjob.table import indented, table
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import rfc3339
 from hyperjob_core.text import once

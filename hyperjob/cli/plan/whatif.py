@@ -6,8 +6,8 @@ from typing import Final
 
 from rich.text import Text
 
-from hyperjob.cli.kubectl.table import Row, table
 from hyperjob.client.plan.whatif import HyperJobChange, Prospect
+from hyperjob.table import Row, table
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import rfc3339
 

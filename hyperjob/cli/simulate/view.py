@@ -6,11 +6,11 @@ from typing import Any
 
 from rich.text import Text
 
-from hyperjob.cli.kubectl.table import Row, indented, table
 from hyperjob.simulate.measure import SimulationReport, Spread
 from hyperjob.simulate.nodes import Nodes
 from hyperjob.simulate.policies import POLICIES
 from hyperjob.simulate.workload import Site
+from hyperjob.table import Row, indented, table
 
 _DIGITS = 6
 

@@ -5,8 +5,8 @@ from dataclasses import asdict
 
 from rich.text import Text
 
-from hyperjob.cli.kubectl.table import Row, table
 from hyperjob.client.usage import ClusterUse, QueueUse
+from hyperjob.table import Row, table
 from hyperjob_core.api.leader import Leader
 from hyperjob_core.api.meta import Object
 

@@ -113,7 +113,7 @@ def ui(
     """
     from hyperjob.cli.ui.visitors import VisitorOptions, entrance
     from hyperjob.ui.history.store import default_path
-    from hyperjob.ui.pages.context import Context
+    from hyperjob.ui.pages.answers import Context
     from hyperjob.ui.running import running
     from hyperjob.ui.serve import serving
 

@@ -13,7 +13,7 @@ from hyperjob.client.plan.reading import read_world
 from hyperjob.client.reading import items
 from hyperjob.client.why.explain import explain
 from hyperjob.client.why.gather import gather
-from hyperjob.ui.pages.context import Context
+from hyperjob.ui.pages.answers import Context
 from hyperjob.ui.render import render
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import string

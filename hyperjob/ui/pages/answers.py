@@ -1,22 +1,119 @@
-"""Answers to requests for pages."""
+"""From the address of a page to its HTML: find the page, make its parts, fill its template."""
 
-from collections.abc import Awaitable, Sequence
+import asyncio
+import math
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from aiohttp import web
 
 from hyperjob.client.errors import words
-from hyperjob.ui.pages.attention import lost, visible
-from hyperjob.ui.pages.context import Context
-from hyperjob.ui.pages.page import Page
-from hyperjob.ui.pages.resolve import resolve
-from hyperjob.ui.render import render
-from hyperjob.ui.visitor import VISITOR, Visitor
+from hyperjob.ui.attention import Attention
+from hyperjob.ui.history.recorder import History
+from hyperjob.ui.pages.attention import AttentionPage, lost, visible
+from hyperjob.ui.pages.fleet import CardCache, FleetPage
+from hyperjob.ui.pages.gone import gone_page
+from hyperjob.ui.pages.history import HistoryPage, asked
+from hyperjob.ui.pages.job import JobPage
+from hyperjob.ui.pages.jobs import JobsPage
+from hyperjob.ui.pages.queues import QueuesPage
+from hyperjob.ui.query import parse
+from hyperjob.ui.render import mark, render
+from hyperjob.ui.visitor import VISITOR, Scope, Visitor, VisitorAccess
+from hyperjob.ui.world import LiveState
 from hyperjob_core.kube.errors import KubeError
 
+_PAGES_KEPT: Final = 128
 _OLDEST_SECONDS: Final = 20.0
 _HERE: Final = "<!-- body -->"
+
+
+class Page(Protocol):
+    """One screen for visitors of one scope; equal `key`s are the same page."""
+
+    @property
+    def key(self) -> Hashable:
+        """Return a value that no other page has."""
+        ...
+
+    @property
+    def title(self) -> str:
+        """Return the heading, which is also the browser's title."""
+        ...
+
+    @property
+    def section(self) -> str:
+        """Return the entry of the navigation."""
+        ...
+
+    @property
+    def template(self) -> str:
+        """Return the template for the parts."""
+        ...
+
+    def version(self) -> Hashable:
+        """Return a value that changes when a part may have changed."""
+        ...
+
+    async def parts(self) -> Mapping[str, str]:
+        """Return the HTML of each part, by the id of its element."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """The HTML and the mark of each part, by id."""
+
+    version: Hashable
+    html: Mapping[str, str]
+    marks: Mapping[str, str]
+    at: float
+
+
+class PageCache:
+    """A cache of parts: fifty viewers of a page cost as much as one."""
+
+    def __init__(self) -> None:
+        self._made: OrderedDict[Hashable, Made] = OrderedDict()
+        self._making: dict[Hashable, asyncio.Lock] = {}
+
+    async def parts(self, page: Page, *, oldest: float = math.inf) -> Made:
+        """Return the current parts of a page; ages in them may be `oldest` seconds old."""
+        lock = self._making.setdefault(page.key, asyncio.Lock())
+        async with lock:
+            made = await self._parts(page, oldest)
+        if not lock.locked():
+            self._making.pop(page.key, None)
+        return made
+
+    async def _parts(self, page: Page, oldest: float) -> Made:
+        version, now = page.version(), time.monotonic()
+        made = self._made.pop(page.key, None)
+        if made is None or made.version != version or now - made.at > oldest:
+            html = await page.parts()
+            made = Made(version, html, {name: mark(text) for name, text in html.items()}, now)
+        self._made[page.key] = made
+        while len(self._made) > _PAGES_KEPT:
+            self._made.popitem(last=False)
+        return made
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """The parts of the server; `command` adds the flags for the shown API server to a command."""
+
+    world: LiveState
+    access: VisitorAccess
+    history: History
+    attention: Attention
+    command: Callable[[str], str] = str
+    planning: asyncio.Lock = field(default_factory=asyncio.Lock)
+    cards: CardCache = field(default_factory=CardCache)
+    cache: PageCache = field(default_factory=PageCache)
 
 
 def pages(context: Context) -> Sequence[web.RouteDef]:
@@ -32,6 +129,37 @@ def pages(context: Context) -> Sequence[web.RouteDef]:
         return html(await whole(context, page, visitor))
 
     return [web.get("/{path:.*}", show)]
+
+
+async def resolve(
+    path: str, query: Sequence[tuple[str, str]], *, context: Context, scope: Scope
+) -> Page | None:
+    """Return the page of an address; None when there is none."""
+    match path.strip("/").split("/"):
+        case [""]:
+            return FleetPage(context.world, scope, context.cards)
+        case ["hyperjobs"]:
+            return JobsPage(context.world, scope, parse(query))
+        case ["queues"]:
+            return QueuesPage(context.world, scope)
+        case ["attention"]:
+            return AttentionPage(context.world, context.attention, scope)
+        case ["history"]:
+            return HistoryPage(context.world, context.history, scope, asked(query))
+        case ["history", uid]:
+            return await gone_page(context.world, context.history, scope, uid)
+        case ["hyperjobs", namespace, name]:
+            return job_page(context, scope, f"{namespace}/{name}")
+        case _:
+            return None
+
+
+def job_page(context: Context, scope: Scope, key: str) -> JobPage | None:
+    """Return the page of a HyperJob that a visitor may see; None where there is none."""
+    row = context.world.rows.get(key)
+    if row is None or not scope.includes(row.summary.namespace):
+        return None
+    return JobPage(context.world, context.history, key)
 
 
 async def whole(context: Context, page: Page, visitor: Visitor, **more: Any) -> str:  # noqa: ANN401 - what the template shows

@@ -4,11 +4,11 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from hyperjob.ui.charts.timeline import Subject, timeline
 from hyperjob.ui.history.gone import gone_of
 from hyperjob.ui.history.recorder import History
 from hyperjob.ui.history.store import Known
 from hyperjob.ui.render import render
-from hyperjob.ui.views.timeline import Subject, timeline
 from hyperjob.ui.visitor import Scope
 from hyperjob.ui.world import LiveState
 

@@ -6,11 +6,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 from urllib.parse import urlencode
 
+from hyperjob.ui.charts.axis import TimeScale, ticks_of
+from hyperjob.ui.charts.use import Chart, chart, fleet
 from hyperjob.ui.history.recorder import History
 from hyperjob.ui.history.use import Series
 from hyperjob.ui.render import render
-from hyperjob.ui.views.axis import TimeScale, ticks_of
-from hyperjob.ui.views.use import Chart, chart, fleet
 from hyperjob.ui.visitor import Scope
 from hyperjob.ui.world import LiveState
 from hyperjob_core.api.wire import at, string

@@ -6,15 +6,16 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
+from hyperjob.client.summary import SubJob, pods_text
+from hyperjob.ui.charts.timeline import Subject, timeline
 from hyperjob.ui.history.recorder import History
 from hyperjob.ui.history.spans import Span, states
 from hyperjob.ui.render import render
 from hyperjob.ui.rows import Row
-from hyperjob.ui.views import job as views
-from hyperjob.ui.views.timeline import Subject, timeline
 from hyperjob.ui.world import LiveState
 
 _HISTORY_SECONDS: Final = 0.3
+_SHOWN: Final = 200
 
 TABS: Final[Mapping[str, str]] = {
     "": "Overview",
@@ -108,8 +109,43 @@ class JobPage:
                 )
             ),
             "job-tree": str(
-                render(
-                    "parts/job_tree.html", groups=views.tree(row), row=row, colour=self.world.colour
-                )
+                render("parts/job_tree.html", groups=tree(row), row=row, colour=self.world.colour)
             ),
         }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupNode:
+    """A replicated job with its sub-jobs; `hidden` of them are not shown."""
+
+    name: str
+    queue: str
+    pods: str
+    jobs: Sequence[SubJob]
+    hidden: int
+
+
+def tree(row: Row) -> list[GroupNode]:
+    """Return the replicated jobs in the order of the spec, then those that only the status has."""
+    summary = row.summary
+    names = [group.name for group in summary.groups] + [job.group for job in summary.jobs]
+    shown = _SHOWN
+    found = []
+    for name in dict.fromkeys(names):
+        group = summary.group(name)
+        jobs = [job for job in summary.jobs if job.group == name]
+        # The limit is for the whole page: sub-jobs with problems come first.
+        jobs.sort(key=lambda job: not job.has_failed)
+        visible, shown = jobs[:shown], max(0, shown - len(jobs))
+        order = {job.name: place for place, job in enumerate(summary.jobs)}
+        visible.sort(key=lambda job: order[job.name])
+        found.append(
+            GroupNode(
+                name=name,
+                queue=group.queue if group is not None else "",
+                pods=pods_text(group.pods) if group is not None else "",
+                jobs=visible,
+                hidden=len(jobs) - len(visible),
+            )
+        )
+    return found

@@ -3,12 +3,11 @@
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 
-from hyperjob.ui.pages.fleet import phase_counts
 from hyperjob.ui.query import COLUMNS, SIZES, SORTS, Query
 from hyperjob.ui.render import render
-from hyperjob.ui.views.jobs import line_of
 from hyperjob.ui.visitor import Scope
 from hyperjob.ui.world import LiveState
+from hyperjob_core.api.phases import Phase
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,20 +37,15 @@ class JobsPage:
         listing = world.listing(query, self.scope)
         keys = listing.page(query.page, query.size, descending=query.descending)
         rows = [world.rows[key] for key in keys]
-        lines = [
-            line_of(
-                row,
-                place=world.lines.place(row.key),
-                length=world.lines.length(row.waits_in),
-                colours={queue: world.colour(queue) for queue in row.queues},
-            )
-            for row in rows
-        ]
         pages = listing.pages(query.size)
         page = min(query.page, pages)
         return {
             "jobs-phases": str(
-                render("parts/jobs_phases.html", query=query, phases=phase_counts(listing.phases))
+                render(
+                    "parts/jobs_phases.html",
+                    query=query,
+                    phases=[(str(phase), listing.phases[phase]) for phase in Phase],
+                )
             ),
             "jobs-table": str(
                 render(
@@ -59,9 +53,11 @@ class JobsPage:
                     query=query,
                     columns=COLUMNS,
                     sorts=SORTS,
-                    lines=lines,
+                    rows=rows,
+                    lines=world.lines,
+                    colour=world.colour,
                     total=len(listing),
-                    first=(page - 1) * query.size + 1 if lines else 0,
+                    first=(page - 1) * query.size + 1 if rows else 0,
                     page=page,
                     pages=pages,
                 )

@@ -8,13 +8,10 @@ from aiohttp import web
 from hyperjob.client.errors import ClientError, words
 from hyperjob.ui.pages import logs
 from hyperjob.ui.pages.about import SECTIONS, Section
-from hyperjob.ui.pages.acting import act
-from hyperjob.ui.pages.answers import html, needs, streamed, whole
-from hyperjob.ui.pages.context import Context
+from hyperjob.ui.pages.actions import LABELS, VERBS, act, available, confirmation
+from hyperjob.ui.pages.answers import Context, html, job_page, needs, streamed, whole
 from hyperjob.ui.pages.job import TABS, JobPage
-from hyperjob.ui.pages.resolve import job_page
 from hyperjob.ui.render import render
-from hyperjob.ui.views.actions import LABELS, VERBS, available, confirmation
 from hyperjob.ui.visitor import VISITOR, Visitor
 from hyperjob_core.kube.errors import KubeError
 

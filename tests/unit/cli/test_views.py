@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from hyperjob.cli.describe import view as describe
 from hyperjob.cli.get import view as hyperjobs
 from hyperjob.cli.kubectl.lines import Text, TreeLine, draw
-from hyperjob.cli.kubectl.table import Layout, table
 from hyperjob.cli.top import view as top
 from hyperjob.cli.tree import view as tree
 from hyperjob.client import usage
 from hyperjob.client.pods import pod_counts
 from hyperjob.client.summary import read
+from hyperjob.table import Layout, table
 from hyperjob_core.api.leader import Leader
 from tests.unit.cli.objects import GPU, NOW, Object, cluster, hyperjob, pod, queue, sub_job
 

@@ -7,11 +7,11 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hyperjob.ui.charts.axis import TimeScale
+from hyperjob.ui.charts.use import chart, fleet
 from hyperjob.ui.history.backfill import changes_of, filled
 from hyperjob.ui.history.spans import Span
 from hyperjob.ui.history.use import SLOTS, UNCHANGED, Series, series, summed, with_lead
-from hyperjob.ui.views.axis import TimeScale
-from hyperjob.ui.views.use import chart, fleet
 
 BEGIN = datetime(2026, 5, 1, tzinfo=UTC)
 SCALE = TimeScale(BEGIN, BEGIN + timedelta(days=1))

@@ -13,7 +13,7 @@ from aiohttp import web
 
 from hyperjob.ui import live
 from hyperjob.ui.pages import jobs
-from hyperjob.ui.pages.context import Context
+from hyperjob.ui.pages.answers import Context
 from hyperjob.ui.running import running
 from hyperjob_core.kube.resources import HYPERJOBS
 from tests.support.apiserver import ApiServer

@@ -9,13 +9,13 @@ import pytest
 from hyperjob.client import usage
 from hyperjob.client.summary import read
 from hyperjob.client.tally import Tally
+from hyperjob.ui.charts.timeline import Subject, timeline
 from hyperjob.ui.history.spans import Span
 from hyperjob.ui.holdings import Holdings
 from hyperjob.ui.lines import QueueLines
+from hyperjob.ui.pages import actions, fleet, queues
 from hyperjob.ui.render import expected, hue, render
 from hyperjob.ui.rows import Row, row_of
-from hyperjob.ui.views import actions, fleet, queues
-from hyperjob.ui.views.timeline import Subject, timeline
 from hyperjob.ui.visitor import EVERYTHING, Scope
 from tests.support.fleet import GPU, hyperjob
 
@@ -190,12 +190,12 @@ def test_queues_come_as_a_tree_with_what_is_borrowed_and_the_line() -> None:
     leaf = nodes[-1]
     (bar,) = leaf.bars
     assert (bar.used, bar.share, bar.borrowed, bar.guarantee, bar.waiting) == (64, 32, 32, 8, 128)
-    assert [(each.place, each.key) for each in leaf.line] == [
+    assert [(place, each.key) for place, each in leaf.line] == [
         (1, "team-12/train-12"),
         (2, "team-24/train-24"),
     ]
     mine = _nodes(found, rows, lines, Scope(frozenset({"team-24"})))[-1]
-    assert [(each.place, each.key) for each in mine.line] == [(2, "team-24/train-24")]
+    assert [(place, each.key) for place, each in mine.line] == [(2, "team-24/train-24")]
     assert mine.hidden == 1
 
 

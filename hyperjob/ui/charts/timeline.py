@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from hyperjob.client.summary import Summary
+from hyperjob.ui.charts.axis import Tick, TimeScale, ticks_of
 from hyperjob.ui.history.spans import Span
-from hyperjob.ui.views.axis import Tick, TimeScale, ticks_of
 from hyperjob_core.api.phases import JobPhase, Phase
 from hyperjob_core.text import human_duration, shortened
 from hyperjob_engine.reasons.reason import Reason

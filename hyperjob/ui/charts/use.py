@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
+from hyperjob.ui.charts.axis import TimeScale
 from hyperjob.ui.history.use import SLOTS, Point, Series, summed
-from hyperjob.ui.views.axis import TimeScale
 
 _HEIGHT = 100
 _LAYERS = 12

@@ -1,1 +1,0 @@
-"""The content of each page as values: pure functions of the informers' objects."""
