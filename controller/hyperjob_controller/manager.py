@@ -16,30 +16,33 @@ from typing import Final
 
 import hyperjob_core
 from hyperjob_controller.admission.engine import MESSAGES_PER_SECOND, Admission
-from hyperjob_controller.admission.line import Line
 from hyperjob_controller.admission.mode import Mode
 from hyperjob_controller.apply.applier import Applier
 from hyperjob_controller.caches.informers import Caches
 from hyperjob_controller.causes.reader import CauseReader
+from hyperjob_controller.events import Events
 from hyperjob_controller.insight.accelerators import accelerator_samples
 from hyperjob_controller.insight.debug import debug_routes
 from hyperjob_controller.insight.measures import Meter
 from hyperjob_controller.insight.timeuse import TimeUses
-from hyperjob_controller.learn import Learner
 from hyperjob_controller.memory.capacity import Capacity
+from hyperjob_controller.memory.memory import Memory
 from hyperjob_controller.memory.priorities import Priorities
 from hyperjob_controller.memory.refusals import Refusals
 from hyperjob_controller.memory.reservations import Reservations
 from hyperjob_controller.memory.tombstones import Tombstones
+from hyperjob_controller.memory.unplaced import Unplaced
 from hyperjob_controller.observe import Limits, Observer
 from hyperjob_controller.options import AUTO, Options, annotations_of
 from hyperjob_controller.reconciler import Reconciler
 from hyperjob_controller.splitting.client import Splitter
 from hyperjob_controller.training.reader import Reader
 from hyperjob_controller.tuning import LOGS_PER_SECOND, SPLITTER_SECONDS, Tuning
+from hyperjob_controller.update import Updater
 from hyperjob_controller.wake.handlers import Handlers
 from hyperjob_controller.wake.ratelimit import PassRateLimit, Reconcile
 from hyperjob_controller.wake.workers import CONTROLLER, run_workers
+from hyperjob_controller.write import StatusWriter
 from hyperjob_core.api.names import CONTROLLER_VERSION, LEASE_NAME
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import KubeError, NotFound
@@ -168,9 +171,15 @@ class Manager:
             now=now,
             messages_per_second=messages_per_second,
         )
-        line = Line(capacity, self.admission, add_after=self.queue.add_after)
-        tombstones = Tombstones(self.caches.jobs, now=now)
-        refusals = Refusals()
+        self.memory = Memory(
+            reservations=reservations,
+            capacity=capacity,
+            admission=self.admission,
+            unplaced=Unplaced(self.queue.add_after),
+            refusals=Refusals(),
+            tombstones=Tombstones(self.caches.jobs, now=now),
+            priorities=Priorities(self.caches.priority_classes),
+        )
         self._splitter = _splitter(options, answered=self.queue.add, now=now)
         self._causes = None
         if tuning.failure_causes:
@@ -193,11 +202,7 @@ class Manager:
         )
         observer = Observer(
             self.caches,
-            capacity,
-            line,
-            refusals=refusals,
-            tombstones=tombstones,
-            priorities=Priorities(self.caches.priority_classes),
+            self.memory,
             limits=Limits(
                 cluster_lost=options.lost_after,
                 gang=timedelta(seconds=options.gang_timeout),
@@ -211,22 +216,27 @@ class Manager:
             trainings=(lambda _key: {}) if self.reader is None else self.reader.trainings,
         )
         self.observer = observer
-        self.learner = Learner(observer, line, reservations=reservations, tombstones=tombstones)
+        self.updater = Updater(observer, self.memory)
         meter = Meter(training_metrics)
+        self._background = [
+            task for task in (self._splitter, self._causes, self.reader) if task is not None
+        ]
         reconciler = Reconciler(
-            kube,
             self.caches,
-            self.learner,
-            Applier(kube, self.caches, in_flight=tuning.writes),
-            line,
-            reservations=reservations,
-            refusals=refusals,
-            recorder=self._recorder,
+            self.memory,
+            updater=self.updater,
+            observer=observer,
+            applier=Applier(kube, self.caches, in_flight=tuning.writes),
+            writer=StatusWriter(
+                kube,
+                self.caches,
+                self.memory,
+                meter,
+                progress_seconds=options.progress_interval,
+            ),
+            events=Events(self.caches, self._recorder),
             meter=meter,
-            splitter=self._splitter,
-            cause_reader=self._causes,
-            reader=self.reader,
-            progress_seconds=options.progress_interval,
+            background=self._background,
         )
         self._rate_limit = PassRateLimit(through(reconciler.reconcile), clock=clock)
         self.caches.hyperjobs.add_handler(meter.seen)
@@ -243,12 +253,11 @@ class Manager:
         self._handlers = Handlers(
             self.caches,
             self.queue,
-            reservations,
-            line,
+            self.memory,
             settle=self._rate_limit.settle_seconds,
             now=now,
         )
-        self.debug_routes = debug_routes(observer, reservations, self.queue, now=now)
+        self.debug_routes = debug_routes(observer, self.memory, self.queue, now=now)
         self.metrics.families.computed(
             "hyperjob_queue_admission",
             "The present queue admission has the value 1",
@@ -328,7 +337,7 @@ class Manager:
         async with asyncio.TaskGroup() as group:
             for informer in others:
                 group.create_task(informer.run())
-            await self.admission.run(self.learner.take_in)
+            await self.admission.run(self.updater.update)
 
     def _mode_changed(self) -> None:
         """Restart the queue engine and record an Event; running sub-jobs stay as they are."""

@@ -1,21 +1,18 @@
-"""The observer: it builds `Observed`, the whole input of a plan, from the caches at one instant.
+"""The second step of a pass: it builds `Observed`, the whole input of a plan, at one instant.
 
-It reads memory only and never awaits: the caches do not change meanwhile.
+It reads caches and memory only and never awaits: they do not change meanwhile.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
+from typing import Final
 
-from hyperjob_controller.admission.line import Line
 from hyperjob_controller.caches.informers import Caches
 from hyperjob_controller.caches.parsed import Parsed
 from hyperjob_controller.causes.reader import CauseReader
-from hyperjob_controller.memory.capacity import Capacity
-from hyperjob_controller.memory.priorities import Priorities
-from hyperjob_controller.memory.refusals import Refusals
-from hyperjob_controller.memory.tombstones import Tombstones
+from hyperjob_controller.memory.memory import Memory
 from hyperjob_controller.splitting.client import Splitter
 from hyperjob_core.api.limits import MAX_SUB_JOBS
 from hyperjob_core.api.meta import Object
@@ -35,6 +32,9 @@ from hyperjob_engine.model.observed import (
 from hyperjob_engine.model.parse import parse_binding, parse_hyperjob, parse_job, parse_policy
 from hyperjob_engine.model.training import JobTraining
 
+_SOON: Final = timedelta(seconds=1)
+"""The shortest time until a pass for capacity that changes without a change of an object."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
@@ -52,12 +52,8 @@ class Observer:
     def __init__(
         self,
         caches: Caches,
-        capacity: Capacity,
-        line: Line,
+        memory: Memory,
         *,
-        refusals: Refusals,
-        tombstones: Tombstones,
-        priorities: Priorities,
         limits: Limits,
         admission: Callable[[], QueueAdmission],
         now: Callable[[], datetime],
@@ -66,11 +62,7 @@ class Observer:
         trainings: Callable[[str], Mapping[str, JobTraining]] = lambda _key: {},
     ) -> None:
         self._caches = caches
-        self._capacity = capacity
-        self._line = line
-        self._refusals = refusals
-        self._tombstones = tombstones
-        self._priorities = priorities
+        self._memory = memory
         self._limits = limits
         self._admission = admission
         self._now = now
@@ -82,13 +74,11 @@ class Observer:
         self._policies: Parsed[Policy] = Parsed()
         self._bindings: Parsed[Binding] = Parsed()
 
-    def observe(self, key: str) -> Observed | None:
-        """Return the observation of a HyperJob; None if it does not exist."""
-        seen = self.see(key)
-        return None if seen is None else self.judge(seen)
+    def objects_of(self, key: str) -> Observed | None:
+        """Return a HyperJob with its own objects, without queue and clusters.
 
-    def see(self, key: str) -> Observed | None:
-        """Return the observation of a HyperJob without its queue's decision."""
+        The result is None if the HyperJob does not exist.
+        """
         raw = self._caches.hyperjob(key)
         if raw is None:
             return None
@@ -106,14 +96,16 @@ class Observer:
             view=owner,
         )
         bindings = self._bindings_of(key, hyperjob.namespace, [job.name for job in jobs], names)
-        refused = not_applied(bindings.values())
+        refused = {each.job_uid for each in bindings.values() if each.apply_error}
         return Observed(
             hyperjob=hyperjob,
             jobs={job.name: job for job in jobs},
             policies={policy.name: policy for policy in policies},
             bindings=bindings,
             clusters=(),
-            refusals=self._refusals.of(key, uid=hyperjob.uid, generation=hyperjob.generation),
+            refusals=self._memory.refusals.of(
+                key, uid=hyperjob.uid, generation=hyperjob.generation
+            ),
             admission=self._admission(),
             now=now,
             queues=self._queues(),
@@ -124,27 +116,31 @@ class Observer:
             followers={
                 job.name
                 for job in jobs
-                if job.uid in refused or self._tombstones.is_follower(job.uid)
+                if job.uid in refused or self._memory.tombstones.is_follower(job.uid)
             },
-            priority=self._priorities.of(hyperjob),
-            preempts=self._priorities.preempts(hyperjob),
+            priority=self._memory.priorities.of(hyperjob),
+            preempts=self._memory.priorities.preempts(hyperjob),
             trainings=self._trainings(key),
             split_answers=None if self._splitter is None else self._splitter.answers(key),
             causes=None if self._cause_reader is None else self._cause_reader.causes(key),
         )
 
-    def judge(self, seen: Observed) -> Observed:
-        """Return the observation with its queue's decision and the reserved room of others."""
-        turn = self._line.turn(seen)
+    def observe(self, seen: Observed) -> Observed:
+        """Return the observation with the decision of its queue and the clusters' free room."""
+        key, admission, capacity = seen.hyperjob.key, self._memory.admission, self._memory.capacity
+        verdict = admission.verdict(key)
+        if verdict.undecided:  # the next round of the queue decides
+            return replace(seen, clusters=capacity.clusters(now=seen.now), verdict=verdict)
+        wait = capacity.changes_in(now=seen.now)
         return replace(
             seen,
-            clusters=self._capacity.clusters(now=seen.now, promised=turn.promised),
-            verdict=turn.verdict,
-            contended=turn.contended,
-            capacity_changes_in=turn.changes_in,
-            passed_over=turn.passed_over,
-            unanswered=turn.unanswered,
-            forgotten=turn.forgotten,
+            clusters=capacity.clusters(now=seen.now, promised=admission.reserved(key)),
+            verdict=verdict,
+            contended=admission.is_contended(key),
+            capacity_changes_in=None if wait is None else max(wait, _SOON),
+            passed_over=admission.passed_over(seen),
+            unanswered=admission.unanswered(seen),
+            forgotten=admission.forgotten(seen),
         )
 
     def remains(self, key: str) -> list[tuple[Object, Binding]]:
@@ -179,11 +175,6 @@ class Observer:
             string(at(queue, "metadata", "name")): string(at(queue, "status", "state"))
             for queue in queues.items()
         }
-
-
-def not_applied(bindings: Iterable[Binding]) -> set[str]:
-    """Return the UIDs of the vcjobs that Karmada could not apply in their member."""
-    return {binding.job_uid for binding in bindings if binding.apply_error}
 
 
 def _wanted(hyperjob: HyperJob) -> list[str]:

@@ -11,8 +11,8 @@ from datetime import datetime, timedelta
 from math import inf
 from typing import Final, Protocol
 
+from hyperjob_controller.admission.releases import Releases
 from hyperjob_controller.caches.informers import Caches, hyperjob_keys
-from hyperjob_controller.memory.releases import Releases
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import at
 from hyperjob_core.kube.client import EventType

@@ -18,7 +18,8 @@ from hyperjob_core.api.wire import objects
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import Forbidden, KubeError
 from hyperjob_core.kube.resources import CLUSTERS, PODS, split_key
-from hyperjob_engine.model.planned import FailedJob
+from hyperjob_engine.model.observed import Observed
+from hyperjob_engine.model.planned import FailedJob, Plan
 from hyperjob_engine.reasons.failure import ContainerFailure
 
 log = logging.getLogger(__name__)
@@ -77,6 +78,11 @@ class CauseReader:
         }
         for uid in self._entries[key].keys() - known.keys():
             self._waiting.put_nowait((key, uid))
+
+    def planned(self, observed: Observed, decided: Plan) -> None:
+        """Read the causes of the failures that a plan lists."""
+        if decided.failed:
+            self.ask(observed.hyperjob.key, decided.failed)
 
     def forget(self, key: str) -> None:
         """Drop a deleted HyperJob."""

@@ -1,4 +1,4 @@
-"""The debug page of a HyperJob: its observation, and the plan that the controller would make now.
+"""The debug pages: the observation and the plan of a HyperJob, and the controller's memory.
 
 It is served only with `--debug-bind-address`. A request reads memory and causes no API call.
 """
@@ -10,7 +10,7 @@ import orjson
 from aiohttp import web
 
 from hyperjob_controller.insight.explain import QueueState, explain
-from hyperjob_controller.memory.reservations import Reservations
+from hyperjob_controller.memory.memory import Memory
 from hyperjob_controller.observe import Observer
 from hyperjob_core.kube.workqueue import WorkQueue
 from hyperjob_core.telemetry.endpoints import Handler
@@ -19,7 +19,7 @@ from hyperjob_engine.plan import plan
 
 def debug_routes(
     observer: Observer,
-    reservations: Reservations,
+    memory: Memory,
     queue: WorkQueue[str],
     *,
     now: Callable[[], datetime],
@@ -28,18 +28,22 @@ def debug_routes(
 
     async def show(request: web.Request) -> web.StreamResponse:
         key = f"{request.match_info['namespace']}/{request.match_info['name']}"
-        observed = observer.observe(key)
-        if observed is None:
+        seen = observer.objects_of(key)
+        if seen is None:
             raise web.HTTPNotFound(text=f"no HyperJob {key} is known to this controller\n")
+        observed = observer.observe(seen)
         document = explain(
             observed,
             plan(observed),
             queue=QueueState(failures=queue.failures(key), due_in=queue.due_in(key)),
-            reserved=reservations.reserved(now=now()),
+            reserved=memory.reservations.reserved(now=now()),
         )
         return web.Response(
             body=orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE),
             content_type="application/json",
         )
 
-    return {"/debug/hyperjobs/{namespace}/{name}": show}
+    async def remember(_request: web.Request) -> web.StreamResponse:
+        return web.Response(text=f"{memory}\n")
+
+    return {"/debug/hyperjobs/{namespace}/{name}": show, "/debug/memory": remember}

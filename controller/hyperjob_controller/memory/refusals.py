@@ -28,6 +28,15 @@ class Refusals:
     def __init__(self) -> None:
         self._memories: dict[str, _Memory] = {}
 
+    def __str__(self) -> str:
+        """Return each refused sub-job with the reason and the time of the next try."""
+        found = (
+            f"{key} {name}: {refusal.reason}, again at {refusal.retry_at:%H:%M:%S}"
+            for key, memory in sorted(self._memories.items())
+            for name, refusal in sorted(memory.refusals.items())
+        )
+        return "; ".join(found) or "none"
+
     def of(self, key: str, *, uid: str, generation: int) -> Mapping[str, Refusal]:
         """Return the refusals of a HyperJob of this UID and generation, by sub-job."""
         memory = self._memories.get(key)

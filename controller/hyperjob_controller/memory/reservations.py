@@ -82,6 +82,11 @@ class Reservations:
         self._occupancy = Occupancy(lag=lag)
         self._summarised: dict[str, datetime] = {}
 
+    def __str__(self) -> str:
+        """Return the sub-jobs that hold room on a cluster which its status does not show yet."""
+        found = sorted(f"{key} on {each.cluster}" for key, each in self._entries.items())
+        return ", ".join(found) or "none"
+
     def update(self, key: str, *, now: datetime) -> None:
         """Update the reservation of a vcjob after a change of one of its objects."""
         raw = self._job(key)

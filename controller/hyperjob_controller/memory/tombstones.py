@@ -27,6 +27,10 @@ class Tombstones:
         self._followers: set[str] = set()
         jobs.add_handler(self._changed)
 
+    def __str__(self) -> str:
+        """Return the names of the deleted vcjobs."""
+        return ", ".join(sorted(self._gone)) or "none"
+
     def _changed(self, kind: EventType, old: Object | None, new: Object | None) -> None:
         """Record a created or deleted vcjob."""
         now = self._now()

@@ -15,7 +15,8 @@ from typing import Final
 
 import aiohttp
 
-from hyperjob_engine.model.planned import SplitQuestion
+from hyperjob_engine.model.observed import Observed
+from hyperjob_engine.model.planned import Plan, SplitQuestion
 from hyperjob_engine.reasons.splitter import (
     CallFailed,
     CallFault,
@@ -81,6 +82,11 @@ class Splitter:
                 self._waiting.put_nowait((key, question.group))
             if entry.next is not None or not entry.busy:
                 entry.next, entry.busy = question, True
+
+    def planned(self, observed: Observed, decided: Plan) -> None:
+        """Ask the questions of a plan."""
+        if decided.questions:
+            self.ask(observed.hyperjob.key, decided.questions)
 
     def forget(self, key: str) -> None:
         """Drop a deleted HyperJob."""

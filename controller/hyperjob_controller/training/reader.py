@@ -22,6 +22,7 @@ from hyperjob_core.kube.logs import Log, Turns
 from hyperjob_core.kube.ratelimit import TokenBucket
 from hyperjob_core.kube.resources import CLUSTERS, PODS
 from hyperjob_engine.model.observed import Observed
+from hyperjob_engine.model.planned import Plan
 from hyperjob_engine.model.training import JobTraining
 from hyperjob_engine.training.progress import MAX_LINE
 
@@ -79,7 +80,7 @@ class Reader:
         found = ((name, each.training) for name, each in watches.items())
         return {name: training for name, training in found if training is not None}
 
-    def observe(self, observed: Observed) -> None:
+    def planned(self, observed: Observed, _decided: Plan | None = None) -> None:
         """Update which sub-jobs of a HyperJob have logs to read."""
         key = observed.hyperjob.key
         if observed.hyperjob.deleting:

@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from typing import Final
 
-from hyperjob_controller.admission.line import Line
 from hyperjob_controller.caches.informers import Caches, hyperjob_keys, job_key_of_binding
-from hyperjob_controller.memory.reservations import Reservations
+from hyperjob_controller.memory.memory import Memory
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import GATE, MIGRATE_REQUEST, RESTART_REQUEST
 from hyperjob_core.api.wire import at, condition, mapping, objects, string
@@ -68,8 +67,7 @@ class Handlers:
         self,
         caches: Caches,
         queue: WorkQueue[str],
-        reservations: Reservations,
-        line: Line,
+        memory: Memory,
         *,
         settle: Callable[[str], float],
         now: Callable[[], datetime],
@@ -81,8 +79,7 @@ class Handlers:
         """
         self._caches = caches
         self._queue = queue
-        self._reservations = reservations
-        self._line = line
+        self._memory = memory
         self._settle = settle
         self._now = now
         self._begun = False
@@ -157,12 +154,12 @@ class Handlers:
         name = string(at(new if new is not None else old, "metadata", "name"))
         if kind is not EventType.MODIFIED or not _same(old, new, _CLUSTER):
             if kind is EventType.DELETED or _only_shrank(old, new):
-                self._line.shrunk()
+                self._memory.shrunk()
             else:
-                self._line.freed([name])
+                self._memory.wake_freed([name])
         if kind is EventType.MODIFIED and not _same(old, new, _COUNTED):
-            self._reservations.summarised(name, now=self._now())
-            self._line.freed(self._reservations.take_freed())
+            self._memory.reservations.summarised(name, now=self._now())
+            self._memory.wake_freed()
         if kind is EventType.DELETED or (self._begun and _readiness(old) != _readiness(new)):
             self._concern(name)
 
@@ -174,12 +171,12 @@ class Handlers:
                 self._queue.add(key_of(obj))
 
     def _update(self, job_key: str) -> None:
-        self._reservations.update(job_key, now=self._now())
-        self._line.freed(self._reservations.take_freed())
+        self._memory.reservations.update(job_key, now=self._now())
+        self._memory.wake_freed()
 
     def _priority_class(self, kind: EventType, old: Object | None, new: Object | None) -> None:
         if kind is not EventType.MODIFIED or at(old, "value") != at(new, "value"):
-            self._line.priorities_changed()
+            self._memory.admission.priorities_changed()
 
 
 def _is_settled(hyperjob: Object) -> bool:

@@ -78,7 +78,9 @@ class Rehearsal:
 
     def observe(self, key: str) -> Observed | None:
         """Return the controller's observation of a HyperJob; None if it does not exist."""
-        return self._manager.observer.observe(key)
+        observer = self._manager.observer
+        seen = observer.objects_of(key)
+        return None if seen is None else observer.observe(seen)
 
     @property
     def queues(self) -> QueueState:

@@ -4,8 +4,8 @@ from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
 
-from hyperjob_controller.admission.line import Line, Turn
 from hyperjob_controller.memory.capacity import Capacity
+from hyperjob_controller.memory.memory import Memory
 from hyperjob_controller.memory.reservations import Reservations
 from hyperjob_controller.observe import Limits, Observer
 from hyperjob_core.kube.client import EventType
@@ -102,13 +102,12 @@ def test_room_that_is_promised_to_another_hyperjob_is_not_free_in_a_pass() -> No
     known: Any = SimpleNamespace(
         verdict=lambda _key: QueueVerdict(admitted=frozenset({"hj-trainer-0"})),
         is_contended=lambda _key: True,
-        promised=lambda key: {"b": [request("other", 5)]} if key == "default/hj" else {},
+        reserved=lambda key: {"b": [request("other", 5)]} if key == "default/hj" else {},
         passed_over=lambda _: frozenset({"passed-over"}),
         unanswered=lambda _: frozenset({"unanswered"}),
         forgotten=lambda _: frozenset({"forgotten"}),
     )
-    line = Line(rig.capacity, known, add_after=lambda _key, _seconds: None)
-    judged = judge(rig, line)
+    judged = judge(rig, known)
     assert {each.name: each.free[GPU] // 10**9 for each in judged.clusters} == {"a": 16, "b": 11}
     assert judged.verdict == QueueVerdict(admitted=frozenset({"hj-trainer-0"}))
     assert judged.contended
@@ -124,26 +123,29 @@ def test_while_nothing_is_decided_nothing_is_promised() -> None:
     rig.clusters.tell(EventType.ADDED, None, member("a", 16))
     undecided = QueueVerdict(undecided=True)
     known: Any = SimpleNamespace(verdict=lambda _key: undecided)
-    line = Line(rig.capacity, known, add_after=lambda _key, _seconds: None)
-    assert line.turn(observed()) == Turn(verdict=undecided)
-    judged = judge(rig, line)
+    judged = judge(rig, known)
+    assert judged.verdict == undecided
     assert [each.free[GPU] // 10**9 for each in judged.clusters] == [16]
     assert judged.capacity_changes_in is None
 
 
-def judge(rig: Rig, line: Line) -> Any:
+def judge(rig: Rig, admission: Any) -> Any:
     """Judge a HyperJob as a pass does, once its objects are seen."""
     unused: Any = None
     second = timedelta(seconds=1)
     observer = Observer(
         unused,
-        rig.capacity,
-        line,
-        refusals=unused,
-        tombstones=unused,
-        priorities=unused,
+        Memory(
+            reservations=rig.reservations,
+            capacity=rig.capacity,
+            admission=admission,
+            unplaced=unused,
+            refusals=unused,
+            tombstones=unused,
+            priorities=unused,
+        ),
         limits=Limits(cluster_lost=second, gang=second, silence=second, start=second),
         admission=unused,
         now=lambda: NOW,
     )
-    return observer.judge(observed())
+    return observer.observe(observed())

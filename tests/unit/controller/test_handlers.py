@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from hyperjob_controller.admission.line import Line
-from hyperjob_controller.admission.unplaced import Unplaced
 from hyperjob_controller.caches.informers import hyperjob_keys, job_key_of_binding, slim_binding
+from hyperjob_controller.memory.memory import Memory
 from hyperjob_controller.memory.reservations import Reservations
+from hyperjob_controller.memory.unplaced import Unplaced
 from hyperjob_controller.wake.handlers import Handlers
 from hyperjob_core.kube.client import EventType
 from hyperjob_core.kube.resources import (
@@ -27,7 +27,6 @@ from tests.unit.controller.builders import (
     binding,
     hyperjob,
     job,
-    observed,
     policy,
     vcjob_status,
 )
@@ -91,7 +90,18 @@ class Rig:
         )
         self.policy: Object | None = None
         self.settle: dict[str, float] = {}
-        self.line = Line(Room(self), Engine(), add_after=self.add_after)  # type: ignore[arg-type]
+        unused: Any = None
+        capacity: Any = Room(self)
+        admission: Any = Engine()
+        self.memory = Memory(
+            reservations=self.reservations,
+            capacity=capacity,
+            admission=admission,
+            unplaced=Unplaced(self.add_after),
+            refusals=unused,
+            tombstones=unused,
+            priorities=unused,
+        )
         self.handlers = self.connected()
         list(self.handlers.begin())
 
@@ -99,8 +109,7 @@ class Rig:
         return Handlers(
             self,  # type: ignore[arg-type]
             self,  # type: ignore[arg-type]
-            self.reservations,
-            self.line,
+            self.memory,
             settle=lambda key: self.settle.get(key, 0.1),
             now=lambda: NOW,
         )
@@ -109,7 +118,7 @@ class Rig:
         namespace, _, name = key.partition("/")
         raw = hyperjob(name=name)
         raw["metadata"]["namespace"] = namespace
-        self.line.decided(observed(raw), plan)
+        self.memory.decided(key, plan)
 
     def add_handler(self, resource: Resource, handler: Any) -> None:
         feeds = {
@@ -322,7 +331,7 @@ def test_room_wakes_only_those_of_which_something_fits(rig: Rig) -> None:
     waiting(rig, "ns/big", 9)
     waiting(rig, "ns/mixed", 9, 8)
     waiting(rig, "ns/unknown")
-    rig.line.freed(["m"])
+    rig.memory.wake_freed(["m"])
     assert rig.queued == ["ns/mixed", "ns/unknown"]
     assert rig.later == ["ns/big"], "its message may have changed"
 
@@ -409,7 +418,8 @@ def test_of_a_binding_of_ours_all_that_is_read_is_kept_and_nothing_else() -> Non
 
 def test_priorities_are_read_again_only_where_the_value_of_a_class_changed(rig: Rig) -> None:
     changes: list[None] = []
-    rig.line.priorities_changed = lambda: changes.append(None)  # type: ignore[method-assign]
+    engine: Any = rig.memory.admission
+    engine.priorities_changed = lambda: changes.append(None)
     rig.handlers = rig.connected()
     urgent = {"metadata": {"name": "urgent", "resourceVersion": "1"}, "value": 5}
     labelled = changed(urgent, "metadata", "labels", value={"team": "x"})

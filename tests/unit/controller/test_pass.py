@@ -12,14 +12,13 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from hyperjob_controller.admission.unplaced import MESSAGE_SECONDS
 from hyperjob_controller.caches.parsed import Parsed
 from hyperjob_controller.insight.measures import Meter
 from hyperjob_controller.manager import Manager
 from hyperjob_controller.memory.candidates import Candidates
 from hyperjob_controller.memory.reservations import Reservations
+from hyperjob_controller.memory.unplaced import MESSAGE_SECONDS
 from hyperjob_controller.options import Options
-from hyperjob_controller.reconciler import _sooner
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.informer import Informer
 from hyperjob_core.kube.memory import Call
@@ -33,7 +32,6 @@ from hyperjob_core.kube.resources import (
 )
 from hyperjob_core.telemetry.metrics import Metrics
 from hyperjob_engine.model.observed import HyperJob, QueueAdmission
-from hyperjob_engine.model.planned import Plan
 from tests.support.apiserver import ApiServer, refusal
 from tests.support.controller import round_is_due
 from tests.support.memory import differences, remembered
@@ -136,7 +134,7 @@ async def test_observing_twice_and_the_debug_page_change_nothing(admission: Queu
     before = remembered(manager, but=OTHERS)
     for name in ("hj", "second", "third", "none"):
         for _ in range(2):
-            manager.observer.observe(f"default/{name}")
+            manager.observer.objects_of(f"default/{name}")
     assert differences(before, remembered(manager, but=OTHERS)) == []
     app = web.Application()
     for path, handler in manager.debug_routes.items():
@@ -346,7 +344,7 @@ async def test_a_hyperjob_of_the_same_name_begins_anew() -> None:
     async with running(server) as manager:
         await until(lambda: reason(server) == "Dispatching")
         server.remove(HYPERJOBS, "default/hj")
-        await until(lambda: manager.observer.observe("default/hj") is None)
+        await until(lambda: manager.observer.objects_of("default/hj") is None)
         for resource in (VCJOBS, PROPAGATION_POLICIES):
             server.remove(resource, "default/hj-trainer-0")
         other = named("hj", group(replicas=1))
@@ -355,15 +353,6 @@ async def test_a_hyperjob_of_the_same_name_begins_anew() -> None:
         await until(lambda: server.items(VCJOBS))
         (made,) = server.items(VCJOBS)
         assert made["metadata"]["ownerReferences"][0]["uid"] == "hj-other"
-
-
-@pytest.mark.parametrize(
-    ("planned", "wait", "expected"), [(None, 5, 5), (3, 5, 3), (7, 5, 5), (0, 5, 0)]
-)
-def test_of_two_waits_the_shorter_counts(planned: int | None, wait: int, expected: int) -> None:
-    after = None if planned is None else timedelta(seconds=planned)
-    found = _sooner(Plan(requeue_after=after), timedelta(seconds=wait))
-    assert found == timedelta(seconds=expected)
 
 
 class WithMembers(ApiServer):

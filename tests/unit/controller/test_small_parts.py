@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from hyperjob_controller.admission.releases import _queue
 from hyperjob_controller.caches.informers import Caches, slim_deployment, slim_job
 from hyperjob_controller.caches.mutationcache import _version
 from hyperjob_controller.memory import candidates as memory
 from hyperjob_controller.memory.candidates import Candidates
 from hyperjob_controller.memory.capacity import Capacity
-from hyperjob_controller.memory.releases import _queue
 from hyperjob_controller.memory.reservations import Reservations
 from hyperjob_controller.options import SETTINGS
 from hyperjob_controller.training.schedule import Lane, Schedule

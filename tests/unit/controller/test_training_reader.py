@@ -314,7 +314,7 @@ class Bench:
         pod = "b/other-trainer-0-worker-0"
         self.logs.answers[pod] = text(1, 7)
         other = job("other-trainer-0", phase="Running", gpus=1, marked=labels("other"))
-        self.reader.observe(seen(other, name="other", cluster="b"))
+        self.reader.planned(seen(other, name="other", cluster="b"))
         await self.until(lambda: self.logs.asked.count(pod) >= count)
 
     async def until(self, condition: Any) -> None:
@@ -329,7 +329,7 @@ KEY = "default/hj"
 async def test_progress_is_read_and_the_hyperjob_looked_at() -> None:
     async with Bench() as bench:
         bench.logs.answers["a/hj-trainer-0-worker-3"] = text(1, 7)
-        bench.reader.observe(seen(job(phase="Running", gpus=8)))
+        bench.reader.planned(seen(job(phase="Running", gpus=8)))
         await bench.until(lambda: bench.reader.trainings(KEY))
         assert bench.reader.trainings(KEY)["hj-trainer-0"].step == 7
         assert bench.logs.asked == [f"a/hj-trainer-0-worker-{number}" for number in range(4)]
@@ -346,7 +346,7 @@ async def test_a_look_that_fails_on_a_bug_is_logged_and_the_next_pod_is_read(
     async with Bench() as bench:
         bench.logs.answers["a/hj-trainer-0-worker-0"] = ZeroDivisionError("a bug")
         bench.logs.answers["a/hj-trainer-0-worker-1"] = text(1, 7)
-        bench.reader.observe(seen(job(phase="Running", gpus=8)))
+        bench.reader.planned(seen(job(phase="Running", gpus=8)))
         await bench.until(lambda: bench.reader.trainings(KEY))
     (record,) = caplog.records
     assert record.exc_info is not None
@@ -358,10 +358,10 @@ def test_a_sub_job_is_read_at_once_when_its_stop_begins_and_not_at_each_pass() -
     bench, waits = Bench(), list[float]()
     bench.reader._plan = lambda _item, _found, wait: waits.append(wait)  # type: ignore[method-assign]
     for _ in range(2):
-        bench.reader.observe(seen(job(phase="Running")))
+        bench.reader.planned(seen(job(phase="Running")))
     assert waits == [0.05]
     for _ in range(2):
-        bench.reader.observe(seen(job(phase="Running", deleting=True)))
+        bench.reader.planned(seen(job(phase="Running", deleting=True)))
     assert waits == [0.05, 0]
 
 
@@ -369,15 +369,15 @@ async def test_a_pod_without_a_log_is_counted_and_the_next_one_is_read() -> None
     async with Bench() as bench:
         bench.logs.answers["a/hj-trainer-0-worker-0"] = refusal(404, "NotFound")
         bench.logs.answers["a/hj-trainer-0-worker-1"] = text(1, 7)
-        bench.reader.observe(seen(job(phase="Running", gpus=8)))
+        bench.reader.planned(seen(job(phase="Running", gpus=8)))
         await bench.until(lambda: bench.reader.trainings(KEY))
         assert bench.results["missing"] == 1
 
 
 async def test_without_a_hyperjob_that_runs_nothing_is_asked() -> None:
     async with Bench() as bench:
-        bench.reader.observe(seen(job(phase="Pending")))
-        bench.reader.observe(seen(job(phase="Completed")))
+        bench.reader.planned(seen(job(phase="Pending")))
+        bench.reader.planned(seen(job(phase="Completed")))
         await bench.reads_another(2)
         assert {name for name in bench.logs.asked if not name.startswith("b/")} == set()
 
@@ -385,7 +385,7 @@ async def test_without_a_hyperjob_that_runs_nothing_is_asked() -> None:
 async def test_the_budget_holds_over_all_hyperjobs() -> None:
     async with Bench(qps=50, interval=0.1) as bench:
         jobs = [job(f"hj-trainer-{number}", phase="Running", gpus=1) for number in range(100)]
-        bench.reader.observe(seen(*jobs))
+        bench.reader.planned(seen(*jobs))
         await bench.until(lambda: len(bench.logs.times) > 100)
         times = bench.logs.times
         # A burst of fifty, and fifty in each second after that.
@@ -398,7 +398,7 @@ async def test_a_hyperjob_is_looked_at_once_an_interval() -> None:
         jobs = [job(f"hj-trainer-{number}", phase="Running", gpus=1) for number in range(20)]
         for number in range(20):
             bench.logs.answers[f"a/hj-trainer-{number}-worker-0"] = text(1, 7)
-        bench.reader.observe(seen(*jobs))
+        bench.reader.planned(seen(*jobs))
         await bench.until(lambda: len(bench.reader.trainings(KEY)) == 20)
         assert len(bench.woken) <= 2
 
@@ -409,7 +409,7 @@ async def test_a_cluster_that_does_not_answer_is_left_alone(fault: Exception) ->
         for number in range(50):
             bench.logs.answers[f"a/hj-trainer-{number}-worker-0"] = fault
         jobs = [job(f"hj-trainer-{number}", phase="Running", gpus=1) for number in range(50)]
-        bench.reader.observe(seen(*jobs))
+        bench.reader.planned(seen(*jobs))
         await bench.until(lambda: bench.results["unreachable"])
         await bench.reads_another(5)
         asked = [name for name in bench.logs.asked if name.startswith("a/")]
@@ -439,7 +439,7 @@ async def test_the_log_of_a_sub_job_that_is_stopped_does_not_wait_for_a_cluster_
     async with Bench() as bench:
         bench.reader._troubles["a"] = asyncio.get_running_loop().time() + 3600, 1.0
         bench.logs.holding.set()
-        bench.reader.observe(seen(job(phase="Running", deleting=True)))
+        bench.reader.planned(seen(job(phase="Running", deleting=True)))
         await bench.until(lambda: bench.logs.asked)
 
 
@@ -447,9 +447,9 @@ async def test_a_log_that_is_followed_is_not_read_again_when_its_sub_job_ends() 
     async with Bench() as bench:
         name = "a/hj-trainer-0-worker-0"
         stop = {"cause": "Restarted", "until": "2026-01-02T03:05:00Z", "jobs": ["hj-trainer-0"]}
-        bench.reader.observe(seen(job(phase="Running"), status={"stop": stop}))
+        bench.reader.planned(seen(job(phase="Running"), status={"stop": stop}))
         await bench.until(lambda: name in bench.logs.asked)
-        bench.reader.observe(seen(job(phase="Completed")))
+        bench.reader.planned(seen(job(phase="Completed")))
         await bench.reads_another(3)
         assert bench.logs.asked.count(name) == 1
 
@@ -459,7 +459,7 @@ async def test_a_hyperjob_of_a_forgotten_name_has_its_first_pass_at_once() -> No
         name = "a/hj-trainer-0-worker-0"
         for step in (7, 8):
             bench.logs.answers[name] = text(step, step)
-            bench.reader.observe(seen(job(phase="Running")))
+            bench.reader.planned(seen(job(phase="Running")))
             await bench.until(lambda: bench.reader.trainings(KEY))
             bench.reader.forget(KEY)
     assert bench.woken == [(KEY, 0)] * 2
@@ -469,18 +469,18 @@ async def test_the_log_of_a_sub_job_that_is_stopped_is_followed_to_its_end() -> 
     async with Bench(interval=60) as bench:
         name = "a/hj-trainer-0-worker-0"
         bench.logs.answers[name] = text(1, 7)
-        bench.reader.observe(seen(job(phase="Running")))
+        bench.reader.planned(seen(job(phase="Running")))
         await bench.until(lambda: bench.reader.trainings(KEY))
         bench.logs.answers[name] = text(2, 8, ', "saved": 8')
-        bench.reader.observe(seen(job(phase="Running", deleting=True)))
+        bench.reader.planned(seen(job(phase="Running", deleting=True)))
         await bench.until(lambda: bench.reader.trainings(KEY)["hj-trainer-0"].saved_step == 8)
         assert not bench.reader.trainings(KEY)["hj-trainer-0"].ended
-        bench.reader.observe(seen())
+        bench.reader.planned(seen())
         assert bench.reader.trainings(KEY), "it is kept until its log has ended"
         bench.logs.holding.set()
         await bench.until(lambda: bench.reader.trainings(KEY)["hj-trainer-0"].ended)
         assert bench.woken[-1] == (KEY, 0)
-        bench.reader.observe(seen())
+        bench.reader.planned(seen())
         assert bench.reader.trainings(KEY) == {}
 
 
@@ -490,20 +490,20 @@ async def test_a_planned_stop_knows_of_all_that_have_ended_until_it_is_over() ->
         names = ["hj-trainer-0", "hj-trainer-1"]
         stop = {"cause": "Restarted", "until": "2026-01-02T03:05:00Z", "jobs": names}
         jobs = [job(name, phase="Running", gpus=1, deleting=True) for name in names]
-        bench.reader.observe(seen(*jobs, status={"stop": stop}))
+        bench.reader.planned(seen(*jobs, status={"stop": stop}))
         await bench.until(
             lambda: [each.ended for each in bench.reader.trainings(KEY).values()] == [True] * 2
         )
-        bench.reader.observe(seen(jobs[1], status={"stop": stop}))
+        bench.reader.planned(seen(jobs[1], status={"stop": stop}))
         assert set(bench.reader.trainings(KEY)) == set(names), "the first is gone, and has ended"
-        bench.reader.observe(seen())
+        bench.reader.planned(seen())
         assert bench.reader.trainings(KEY) == {}
 
 
 async def test_a_sub_job_that_never_said_a_word_ends_too() -> None:
     async with Bench() as bench:
         bench.logs.holding.set()
-        bench.reader.observe(seen(job(phase="Running", deleting=True)))
+        bench.reader.planned(seen(job(phase="Running", deleting=True)))
         await bench.until(lambda: bench.reader.trainings(KEY))
         training = bench.reader.trainings(KEY)["hj-trainer-0"]
         assert training.ended
@@ -514,15 +514,15 @@ async def test_the_last_lines_are_read_when_a_sub_job_has_ended() -> None:
     async with Bench(interval=60) as bench:
         name = "a/hj-trainer-0-worker-0"
         bench.logs.answers[name] = text(1, 7)
-        bench.reader.observe(seen(job(phase="Running")))
+        bench.reader.planned(seen(job(phase="Running")))
         await bench.until(lambda: bench.reader.trainings(KEY))
         bench.logs.answers[name] = text(2, 9)
-        bench.reader.observe(seen(job(phase="Completed")))
+        bench.reader.planned(seen(job(phase="Completed")))
         await bench.until(lambda: bench.reader.trainings(KEY)["hj-trainer-0"].step == 9)
         asked = bench.logs.asked.count(name)
         other = job("hj-trainer-1", phase="Running", gpus=1)
         bench.logs.answers["a/hj-trainer-1-worker-0"] = text(1, 7)
-        bench.reader.observe(seen(job(phase="Completed"), other))
+        bench.reader.planned(seen(job(phase="Completed"), other))
         await bench.until(lambda: "hj-trainer-1" in bench.reader.trainings(KEY))
         assert bench.logs.asked.count(name) == asked
 
@@ -530,7 +530,7 @@ async def test_the_last_lines_are_read_when_a_sub_job_has_ended() -> None:
 async def test_a_log_without_end_is_cut_off() -> None:
     async with Bench() as bench:
         bench.logs.answers["a/hj-trainer-0-worker-0"] = text(1, 7) + b"x" * 1000 + b"\n" * 300_000
-        bench.reader.observe(seen(job(phase="Running")))
+        bench.reader.planned(seen(job(phase="Running")))
         await bench.until(lambda: bench.reader.trainings(KEY))
         assert bench.reader.trainings(KEY)["hj-trainer-0"].step == 7
 
@@ -538,7 +538,7 @@ async def test_a_log_without_end_is_cut_off() -> None:
 async def test_a_hyperjob_that_is_gone_is_forgotten() -> None:
     async with Bench() as bench:
         bench.logs.answers["a/hj-trainer-0-worker-0"] = text(1, 7)
-        bench.reader.observe(seen(job(phase="Running")))
+        bench.reader.planned(seen(job(phase="Running")))
         await bench.until(lambda: bench.reader.trainings(KEY))
         bench.reader.forget(KEY)
         assert bench.reader.trainings(KEY) == {}
@@ -550,19 +550,19 @@ async def test_a_hyperjob_that_is_gone_is_forgotten() -> None:
 async def test_a_sub_job_beside_one_that_reports_is_searched_in_its_first_pods_alone() -> None:
     bench = Bench()
     first, second = job(phase="Running"), job("hj-trainer-1", phase="Running")
-    bench.reader.observe(seen(first))
+    bench.reader.planned(seen(first))
     watches = bench.reader._watches[KEY]
     assert not watches["hj-trainer-0"].others
     hear(watches["hj-trainer-0"], text(1, 7))
-    bench.reader.observe(seen(first, second))
+    bench.reader.planned(seen(first, second))
     assert watches["hj-trainer-1"].others
 
 
 async def test_a_sub_job_that_goes_takes_nothing_of_the_others_with_it() -> None:
     bench = Bench()
-    bench.reader.observe(seen(job(phase="Running"), job("hj-trainer-1", phase="Running")))
+    bench.reader.planned(seen(job(phase="Running"), job("hj-trainer-1", phase="Running")))
     kept = bench.reader._watches[KEY]["hj-trainer-0"]
-    bench.reader.observe(seen(job(phase="Running")))
+    bench.reader.planned(seen(job(phase="Running")))
     assert bench.reader._watches == {KEY: {"hj-trainer-0": kept}}
 
 

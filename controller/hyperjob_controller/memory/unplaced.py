@@ -27,6 +27,10 @@ class Unplaced:
     def __len__(self) -> int:
         return len(self._known)
 
+    def __str__(self) -> str:
+        """Return the keys of the waiting HyperJobs."""
+        return ", ".join(sorted(self._known)) or "none"
+
     def put(self, key: str, *, needs: Iterable[Resources]) -> None:
         """Add a waiting HyperJob; without `needs`, any free room requests a pass of it."""
         self._known[key] = tuple(dict.fromkeys(frozenset(need.items()) for need in needs))

@@ -1,0 +1,105 @@
+"""The step of a pass that writes the status of a HyperJob, with one merge patch.
+
+The plan decides what the status is. The writer only decides how often it writes a status in which
+nothing but messages or the training progress changed.
+"""
+
+import enum
+from datetime import timedelta
+from typing import Final
+
+from hyperjob_controller.caches.informers import Caches
+from hyperjob_controller.insight.measures import Meter
+from hyperjob_controller.memory.memory import Memory
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.names import FIELD_MANAGER
+from hyperjob_core.api.wire import mapping
+from hyperjob_core.kube.client import Kube, PatchType
+from hyperjob_core.kube.errors import Conflict, NotFound
+from hyperjob_core.kube.resources import HYPERJOBS, split_key
+from hyperjob_engine.model.observed import Observed
+from hyperjob_engine.status.diff import Weight, merge_patch, weigh
+
+PRUNED_RECHECK: Final = timedelta(seconds=5)
+"""The time until the next write of a status whose fields the API server has dropped."""
+
+
+class Written(enum.Enum):
+    """The result of a write.
+
+    `NOTHING`: there is no status to write, or no HyperJob any more. `PRUNED`: the API server
+    dropped fields, since it has an older CRD, which may be replaced at any moment. `IGNORED`: it
+    stored no field at all. `STALE`: the HyperJob is not as observed.
+    """
+
+    NOTHING = enum.auto()
+    STORED = enum.auto()
+    PRUNED = enum.auto()
+    IGNORED = enum.auto()
+    STALE = enum.auto()
+
+
+class StatusWriter:
+    """Writes the statuses of HyperJobs."""
+
+    def __init__(
+        self, kube: Kube, caches: Caches, memory: Memory, meter: Meter, *, progress_seconds: float
+    ) -> None:
+        """`progress_seconds` is the least time between writes for the training progress alone."""
+        self._kube = kube
+        self._caches = caches
+        self._memory = memory
+        self._meter = meter
+        self._progress_seconds = progress_seconds
+
+    def delay(self, observed: Observed, status: Object | None) -> timedelta | None:
+        """Return how long to delay a status in which only messages or progress changed, if any."""
+        last = self._memory.written.get(observed.hyperjob.key)
+        if status is None or last is None:
+            return None
+        match weigh(observed.hyperjob.status, status):
+            case Weight.WORDS:
+                seconds = self._memory.unplaced.message_seconds
+            case Weight.PROGRESS:
+                seconds = self._progress_seconds
+            case _:
+                return None
+        wait = last + timedelta(seconds=seconds) - observed.now
+        return wait if wait > timedelta() else None
+
+    async def write(self, observed: Observed, status: Object | None) -> Written:
+        """Write what has changed in the status; raises KubeError."""
+        hyperjob = observed.hyperjob
+        if status is None:
+            return Written.NOTHING
+        patch = merge_patch(hyperjob.status, status)
+        if not patch:
+            return Written.STORED
+        namespace, name = split_key(hyperjob.key)
+        # The status counts attempts: the resourceVersion prevents a write over an unread one.
+        body = {"metadata": {"resourceVersion": hyperjob.resource_version}, "status": patch}
+        self._caches.expect_status(hyperjob.key, status)
+        try:
+            answer = await self._kube.patch(
+                HYPERJOBS,
+                name,
+                body,
+                kind=PatchType.MERGE,
+                namespace=namespace,
+                subresource="status",
+                field_manager=FIELD_MANAGER,
+            )
+        except NotFound:
+            return Written.NOTHING
+        except Conflict:
+            return Written.STALE
+        self._caches.note(HYPERJOBS, answer)
+        stored = mapping(answer.get("status"))
+        is_pruned = any(
+            value is not None and stored.get(field) != value for field, value in status.items()
+        )
+        if is_pruned and stored == hyperjob.status:
+            return Written.IGNORED
+        self._memory.written[hyperjob.key] = observed.now
+        self._meter.written(hyperjob, status, now=observed.now)
+        return Written.PRUNED if is_pruned else Written.STORED
