@@ -8,13 +8,13 @@ import argparse
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, fields
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import yaml
 
 import hyperjob_core
+from hyperjob_core.hints import nearest
 from hyperjob_core.removed import SETTINGS as REMOVED
 from hyperjob_core.removed import removed_setting
 
@@ -93,8 +93,8 @@ def _near(argument: str, known: Mapping[str, "Field[Any]"]) -> str:
     """Return a suggestion with the most similar flag; empty if no flag is similar."""
     flags = [flag_of(CONFIG), *map(flag_of, known)]
     flags += [f"--no-{_key_of(name)}" for name in known if isinstance(known[name].default, bool)]
-    found = get_close_matches(argument.partition("=")[0], flags, n=1)
-    return f"; did you mean {found[0]!r}?" if found else "; --help lists them"
+    found = nearest(argument.partition("=")[0], flags)
+    return f"; did you mean {found!r}?" if found else "; --help lists them"
 
 
 def _removed_flag(prog: str, unknown: Sequence[str]) -> str:
@@ -223,8 +223,8 @@ def _from_file(
         if name is None:
             if gone := removed_setting(prog, key.replace("-", "_"), given=key):
                 raise SettingError(f"{file}: {gone}")
-            near = get_close_matches(key, names, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else "; --help lists them"
+            near = nearest(key, names)
+            hint = f"; did you mean {near!r}?" if near else "; --help lists them"
             raise SettingError(f"{file}: unknown setting {key!r}{hint}")
         if name in values:
             raise SettingError(f"{file}: {key}: is given twice")
