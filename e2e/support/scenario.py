@@ -15,7 +15,8 @@ from e2e.support.world import World
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import LABEL_HYPERJOB, binding_name
 from hyperjob_core.kube.client import EventType, Kube
-from hyperjob_core.kube.errors import Gone, NotFound, Unavailable
+from hyperjob_core.kube.errors import NotFound
+from hyperjob_core.kube.following import states
 from hyperjob_core.kube.informer import Informer
 from hyperjob_core.kube.resources import (
     CLUSTER_PROPAGATION_POLICIES,
@@ -134,8 +135,11 @@ class Scenario:
         last: list[Object | None] = [None]
         limit = self.world.settings.timeout if seconds is None else seconds
         try:
-            async with asyncio.timeout(limit):
-                async for found in _states(kube or self.kube, resource, name, self.namespace):
+            stream = states(
+                kube or self.kube, resource, name, namespace=self.namespace, persistent=True
+            )
+            async with asyncio.timeout(limit), contextlib.aclosing(stream) as found_states:
+                async for found in found_states:
                     last[0] = found
                     if holds(found):
                         return found or {}
@@ -356,29 +360,6 @@ async def open_scenario(world: World) -> AsyncIterator[Scenario]:
             # Deleting the namespace also deletes vcjobs without a HyperJob.
             kubectl(world.kubeconfig, "delete", "namespace", namespace, "--wait=false")
             await made.until_members_have(0)
-
-
-async def _states(
-    kube: Kube, resource: Resource, name: str, namespace: str
-) -> AsyncIterator[Object | None]:
-    """Yield an object, then the object after every change; resume broken watches."""
-    while True:
-        with contextlib.suppress(Gone, Unavailable):
-            found = await kube.list(
-                resource, namespace=namespace, field_selector=f"metadata.name={name}"
-            )
-            yield found.items[0] if found.items else None
-            events = kube.watch(
-                resource,
-                namespace=namespace,
-                resource_version=found.resource_version,
-                field_selector=f"metadata.name={name}",
-            )
-            async with contextlib.aclosing(events):
-                async for event in events:
-                    if event.type is not EventType.BOOKMARK:
-                        yield None if event.type is EventType.DELETED else event.object
-        await asyncio.sleep(0.2)
 
 
 def phase_of(hyperjob: Object) -> str:

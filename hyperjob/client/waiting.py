@@ -1,15 +1,15 @@
 """Wait until a HyperJob reaches a state."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import Callable
 from contextlib import aclosing
 
 from hyperjob.client.errors import NeverError, NotYetError, title
-from hyperjob.client.reading import changes
 from hyperjob.client.summary import Summary, read
 from hyperjob_core.api.meta import Object
-from hyperjob_core.kube.client import EventType, Kube
+from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import NotFound, make_status
+from hyperjob_core.kube.following import states
 from hyperjob_core.kube.resources import HYPERJOBS
 from hyperjob_core.text import human_duration
 
@@ -41,8 +41,8 @@ async def until(
     last: Object | None = None
     try:
         async with asyncio.timeout(seconds or None):
-            async with aclosing(_states(kube, namespace, name)) as states:
-                async for last in states:
+            async with aclosing(states(kube, HYPERJOBS, name, namespace=namespace)) as stream:
+                async for last in stream:
                     if holds(last):
                         return last
                     progress(f"{name} {_state_text(last)}; waiting until it {what}")
@@ -52,24 +52,6 @@ async def until(
             f" {_state_text(last)}"
         ) from None
     raise AssertionError("the changes of an object do not end")
-
-
-async def _states(kube: Kube, namespace: str, name: str) -> AsyncGenerator[Object | None, None]:
-    """Yield the present HyperJob, then the HyperJob after every change; None if it is absent."""
-    present = False
-    stream = changes(kube, HYPERJOBS, namespace=namespace, name=name)
-    async with aclosing(stream) as events:
-        async for event in events:
-            match event.type:
-                case EventType.BOOKMARK:
-                    if not present:
-                        yield None
-                case EventType.DELETED:
-                    present = False
-                    yield None
-                case _:
-                    present = True
-                    yield event.object
 
 
 def not_found(name: str) -> NotFound:

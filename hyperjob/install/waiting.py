@@ -2,17 +2,12 @@
 
 import asyncio
 from collections.abc import Callable
-from contextlib import aclosing, suppress
-from typing import Final
+from contextlib import aclosing
 
 from hyperjob_core.api.meta import Object
-from hyperjob_core.kube.client import EventType, Kube
-from hyperjob_core.kube.errors import Gone
+from hyperjob_core.kube.client import Kube
+from hyperjob_core.kube.following import states
 from hyperjob_core.kube.resources import Resource
-
-_PAUSE_SECONDS: Final = (
-    0.2  # a pause between watches, for an API server that closes each watch at once
-)
 
 
 async def until(
@@ -26,38 +21,13 @@ async def until(
 ) -> bool:
     """Wait until `holds` is true of the object (None: absent); return False after `seconds`."""
     try:
-        async with asyncio.timeout(seconds):
-            while True:
-                with suppress(Gone):
-                    if await _look_and_follow(kube, resource, name, holds, namespace):
-                        return True
-                await asyncio.sleep(_PAUSE_SECONDS)
+        async with (
+            asyncio.timeout(seconds),
+            aclosing(states(kube, resource, name, namespace=namespace)) as stream,
+        ):
+            async for state in stream:
+                if holds(state):
+                    return True
     except TimeoutError:
         return False
-
-
-async def _look_and_follow(
-    kube: Kube,
-    resource: Resource,
-    name: str,
-    holds: Callable[[Object | None], bool],
-    namespace: str | None,
-) -> bool:
-    """Return whether `holds` was true of a version until the API server closed the watch."""
-    selector = f"metadata.name={name}"
-    listed = await kube.list(resource, namespace=namespace, field_selector=selector)
-    if holds(listed.items[0] if listed.items else None):
-        return True
-    events = kube.watch(
-        resource,
-        namespace=namespace,
-        field_selector=selector,
-        resource_version=listed.resource_version,
-    )
-    async with aclosing(events):
-        async for event in events:
-            if event.type is EventType.BOOKMARK:
-                continue
-            if holds(None if event.type is EventType.DELETED else event.object):
-                return True
-    return False
+    raise AssertionError("the states of an object do not end")

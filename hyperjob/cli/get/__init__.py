@@ -12,11 +12,12 @@ from hyperjob.cli.kubectl.access import Access, access
 from hyperjob.cli.kubectl.exits import Code, run
 from hyperjob.cli.kubectl.names import names_argument
 from hyperjob.client.errors import words
-from hyperjob.client.reading import Found, changes, hyperjobs
+from hyperjob.client.reading import Found, hyperjobs
 from hyperjob.client.summary import read
 from hyperjob.table import Layout
 from hyperjob_core.api.meta import Object
 from hyperjob_core.kube.client import EventType, Kube
+from hyperjob_core.kube.following import changes
 from hyperjob_core.kube.resources import HYPERJOBS, key_of
 
 

@@ -15,11 +15,12 @@ from hyperjob.cli.kubectl.names import names_argument
 from hyperjob.cli.tree import view
 from hyperjob.client.errors import title, words
 from hyperjob.client.members import pods_of_all
-from hyperjob.client.reading import Reading, attempt, changes, hyperjobs, items
+from hyperjob.client.reading import Reading, attempt, hyperjobs, items
 from hyperjob.client.summary import Summary, read
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import LABEL_HYPERJOB
-from hyperjob_core.kube.client import EventType, Kube
+from hyperjob_core.kube.client import Kube
+from hyperjob_core.kube.following import states
 from hyperjob_core.kube.resources import HYPERJOBS, VCJOBS, key_of
 
 
@@ -129,16 +130,13 @@ async def _follow(kube: Kube, namespace: str, name: str, *, pods: bool) -> None:
     await kube.get(HYPERJOBS, name, namespace=namespace)
     console = out.console()
     live = Live(console=console, auto_refresh=False) if console.is_terminal else None
-    stream = changes(kube, HYPERJOBS, namespace=namespace, name=name)
     with live if live is not None else nullcontext():
-        async with aclosing(stream) as events:
-            async for event in events:
-                if event.type is EventType.BOOKMARK:
-                    continue
-                if event.type is EventType.DELETED:
+        async with aclosing(states(kube, HYPERJOBS, name, namespace=namespace)) as stream:
+            async for hyperjob in stream:
+                if hyperjob is None:
                     out.remark(f"{title(name)} deleted")
                     return
-                lines = view.lines(*await _branches(kube, read(event.object), pods=pods))
+                lines = view.lines(*await _branches(kube, read(hyperjob), pods=pods))
                 if live is not None:
                     live.update(Text("\n").join(lines), refresh=True)
                 else:

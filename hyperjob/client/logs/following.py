@@ -21,11 +21,11 @@ from hyperjob.client.logs.choosing import (
 )
 from hyperjob.client.logs.reading import Line, LogReader, Say, tail_of
 from hyperjob.client.members import pods_of_all
-from hyperjob.client.reading import changes
 from hyperjob.client.selection import choose, meant
 from hyperjob.client.summary import SubJob, Summary, read
 from hyperjob_core.api.phases import JobPhase
-from hyperjob_core.kube.client import EventType, Kube
+from hyperjob_core.kube.client import Kube
+from hyperjob_core.kube.following import states
 from hyperjob_core.kube.resources import HYPERJOBS
 from hyperjob_core.tasks import cancel
 
@@ -107,15 +107,12 @@ class Following:
     async def _observe(self) -> None:
         """Watch the HyperJob and store its newest version."""
         name, namespace = self._summary.name, self._summary.namespace
-        stream = changes(self._kube, HYPERJOBS, namespace=namespace, name=name)
-        async with aclosing(stream) as events:
-            async for event in events:
-                if event.type is EventType.BOOKMARK:
-                    continue
-                if event.type is EventType.DELETED:
+        async with aclosing(states(self._kube, HYPERJOBS, name, namespace=namespace)) as stream:
+            async for hyperjob in stream:
+                if hyperjob is None:
                     self._gone = True
                 else:
-                    self._summary = read(event.object)
+                    self._summary = read(hyperjob)
                 self._changed.set()
                 if self._gone:
                     return

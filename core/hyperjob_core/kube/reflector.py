@@ -1,0 +1,200 @@
+"""The list-and-watch of one resource: the only loop of HyperJob that follows objects.
+
+A Reflector lists, watches from the version of the list, and resumes the watch where it ended; it
+lists again if that version is too old, or after three failures without a change. After a watch that
+ended at once it waits, each time longer, whether the API server failed or just closed the watch.
+"""
+
+import asyncio
+import math
+import random
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
+from typing import Final, Protocol
+
+from hyperjob_core.api.meta import Object
+from hyperjob_core.kube.backoff import Backoff
+from hyperjob_core.kube.client import IDLE_LIMIT, EventType, ObjectList, WatchEvent
+from hyperjob_core.kube.errors import Gone, KubeError, TooManyRequests, Unavailable
+from hyperjob_core.kube.instruments import SILENT, InformerMetrics
+from hyperjob_core.kube.resources import Resource
+
+Transform = Callable[[Object], Object]
+Report = Callable[[KubeError | None], None]
+"""Gets each failure, and None once the watch works again; an exception of it ends the Reflector."""
+
+_HEALTHY_SECONDS: Final = 10.0
+_RESUMES: Final = 3
+_WATCH_SECONDS: Final = (300, 600)
+
+
+class ListerWatcher(Protocol):
+    """The methods of a client that a Reflector calls; `Kube` has them."""
+
+    async def list(
+        self,
+        resource: Resource,
+        *,
+        namespace: str | None = None,
+        label_selector: str | None = None,
+        field_selector: str | None = None,
+        limit: int = 500,
+        transform: Transform = ...,
+    ) -> ObjectList:
+        """List all objects, each transformed as soon as it is read."""
+        ...
+
+    def watch(
+        self,
+        resource: Resource,
+        *,
+        namespace: str | None = None,
+        resource_version: str,
+        label_selector: str | None = None,
+        field_selector: str | None = None,
+        timeout_seconds: int = 300,
+        idle_limit: float = IDLE_LIMIT,
+        opened: Callable[[], None] | None = None,
+    ) -> AsyncGenerator[WatchEvent, None]:
+        """Follow changes."""
+        ...
+
+
+def unchanged(obj: Object) -> Object:
+    """Return the object as it is."""
+    return obj
+
+
+def silent(_failure: KubeError | None) -> None:
+    """Try again after each failure, without a word."""
+
+
+class Reflector:
+    """The objects of one resource and their changes.
+
+    `version` is the resourceVersion up to which the consumer of `steps` has all changes, empty when
+    the next step is a list. `last_error` is the failure since the last watch that opened.
+    """
+
+    def __init__(
+        self,
+        kube: ListerWatcher,
+        resource: Resource,
+        *,
+        namespace: str | None = None,
+        label_selector: str | None = None,
+        field_selector: str | None = None,
+        transform: Transform = unchanged,
+        page_size: int = 500,
+        idle_limit: float = IDLE_LIMIT,
+        backoff: Backoff | None = None,
+        report: Report = silent,
+        metrics: InformerMetrics = SILENT,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self.version = ""
+        self.last_error: KubeError | None = None
+        self._kube = kube
+        self._resource = resource
+        self._namespace = namespace
+        self._label_selector = label_selector
+        self._field_selector = field_selector
+        self._transform = transform
+        self._page_size = page_size
+        self._idle_limit = idle_limit
+        self._backoff = backoff or Backoff()
+        self._report = report
+        self._metrics = metrics
+        self._sleep = sleep
+        self._opened = math.inf
+        self._changes = 0
+        self._failures = 0
+        self._broken = False
+
+    async def steps(self) -> AsyncGenerator[ObjectList | WatchEvent, None]:
+        """Yield a whole list, then each event of watches, and another list where one is needed.
+
+        It has no end. The caller must close it: `async with aclosing(reflector.steps()) as steps`.
+        """
+        clock = asyncio.get_running_loop().time
+        while True:
+            self._opened = math.inf
+            before = self._changes
+            try:
+                if not self.version:
+                    listed = await self._list()
+                    yield listed
+                    self.version = listed.resource_version
+                async with aclosing(self._watch()) as events:
+                    async for event in events:
+                        yield self._taken(event)
+                        self.version = str(event.object["metadata"]["resourceVersion"])
+            except KubeError as error:
+                self._failed(error)
+            healthy = clock() - self._opened >= _HEALTHY_SECONDS
+            brought = self._changes > before
+            if healthy or brought:
+                self._recovered()
+            if self._opened < math.inf:
+                self._metrics.informer_watch(
+                    self._resource.group_resource, short=not healthy and not brought
+                )
+            if not healthy:
+                await self._sleep(self._backoff.next())
+
+    async def _list(self) -> ObjectList:
+        listed = await self._kube.list(
+            self._resource,
+            limit=self._page_size,
+            namespace=self._namespace,
+            label_selector=self._label_selector,
+            field_selector=self._field_selector,
+            transform=self._transform,
+        )
+        self._metrics.informer_list(self._resource.group_resource)
+        return listed
+
+    def _watch(self) -> AsyncGenerator[WatchEvent, None]:
+        return self._kube.watch(
+            self._resource,
+            resource_version=self.version,
+            # Random end times: many watches must not reconnect at the same moment.
+            timeout_seconds=random.randint(*_WATCH_SECONDS),
+            idle_limit=self._idle_limit,
+            opened=self._flowing,
+            namespace=self._namespace,
+            label_selector=self._label_selector,
+            field_selector=self._field_selector,
+        )
+
+    def _taken(self, event: WatchEvent) -> WatchEvent:
+        if event.type is EventType.BOOKMARK:
+            return event
+        self._changes += 1
+        if self._broken:
+            self._recovered()
+        return WatchEvent(event.type, self._transform(event.object))
+
+    def _flowing(self) -> None:
+        """Record that the server has accepted the watch."""
+        self._opened = asyncio.get_running_loop().time()
+        self.last_error = None
+
+    def _recovered(self) -> None:
+        """Reset the failures, after a watch has lasted or has brought a change."""
+        self._backoff.reset()
+        self._failures = 0
+        if self._broken:
+            self._broken = False
+            self._report(None)
+
+    def _failed(self, error: KubeError) -> None:
+        """Choose between watch and list, and report the failure."""
+        self._failures += 1
+        unanswered = isinstance(error, Unavailable | TooManyRequests)
+        if not unanswered or self._failures >= _RESUMES:
+            self.version = ""
+        if not isinstance(error, Gone):
+            self.last_error = error
+            self._broken = True
+        self._report(error)
