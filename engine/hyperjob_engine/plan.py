@@ -15,11 +15,11 @@ from hyperjob_engine.expansion.expand import SpecError, expand
 from hyperjob_engine.gang.giveback import next_try
 from hyperjob_engine.lifecycle.causes import unexplained
 from hyperjob_engine.lifecycle.decisions import End, Restart
+from hyperjob_engine.lifecycle.dispatcher import forgotten, releases
 from hyperjob_engine.lifecycle.ending import ending
 from hyperjob_engine.lifecycle.failures import judge
 from hyperjob_engine.lifecycle.finished import after_end, needs_more
 from hyperjob_engine.lifecycle.quorum import trainers
-from hyperjob_engine.lifecycle.quota import forgotten, releases
 from hyperjob_engine.lifecycle.reclaimed import giving_back
 from hyperjob_engine.lifecycle.records import with_restart
 from hyperjob_engine.lifecycle.requests import answer, refuse_after_end

@@ -13,7 +13,7 @@ from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import binding_name
 from hyperjob_core.api.quantity import NANO
 from hyperjob_core.api.wire import at, condition, mapping, string
-from hyperjob_engine.model.room import room_of
+from hyperjob_engine.model.clusterusage import room_of
 from hyperjob_engine.queueing.queues import ROOT, Tree, parse_queue
 from hyperjob_engine.resources import is_extended, parse_resources
 

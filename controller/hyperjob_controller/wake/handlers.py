@@ -21,7 +21,7 @@ from hyperjob_core.kube.resources import (
     key_of,
 )
 from hyperjob_core.kube.workqueue import WorkQueue
-from hyperjob_engine.model.room import room_of
+from hyperjob_engine.model.clusterusage import room_of
 
 # The fields of each kind that a pass reads: other changes request no pass.
 _METADATA: Final = (

@@ -19,9 +19,9 @@ from hyperjob_engine.model.planned import SplitQuestion
 from hyperjob_engine.model.request import PlacementRequest
 from hyperjob_engine.model.subjobs import Group, SubJob
 from hyperjob_engine.placement.assign import FreeRoom
+from hyperjob_engine.placement.explain import explain_overflow_of, explain_shortfall
 from hyperjob_engine.placement.search import assign
 from hyperjob_engine.placement.share import SplitShare, Wish, share
-from hyperjob_engine.placement.shortfall import explain_overflow_of, explain_shortfall
 from hyperjob_engine.reasons.detail import Detail, Plain
 from hyperjob_engine.reasons.reason import Reason
 from hyperjob_engine.reasons.shortage import SplitOverflow

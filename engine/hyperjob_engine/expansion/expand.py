@@ -11,11 +11,11 @@ from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import child_name
 from hyperjob_core.api.quantity import NANO
 from hyperjob_core.api.wire import count, objects
-from hyperjob_engine.expansion.requests import request_of
 from hyperjob_engine.expansion.split import (
     Scale,
     SplitError,
     auto_scale,
+    request_of,
     resized,
     scale_of,
     static_number,

@@ -5,12 +5,15 @@ The sum of the sizes is exactly the requested number; else SplitError says what 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from hyperjob_core.api.meta import Object
-from hyperjob_core.api.wire import count, integer, objects
-from hyperjob_engine.expansion.requests import request_of
+from hyperjob_core.api.wire import count, integer, mapping, objects
+from hyperjob_engine.model.memo import Memo
 from hyperjob_engine.model.observed import SplitPolicy
-from hyperjob_engine.resources import whole
+from hyperjob_engine.resources import Resources, pod_request, whole
+
+_REQUESTS: Final[Memo[Object, Resources]] = Memo()
 
 
 class SplitError(ValueError):
@@ -30,6 +33,16 @@ class Scale:
     def accelerators(self) -> int:
         """Return the accelerators of the template as it is."""
         return self.fixed + self.pods * self.per_pod
+
+
+def request_of(task: Object) -> Resources:
+    """Return the request of one pod of a task, in nano-units; callers must not change it.
+
+    It is computed once for each pod spec in the informer caches, which share equal parts of objects
+    and replace objects without changing them.
+    """
+    spec = mapping(mapping(task.get("template")).get("spec"))
+    return _REQUESTS.of(id(spec), spec, pod_request)
 
 
 def scale_of(template: Object, accelerator: str) -> Scale:

@@ -13,8 +13,8 @@ from hyperjob_core.api.choices import FailurePolicyAction
 from hyperjob_core.api.phases import JobPhase
 from hyperjob_core.api.wire import count, timestamp
 from hyperjob_engine.lifecycle.decisions import End, Member, Recreation, Restart
+from hyperjob_engine.lifecycle.history import failure_of
 from hyperjob_engine.lifecycle.quorum import trainers
-from hyperjob_engine.lifecycle.runs import failure_of
 from hyperjob_engine.model.observed import FailurePolicy, FailureRule, Observed
 from hyperjob_engine.reasons.outcomes import (
     Failed,

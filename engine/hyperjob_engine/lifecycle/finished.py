@@ -11,7 +11,7 @@ from hyperjob_core.api.meta import Object
 from hyperjob_core.api.phases import JobPhase
 from hyperjob_core.api.wire import mapping, objects, timestamp
 from hyperjob_engine.lifecycle.delete import deletion
-from hyperjob_engine.lifecycle.quota import releases
+from hyperjob_engine.lifecycle.dispatcher import releases
 from hyperjob_engine.lifecycle.requests import refuse_after_end
 from hyperjob_engine.model.child import Child, child_of
 from hyperjob_engine.model.observed import Observed, Ownership

@@ -10,7 +10,7 @@ from hyperjob_core.api.choices import TimeUse
 from hyperjob_core.api.wire import count, mapping, rfc3339, timestamp
 from hyperjob_engine.lifecycle.backoff import retry_time
 from hyperjob_engine.lifecycle.decisions import Member, Recreation, Restart
-from hyperjob_engine.lifecycle.runs import failure_of, run_over, started
+from hyperjob_engine.lifecycle.history import failure_of, run_over, started
 from hyperjob_engine.lifecycle.stops import cause_of, stopped
 from hyperjob_engine.model.child import Child
 from hyperjob_engine.model.observed import Observed, QueueVerdict, Record

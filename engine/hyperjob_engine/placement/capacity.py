@@ -14,10 +14,10 @@ from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import VCJOB_API_VERSION, VCJOB_KIND
 from hyperjob_core.api.phases import JobPhase
 from hyperjob_core.api.wire import at, condition, count, mapping, objects, string, timestamp
+from hyperjob_engine.model.clusterusage import room_of
 from hyperjob_engine.model.nodes import Nodes, PodGroup, parse_nodes
 from hyperjob_engine.model.observed import Cluster, ReportedStatus
 from hyperjob_engine.model.request import PlacementRequest
-from hyperjob_engine.model.room import room_of
 from hyperjob_engine.reasons.hindrance import ClusterTrouble, Trouble
 from hyperjob_engine.resources import PODS, Resources, scale, subtract, total, whole
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.model.request import PlacementRequest
 from hyperjob_engine.placement.assign import FreeRoom
+from hyperjob_engine.placement.explain import explain, explain_overflow
 from hyperjob_engine.placement.search import assign
-from hyperjob_engine.placement.shortage import explain, explain_overflow
 from hyperjob_engine.reasons.shortage import Overflow, Shortage, ShortageCode
 
 

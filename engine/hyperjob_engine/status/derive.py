@@ -10,15 +10,15 @@ from typing import Final
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.phases import JobPhase, Phase
 from hyperjob_core.api.wire import at, mapping, objects, rfc3339, string
-from hyperjob_engine.lifecycle.runs import kept
+from hyperjob_engine.lifecycle.history import kept
 from hyperjob_engine.lifecycle.stops import going_on
 from hyperjob_engine.model.observed import GangRecord, Observed, QueueVerdict
 from hyperjob_engine.reasons.reason import Reason
+from hyperjob_engine.reasons.stop import stop_text
 from hyperjob_engine.status.conditions import conditions_of
 from hyperjob_engine.status.jobs import JobState, job_state
 from hyperjob_engine.status.outlook import Outlooks
 from hyperjob_engine.status.phase import State, state_of
-from hyperjob_engine.status.stops import describe
 from hyperjob_engine.status.training import goodput_status, training_status
 
 _CLUSTERS_SHOWN: Final = 8
@@ -70,7 +70,7 @@ def derive(observed: Observed, outlooks: Outlooks) -> Object:
     stops = going_on(observed, [(item.sub_job, item.child) for item in outlooks.items])
     if state.phase.is_terminal and "stop" in stops:
         stops["stop"] = None
-    if state.phase in _STOPPED and (saved := describe(stops)):
+    if state.phase in _STOPPED and (saved := stop_text(stops)):
         state = replace(state, message=f"{state.message}; {saved}")
         status["state"] = _state(state, old, now)
     status |= stops

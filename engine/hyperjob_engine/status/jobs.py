@@ -13,7 +13,7 @@ from hyperjob_core.api.wire import rfc3339
 from hyperjob_core.text import shortened
 from hyperjob_engine.gang.gate import is_held, is_released
 from hyperjob_engine.lifecycle.decisions import End
-from hyperjob_engine.lifecycle.runs import PresentRun, failure_of, present_run
+from hyperjob_engine.lifecycle.history import PresentRun, failure_of, present_run
 from hyperjob_engine.model.observed import (
     Observed,
     QueueAdmission,

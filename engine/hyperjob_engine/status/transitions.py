@@ -32,7 +32,7 @@ from hyperjob_engine.reasons.detail import detail_text
 from hyperjob_engine.reasons.failure import container_text, read_failure
 from hyperjob_engine.reasons.outcomes import RefusedRequest, again_text, refusal_text
 from hyperjob_engine.reasons.reason import Reason
-from hyperjob_engine.status.stops import describe, has_lost
+from hyperjob_engine.reasons.stop import has_lost, stop_text
 
 _NAMES_SHOWN: Final = 5
 _WHYS: Final = {
@@ -115,7 +115,7 @@ def _stops(old: Object, new: Object) -> Iterator[Event]:
     """Yield the Event of the end of a planned stop; its note has the steps that were not saved."""
     if not mapping(old.get("stop")) or mapping(new.get("stop")):
         return
-    saved = describe(new)
+    saved = stop_text(new)
     yield Event(
         type="Warning" if has_lost(new) else "Normal",
         reason="NotSaved" if has_lost(new) else "Stopped",

@@ -11,8 +11,8 @@ from hyperjob_engine.model.observed import Observed
 from hyperjob_engine.model.planned import CreateChild, Plan
 from hyperjob_engine.model.request import PlacementRequest
 from hyperjob_engine.model.subjobs import SubJob
-from hyperjob_engine.placement.alternatives import alternatives
 from hyperjob_engine.placement.assign import FreeRoom
+from hyperjob_engine.placement.explain import alternatives
 from hyperjob_engine.reasons.detail import detail_text
 from hyperjob_engine.reasons.hindrance import Obstacle, hindrance_text
 from hyperjob_engine.reasons.reason import Reason

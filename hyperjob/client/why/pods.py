@@ -9,7 +9,7 @@ from hyperjob.client.summary import SubJob, Summary
 from hyperjob.client.why.evidence import Cause, Evidence
 from hyperjob_core.api.quantity import NANO
 from hyperjob_core.api.wire import at, condition, mapping, string
-from hyperjob_engine.model.room import room_of
+from hyperjob_engine.model.clusterusage import room_of
 from hyperjob_engine.reasons.reason import Reason
 
 _SHOWN: Final = 3

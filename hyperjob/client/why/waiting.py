@@ -19,7 +19,7 @@ from hyperjob_core.api.quantity import NANO
 from hyperjob_core.api.wire import at, condition, mapping, string
 from hyperjob_core.kube.errors import KubeError
 from hyperjob_core.text import listed
-from hyperjob_engine.model.room import room_of
+from hyperjob_engine.model.clusterusage import room_of
 from hyperjob_engine.reasons.failure import apply_failure
 from hyperjob_engine.reasons.reason import Reason
 from hyperjob_engine.resources import is_extended

@@ -4,9 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from hyperjob_engine.placement.alternatives import alternatives
 from hyperjob_engine.placement.assign import FreeRoom
-from hyperjob_engine.placement.shortage import explain
+from hyperjob_engine.placement.explain import alternatives, explain
 from hyperjob_engine.reasons.hindrance import Obstacle
 from hyperjob_engine.resources import parse_resources
 from tests.unit.controller.builders import GPU, cluster, request

@@ -3,11 +3,10 @@
 import pytest
 
 from hyperjob_engine.placement import search, share
-from hyperjob_engine.placement.alternatives import alternatives
 from hyperjob_engine.placement.assign import FreeRoom
+from hyperjob_engine.placement.explain import alternatives, explain_shortfall
 from hyperjob_engine.placement.place import place
 from hyperjob_engine.placement.share import capacities
-from hyperjob_engine.placement.shortfall import explain_shortfall
 from hyperjob_engine.reasons.detail import detail_text
 from hyperjob_engine.reasons.hindrance import Hindrance, Obstacle, hindrance_text
 from tests.unit.controller.builders import cluster, request

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hyperjob_engine.lifecycle.runs import kept
+from hyperjob_engine.lifecycle.history import kept
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.model.parse import parse_report
 from hyperjob_engine.model.runs import Run, read_runs

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from hyperjob_engine.model.nodes import PodGroup
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.placement.assign import FreeRoom
+from hyperjob_engine.placement.explain import explain_overflow_of, explain_shortfall
 from hyperjob_engine.placement.share import SplitShare, Wish, share
-from hyperjob_engine.placement.shortfall import explain_overflow_of, explain_shortfall
 from hyperjob_engine.reasons.detail import detail_text
 from hyperjob_engine.resources import fits, parse_resources, whole
 from tests.unit.controller.builders import GPU, cluster

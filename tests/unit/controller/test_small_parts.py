@@ -42,7 +42,7 @@ from hyperjob_engine.model.observed import (
 )
 from hyperjob_engine.model.subjobs import SubJob
 from hyperjob_engine.placement.capacity import Candidacy, summarise
-from hyperjob_engine.placement.shortage import _no_device
+from hyperjob_engine.placement.explain import _no_device
 from hyperjob_engine.plan import plan
 from hyperjob_engine.queueing.evict import loss_of
 from hyperjob_engine.queueing.queues import Tree

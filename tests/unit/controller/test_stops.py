@@ -17,7 +17,7 @@ from hyperjob_engine.model.parse import with_status
 from hyperjob_engine.model.planned import CreateChild, DeleteChild, Plan
 from hyperjob_engine.model.training import JobTraining
 from hyperjob_engine.plan import AT_ONCE, plan
-from hyperjob_engine.status.stops import describe
+from hyperjob_engine.reasons.stop import stop_text
 from tests.support.podenv import pods_of
 from tests.unit.controller.builders import (
     NOW,
@@ -359,7 +359,7 @@ def test_a_second_stop_before_the_program_says_a_word_counts_once() -> None:
     ],
 )
 def test_what_a_planned_stop_saved_is_said(entry: Object, expected: str) -> None:
-    assert describe({"checkpoint": entry}) == expected
+    assert stop_text({"checkpoint": entry}) == expected
 
 
 @given(

@@ -10,7 +10,7 @@ from hyperjob_core.api.wire import rfc3339
 from hyperjob_engine.model.observed import Observed
 from hyperjob_engine.model.training import JobTraining
 from hyperjob_engine.plan import plan
-from hyperjob_engine.status.stops import describe, has_lost
+from hyperjob_engine.reasons.stop import has_lost, stop_text
 from hyperjob_engine.status.training import with_last_lines
 from tests.unit.controller.builders import NOW, Object, binding, group, hyperjob, job, observed
 
@@ -208,4 +208,4 @@ STOPS: dict[str, tuple[Object, str, bool]] = {
 @pytest.mark.parametrize(("entry", "text", "lost"), STOPS.values(), ids=STOPS)
 def test_a_planned_stop_says_what_it_did_not_save(entry: Object, text: str, lost: bool) -> None:
     status = {"checkpoint": entry}
-    assert (describe(status), has_lost(status)) == (text, lost)
+    assert (stop_text(status), has_lost(status)) == (text, lost)

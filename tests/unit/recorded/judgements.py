@@ -18,10 +18,10 @@ from hyperjob_engine.gang.giveback import backs_off
 from hyperjob_engine.gang.places import pinned_place_of
 from hyperjob_engine.gang.rejections import check_rejection
 from hyperjob_engine.lifecycle.dependencies import waiting
+from hyperjob_engine.lifecycle.dispatcher import forgotten, releases
 from hyperjob_engine.lifecycle.ending import ending
 from hyperjob_engine.lifecycle.failures import judge
 from hyperjob_engine.lifecycle.loss import losses_of, next_loss
-from hyperjob_engine.lifecycle.quota import forgotten, releases
 from hyperjob_engine.lifecycle.reclaimed import giving_back
 from hyperjob_engine.lifecycle.silence import check_silence, count_silent
 from hyperjob_engine.lifecycle.stops import going_on, is_over, suspending

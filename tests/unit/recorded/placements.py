@@ -9,12 +9,11 @@ from itertools import pairwise
 from hyperjob_engine.model.nodes import PodGroup
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.model.request import PlacementRequest
-from hyperjob_engine.placement.alternatives import alternatives
 from hyperjob_engine.placement.assign import FreeRoom
 from hyperjob_engine.placement.capacity import Candidacy, candidates, summarise
+from hyperjob_engine.placement.explain import alternatives, explain_overflow_of, explain_shortfall
 from hyperjob_engine.placement.place import place
 from hyperjob_engine.placement.share import Wish, share
-from hyperjob_engine.placement.shortfall import explain_overflow_of, explain_shortfall
 from hyperjob_engine.reasons.hindrance import Obstacle, hindrance_text
 from hyperjob_engine.reasons.shortage import overflow_text, shortage_text
 from hyperjob_engine.resources import parse_resources

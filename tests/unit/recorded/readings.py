@@ -9,6 +9,7 @@ from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import mapping
 from hyperjob_core.text import shortened
 from hyperjob_engine.expansion.expand import SpecError, expand
+from hyperjob_engine.model.clusterusage import room_of
 from hyperjob_engine.model.observed import HyperJob
 from hyperjob_engine.model.parse import (
     parse_binding,
@@ -16,7 +17,6 @@ from hyperjob_engine.model.parse import (
     parse_job,
     parse_policy,
 )
-from hyperjob_engine.model.room import room_of
 from hyperjob_engine.placement.capacity import Candidacy, summarise
 from hyperjob_engine.queueing.queues import parse_queue
 from hyperjob_engine.resources import pod_request

@@ -1,13 +1,14 @@
-"""The table of volume sources."""
+"""Volumes of a pod: each has a name and one source; the API server takes none for an emptyDir."""
 
 from collections.abc import Mapping
 from typing import Final
 
+from hyperjob_core.api import formats
 from hyperjob_core.api.field import Path
 from hyperjob_core.api.meta import Object
 from hyperjob_rules.validation.amounts import parse
 from hyperjob_rules.validation.claims import validate_claim_spec
-from hyperjob_rules.validation.podtemplate.objects import exactly_one, items, struct
+from hyperjob_rules.validation.podtemplate.objects import exactly_one, items, one_of, struct
 from hyperjob_rules.validation.podtemplate.paths import absolute, descending, without_backsteps
 from hyperjob_rules.validation.podtemplate.pod import Pod
 from hyperjob_rules.validation.podtemplate.projected import DOWNWARD, KEY_TO_PATH, MODE, PROJECTED
@@ -21,7 +22,7 @@ from hyperjob_rules.validation.podtemplate.table import (
     pointer,
     required,
 )
-from hyperjob_rules.validation.podtemplate.values import between, enum, held
+from hyperjob_rules.validation.podtemplate.values import between, enum, form, held
 from hyperjob_rules.validation.rules import Report
 
 SIZE_LIMIT: Final = row("V8.EmptyDirVolumeSource.sizeLimit.quantity")
@@ -242,3 +243,17 @@ SOURCES: Final[Mapping[str, Maker]] = {
         )
     ),
 }
+
+VOLUME: Final = Type(
+    "Volume",
+    "a volume",
+    required("name", form(formats.dns1123_label)),
+    together=(
+        one_of(
+            "Volume",
+            "a volume",
+            SOURCES,
+            twice=("may not specify more than 1 volume type", "keep one of them"),
+        ),
+    ),
+)

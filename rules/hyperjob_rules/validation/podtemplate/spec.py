@@ -24,6 +24,7 @@ from hyperjob_rules.validation.podtemplate.scheduling import (
     spreads,
 )
 from hyperjob_rules.validation.podtemplate.security import POD_SECURITY, shared_processes
+from hyperjob_rules.validation.podtemplate.sources import VOLUME
 from hyperjob_rules.validation.podtemplate.table import Type, optional, pointer, required
 from hyperjob_rules.validation.podtemplate.values import (
     at_holder,
@@ -34,7 +35,6 @@ from hyperjob_rules.validation.podtemplate.values import (
     labels,
     never,
 )
-from hyperjob_rules.validation.podtemplate.volumes import VOLUME
 from hyperjob_rules.validation.rules import FORBIDDEN, Report
 
 HOST_USERS: Final = row("V8.PodSpec.hostUsers.host")

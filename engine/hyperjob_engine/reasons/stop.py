@@ -1,11 +1,11 @@
-"""Messages about the checkpoints that a planned stop saved."""
+"""The steps that a planned stop saved and lost, with their sentence."""
 
 from hyperjob_core.api.checkpoint import StopCause
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import count, integer, mapping, string
 
 
-def describe(status: Object) -> str:
+def stop_text(status: Object) -> str:
     """Return the steps that a planned stop saved and did not save; empty if no step is known."""
     entry = mapping(status.get("checkpoint"))
     cause, reached = string(entry.get("stopCause")), integer(entry.get("stoppedStep"))
@@ -22,6 +22,6 @@ def describe(status: Object) -> str:
 def has_lost(status: Object) -> bool:
     """Return whether a planned stop lost steps after the last checkpoint."""
     entry = mapping(status.get("checkpoint"))
-    return bool(describe(status)) and count(entry.get("stoppedStep")) > count(
+    return bool(stop_text(status)) and count(entry.get("stoppedStep")) > count(
         entry.get("resumeStep")
     )
