@@ -25,6 +25,7 @@ ALLOWED = {
     "__signature__": "inspect",
     "_repr_html_": "Jupyter",
     "compress_type": "zipfile",
+    "describe": "prometheus_client",
     "external_attr": "zipfile",
     "filters": "Jinja",
     "format_commands": "click",
