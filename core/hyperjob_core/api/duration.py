@@ -1,6 +1,10 @@
-"""Durations in Go's format, such as 1h30m. Exact to the nanosecond."""
+"""Durations in Go's format, such as 1h30m, exact to the nanosecond; times after a duration.
+
+A user may write any duration: no function here overflows.
+"""
 
 import re
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 _PART: Final = re.compile(r"(?=\.?[0-9])([0-9]*+)(?:\.([0-9]*+))?+(ns|us|µs|μs|ms|s|m|h)")
@@ -17,6 +21,22 @@ _NANOSECONDS: Final = {
 _MOST: Final = 2**63 - 1
 MAX_LENGTH: Final = 128
 """The greatest number of characters; the longest duration that Go prints has 24."""
+
+LATEST: Final = datetime(9999, 1, 1, tzinfo=UTC)
+"""The latest time that `later` returns; a text of RFC 3339 has no room for the year 10000."""
+
+_LONGEST: Final = LATEST - datetime.min.replace(tzinfo=UTC)
+
+
+def seconds(number: int) -> timedelta:
+    """Return a number of seconds, at most as many as there are between any two times."""
+    longest = _LONGEST // timedelta(seconds=1)
+    return timedelta(seconds=max(-longest, min(number, longest)))
+
+
+def later(moment: datetime, span: timedelta) -> datetime:
+    """Return the time after a span that is not negative, at most LATEST."""
+    return moment + span if span < LATEST - moment else max(moment, LATEST)
 
 
 def nanoseconds(text: str) -> int:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 
+from hyperjob_core.api.duration import later, seconds
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.phases import JobPhase
 from hyperjob_core.api.wire import mapping, objects, timestamp
@@ -76,8 +77,8 @@ def _outlived(child: Child) -> bool:
 
 def _time_to_live(observed: Observed) -> timedelta | None:
     """Return the time until the deletion of the HyperJob; None without a TTL."""
-    seconds = observed.hyperjob.ttl_seconds_after_finished
-    if seconds is None:
+    limit = observed.hyperjob.ttl_seconds_after_finished
+    if limit is None:
         return None
     status = observed.hyperjob.status
     ended = timestamp(status.get("completionTime"))
@@ -88,4 +89,4 @@ def _time_to_live(observed: Observed) -> timedelta | None:
             if item.get("status") == "True"
         ]
         ended = max((time for time in times if time is not None), default=observed.now)
-    return ended + timedelta(seconds=seconds) - observed.now
+    return later(ended, seconds(limit)) - observed.now

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from hyperjob_core.api.checkpoint import StopCause
+from hyperjob_core.api.duration import later, seconds
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.microtime import micro_time
 from hyperjob_core.api.phases import JobPhase
@@ -56,7 +57,7 @@ def stopped(
         "stop": {
             "cause": str(cause),
             "since": rfc3339(observed.now),
-            "until": rfc3339(observed.now + timedelta(seconds=grace + 1) + ON_ITS_WAY),
+            "until": rfc3339(later(observed.now, seconds(grace + 1) + ON_ITS_WAY)),
             "jobs": [child.name for _, child in running],
         }
     }

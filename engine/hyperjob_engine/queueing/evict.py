@@ -7,10 +7,10 @@ The choice is tried on copies of the usage and of the space.
 """
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime
-from math import inf
+from datetime import datetime, timedelta
 from typing import Final
 
+from hyperjob_core.api.duration import later
 from hyperjob_core.api.quantity import NANO
 from hyperjob_core.api.wire import timestamp
 from hyperjob_engine.queueing.admit import Grant, gang_of, try_to_admit
@@ -22,12 +22,14 @@ from hyperjob_engine.queueing.workload import Entry, Pending
 from hyperjob_engine.resources import accelerator_of, total
 
 _MOST: Final = 64  # at most so many HyperJobs make way for one
+_MOST_LOSS: Final = timedelta(hours=1)
+_MICROSECOND: Final = timedelta(microseconds=1)
 
 
 def evict(state: QueueState, head: str, victims: Iterable[str], *, now: datetime) -> None:
     """Start an eviction; the next one for the same head may start after a longer time each."""
     entry = state.entries[head]
-    until = now + state.settings.lag * (1 << min(entry.reclaims, 6))
+    until = later(now, state.settings.lag * (1 << min(entry.reclaims, 6)))
     entry.reclaims += 1
     state.eviction = Eviction(head=head, victims=set(victims), until=until)
 
@@ -109,19 +111,19 @@ def room_after_ends(state: QueueState) -> Space:
     return state.last.open.emptied(state.occupancy.fading)
 
 
-def loss_of(entry: Entry, *, now: datetime) -> float:
-    """Return the loss of a HyperJob that stops now, in accelerator-seconds.
+def loss_of(entry: Entry, *, now: datetime) -> int:
+    """Return the loss of a HyperJob that stops now, in accelerator-seconds and nano-units.
 
-    The seconds count from its last checkpoint, else from its start. A HyperJob without accelerators
-    counts as one accelerator.
+    The seconds count from its last checkpoint, else from its start, and at most one hour counts:
+    silence about checkpoints must not spare a HyperJob more than an hour of work would. A HyperJob
+    without accelerators counts as one accelerator.
     """
     kept = timestamp(entry.unit.kept or _since(entry))
-    if kept is None:
-        return inf
+    lost = _MOST_LOSS if kept is None else min(_MOST_LOSS, max(timedelta(), now - kept))
     held = total(part.request.demand for part, _ in entry.holding.values())
     measure = accelerator_of(held)
-    width = held[measure] / NANO if measure is not None else 1.0
-    return max(0.0, (now - kept).total_seconds()) * width
+    width = held[measure] if measure is not None else NANO
+    return lost // _MICROSECOND * width // 10**6
 
 
 def _in_order(holders: list[Entry], *, now: datetime) -> list[Entry]:

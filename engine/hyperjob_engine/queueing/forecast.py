@@ -17,10 +17,11 @@ from copy import copy
 from datetime import datetime, timedelta
 from typing import Final
 
+from hyperjob_core.api.duration import LATEST, later
 from hyperjob_core.api.wire import timestamp
 from hyperjob_engine.queueing.queues import Tree
 from hyperjob_engine.queueing.room import Space
-from hyperjob_engine.queueing.state import QueueState, block_of, exceeds
+from hyperjob_engine.queueing.state import QueueState, block_of, exceeds, working_on
 from hyperjob_engine.queueing.workload import Entry, ExpectedEnd, Pending
 from hyperjob_engine.reasons.waiting import Start, WaitCode
 from hyperjob_engine.resources import Resources, fits
@@ -51,7 +52,7 @@ def end_of(key: str, entry: Entry, tree: Tree, *, now: datetime) -> ExpectedEnd 
     if estimate is None or not entry.holding:
         return None
     since = timestamp(entry.unit.since)
-    at = (since or now) + estimate
+    at = later(since or now, estimate)
     end = ExpectedEnd(max(now, at), key, entry.frees, overdue=at <= now)
     if since is not None and entry.unit.estimate is not None:
         entry.end = end  # valid until the HyperJob or its holding changes
@@ -61,22 +62,23 @@ def end_of(key: str, entry: Entry, tree: Tree, *, now: datetime) -> ExpectedEnd 
 def ends(state: QueueState, *, now: datetime) -> list[ExpectedEnd]:
     """Return the expected ends of the HyperJobs that hold a share, the soonest first."""
     tree, space = state.usage.tree, state.last.open
-    found = (
-        end_of(key, entry, tree, now=now)
-        for key in state.index.holders
-        if (entry := state.entries.get(key)) is not None
-        and (tree.estimates or entry.unit.estimate is not None)
-    )
+    known = []
+    for key in state.index.holders:
+        entry = state.entries[key]
+        if tree.estimates or entry.unit.estimate is not None:
+            with working_on(key):
+                end = end_of(key, entry, tree, now=now)
+            if end is not None:
+                known.append(end)
     unseen = state.occupancy.unseen(space.clusters, space.free)
     gone = [ExpectedEnd(now, "", tuple(unseen))] if unseen else []
-    known = [each for each in found if each is not None]
     return sorted([*gone, *known], key=lambda end: (end.at, end.key))
 
 
 def ends_by(state: QueueState, key: str, until: datetime, *, now: datetime) -> bool:
     """Return whether a HyperJob that starts now ends, with `lag`, before a time."""
     estimate = estimate_of(state.entries[key], state.usage.tree)
-    return estimate is not None and now + estimate + state.settings.lag <= until
+    return estimate is not None and later(now, estimate + state.settings.lag) <= until
 
 
 def start_of(state: QueueState, key: str) -> Start | None:
@@ -121,7 +123,7 @@ class CapacityTimeline:
             middle = min(low + step, high - 1) if high == len(ends) else (low + high) // 2
             low, high = (low, middle) if self._has_room(waiting, middle) else (middle, high)
             step *= 2
-        if high == len(ends):
+        if high == len(ends) or ends[high].at >= LATEST:
             return None
         last = ends[high]
         return Start(last.at, last.key, overdue=last.overdue)
@@ -192,7 +194,7 @@ def forecasts(state: QueueState, *, now: datetime) -> dict[str, Start]:
             for cluster, demand in last.frees:
                 space.take(cluster, demand, -1)
         clusters = room_for(waiting, space) if fits else {}
-        if not clusters or (last is not None and last.overdue):
+        if not clusters or (last is not None and (last.overdue or last.at >= LATEST)):
             break  # the starts behind it are unknown too
         if last is not None and last.key:
             found[key] = Start(last.at, last.key)
@@ -201,7 +203,7 @@ def forecasts(state: QueueState, *, now: datetime) -> dict[str, Start]:
             space.take(cluster, part.request.demand)
         estimate = estimate_of(entry, state.usage.tree)
         if estimate is not None:
-            at = (last.at if last is not None else now) + estimate
+            at = later(last.at if last is not None else now, estimate)
             frees = tuple((cluster, part.request.demand) for part, cluster in taken)
             insort(
                 coming, ExpectedEnd(at, key, frees), lo=position, key=lambda end: (end.at, end.key)

@@ -36,6 +36,7 @@ from hyperjob_engine.queueing.state import (
     exceeds,
     renew_shares,
     reserve,
+    working_on,
 )
 from hyperjob_engine.queueing.workload import (
     OrderInQueue,
@@ -172,12 +173,8 @@ class _Round:
         if known is None or entry is None or entry.waiting is None or entry.rests_until:
             return
         waiting = entry.waiting
-        verdict = self._nominate(waiting)
-        if isinstance(verdict, Grant):
-            self._admit(waiting, verdict, [])
-        else:
-            self.blocks[waiting.queue, waiting.shape] = verdict
-            if not self._reserve(waiting, verdict):
+        with working_on(known.head):
+            if not self._consider(waiting, []) and waiting.queue not in self.led:
                 self.state.eviction = None  # its queue was closed, or its cluster was lost
 
     def _demand_of_next(self, firsts: list[OrderInQueue]) -> Resources:
@@ -194,16 +191,23 @@ class _Round:
             # `_admit` may have pushed the first of a shape twice.
             if waiting is None or waiting.order != order or (queue, waiting.shape) in self.blocks:
                 continue
-            verdict = self._nominate(waiting)
-            if isinstance(verdict, Grant):
-                self._admit(waiting, verdict, firsts)
-                return True
-            self.blocks[queue, waiting.shape] = verdict
-            if queue not in self.led:
-                self._reserve(waiting, verdict)
+            with working_on(order.key):
+                if self._consider(waiting, firsts):
+                    return True
             if self._is_fifo(queue) and (queue in self.led or not waiting.shape.needs.needed):
                 self._block_all(queue, firsts)
                 return False
+        return False
+
+    def _consider(self, waiting: Pending, firsts: list[OrderInQueue]) -> bool:
+        """Admit a HyperJob, or reserve room for it if it is the first without room in its line."""
+        verdict = self._nominate(waiting)
+        if isinstance(verdict, Grant):
+            self._admit(waiting, verdict, firsts)
+            return True
+        self.blocks[waiting.queue, waiting.shape] = verdict
+        if waiting.queue not in self.led:
+            self._reserve(waiting, verdict)
         return False
 
     def _block_all(self, queue: str, firsts: list[OrderInQueue]) -> None:
@@ -355,20 +359,26 @@ class _Round:
             queue = state.usage.next_queue(
                 {each: self._demand_of_next(orders) for each, orders in ahead.items()}
             )
-            waiting = state.entries[heapq.heappop(ahead[queue]).key].waiting
+            key = heapq.heappop(ahead[queue]).key
+            waiting = state.entries[key].waiting
             if waiting is None or waiting.shape.needs in failed:
                 continue
-            needs = waiting.shape.needs
-            found: Grant | Block = CAPACITY
-            if spare.allows(needs.floor):
-                found = try_to_admit(waiting.parts, needs, state.usage, spare)
-            if isinstance(found, Grant):
-                for part in waiting.parts:
-                    if cluster := found.clusters.get(part.name):
-                        spare.put(part.request, cluster)
-                self._admit(waiting, found, [])
-            elif found is CAPACITY:
-                failed.add(needs)
+            with working_on(key):
+                if self._fill(waiting, spare) is CAPACITY:
+                    failed.add(waiting.shape.needs)
+
+    def _fill(self, waiting: Pending, spare: Space) -> Grant | Block:
+        """Admit a HyperJob into the spare room, if the room and its queues allow it."""
+        needs = waiting.shape.needs
+        if not spare.allows(needs.floor):
+            return CAPACITY
+        found = try_to_admit(waiting.parts, needs, self.state.usage, spare)
+        if isinstance(found, Grant):
+            for part in waiting.parts:
+                if cluster := found.clusters.get(part.name):
+                    spare.put(part.request, cluster)
+            self._admit(waiting, found, [])
+        return found
 
     def _spare(self, queues: Iterable[str]) -> Space:
         """Return the free room without the reservations of the heads with an unknown start."""

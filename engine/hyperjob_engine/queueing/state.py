@@ -12,7 +12,8 @@ the objects. The functions here change it, and after each of them these invarian
 No function here does I/O or reads a clock: callers pass the time.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from math import inf
@@ -44,6 +45,29 @@ from hyperjob_engine.resources import Resources
 _FIRST_REST: Final = timedelta(seconds=5)
 _LONGEST_REST: Final = timedelta(minutes=5)
 _RESTING: Final = Block(code=WaitCode.RESTING)
+
+
+class HyperJobFault(Exception):  # noqa: N818 - the exception that it is raised from is the error
+    """A bug that shows itself at one HyperJob, whose key it has; the cause is the exception.
+
+    The state may have a part of a change. The caller sets the HyperJob aside and fills the state
+    again from the objects.
+    """
+
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self.key = key
+
+
+@contextmanager
+def working_on(key: str) -> Iterator[None]:
+    """Name the HyperJob in the exceptions of a block: the wall sets that one aside, no other."""
+    try:
+        yield
+    except HyperJobFault:
+        raise
+    except Exception as error:
+        raise HyperJobFault(key) from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -254,8 +278,9 @@ def end_rests(state: QueueState, *, now: datetime) -> None:
     for key in list(state.index.resting):
         entry = state.entries[key]
         if entry.rests_until is not None and entry.rests_until <= now:
-            entry.rests_until = None
-            _replace(state, entry, entry.unit, now)
+            with working_on(key):
+                entry.rests_until = None
+                _replace(state, entry, entry.unit, now)
 
 
 def reserved(state: QueueState, *, but: str) -> dict[str, list[PlacementRequest]]:
@@ -278,19 +303,25 @@ def reserve(state: QueueState, space: Space) -> None:
     A reservation belongs to a sub-job that holds a share and that no free amount excludes yet.
     """
     for key in sorted(state.index.missing, key=lambda key: state.entries[key].unit.order):
-        entry, namespace = state.entries[key], key.partition("/")[0]
-        unplaced = []
-        for part in entry.missing:
-            if state.settings.counts(f"{namespace}/{part.name}"):
-                continue
-            cluster = entry.reserved_clusters.get(part.name)
-            if cluster in space.free:
-                space.put(part.request, cluster)
-            else:
-                entry.reserved_clusters.pop(part.name, None)
-                unplaced.append(part.request)
-        if unplaced:
-            _reserve_elsewhere(entry, unplaced, space)
+        with working_on(key):
+            _reserve(state, state.entries[key], space)
+
+
+def _reserve(state: QueueState, entry: Entry, space: Space) -> None:
+    """Subtract the reservations of one HyperJob."""
+    namespace = entry.unit.key.partition("/")[0]
+    unplaced = []
+    for part in entry.missing:
+        if state.settings.counts(f"{namespace}/{part.name}"):
+            continue
+        cluster = entry.reserved_clusters.get(part.name)
+        if cluster in space.free:
+            space.put(part.request, cluster)
+        else:
+            entry.reserved_clusters.pop(part.name, None)
+            unplaced.append(part.request)
+    if unplaced:
+        _reserve_elsewhere(entry, unplaced, space)
 
 
 def admitted(state: QueueState, key: str) -> frozenset[str]:

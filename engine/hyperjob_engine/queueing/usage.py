@@ -4,7 +4,6 @@ The state of the queue engine adds and removes the demands of HyperJobs. A claim
 lasts for one round.
 """
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -16,11 +15,33 @@ from hyperjob_engine.reasons.waiting import Limit
 from hyperjob_engine.resources import Resources, accumulate, measure_of, total
 
 
+class Ratio:  # noqa: PLW1641 - ratios are compared and never hashed
+    """An exact ratio of two amounts, which may be of any size; a `whole` of 0 is above all others.
+
+    Ratios are compared crosswise and never divided: an amount may exceed what a float can hold.
+    """
+
+    __slots__ = ("part", "whole")
+
+    def __init__(self, part: int, whole: int) -> None:
+        self.part = part
+        self.whole = whole
+
+    def __lt__(self, other: "Ratio") -> bool:
+        return self.part * other.whole < other.part * self.whole
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Ratio) and self.part * other.whole == other.part * self.whole
+
+    def __repr__(self) -> str:
+        return f"{self.part}/{self.whole}"
+
+
 class _Rank(NamedTuple):
     """The sort key of a queue among its siblings, and the leaf below it that would be served."""
 
     urgency: int  # the negated priority
-    share: float
+    share: Ratio
     name: str
     leaf: str
 
@@ -165,16 +186,17 @@ class QueueUsage:
         priority = known.priority if known is not None else 0
         return _Rank(-priority, self._share(queue, demand), queue, leaf)
 
-    def _share(self, queue: str, demand: Resources) -> float:
+    def _share(self, queue: str, demand: Resources) -> Ratio:
         """Return the largest ratio of usage to entitled amount of a queue, over all resources."""
         entitled, used = self.tree.entitled.get(queue, {}), self._used[queue]
-        largest = 0.0
+        part, whole = 0, 1
         for name in used if not demand else {*used, *demand}:
-            amount = used.get(name, 0) + demand.get(name, 0) / 2
+            amount = 2 * used.get(name, 0) + demand.get(name, 0)
             if amount > 0:
-                most = entitled.get(name, 0)
-                largest = max(largest, amount / most if most > 0 else math.inf)
-        return largest
+                most = 2 * max(0, entitled.get(name, 0))
+                if amount * whole > part * most:
+                    part, whole = amount, most
+        return Ratio(part, whole)
 
 
 @dataclass(slots=True)

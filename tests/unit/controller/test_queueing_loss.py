@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hyperjob_core.api.microtime import micro_time
+from hyperjob_core.api.quantity import NANO
 from hyperjob_engine.queueing.evict import loss_of
 from hyperjob_engine.queueing.state import update
 from hyperjob_engine.queueing.workload import Entry, QueuedHyperJob
@@ -63,6 +64,12 @@ def test_one_that_says_nothing_loses_all_since_it_began() -> None:
     assert stopped_for(16, silent, telling) == ["telling"]
 
 
+def test_silence_about_checkpoints_spares_a_hyperjob_no_more_than_an_hour_of_work_would() -> None:
+    silent = replace(saved("silent", 8, seconds_ago=None), created="2020-01-01T00:00:00Z")
+    saving = saved("saving", 16, seconds_ago=2000)
+    assert stopped_for(8, silent, saving) == ["silent"]
+
+
 def test_those_that_lose_the_same_go_in_the_order_of_their_start_then_of_their_names() -> None:
     first, second = saved("a", 16, seconds_ago=60), saved("b", 16, seconds_ago=60)
     assert stopped_for(16, first, second) == ["b"]
@@ -79,13 +86,14 @@ def test_of_equal_ones_it_is_always_one_that_loses_least(ages: list[int]) -> Non
 
 
 @pytest.mark.parametrize(
-    ("seconds", "gpus", "expected"), [(0, 8, 0.0), (60, 8, 480.0), (60, 1, 60.0), (-5, 8, 0.0)]
+    ("seconds", "gpus", "expected"),
+    [(0, 8, 0), (60, 8, 480), (60, 1, 60), (-5, 8, 0), (3600, 8, 28_800), (9000, 8, 28_800)],
 )
-def test_a_loss_is_seconds_times_accelerators(seconds: int, gpus: int, expected: float) -> None:
+def test_a_loss_is_seconds_times_accelerators(seconds: int, gpus: int, expected: int) -> None:
     made = unit("one", gpus)
     entry = Entry(replace(made, kept=micro_time(NOW - timedelta(seconds=seconds))))
     entry.holding = {part.name: (part, "a") for part in made.parts}
-    assert loss_of(entry, now=NOW) == expected
+    assert loss_of(entry, now=NOW) == expected * NANO
 
 
 def test_a_new_checkpoint_is_learnt_and_wakes_nobody() -> None:

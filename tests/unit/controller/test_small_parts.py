@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
-from math import inf
 from typing import Any
 
 import pytest
@@ -20,6 +19,7 @@ from hyperjob_controller.training.schedule import Lane, Schedule
 from hyperjob_controller.training.watch import LoggedTask, _tasks
 from hyperjob_controller.wake.handlers import _is_settled
 from hyperjob_core.api.choices import TimeUse
+from hyperjob_core.api.quantity import NANO
 from hyperjob_core.kube.client import EventType
 from hyperjob_engine.expansion.adopt import adoptions
 from hyperjob_engine.expansion.expand import expand, sub_jobs
@@ -311,7 +311,7 @@ def test_a_cluster_without_accelerators_counts_none() -> None:
 
 
 def test_the_loss_of_a_stop_counts_from_the_checkpoint_else_from_the_start_else_from_the_creation():
-    """No time at all is an infinite loss."""
+    """At most an hour counts, and no time at all counts as an hour."""
 
     def entry(**fields: str) -> Entry:
         made = Entry(replace(unit("x", 4), **fields))
@@ -320,10 +320,11 @@ def test_the_loss_of_a_stop_counts_from_the_checkpoint_else_from_the_start_else_
 
     times = {"created": "2026-01-02T03:00:00Z", "since": "2026-01-02T03:02:00Z"}
     kept = {"kept": "2026-01-02T03:04:00.500000Z"}
-    assert loss_of(entry(**times, **kept), now=NOW) == 4.5 * 4
-    assert loss_of(entry(**times, kept=""), now=NOW) == 125 * 4
-    assert loss_of(entry(created=times["created"], since="", kept=""), now=NOW) == 245 * 4
-    assert loss_of(entry(created="", since="", kept=""), now=NOW) == inf
+    assert loss_of(entry(**times, **kept), now=NOW) == 18 * NANO
+    assert loss_of(entry(**times, kept=""), now=NOW) == 125 * 4 * NANO
+    assert loss_of(entry(created=times["created"], since="", kept=""), now=NOW) == 245 * 4 * NANO
+    assert loss_of(entry(created="", since="", kept=""), now=NOW) == 3600 * 4 * NANO
+    assert loss_of(entry(created="2020-01-02T03:00:00Z"), now=NOW) == 3600 * 4 * NANO
 
 
 def test_a_queue_lends_only_what_is_there_and_reclaimable() -> None:

@@ -314,7 +314,7 @@ def _ends(rng: random.Random, parts: list[QueuedSubJob], space: Space) -> Iterat
         end = end_of("ns/j", entry, tree, now=NOW)
         again = end_of("ns/j", entry, tree, now=NOW + timedelta(minutes=10))
         yield f"ends {_told(end)} then {_told(again)} by {estimate_of(entry, tree)}"
-        yield f"loses {loss_of(entry, now=NOW):g}"
+        yield f"loses {loss_of(entry, now=NOW) / UNIT:g}"
 
 
 def _occupied(rng: random.Random, clusters: Sequence[Cluster]) -> Iterator[str]:
