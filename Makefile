@@ -65,6 +65,7 @@ lint: $(VENV)/.dev ## formatting, lint, types, layers, dead code, dependencies, 
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/mypy tests/tools/sdktypes.py
 	$(BIN)/lint-imports
 	$(BIN)/python -m tests.tools.deadcode
 	$(BIN)/deptry .

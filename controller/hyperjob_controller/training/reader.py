@@ -2,6 +2,9 @@
 
 Each read is a GET of the log of one pod; the rate of all reads together is bounded. Without a
 running HyperJob there are no reads. The other modules of this package do no I/O.
+
+No log stops the event loop: in one turn of it one log parses one batch of at most 64 KiB, and no
+read waits for a member that does not answer.
 """
 
 import asyncio
@@ -11,14 +14,15 @@ from collections.abc import Callable, Mapping
 from contextlib import aclosing
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from typing import Final, Protocol
 
-from hyperjob_controller.training.schedule import Item, Schedule
-from hyperjob_controller.training.watch import LIMIT_BYTES, Source, Watch, sources_of, watch
+from hyperjob_controller.training.schedule import Item, Schedule, Shares
+from hyperjob_controller.training.watch import LIMIT_BYTES, Doing, Source, Watch, sources_of, watch
 from hyperjob_core.api.loglines import LogLine
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import Forbidden, KubeError, NotFound
-from hyperjob_core.kube.logs import Log, Turns
+from hyperjob_core.kube.logs import Log
 from hyperjob_core.kube.ratelimit import TokenBucket
 from hyperjob_core.kube.resources import CLUSTERS, PODS
 from hyperjob_engine.model.observed import Observed
@@ -30,6 +34,11 @@ log = logging.getLogger(__name__)
 
 _IN_FLIGHT: Final = 32
 _FOLLOWED: Final = 128
+_PART_OF_CLUSTER: Final = 4
+_BATCHES: Final = 64.0
+"""Batches of at most 64 KiB that are parsed in a second."""
+_LAST_LINES: Final = 1000
+"""Lines of the past that the follower of a stopping pod reads."""
 _SECONDS: Final = 15.0
 _FOLLOW_SECONDS: Final = 900.0
 _FOLLOW_BYTES: Final = 64 * LIMIT_BYTES
@@ -70,9 +79,10 @@ class Reader:
         self._woken: dict[str, float] = {}
         self._troubles: dict[str, tuple[float, float]] = {}
         self._news = asyncio.Event()
-        self._places = asyncio.Semaphore(_IN_FLIGHT)
-        self._turns = Turns()
-        self._followers = asyncio.Semaphore(_FOLLOWED)
+        self._places = Shares(_IN_FLIGHT, of_cluster=_IN_FLIGHT // _PART_OF_CLUSTER)
+        self._followers = Shares(_FOLLOWED, of_cluster=_FOLLOWED // _PART_OF_CLUSTER)
+        self._parsing = Shares(1, of_cluster=1)
+        self._batches = TokenBucket(qps=_BATCHES, burst=int(_BATCHES))
 
     def trainings(self, key: str) -> Mapping[str, JobTraining]:
         """Return the progress of a HyperJob's sub-jobs, by name."""
@@ -112,16 +122,14 @@ class Reader:
                     await self._wait()
                     continue
                 found = self._watches.get(item[0], {}).get(item[1])
-                if found is None:
-                    continue
-                if self._put_off(item, found):
-                    continue
-                await asyncio.sleep(self._bucket.reserve())
+                if found is None or found.doing in (Doing.READING, Doing.FOLLOWING):
+                    continue  # the end of the read plans the next one
                 if found.source.leaving:
-                    found.following = True
+                    found.doing = Doing.FOLLOWING
                     group.create_task(self._follow(item, found))
-                else:
-                    await self._places.acquire()
+                elif found.doing is Doing.NOTHING and not self._put_off(item, found):
+                    found.doing = Doing.WAITING
+                    await asyncio.sleep(self._bucket.reserve())
                     group.create_task(self._look(item, found))
 
     def _source(self, item: Item, known: Watch | None, source: Source) -> None:
@@ -160,74 +168,80 @@ class Reader:
             return
 
     def _put_off(self, item: Item, found: Watch) -> bool:
-        """Return whether a read waits because its cluster has refused or was unreachable.
-
-        The follow of a stopping pod's log does not wait: the log is gone afterwards.
-        """
+        """Return whether a read waits because its cluster has refused or was unreachable."""
         until, _ = self._troubles.get(found.source.cluster, (0.0, 0.0))
         wait = until - _clock()
-        if wait <= 0 or found.source.leaving:
+        if wait <= 0:
             return False
         self._plan(item, found, wait * random.uniform(1.0, 1.5))
         return True
 
     async def _look(self, item: Item, found: Watch) -> None:
         """Read the log of one pod once."""
-        source, progressed = found.source, False
-        try:
-            found_log, lines = self._log(found), list[LogLine]()
-            async with (
-                asyncio.timeout(_SECONDS),
-                aclosing(
-                    found_log.read(found.query(), most=LIMIT_BYTES, idle_limit=_SECONDS)
-                ) as batches,
-            ):
-                async for batch in batches:
-                    lines += batch
-            progressed = found.read_log(
-                lines, position=found_log.position, size=found_log.size, now=self._now()
-            )
-            self._counts.read("progress" if progressed else "silent")
-            self._troubles.pop(source.cluster, None)
-        except (KubeError, TimeoutError) as error:
-            self._failed(found, error)
-        except Exception:
-            log.exception("A log could not be read", extra={"hyperjob": item[0], "job": item[1]})
-            found.miss()
-        finally:
-            self._places.release()
-        if self._watches.get(item[0], {}).get(item[1]) is not found:
+        async with self._places.place(found.source.namespace, found.source.cluster):
+            if found.doing is not Doing.WAITING or not self._is_watched(item, found):
+                return  # its sub-job is being stopped, or is gone
+            found.doing, source = Doing.READING, found.source
+            try:
+                progressed = await self._read(item, found)
+            finally:
+                found.doing = Doing.NOTHING
+        if not self._is_watched(item, found):
             return
         if progressed:
             self._request_pass(item[0])
         if source.ended:
             found.ended = True
         else:
-            self._plan(item, found, 0.0 if found.source.leaving else self._pause(item[0], found))
+            changed = (source.leaving, source.ended) != (found.source.leaving, found.source.ended)
+            self._plan(item, found, 0.0 if changed else self._pause(item[0], found))
+
+    async def _read(self, item: Item, found: Watch) -> bool:
+        """Read the present lines of a log; return whether they have progress."""
+        reading, lines = self._log(found), list[LogLine]()
+        present = reading.read(found.query(), most=LIMIT_BYTES, idle_limit=_SECONDS)
+        try:
+            async with asyncio.timeout(_SECONDS), aclosing(present) as batches:
+                async for batch in batches:
+                    lines += batch
+            progressed = found.read_log(
+                lines, position=reading.position, size=reading.size, now=self._now()
+            )
+        except (KubeError, TimeoutError) as error:
+            self._failed(found, error)
+            return False
+        except Exception:
+            log.exception("A log could not be read", extra={"hyperjob": item[0], "job": item[1]})
+            found.miss()
+            return False
+        self._counts.read("progress" if progressed else "silent")
+        self._troubles.pop(found.source.cluster, None)
+        return progressed
 
     async def _follow(self, item: Item, found: Watch) -> None:
         """Read a log until it ends: a program that gets SIGTERM reports what it has saved."""
         try:
             if not found.found:
                 found.number = 0
-            following = self._log(found).follow({}, most=_FOLLOW_BYTES)
-            async with (
-                self._followers,
-                asyncio.timeout(_FOLLOW_SECONDS),
-                aclosing(following) as batches,
-            ):
-                async for batch in batches:
-                    if found.take_in(batch, now=self._now()):
-                        self._counts.read("progress")
-                        self._request_pass(item[0])
+            lines = self._log(found).follow({"tailLines": str(_LAST_LINES)}, most=_FOLLOW_BYTES)
+            async with self._followers.place(found.source.namespace, found.source.cluster):
+                await asyncio.sleep(self._bucket.reserve())
+                async with asyncio.timeout(_FOLLOW_SECONDS), aclosing(lines) as batches:
+                    async for batch in batches:
+                        if found.take_in(batch, now=self._now()):
+                            self._counts.read("progress")
+                            self._request_pass(item[0])
         except (KubeError, TimeoutError) as error:
             log.debug("A log ended", extra={"job": item[1], "error": str(error)})
         except Exception:
             log.exception("A log could not be followed", extra={"job": item[1]})
         finally:
-            found.following = False
+            found.doing = Doing.NOTHING
         found.ended = True
         self._wake(item[0], 0.0)
+
+    def _is_watched(self, item: Item, found: Watch) -> bool:
+        return self._watches.get(item[0], {}).get(item[1]) is found
 
     def _log(self, found: Watch) -> Log:
         source = found.source
@@ -239,8 +253,13 @@ class Reader:
             container=container,
             position=replace(found.position),
             longest=MAX_LINE + 4,  # a longer line is cut, and is then still too long
-            turn=self._turns,
+            turn=partial(self._turn, source),
         )
+
+    async def _turn(self, source: Source) -> None:
+        """Wait until a batch of a log may be parsed; namespaces take turns."""
+        async with self._parsing.place(source.namespace, source.cluster):
+            await asyncio.sleep(self._batches.reserve())
 
     def _failed(self, found: Watch, error: Exception) -> None:
         """Record a failed read: the pod is missing, the right is missing, or the cluster is."""

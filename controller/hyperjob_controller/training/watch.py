@@ -7,6 +7,7 @@ a bounded size for any log. Its reads become rarer while the log has no progress
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from enum import StrEnum
 from typing import Final
 
 from hyperjob_controller.training.schedule import Lane
@@ -85,6 +86,15 @@ class Source:
             index += 1
 
 
+class Doing(StrEnum):
+    """What the reader does with a log at present."""
+
+    NOTHING = "nothing"
+    WAITING = "waiting for a place"
+    READING = "reading"
+    FOLLOWING = "following"
+
+
 @dataclass(slots=True, kw_only=True)
 class Watch:
     """The watch of one sub-job; `number` is the pod to read next: the reporting one if `found`.
@@ -105,7 +115,7 @@ class Watch:
     cycles: int = 0
     missed: int = 0
     ended: bool = False
-    following: bool = False
+    doing: Doing = Doing.NOTHING
 
     @property
     def training(self) -> JobTraining | None:
@@ -124,8 +134,14 @@ class Watch:
     @property
     def lane(self) -> Lane:
         """Return the purpose of the next read."""
-        known = self.found or self.source.leaving or self.source.ended
-        return Lane.REPORT if known else Lane.SEARCH
+        if self.source.leaving:
+            return Lane.LAST
+        return Lane.REPORT if self.found or self.source.ended else Lane.SEARCH
+
+    @property
+    def following(self) -> bool:
+        """Return whether the log is being followed to its end."""
+        return self.doing is Doing.FOLLOWING
 
     def query(self) -> dict[str, str]:
         """Return the query parameters of the next read, beside those of its position."""

@@ -58,6 +58,7 @@ class Log:
         self._turn = turn
         self.position = Position() if position is None else position
         self.size = 0
+        self._begun = False
         self._rest = b""
 
     async def read(
@@ -135,10 +136,14 @@ class Log:
         self, query: dict[str, str], *, most: int | None, idle_limit: float | None = None
     ) -> AsyncGenerator[Batch, None]:
         """Yield the fresh lines of one stream; `_rest` is then its last line without a newline."""
-        since = self.position.since
-        if since and "follow" in query:
+        if self._begun and "follow" in query:
             query = {name: value for name, value in query.items() if name not in _BEGINNING}
-        params = {**query, **since, "timestamps": "true", "container": self._container}
+        params = {
+            **query,
+            **self.position.since,
+            "timestamps": "true",
+            "container": self._container,
+        }
         self.position.begin()
         splitter, self.size, self._rest = Splitter(self._longest), 0, b""
         stream = self._kube.stream(self._path, params=params, idle_limit=idle_limit)
@@ -150,22 +155,11 @@ class Log:
                     await self._turn()
                     lines = splitter.feed(chunk[start : min(start + _PART, room)])
                     if batch := self.position.fresh(map(LogLine.of, lines)):
+                        self._begun = self._begun or bool(self.position.newest)
                         yield batch
                 if most is not None and self.size >= most:
                     return
         self._rest = splitter.rest()
-
-
-class Turns:
-    """The turns of many logs: in each turn of the event loop at most one of them parses a batch."""
-
-    def __init__(self) -> None:
-        self._lock = asyncio.Lock()
-
-    async def __call__(self) -> None:
-        """Wait for a turn, behind all that wait already."""
-        async with self._lock:
-            await asyncio.sleep(0)
 
 
 def _clock() -> float:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Self
@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hyperjob_controller.training.reader import Reader
-from hyperjob_controller.training.schedule import Lane, Schedule
+from hyperjob_controller.training.schedule import Lane, Schedule, Shares
 from hyperjob_controller.training.watch import (
     LIMIT_BYTES,
     LoggedTask,
@@ -23,7 +23,9 @@ from hyperjob_controller.training.watch import (
 )
 from hyperjob_core.api.loglines import LogLine
 from hyperjob_core.kube.errors import unreachable
+from hyperjob_core.virtualtime import run
 from hyperjob_engine.model.observed import Observed
+from hyperjob_engine.training.progress import MAX_LINE, ProgressLine, progress_lines
 from tests.support.apiserver import refusal
 from tests.unit.controller.builders import binding, hyperjob, job, labels, observed, pod, template
 
@@ -264,6 +266,7 @@ class Logs:
         self.asked: list[str] = []
         self.times: list[float] = []
         self.queries: list[dict[str, str]] = []
+        self.hung: set[str] = set()
         self.holding = asyncio.Event()
 
     async def stream(
@@ -274,6 +277,8 @@ class Logs:
         self.asked.append(name)
         self.times.append(asyncio.get_running_loop().time())
         self.queries.append(dict(params))
+        if name in self.hung:
+            await asyncio.Event().wait()
         answer = self.answers.get(name, b"")
         if isinstance(answer, Exception):
             raise answer
@@ -580,3 +585,160 @@ def test_a_sub_job_that_is_made_anew_begins_anew() -> None:
         status = {"jobs": [entry | {"training": told | {"uid": uid}}]}
         (found,) = sources_of(seen(job(phase="Running"), status=status))
         assert (found.recorded is not None) is known
+
+
+# Fairness.
+
+
+def test_namespaces_take_turns_however_many_hyperjobs_they_have() -> None:
+    schedule = Schedule()
+    for number in range(100):
+        schedule.put((f"big/{number}", f"{number}-0"), due=0, lane=Lane.REPORT)
+    for name in ("x", "y"):
+        schedule.put((f"{name}/only", "only-0"), due=1, lane=Lane.REPORT)
+    first = [schedule.take(2) for _ in range(3)]
+    assert {item[0].partition("/")[0] for item in first if item} == {"big", "x", "y"}
+
+
+def test_last_lines_come_before_all_other_reads() -> None:
+    schedule = Schedule()
+    for lane in reversed(Lane):
+        for number in range(8):
+            schedule.put((f"ns/{lane}-{number}", "j"), due=0, lane=lane)
+    taken = [schedule.take(1) for _ in range(8)]
+    assert {item[0].partition("-")[0] for item in taken if item} == {f"ns/{Lane.LAST}"}
+
+
+class Places:
+    """Tasks that hold places until they are told to leave."""
+
+    def __init__(self, shares: Shares) -> None:
+        self.shares, self.began = shares, list[str]()
+        self.leaving: dict[str, asyncio.Event] = {}
+        self.tasks: dict[str, asyncio.Task[None]] = {}
+
+    async def ask(self, *names: str) -> None:
+        """Ask for places by namespace/cluster/name."""
+        for name in names:
+            self.leaving[name] = asyncio.Event()
+            self.tasks[name] = asyncio.create_task(self._hold(name))
+        await self._idle()
+
+    async def leave(self, name: str) -> None:
+        self.leaving[name].set()
+        await self._idle()
+
+    async def cancel(self, name: str) -> None:
+        self.tasks[name].cancel()
+        await self._idle()
+
+    async def _hold(self, name: str) -> None:
+        namespace, cluster, _ = name.split("/")
+        async with self.shares.place(namespace, cluster):
+            self.began.append(name)
+            await self.leaving[name].wait()
+
+    async def _idle(self) -> None:
+        for _ in range(5):
+            await asyncio.sleep(0)
+
+
+async def test_free_places_go_to_namespaces_in_turn() -> None:
+    places = Places(Shares(1, of_cluster=1))
+    await places.ask("big/a/0", "big/a/1", "big/a/2", "big/a/3", "x/a/0", "y/a/0")
+    for name in ("big/a/0", "x/a/0", "y/a/0", "big/a/1", "big/a/2"):
+        assert places.began[-1] == name
+        await places.leave(name)
+    assert places.began[-1] == "big/a/3"
+
+
+async def test_a_cluster_has_a_bound_of_its_own() -> None:
+    places = Places(Shares(3, of_cluster=2))
+    await places.ask(*(f"ns/hung/{number}" for number in range(5)), "ns/b/0", "ns/b/1")
+    assert places.began == ["ns/hung/0", "ns/hung/1", "ns/b/0"]
+    await places.leave("ns/b/0")
+    assert places.began[3:] == ["ns/b/1"]
+    await places.leave("ns/b/1")
+    assert len(places.began) == 4
+    await places.leave("ns/hung/1")
+    assert places.began[4:] == ["ns/hung/2"]
+
+
+async def test_a_task_that_ends_before_or_with_its_place_leaves_none_taken() -> None:
+    places = Places(Shares(1, of_cluster=1))
+    await places.ask("ns/a/0", "ns/a/1", "ns/a/2")
+    await places.cancel("ns/a/1")
+    places.leaving["ns/a/0"].set()
+    await asyncio.sleep(0)
+    await places.cancel("ns/a/2")
+    await places.ask("ns/a/3")
+    assert places.began[-1] == "ns/a/3"
+
+
+def test_a_member_that_does_not_answer_delays_neither_other_reads_nor_last_lines() -> None:
+    async def main() -> None:
+        async with Bench(qps=40, interval=30) as bench:
+            jobs = [job(f"hj-trainer-{number}", phase="Running", gpus=1) for number in range(200)]
+            for number in range(200):
+                bench.logs.hung.add(f"a/hj-trainer-{number}-worker-0")
+            bench.reader.planned(seen(*jobs))
+            await asyncio.sleep(2)
+            begun = asyncio.get_running_loop().time()
+            await bench.reads_another(1)
+            assert asyncio.get_running_loop().time() - begun < 3
+            last = "b/third-trainer-0-worker-0"
+            bench.logs.answers[last] = text(1, 7)
+            begun = asyncio.get_running_loop().time()
+            third = job("third-trainer-0", phase="Running", deleting=True, marked=labels("third"))
+            bench.reader.planned(seen(third, name="third", cluster="b"))
+            await bench.until(lambda: last in bench.logs.asked)
+            assert asyncio.get_running_loop().time() - begun < 0.2
+
+    run(main())
+
+
+WORST = {
+    "progress lines": text(1, 7),
+    "lines that look like progress": text(1, None).replace(b"loss is", b'{"hyperjob": {"saved": '),
+    "the longest lines": text(1, 7)[:-2] + b" " * (MAX_LINE - 90) + b"}\n",
+}
+
+
+@pytest.mark.parametrize("worst", WORST.values(), ids=WORST)
+def test_the_worst_logs_of_64_stopping_pods_take_turns_of_64_kib(
+    monkeypatch: pytest.MonkeyPatch, worst: bytes
+) -> None:
+    """In one turn of the event loop the reader processes one batch of one log."""
+    parsed: list[tuple[int, int, int]] = []
+    turn = 0
+
+    def spied(lines: Sequence[LogLine]) -> list[ProgressLine]:
+        found = progress_lines(lines)
+        parsed.append((turn, sum(len(each.raw) + 1 for each in lines), len(found)))
+        return found
+
+    def count() -> None:
+        nonlocal turn
+        turn += 1
+        asyncio.get_running_loop().call_soon(count)
+
+    async def main() -> None:
+        async with Bench(qps=40) as bench:
+            for number in range(64):
+                bench.logs.answers[f"a/hj-trainer-{number}-worker-0"] = worst * (
+                    2**17 // len(worst)
+                )
+            names = [f"hj-trainer-{number}" for number in range(64)]
+            jobs = [job(name, phase="Running", gpus=1, deleting=True) for name in names]
+            bench.logs.holding.set()
+            bench.reader.planned(seen(*jobs))
+            asyncio.get_running_loop().call_soon(count)
+            await bench.until(lambda: len(parsed) >= 64)
+
+    monkeypatch.setattr("hyperjob_controller.training.watch.progress_lines", spied)
+    # The loop never idles while the turns are counted, and time passes by itself.
+    asyncio.run(main())
+    turns = [turn for turn, _, _ in parsed]
+    assert len(set(turns)) == len(turns), "one batch in each turn"
+    assert max(size for _, size, _ in parsed) <= 64 * 1024 + MAX_LINE
+    assert max(count for _, _, count in parsed) <= 66, "samples that a track holds, and two more"

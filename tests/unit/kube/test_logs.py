@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from hyperjob_core.api.loglines import SECOND, LogLine, Position
 from hyperjob_core.kube.errors import KubeError, from_status, make_status, unreachable
-from hyperjob_core.kube.logs import Log, Turns
+from hyperjob_core.kube.logs import Log
 from hyperjob_core.virtualtime import run
 
 
@@ -296,27 +296,15 @@ async def test_a_read_ends_with_the_present_lines_and_a_later_one_goes_on() -> N
 
 
 @virtually
-async def test_logs_take_turns_batch_by_batch() -> None:
-    """In each turn of the event loop at most one batch of all logs is parsed."""
-    turns, order = Turns(), list[tuple[str, int]]()
-    passed = 0
+async def test_a_batch_has_64_kib_and_a_turn_of_its_own() -> None:
+    turns = 0
 
-    def count() -> None:
-        nonlocal passed
-        passed += 1
-        asyncio.get_running_loop().call_soon(count)
+    async def turn() -> None:
+        nonlocal turns
+        turns += 1
 
-    async def one(name: str) -> None:
-        server = Server([[ONE * 10_000]])
-        log = Log(server, "log", container="main", turn=turns)  # type: ignore[arg-type]  # a server
-        async with aclosing(log.read({})) as batches:
-            async for batch in batches:
-                assert sum(len(line.raw) + 1 for line in batch) <= 64 * 1024 + len(ONE)
-                order.append((name, passed))
-
-    counting: Callable[[], None] = count
-    counting()
-    await asyncio.gather(one("a"), one("b"), one("c"))
-    moments = [moment for _, moment in order]
-    assert len(set(moments)) == len(moments)
-    assert [name for name, _ in order[:6]] == ["a", "b", "c"] * 2
+    log = Log(Server([[ONE * 10_000]]), "log", container="main", turn=turn)  # type: ignore[arg-type]
+    async with aclosing(log.read({})) as batches:
+        sizes = [sum(len(line.raw) + 1 for line in batch) async for batch in batches]
+    assert max(sizes) <= 64 * 1024 + len(ONE)
+    assert turns == len(sizes) == -(-len(ONE) * 10_000 // (64 * 1024))

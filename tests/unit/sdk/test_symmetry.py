@@ -1,14 +1,11 @@
-"""The SDK without asyncio has all of the SDK for asyncio, with its parameters, docs and types."""
+"""The SDK without asyncio has all of the SDK for asyncio; `tests/tools/sdktypes.py` has types."""
 
 import inspect
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, assert_type
+from typing import Any
 
 import pytest
 
-from hyperjob.client.summary import Summary
-from hyperjob.client.why.evidence import Explanation
-from hyperjob.sdk import AsyncClient, AsyncJob, Client, Job, LogLine
+from hyperjob.sdk import AsyncClient, AsyncJob, Client, Job
 
 PAIRS = [(AsyncClient, Client), (AsyncJob, Job)]
 
@@ -45,20 +42,3 @@ def test_a_method_has_the_parameters_and_the_docstring_of_its_pair(
 
 def test_the_clients_have_the_same_parameters() -> None:
     assert inspect.signature(AsyncClient) == inspect.signature(Client)
-
-
-if TYPE_CHECKING:
-
-    def users_see_types(client: Client, job: Job) -> None:
-        """Be read by mypy, which knows the results of all methods and refuses wrong arguments."""
-        assert_type(client.get("llm", namespace="ml"), Job)
-        assert_type(client.list(queue="research"), list[Job])
-        assert_type(client.train("train.py", clusters=2, replicas=4), Job)
-        assert_type(Client.local(clusters=2), Client)
-        assert_type(job.wait("Running", timeout=60), Summary)
-        assert_type(job.logs(follow=True), Iterator[LogLine])
-        assert_type(job.restart("trainer-0", wait=False), Summary)
-        assert_type(job.why(), Explanation)
-        client.train("train.py", clusters="two")  # type: ignore[arg-type]
-        job.wait(state=1)  # type: ignore[arg-type]
-        job.migrate(clusters="east")  # type: ignore[call-arg]
