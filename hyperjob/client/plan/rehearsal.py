@@ -105,9 +105,7 @@ class Rehearsal:
         await self.settled()
         observed = self.observe(key)
         assert observed is not None, "the rehearsal deletes no HyperJob"
-        mine = {
-            name for name, job in observed.jobs.items() if job.ownership is not Ownership.FOREIGN
-        }
+        mine = _own(observed)
         for before, decision in decisions:
             made = {each.name: each for each in decision.plan.actions if type(each) is CreateChild}
             if made and made.keys() <= mine:
@@ -182,7 +180,13 @@ class _Server(MemoryServer):
 def _is_admitted(observed: Observed) -> bool:
     """Return whether the queue engine has admitted a sub-job that does not exist."""
     verdict = observed.verdict
-    return verdict is not None and not verdict.admitted <= observed.jobs.keys()
+    return verdict is not None and not verdict.admitted <= _own(observed)
+
+
+def _own(observed: Observed) -> set[str]:
+    """Return the names of the vcjobs that have no other owner."""
+    foreign = Ownership.FOREIGN
+    return {name for name, job in observed.jobs.items() if job.ownership is not foreign}
 
 
 @contextmanager

@@ -1,0 +1,229 @@
+"""What `hyperjob plan` answers is what the controller then does, in hundreds of random worlds.
+
+A world has clusters of which some are lost, queues of which some are full or closed, gangs that
+run, and objects of other owners with the names of sub-jobs. The controller runs on an API server in
+memory, among simulated members. What only a process remembers, such as since when it has seen the
+pods of a sub-job, is no input of a plan: the controller starts when the plan is made.
+"""
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from hyperjob.client.plan.judge import Document, Judgement, Verdict, judge_all
+from hyperjob.client.plan.world import World
+from hyperjob.simulate.sites import queue, site, urgent_class
+from hyperjob.simulate.workload import Scenario
+from hyperjob.simulate.world import Simulation
+from hyperjob_controller.manager import Manager
+from hyperjob_controller.options import Options
+from hyperjob_controller.tuning import Tuning
+from hyperjob_core.api.names import LABEL_HYPERJOB
+from hyperjob_core.kube.client import Kube
+from hyperjob_core.kube.memory import MemoryServer
+from hyperjob_core.kube.resources import (
+    CLUSTERS,
+    HYPERJOBS,
+    PRIORITY_CLASSES,
+    PROPAGATION_POLICIES,
+    QUEUES,
+    RESOURCE_BINDINGS,
+    VCJOBS,
+    key_of,
+)
+from hyperjob_core.tasks import cancel
+from hyperjob_core.virtualtime import now, run
+from hyperjob_engine.model.observed import QueueAdmission
+from hyperjob_rules.defaulting import default
+from hyperjob_rules.validation.context import NOTHING_KNOWN
+from hyperjob_rules.validation.create import inspect
+from tests.unit.controller.builders import GPU, Object
+from tests.unit.recorded.generated import hyperjob_of, some
+
+FLEETS, WORLDS = 50, 10
+SETTLED = 90.0
+"""Virtual seconds after which a world is at rest: a cluster is lost after 60."""
+NODE = {"cpu": "64", "memory": "512Gi", GPU: "8", "pods": "110"}
+COPIED = (
+    CLUSTERS, HYPERJOBS, PRIORITY_CLASSES, PROPAGATION_POLICIES, QUEUES, RESOURCE_BINDINGS, VCJOBS,
+)  # fmt: skip
+
+
+class Fleet:
+    """A control plane with simulated members, in which the controller runs."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng = random.Random(f"fleet {seed}")
+        self.server = MemoryServer(now=now)
+        self.options = Options(
+            queue_admission=self.rng.choice((QueueAdmission.BUILTIN, QueueAdmission.NONE)),
+            leader_elect=False,
+            workers=1,
+            cluster_lost_timeout=60.0,
+        )
+        sizes = {name: self.rng.randint(1, 3) for name in "abc"[: self.rng.randint(2, 3)]}
+        self.scenario = Scenario(
+            sites=[site(name, [("gpu", NODE, size)]) for name, size in sizes.items()],
+            queues=[
+                queue("default", {"weight": 2, "capability": {GPU: "16"}}),
+                queue("q0", {"weight": 1, "reclaimable": True}),
+                queue("q1", {"weight": 1, "dequeueStrategy": "fifo"}),
+            ],
+            jobs=[],
+            priority_classes=[urgent_class()],
+        )
+        self.simulation = Simulation(self.scenario, self.server)
+        self.names = 0
+        self.answers: dict[str, Object] = {}
+        self.server.listen(self._heard)
+
+    async def start(self) -> None:
+        """Start a controller; as that of a plan, it evicts without the wait of a new leader."""
+        manager = Manager(
+            Kube(self.server),
+            self.options,
+            now=now,
+            clock=asyncio.get_running_loop().time,
+            tuning=Tuning(failure_causes=False),
+        )
+        manager.admission.state.began = now() - self.options.lag
+        self._running = asyncio.create_task(manager.run())
+        await manager.working.wait()
+
+    async def stop(self) -> None:
+        await cancel([self._running])
+
+    def _heard(self, kind: str, _old: Object | None, new: Object | None) -> None:
+        """Keep the first status that the controller writes for each HyperJob."""
+        if kind == HYPERJOBS.kind and new is not None and new["status"].get("state"):
+            self.answers.setdefault(key_of(new), new["status"])
+
+    def hyperjob(self) -> Object:
+        self.names += 1
+        raw = hyperjob_of(self.rng, f"j{self.names}", most=2)
+        for field in ("uid", "creationTimestamp", "generation", "resourceVersion"):
+            raw["metadata"].pop(field, None)
+        raw.pop("status", None)
+        raw["spec"].pop("suspend", None)
+        return default(raw)
+
+    def submit(self, raw: Object) -> None:
+        self.server.create(HYPERJOBS, {**raw, "status": {}})
+
+    def happen(self) -> None:
+        """Let users and clusters change the world."""
+        rng, server = self.rng, self.server
+        match rng.randrange(6):
+            case 0:
+                spec = {"spec": {"capability": {GPU: str(rng.choice((4, 16, 48)))}}}
+                server.change(QUEUES, rng.choice(("default", "q0")), spec)
+            case 1:
+                state = {"status": {"state": rng.choice(("Open", "Open", "Closed"))}}
+                server.change(QUEUES, rng.choice(("default", "q0", "q1")), state, status=True)
+            case 2:
+                cluster = rng.choice(list(self.simulation.members))
+                down = not self.simulation.members[cluster].down
+                self.simulation.set_cluster(cluster, down=down)
+            case 3 if found := server.items(HYPERJOBS):
+                server.remove(HYPERJOBS, key_of(rng.choice(found)))
+            case _:
+                raw = self.hyperjob()
+                if not inspect(raw, context=NOTHING_KNOWN, strict=True).refusals:
+                    self.submit(raw)
+
+    def take_name(self, raw: Object) -> None:
+        """Create an object of another owner that has the name of a sub-job."""
+        resource = self.rng.choice((VCJOBS, VCJOBS, PROPAGATION_POLICIES))
+        group = self.rng.choice(raw["spec"]["replicatedJobs"])["name"]
+        owner = {"kind": "CronJob", "name": "other", "uid": "other", "controller": True}
+        metadata: Object = {
+            "namespace": raw["metadata"]["namespace"],
+            "name": f"{raw['metadata']['name']}-{group}-0",
+            "ownerReferences": [owner],
+        }
+        if some(self.rng, 0.3):
+            metadata["labels"] = {LABEL_HYPERJOB: raw["metadata"]["name"]}
+        self.server.create(resource, {"metadata": metadata, "spec": {}})
+
+    def world(self) -> World:
+        return World(
+            now=now(),
+            objects={each: self.server.items(each) for each in COPIED},
+            options=self.options,
+        )
+
+
+def judged(raws: Sequence[Object], world: World) -> list[Judgement]:
+    """Plan on another thread: this one's event loop is running."""
+    with ThreadPoolExecutor(1) as thread:
+        documents = [Document(content=raw) for raw in raws]
+        return thread.submit(judge_all, documents, world).result()
+
+
+def placed(jobs: Sequence[Object]) -> dict[str, str]:
+    return {each["name"]: each["cluster"] for each in jobs if each.get("cluster")}
+
+
+def differences(found: Judgement, status: Object) -> list[str]:
+    """Return how the plan's answer differs from the controller's first status."""
+    state = status["state"]
+    waits = state["phase"] in ("Pending", "Queued")
+    where = {piece.name: piece.cluster for piece in found.pieces if piece.cluster}
+    wrong = []
+    if waits is (found.verdict is Verdict.FITS):
+        wrong.append(f"{found.verdict}, and the controller: {state}")
+    if where != placed(status.get("jobs", ())):
+        wrong.append(f"{where}, and the controller: {placed(status.get('jobs', ()))}")
+    if found.verdict is Verdict.WAITS and found.message != state["message"]:
+        wrong.append(f"{found.message}, and the controller: {state['message']}")
+    return wrong
+
+
+async def played(seed: int, seen: Counter[str]) -> list[str]:
+    """Compare plan and controller in one fleet; return the differences."""
+    fleet, wrong = Fleet(seed), list[str]()
+    fleet.simulation.begin()
+    await fleet.start()
+    try:
+        for number in range(WORLDS):
+            for _ in range(fleet.rng.randint(1, 3)):
+                fleet.happen()
+                await asyncio.sleep(5.0)
+            await asyncio.sleep(SETTLED)
+            raws = [fleet.hyperjob() for _ in range(fleet.rng.choice((1, 1, 2)))]
+            if some(fleet.rng, 0.2):
+                fleet.take_name(raws[0])
+                await asyncio.sleep(1.0)
+            await fleet.stop()
+            plans = judged(raws, fleet.world())
+            await fleet.start()
+            await asyncio.sleep(1.0)
+            for raw, found in zip(raws, plans, strict=True):
+                seen[found.verdict] += 1
+                if found.verdict is Verdict.REFUSED:
+                    continue
+                fleet.submit(raw)
+                await asyncio.sleep(1.0)
+                status = fleet.answers[key_of(raw)]
+                seen[status["state"]["reason"]] += 1
+                name = f"fleet {seed}, world {number}, {key_of(raw)}"
+                wrong += [f"{name}: {each}" for each in differences(found, status)]
+    finally:
+        await fleet.stop()
+    return wrong
+
+
+@pytest.mark.parametrize("part", range(5))
+def test_a_plan_is_what_the_controller_then_does(part: int) -> None:
+    seen: Counter[str] = Counter()
+    wrong = [
+        each
+        for seed in range(part * FLEETS // 5, (part + 1) * FLEETS // 5)
+        for each in run(played(seed, seen))
+    ]
+    assert not wrong, "\n".join([f"{len(wrong)} differences, seen {dict(seen)}", *wrong[:20]])
+    assert {Verdict.FITS, Verdict.WAITS, Verdict.CANNOT_RUN} <= seen.keys()
