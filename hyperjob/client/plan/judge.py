@@ -143,7 +143,7 @@ def _judged(judgement: Judgement, answer: Answer, rehearsal: Rehearsal, world: W
     line = _line(answer, queues)
     gang = _gang(rehearsal.queues, observed.hyperjob.key)
     held_back = line is not None and state.get("phase") == "Queued"
-    waits = state.get("phase") == "Pending" or held_back or any(queues.values())
+    waits = state.get("phase") == "Pending" or held_back
     large = gang is not None and too_large(gang, observed.clusters)
     free = not large and (gang is None or has_room(gang, observed.clusters))
     found = pieces(draft, decided, wanted, answer.created, has_room=free)

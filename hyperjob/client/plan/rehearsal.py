@@ -18,7 +18,7 @@ from hyperjob_controller.manager import Manager
 from hyperjob_controller.tuning import Tuning
 from hyperjob_controller.wake.ratelimit import Reconcile
 from hyperjob_core.api.meta import Object
-from hyperjob_core.api.wire import rfc3339
+from hyperjob_core.api.wire import mapping, rfc3339
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.memory import MemoryServer
 from hyperjob_core.kube.resources import HYPERJOBS, QUEUES, Resource, key_of
@@ -95,6 +95,7 @@ class Rehearsal:
         key = key_of(hyperjob)
         created = rfc3339(self._world.now + timedelta(seconds=len(self._planned)))
         old = self.get(HYPERJOBS, key)
+        self._server.first.pop(key, None)
         decisions = self._planned[key] = []
         self.queues.forecast_at = None  # the next round computes the expected starts again
         if old is None:
@@ -110,7 +111,10 @@ class Rehearsal:
             made = {each.name: each for each in decision.plan.actions if type(each) is CreateChild}
             if made and made.keys() <= mine:
                 return Answer(observed=before, decision=decision, created=made)
-        return Answer(observed=observed, decision=decide(observed), created={})
+        decision = decide(observed)
+        if (status := self._server.first.get(key)) is not None:
+            decision = replace(decision, plan=replace(decision.plan, status=status))
+        return Answer(observed=observed, decision=decision, created={})
 
     async def settled(self) -> None:
         """Wait until the controller has nothing to do."""
@@ -167,9 +171,18 @@ class _Server(MemoryServer):
     def __init__(self, world: World) -> None:
         super().__init__(now=lambda: world.now)
         self._unreadable = {each.path() for each in world.unreadable}
+        self.first: dict[str, Object] = {}
+        """The first status that the controller writes for each HyperJob, by key."""
         for resource, found in world.objects.items():
             for obj in found:
                 self.put(resource, obj)
+        self.listen(self._written)
+
+    def _written(self, kind: str, old: Object | None, new: Object | None) -> None:
+        if kind != HYPERJOBS.kind or old is None or new is None:
+            return
+        if mapping(new.get("status")) != mapping(old.get("status")):
+            self.first.setdefault(key_of(new), new["status"])
 
     async def request(self, method: str, path: str, **more: object) -> Response:
         if path in self._unreadable:
