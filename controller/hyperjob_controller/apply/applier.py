@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final, assert_never
 
 from hyperjob_controller.apply.exports import Exports
+from hyperjob_controller.apply.slots import FairSlots
 from hyperjob_controller.caches.informers import Caches
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import ASKED_AGAIN, FIELD_MANAGER, GATE, GATE_OPEN
@@ -77,13 +78,13 @@ class _StaleError(Exception):
 
 
 class Applier:
-    """Sends the API requests; `in_flight` bounds their number over all HyperJobs together."""
+    """Sends the API requests, `in_flight` at a time, divided fairly among the namespaces."""
 
     def __init__(self, kube: Kube, caches: Caches, *, in_flight: int = 50) -> None:
         self._kube = kube
         self._caches = caches
         self._exports = Exports(kube)
-        self._slots = asyncio.Semaphore(in_flight)
+        self._slots = FairSlots(in_flight)
 
     async def apply(self, namespace: str, actions: Sequence[Action]) -> Result:
         """Send the requests of the actions: of one sub-job in order, deletions after all others."""
@@ -94,7 +95,7 @@ class Applier:
         async def run(batch: Sequence[Action]) -> None:
             for action in batch:
                 try:
-                    async with self._slots:
+                    async with self._slots.of(namespace):
                         await self._do(namespace, action)
                     done.append(action)
                 except (_StaleError, Conflict):

@@ -8,6 +8,7 @@ from hyperjob_controller.apply.applier import Applier
 from hyperjob_core.kube.client import PatchType
 from hyperjob_core.kube.errors import KubeError, from_status
 from hyperjob_core.kube.resources import Resource
+from hyperjob_core.virtualtime import run
 from hyperjob_engine.model.planned import (
     Action,
     Adopt,
@@ -70,6 +71,14 @@ class Server:
         return found if self.stays else {"kind": "Status"}
 
 
+class Slow(Server):
+    """Answers after a tenth of a second."""
+
+    async def _call(self, verb: str, resource: Resource, name: str, *rest: Any) -> Object:
+        await asyncio.sleep(0.1)
+        return await super()._call(verb, resource, name, *rest)
+
+
 class Notes:
     def __init__(self) -> None:
         self.seen: list[tuple[str, str]] = []
@@ -116,6 +125,24 @@ async def test_sub_jobs_are_made_in_parallel_within_bounds() -> None:
     await carry_out(server, *(create(f"x{i}") for i in range(20)), in_flight=5)
     assert server.most == 5
     assert len(server.calls) == 60
+
+
+def test_a_hyperjob_of_400_sub_jobs_delays_that_of_another_namespace_by_one_action() -> None:
+    async def scene() -> tuple[float, float]:
+        applier = Applier(Slow(), Notes())  # type: ignore[arg-type]
+        many = [create(f"big-{number}") for number in range(400)]
+        big = asyncio.create_task(applier.apply("big", many))
+        await asyncio.sleep(0.05)
+        clock = asyncio.get_running_loop().time
+        began = clock()
+        await applier.apply("small", [create("small-0"), create("small-1")])
+        waited = clock() - began
+        await big
+        return waited, clock()
+
+    waited, whole = run(scene())
+    assert waited <= 0.6, "0.3 s until a slot is free, and 0.3 s for three requests"
+    assert whole <= 2.8, "no slot is idle: 402 actions of 0.3 s at 50 slots"
 
 
 async def test_one_refusal_stops_nobody_else() -> None:
