@@ -13,9 +13,9 @@ from contextlib import asynccontextmanager
 class FairSlots:
     """A semaphore of `limit` slots, each held by a namespace.
 
-    Invariant: a namespace waits only while no slot is free. Of the waiting namespaces the next slot
-    is for the one that holds the fewest; of these for the one that got its last slot first. Within
-    a namespace requests are in order of arrival.
+    Invariant: a namespace waits only while no slot is free. The next slot is for the waiting
+    namespace with the fewest slots; of equal ones, for the namespace whose last slot is older.
+    Within a namespace requests are in order of arrival.
     """
 
     def __init__(self, limit: int) -> None:
