@@ -7,12 +7,12 @@ from collections.abc import Collection
 from datetime import UTC, datetime
 from typing import Final
 
+from hyperjob.ui.listing import Query
 from hyperjob.ui.pages.attention import AttentionPage
 from hyperjob.ui.pages.fleet import FleetPage
 from hyperjob.ui.pages.job import JobPage
 from hyperjob.ui.pages.jobs import JobsPage
 from hyperjob.ui.pages.queues import QueuesPage
-from hyperjob.ui.query import Query
 from hyperjob.ui.render import render, static
 from hyperjob.ui.running import Running
 from hyperjob.ui.visitor import EVERYTHING

@@ -16,8 +16,7 @@ from hyperjob.client.reading import Reading
 from hyperjob.client.tally import Tally
 from hyperjob.ui.holdings import Holdings
 from hyperjob.ui.lines import QueueLines
-from hyperjob.ui.listing import Listing
-from hyperjob.ui.query import Query
+from hyperjob.ui.listing import Listing, Query
 from hyperjob.ui.rows import Row, order_of, row_of
 from hyperjob.ui.visitor import Scope
 from hyperjob_core.api.leader import Leader, leader_of

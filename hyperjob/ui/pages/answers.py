@@ -14,6 +14,7 @@ from aiohttp import web
 from hyperjob.client.errors import words
 from hyperjob.ui.attention import Attention
 from hyperjob.ui.history.recorder import History
+from hyperjob.ui.listing import parse
 from hyperjob.ui.pages.attention import AttentionPage, lost, visible
 from hyperjob.ui.pages.fleet import CardCache, FleetPage
 from hyperjob.ui.pages.gone import gone_page
@@ -21,7 +22,6 @@ from hyperjob.ui.pages.history import HistoryPage, asked
 from hyperjob.ui.pages.job import JobPage
 from hyperjob.ui.pages.jobs import JobsPage
 from hyperjob.ui.pages.queues import QueuesPage
-from hyperjob.ui.query import parse
 from hyperjob.ui.render import mark, render
 from hyperjob.ui.visitor import VISITOR, Scope, Visitor, VisitorAccess
 from hyperjob.ui.world import LiveState

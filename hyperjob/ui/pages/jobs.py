@@ -3,7 +3,7 @@
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 
-from hyperjob.ui.query import COLUMNS, SIZES, SORTS, Query
+from hyperjob.ui.listing import COLUMNS, SIZES, SORTS, Query
 from hyperjob.ui.render import render
 from hyperjob.ui.visitor import Scope
 from hyperjob.ui.world import LiveState

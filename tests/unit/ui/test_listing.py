@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hyperjob.ui.lines import QueueLines
-from hyperjob.ui.listing import Listing
-from hyperjob.ui.query import SORTS, Query, parse
+from hyperjob.ui.listing import SORTS, Listing, Query, parse
 from hyperjob.ui.rows import Row, order_of, row_of
 from hyperjob.ui.visitor import EVERYTHING, Scope
 from hyperjob_core.api.phases import Phase
