@@ -28,6 +28,7 @@ from hyperjob.sdk.errors import HyperJobError, SourceError, UnreachableError, tr
 from hyperjob.sdk.training import TrainerOptions, trainer
 from hyperjob.sdk.view import Access, JobView, Reading
 from hyperjob_core.api.meta import Object
+from hyperjob_core.api.names import KIND
 from hyperjob_core.api.v1alpha1 import HyperJob
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import KubeError
@@ -130,7 +131,8 @@ class AsyncClient(Access):
     async def submit(self, hyperjob: Object | HyperJob | str | Path) -> "AsyncJob":
         """Create a HyperJob from a document, a model or the path of a YAML file with one document.
 
-        Raise InvalidError with all invalid fields where the API server refuses the HyperJob.
+        Raise SourceError for a document without a name, and InvalidError with all invalid fields
+        where the API server refuses the HyperJob.
         """
         document = _document(hyperjob)
         namespace = document["metadata"].get("namespace") or self.namespace
@@ -342,20 +344,35 @@ class AsyncJob(JobView):
 
 
 def _document(hyperjob: Object | HyperJob | str | Path) -> Object:
+    """Return the document of a HyperJob; raise SourceError for anything else."""
     if isinstance(hyperjob, HyperJob):
         return hyperjob.to_object()
-    if isinstance(hyperjob, str | Path):
-        path = Path(hyperjob)
-        try:
-            found = [each for each in yaml.safe_load_all(path.read_text(encoding="utf-8")) if each]
-        except OSError as error:
-            raise SourceError(f"{path}: {error.strerror}") from None
-        except yaml.YAMLError as error:
-            raise SourceError(f"{path}: not YAML: {error}") from None
-        if len(found) != 1 or not isinstance(found[0], dict):
-            raise SourceError(f"{path}: expected one HyperJob, found {len(found)} documents")
-        return found[0]
-    return dict(hyperjob)
+    if not isinstance(hyperjob, str | Path):
+        return _checked(hyperjob, "the HyperJob")
+    path = Path(hyperjob)
+    try:
+        found = [each for each in yaml.safe_load_all(path.read_text(encoding="utf-8")) if each]
+    except OSError as error:
+        raise SourceError(f"{path}: {error.strerror}") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise SourceError(f"{path}: not YAML: {error}") from None
+    if len(found) != 1:
+        raise SourceError(f"{path}: expected one HyperJob, found {len(found)} documents")
+    return _checked(found[0], str(path))
+
+
+def _checked(document: object, what: str) -> Object:
+    """Return a document with the fields that its request needs; the API server checks the rest."""
+    if not isinstance(document, Mapping):
+        raise SourceError(f"{what}: expected a mapping, found {type(document).__name__}")
+    if document.get("kind", KIND) != KIND:
+        raise SourceError(f"{what}: expected kind {KIND}, found {document['kind']!r}")
+    metadata = document.get("metadata")
+    if not isinstance(metadata, Mapping) or not (
+        metadata.get("name") or metadata.get("generateName")
+    ):
+        raise SourceError(f"{what} has no metadata.name: `trainer` returns a whole HyperJob")
+    return dict(document)
 
 
 def _clusters_file(clusters: int | Sequence[str] | Path, gpus: int, directory: Path) -> Path:

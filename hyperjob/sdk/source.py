@@ -1,28 +1,21 @@
-"""Convert a function or a folder to a program for a container.
+"""Convert a function to a program for a container.
 
 The program of a function is its source: the function may use only its own names and builtins,
 because the container has no other module of the caller.
 """
 
-import base64
 import builtins
 import inspect
-import io
 import json
 import symtable
 import textwrap
-import zipfile
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 from typing import Any, Final
 
 from hyperjob.sdk.errors import SourceError
 
-LONGEST_BYTES: Final = 96 * 1024
-"""Linux limits an environment variable to 128 KiB."""
 # The container may lack the types of annotations, which must not be evaluated there.
 _HEADER: Final = "from __future__ import annotations\n"
-_IGNORED: Final = frozenset({"__pycache__", ".git", ".venv", "venv", "node_modules"})
 
 
 def program_of(function: Callable[..., Any], args: Mapping[str, Any]) -> str:
@@ -62,38 +55,6 @@ def program_of(function: Callable[..., Any], args: Mapping[str, Any]) -> str:
         'if __name__ == "__main__":\n'
         f"    {name}(**json.loads({values!r}))\n"
     )
-
-
-def folder_of(script: Path) -> tuple[str, str]:
-    """Return the folder of a script as a zip file in base64, and the script's path in it."""
-    if not script.is_file():
-        raise SourceError(f"{script}: no such file")
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        for path in sorted(_files(script.parent)):
-            # With a fixed timestamp, equal folders make equal HyperJobs.
-            entry = zipfile.ZipInfo(str(path.relative_to(script.parent)), (1980, 1, 1, 0, 0, 0))
-            entry.compress_type = zipfile.ZIP_DEFLATED
-            entry.external_attr = (path.stat().st_mode & 0o777) << 16
-            archive.writestr(entry, path.read_bytes())
-    text = base64.b64encode(buffer.getvalue()).decode()
-    if len(text) > LONGEST_BYTES:
-        raise SourceError(
-            f"{script.parent}: the folder takes {len(text) // 1024} KiB, and a HyperJob can"
-            f" contain at most {LONGEST_BYTES // 1024} KiB: put the program into the image and"
-            " submit a HyperJob that runs it"
-        )
-    return text, script.name
-
-
-def _files(folder: Path) -> Iterator[Path]:
-    for path in folder.iterdir():
-        if path.name in _IGNORED or path.is_symlink():
-            continue
-        if path.is_dir():
-            yield from _files(path)
-        elif path.is_file():
-            yield path
 
 
 def _outside(source: str, name: str) -> Iterator[str]:

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any, Final, Literal, TypedDict
 
 from hyperjob.sdk.errors import SourceError
-from hyperjob.sdk.source import LONGEST_BYTES, folder_of, program_of
+from hyperjob.sdk.folder import LONGEST_BYTES, folder_of
+from hyperjob.sdk.source import program_of
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import API_VERSION, KIND
 

@@ -1,17 +1,14 @@
 """A function or a script becomes a HyperJob that admission accepts, or an error that says why."""
 
-import base64
-import io
 import json
 import subprocess
 import sys
-import zipfile
 from pathlib import Path
 
 import pytest
 
 from hyperjob.sdk import SourceError, progress, trainer
-from hyperjob.sdk.source import LONGEST_BYTES, folder_of, program_of
+from hyperjob.sdk.source import program_of
 from hyperjob_rules.defaulting import default
 from hyperjob_rules.validation.create import validate_create
 
@@ -88,28 +85,6 @@ def test_a_function_that_cannot_travel_says_why(name: str) -> None:
     function, args, message = REFUSED[name]
     with pytest.raises(SourceError, match=message):
         program_of(function, args)
-
-
-def test_a_script_travels_with_its_folder(tmp_path: Path) -> None:
-    (tmp_path / "train.py").write_text("import helper\n")
-    (tmp_path / "helper.py").write_text("x = 1\n")
-    (tmp_path / "__pycache__").mkdir()
-    (tmp_path / "__pycache__" / "helper.pyc").write_bytes(b"")
-    text, script = folder_of(tmp_path / "train.py")
-    names = zipfile.ZipFile(io.BytesIO(base64.b64decode(text))).namelist()
-    assert (sorted(names), script) == (["helper.py", "train.py"], "train.py")
-    assert folder_of(tmp_path / "train.py") == (text, script), "equal folders, equal HyperJobs"
-
-
-def test_a_folder_that_is_too_large_says_what_to_do(tmp_path: Path) -> None:
-    (tmp_path / "train.py").write_text("pass")
-    (tmp_path / "data.bin").write_bytes(
-        b"".join(bytes([(n * n) % 251 ^ (n >> 7) & 255]) for n in range(3 * LONGEST_BYTES))
-    )
-    with pytest.raises(SourceError, match="put the program into the image"):
-        folder_of(tmp_path / "train.py")
-    with pytest.raises(SourceError, match="no such file"):
-        folder_of(tmp_path / "no.py")
 
 
 OPTIONS = {

@@ -1,0 +1,183 @@
+"""Put the folder of a script into a HyperJob, without what other readers of it must not see.
+
+Every reader of a HyperJob can read the folder in it. Names with a leading dot, ignored files and
+files with credentials therefore stay on this machine.
+"""
+
+import base64
+import io
+import re
+import sys
+import zipfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from pathspec import GitIgnoreSpec
+
+from hyperjob.sdk.errors import SourceError
+
+LONGEST_BYTES: Final = 96 * 1024
+"""Linux limits an environment variable to 128 KiB."""
+_MOST_BYTES: Final = 64 * 1024 * 1024
+_MOST_FILES: Final = 10_000
+_NAMED: Final = 10
+_IGNORED: Final = frozenset({"__pycache__", "venv", "node_modules"})
+_IGNORE_FILES: Final = (".gitignore", ".hyperjobignore")
+_KEY_STORES: Final = frozenset({".jks", ".key", ".keystore", ".p12", ".pfx", ".ppk"})
+_PRIVATE_KEY: Final = re.compile(rb"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY( BLOCK)?-----")
+_KUBECONFIG: Final = (
+    re.compile(rb"\bkind[\"']?\s{0,8}:\s{0,8}[\"']?Config\b"),
+    re.compile(rb"\b(?:users|current-context)[\"']?\s{0,8}:"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rules:
+    """The ignore files of one folder."""
+
+    folder: Path
+    spec: GitIgnoreSpec
+
+    def verdict(self, path: Path, *, is_folder: bool) -> bool | None:
+        """Return whether a path is ignored; None where no pattern matches."""
+        name = path.relative_to(self.folder).as_posix() + ("/" if is_folder else "")
+        return self.spec.check_file(name).include
+
+
+def folder_of(script: Path) -> tuple[str, str]:
+    """Return the folder of a script as a zip file in base64, and the script's path in it.
+
+    Print the files with their sizes, and the files that are left out for their credentials. Raise
+    SourceError where the folder is too large or the script itself has credentials.
+    """
+    if not script.is_file():
+        raise SourceError(f"{script}: no such file")
+    folder = script.parent
+    if why := _credentials(script):
+        raise SourceError(f"{script}: {why}, and every reader of the HyperJob could read it")
+    found = sorted({script, *_files(folder, _above(folder))})
+    sizes = {path: path.stat().st_size for path in found}
+    if sum(sizes.values()) > _MOST_BYTES:
+        raise _too_large(folder, "more than 64 MiB", sizes)
+    kept_back = {path: why for path in found if path != script and (why := _credentials(path))}
+    sent = [path for path in found if path not in kept_back]
+    text = base64.b64encode(_archive(folder, sent)).decode()
+    if len(text) > LONGEST_BYTES:
+        raise _too_large(folder, f"{len(text) // 1024} KiB", {path: sizes[path] for path in sent})
+    total = _size(sum(sizes[path] for path in sent))
+    _say(f"{folder} goes into the HyperJob ({total}): {_listed(folder, sent, sizes)}")
+    for path, why in kept_back.items():
+        _say(f"{path.relative_to(folder)} stays here: {why}")
+    return text, script.name
+
+
+def _archive(folder: Path, files: Sequence[Path]) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path in files:
+            # With a fixed timestamp, equal folders make equal HyperJobs.
+            entry = zipfile.ZipInfo(str(path.relative_to(folder)), (1980, 1, 1, 0, 0, 0))
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            entry.external_attr = (path.stat().st_mode & 0o777) << 16
+            archive.writestr(entry, path.read_bytes())
+    return buffer.getvalue()
+
+
+def _files(folder: Path, rules: Sequence[_Rules]) -> Iterator[Path]:
+    """Yield the files of a folder and its folders that no rule leaves out; raise SourceError."""
+    pending, count = [(folder, [*rules, *_rules_of(folder)])], 0
+    while pending:
+        at, known = pending.pop()
+        for path in at.iterdir():
+            is_folder = path.is_dir()
+            if (
+                path.name.startswith(".")
+                or path.name in _IGNORED
+                or path.is_symlink()
+                or _is_ignored(path, known, is_folder=is_folder)
+            ):
+                continue
+            if is_folder:
+                pending.append((path, [*known, *_rules_of(path)]))
+            elif path.is_file():
+                count += 1
+                if count > _MOST_FILES:
+                    raise SourceError(
+                        f"{folder}: the folder has more than {_MOST_FILES} files: put the script"
+                        " into a folder of its own"
+                    )
+                yield path
+
+
+def _above(folder: Path) -> list[_Rules]:
+    """Return the rules of the folders above, up to the top of the git repository, outermost first.
+
+    A folder in no repository has none.
+    """
+    folder = folder.absolute()
+    for number, top in enumerate((folder, *folder.parents)):
+        if (top / ".git").exists():
+            between = [folder, *folder.parents][1 : number + 1]
+            return [rules for each in reversed(between) for rules in _rules_of(each)]
+    return []
+
+
+def _rules_of(folder: Path) -> list[_Rules]:
+    files = [folder / name for name in _IGNORE_FILES if (folder / name).is_file()]
+    return [
+        _Rules(
+            folder.absolute(),
+            GitIgnoreSpec.from_lines(file.read_text("utf-8", "replace").splitlines()),
+        )
+        for file in files
+    ]
+
+
+def _is_ignored(path: Path, rules: Sequence[_Rules], *, is_folder: bool) -> bool:
+    """Return the verdict of the innermost rules that have one; .hyperjobignore is the inner one."""
+    for each in reversed(rules):
+        verdict = each.verdict(path.absolute(), is_folder=is_folder)
+        if verdict is not None:
+            return verdict
+    return False
+
+
+def _credentials(path: Path) -> str:
+    """Return which credentials a file seems to have; empty for none."""
+    if path.suffix in _KEY_STORES:
+        return f"a file *{path.suffix} usually has a private key"
+    content = path.read_bytes()
+    if _PRIVATE_KEY.search(content):
+        return "it has a private key"
+    if path.suffix != ".py" and all(each.search(content) for each in _KUBECONFIG):
+        return "it is a kubeconfig"
+    return ""
+
+
+def _too_large(folder: Path, size: str, sizes: dict[Path, int]) -> SourceError:
+    largest = sorted(sizes, key=lambda path: -sizes[path])
+    return SourceError(
+        f"{folder}: the folder takes {size}, and a HyperJob can contain at most"
+        f" {LONGEST_BYTES // 1024} KiB: {_listed(folder, largest, sizes)}. Leave files out by a"
+        " .hyperjobignore, or put the program into the image and submit a HyperJob that runs it"
+    )
+
+
+def _listed(folder: Path, paths: Sequence[Path], sizes: dict[Path, int]) -> str:
+    named = [f"{path.relative_to(folder)} {_size(sizes[path])}" for path in paths[:_NAMED]]
+    more = len(paths) - len(named)
+    return ", ".join(named) + (f" and {more} more" if more else "")
+
+
+def _size(size: int) -> str:
+    for unit in ("B", "KiB"):
+        if size < 1024:
+            return f"{size} {unit}"
+        size = -(-size // 1024)
+    return f"{size} MiB"
+
+
+def _say(text: str) -> None:
+    print(f"hyperjob: {text}", file=sys.stderr)
