@@ -7,10 +7,16 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-# C0 except tab and newline, DEL and C1, line and paragraph separators, and Unicode's bidi controls,
-# which reverse text: a terminal obeys them, or shows another text.
 _CONTROL: Final = re.compile(
-    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]"
+    "["
+    r"\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 except tab and newline, DEL and C1: a terminal obeys them
+    r"\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"  # Unicode's bidi controls reverse text
+    # Characters without a glyph hide text in a name, or make two names look alike: fillers, zero
+    # width, invisible operators, annotations, tags. The two selectors of emoji stay.
+    r"\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200d\u2060-\u2065\u206a-\u206f"
+    r"\u3164\ufe00-\ufe0d\ufeff\uffa0\ufff0-\ufffb"
+    r"\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+    "]"
 )
 
 _LONG: Final = 40
@@ -39,11 +45,19 @@ def once(texts: Sequence[str]) -> list[str]:
 
 
 def printable(text: str) -> str:
-    r"""Return a text with control characters as `\u001b`, except tabs and newlines.
+    r"""Return a text with control and invisible characters as `\u001b`, except tabs and newlines.
 
-    Inside a string of JSON the result has the same meaning.
+    Inside a string of JSON the result has the same meaning: a character above U+FFFF becomes two
+    surrogates.
     """
-    return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return _CONTROL.sub(_escape, text)
+
+
+def _escape(found: re.Match[str]) -> str:
+    units = found[0].encode("utf-16-be")
+    return "".join(
+        f"\\u{high:02x}{low:02x}" for high, low in zip(units[::2], units[1::2], strict=True)
+    )
 
 
 def human_duration(seconds: float) -> str:

@@ -7,6 +7,7 @@ from typing import Final
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
+from hyperjob.ui.connections import HEADERS, PageProtocol, counted
 from hyperjob.ui.live import Live
 from hyperjob.ui.pages.answers import Context, pages, problem
 from hyperjob.ui.pages.one import about_one
@@ -16,6 +17,8 @@ from hyperjob.ui.visitor import VISITOR
 log = logging.getLogger(__name__)
 
 _LARGEST_FORM: Final = 64 * 1024
+_HEALTH: Final = "/healthz"
+_FILE: Final = "/static/{name}"
 _STATIC: Final[Mapping[str, str]] = {
     "ui.css": "text/css",
     "ui.js": "text/javascript",
@@ -23,29 +26,13 @@ _STATIC: Final[Mapping[str, str]] = {
 }
 
 
-_HEADERS: Final[Mapping[str, str]] = {
-    "Content-Security-Policy": (
-        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self';"
-        " img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-    ),
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-    # With "no-referrer" browsers would send no Origin with this page's own forms.
-    "Referrer-Policy": "same-origin",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
-    "Cache-Control": "no-store",
-    "Server": "hyperjob",
-}
-"""The security headers of every answer, which restrict the browser."""
-
-
 def make_app(context: Context) -> web.Application:
     """Return the aiohttp application; the caller runs `context.world`."""
     live = Live(context)
-    app = web.Application(client_max_size=_LARGEST_FORM, middlewares=[_errors, _visited(context)])
-    app.add_routes([web.get("/healthz", _healthz(context)), web.get("/static/{name}", _static)])
+    app = web.Application(
+        client_max_size=_LARGEST_FORM, middlewares=[counted, _errors, _visited(context)]
+    )
+    app.add_routes([web.get(_HEALTH, _healthz(context)), web.get(_FILE, _static)])
     app.add_routes(context.access.routes())
     app.add_routes([web.get("/live", live.handle)])
     app.add_routes(about_one(context))
@@ -57,9 +44,9 @@ def make_app(context: Context) -> web.Application:
 
 async def _add_headers(_: web.BaseRequest, response: web.StreamResponse) -> None:
     """Add the headers to an answer before its first byte is sent."""
-    for name, value in _HEADERS.items():
-        if name not in response.headers:
-            response.headers[name] = value
+    for name, value in HEADERS.items():
+        response.headers.setdefault(name, value)
+    response.headers["Server"] = HEADERS["Server"]  # aiohttp has set its own name and version
 
 
 @web.middleware
@@ -85,9 +72,12 @@ def _visited(context: Context) -> Middleware:
 
     @web.middleware
     async def visited(request: web.Request, handler: Handler) -> web.StreamResponse:
-        open_ = request.path == "/healthz" or request.path.startswith("/static/")
+        resource = request.match_info.route.resource
+        open_ = resource is not None and resource.canonical in (_HEALTH, _FILE)
         if not open_ and request.path not in context.access.public:
             request[VISITOR] = await context.access.visitor(request)
+            if isinstance(request.protocol, PageProtocol):
+                request.protocol.visitor_known()
         return await handler(request)
 
     return visited

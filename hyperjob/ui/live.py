@@ -13,29 +13,36 @@ from aiohttp import web
 from yarl import URL
 
 from hyperjob.ui.pages.answers import Context, Made, Page, resolve
+from hyperjob.ui.places import StreamPlaces
 from hyperjob_core.tasks import cancel
 
 VIEWERS: Final = 200
+VIEWERS_PER_USER: Final = 40
 PAUSE_SECONDS: Final = 1.0
 SILENCE_SECONDS: Final = 15.0
 WRITE_SECONDS: Final = 20.0
 
 
 class Live:
-    """Streams to all viewers, `limit` at most."""
+    """Streams to all viewers: at most `limit`, and at most `per_user` to one user."""
 
-    def __init__(self, context: Context, *, limit: int = VIEWERS) -> None:
+    def __init__(
+        self, context: Context, *, limit: int = VIEWERS, per_user: int = VIEWERS_PER_USER
+    ) -> None:
         self._context = context
-        self._limit = limit
+        self._places = StreamPlaces(limit=limit, per_user=per_user)
         self._tasks: set[asyncio.Task[object]] = set()
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         """Stream the changes of the page with the address in the parameter `page`."""
-        if len(self._tasks) >= self._limit:
-            raise web.HTTPServiceUnavailable(text="too many viewers", headers={"Retry-After": "30"})
-        page = await self._page(request)
-        if page is None:
-            raise web.HTTPNotFound(text="no such page")
+        visitor = await self._context.access.visitor(request)
+        with self._places.taken(visitor.name):
+            page = await self._page(request)
+            if page is None:
+                raise web.HTTPNotFound(text="no such page")
+            return await self._streamed(request, page)
+
+    async def _streamed(self, request: web.Request, page: Page) -> web.StreamResponse:
         response = web.StreamResponse(
             headers={"Content-Type": "text/event-stream", "X-Accel-Buffering": "no"}
         )

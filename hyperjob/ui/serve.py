@@ -9,9 +9,17 @@ from aiohttp import web
 
 from hyperjob.ui.access.local import LocalAccess
 from hyperjob.ui.app import make_app
+from hyperjob.ui.connections import (
+    CONNECTIONS,
+    CONNECTIONS_PER_PEER,
+    HEADER_SECONDS,
+    PageProtocol,
+)
 from hyperjob.ui.pages.answers import Context
 from hyperjob.ui.running import running
 from hyperjob_core.kube.client import Kube
+from hyperjob_core.serving.listener import OTHER_FILES, Listener, allow_files
+from hyperjob_core.serving.table import Connection, ConnectionTable
 
 LOOPBACK: Final = "127.0.0.1"
 _SHUTDOWN_SECONDS: Final = 2.0
@@ -19,29 +27,40 @@ _SHUTDOWN_SECONDS: Final = 2.0
 
 @asynccontextmanager
 async def serving(
-    context: Context, host: str, port: int, *, other: bool = False
+    context: Context,
+    host: str,
+    port: int,
+    *,
+    other: bool = False,
+    header_seconds: float = HEADER_SECONDS,
 ) -> AsyncIterator[int]:
     """Serve for the length of the block; yield the port.
 
     `other`: use any free port where `port` is in use. Raises OSError when listening fails.
     """
-    # An access log would have the token in the address.
     runner = web.AppRunner(
-        make_app(context), access_log=None, shutdown_timeout=_SHUTDOWN_SECONDS, handle_signals=False
+        make_app(context), shutdown_timeout=_SHUTDOWN_SECONDS, handle_signals=False
     )
     await runner.setup()
+    server = runner.server
+    assert server is not None, "the runner is set up"
+    table = ConnectionTable(limit=CONNECTIONS, per_peer=CONNECTIONS_PER_PEER)
+
+    def connect(connection: Connection) -> PageProtocol:
+        return PageProtocol(server, connection, table=table, header_seconds=header_seconds)
+
+    allow_files(CONNECTIONS + OTHER_FILES)
+    listener = Listener(connect, table=table)
     try:
-        site = web.TCPSite(runner, host, port)
         try:
-            await site.start()
+            _, found = listener.open(host, port)
         except OSError as error:
             if not (other and error.errno == errno.EADDRINUSE):
                 raise
-            await site.stop() if site in runner.sites else None
-            site = web.TCPSite(runner, host, 0)
-            await site.start()
-        yield runner.addresses[0][1]
+            _, found = listener.open(host, 0)
+        yield found
     finally:
+        listener.close()
         await runner.cleanup()
 
 

@@ -239,10 +239,19 @@ class LiveState:
                 found.update(counts)
         return found
 
-    def _count(self, row: Row, by: int) -> None:
-        counts = self._by_queue.setdefault(row.summary.namespace, Counter())
-        for queue in ("", *row.queues):
-            counts[queue, row.summary.phase] += by
+    def _count(self, row: Row) -> None:
+        namespace = row.summary.namespace
+        self._tallies.setdefault(namespace, Tally()).add(row.summary)
+        self._by_queue.setdefault(namespace, Counter()).update(_counted(row))
+
+    def _uncount(self, row: Row) -> None:
+        """Subtract a HyperJob; a namespace without HyperJobs leaves the memory."""
+        namespace = row.summary.namespace
+        self._tallies[namespace].remove(row.summary)
+        # The difference of Counters drops what is 0.
+        self._by_queue[namespace] -= _counted(row)
+        if not self._by_queue[namespace]:
+            del self._by_queue[namespace], self._tallies[namespace]
 
     def _order(self, row: Row) -> OrderInQueue:
         return order_of(row, self.lines.classes)
@@ -253,11 +262,9 @@ class LiveState:
         # The object of a DELETED event may be newer than the counted object.
         before = self.rows.pop(key, None)
         if before is not None:
-            self._tallies[before.summary.namespace].remove(before.summary)
-            self._count(before, -1)
+            self._uncount(before)
         if after is not None:
-            self._tallies.setdefault(after.summary.namespace, Tally()).add(after.summary)
-            self._count(after, 1)
+            self._count(after)
             self.rows[key] = after
         if after is None or (before is not None and before.summary.uid != after.summary.uid):
             self.versions["gone"] += 1
@@ -295,6 +302,11 @@ class LiveState:
             tick, self._tick = self._tick, asyncio.Event()
             tick.set()
             await asyncio.sleep(_TICK_SECONDS)
+
+
+def _counted(row: Row) -> Counter[tuple[str, str]]:
+    """Return queue and phase of a HyperJob, once for each queue and once for all queues."""
+    return Counter((queue, row.summary.phase) for queue in ("", *row.queues))
 
 
 def _with_row(obj: Object) -> Object:

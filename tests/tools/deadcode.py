@@ -31,7 +31,6 @@ ALLOWED = {
     "format_commands": "click",
     "formatter_class": "argparse",
     "globals": "Jinja",
-    "handle_error": "aiohttp",
     "kubectl_complete": "the script of pyproject.toml",
     "model_config": "pydantic",
     "num_tickets": "ssl",

@@ -6,7 +6,7 @@ from typing import Final
 from aiohttp import web
 from yarl import URL
 
-from hyperjob.ui.access.checks import is_navigation
+from hyperjob.ui.access.checks import is_navigation, local_path
 from hyperjob.ui.render import render
 
 
@@ -18,14 +18,14 @@ def refusal(status: int, why: str) -> web.HTTPException:
 
 def reload(request: web.BaseRequest) -> web.HTTPException:
     """Return a page that opens the same address again: the browser then sends the cookie."""
-    text = str(render("reload.html", address=request.path_qs))
+    text = str(render("reload.html", address=local_path(request.path_qs)))
     return web.HTTPOk(text=text, content_type="text/html")
 
 
 def login_first(request: web.BaseRequest, path: str) -> web.HTTPException:
     """Return a redirect of browsers to the login, and 401 for other clients."""
     if is_navigation(request.method, request.headers):
-        return web.HTTPSeeOther(URL(path).with_query(next=request.path_qs))
+        return web.HTTPSeeOther(URL(path).with_query(next=local_path(request.path_qs)))
     return refusal(401, "Log in, or send a bearer token.")
 
 

@@ -356,6 +356,8 @@ class _Recorder:
     def trim(self, now: datetime) -> None:
         if self._store.writes:
             self._store.trim(now=now.timestamp())
+            unwritten = {known.namespace for known in self._known.values()}
+            self.namespaces = self._store.namespaces | unwritten
 
     def spans(self, uid: str) -> list[Span]:
         """Return the spans of the file, replaced by spans that are not written yet."""

@@ -74,21 +74,32 @@ class Made:
     at: float
 
 
+@dataclass(slots=True)
+class _Turn:
+    """The requests for a page at this moment: one of them makes its parts, the others wait."""
+
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    requests: int = 0
+
+
 class PageCache:
     """A cache of parts: fifty viewers of a page cost as much as one."""
 
     def __init__(self) -> None:
         self._made: OrderedDict[Hashable, Made] = OrderedDict()
-        self._making: dict[Hashable, asyncio.Lock] = {}
+        self._turns: dict[Hashable, _Turn] = {}
 
     async def parts(self, page: Page, *, oldest: float = math.inf) -> Made:
         """Return the current parts of a page; ages in them may be `oldest` seconds old."""
-        lock = self._making.setdefault(page.key, asyncio.Lock())
-        async with lock:
-            made = await self._parts(page, oldest)
-        if not lock.locked():
-            self._making.pop(page.key, None)
-        return made
+        turn = self._turns.setdefault(page.key, _Turn())
+        turn.requests += 1
+        try:
+            async with turn.lock:
+                return await self._parts(page, oldest)
+        finally:
+            turn.requests -= 1
+            if not turn.requests:
+                del self._turns[page.key]
 
     async def _parts(self, page: Page, oldest: float) -> Made:
         version, now = page.version(), time.monotonic()

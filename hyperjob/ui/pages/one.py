@@ -11,12 +11,14 @@ from hyperjob.ui.pages.about import SECTIONS, Section
 from hyperjob.ui.pages.actions import LABELS, VERBS, act, available, confirmation
 from hyperjob.ui.pages.answers import Context, html, job_page, needs, streamed, whole
 from hyperjob.ui.pages.job import TABS, JobPage
+from hyperjob.ui.places import StreamPlaces
 from hyperjob.ui.render import render
 from hyperjob.ui.visitor import VISITOR, Visitor
 from hyperjob_core.kube.errors import KubeError
 
 _PATH: Final = "/hyperjobs/{namespace}/{name}"
 _FOLLOWERS: Final = 100
+_FOLLOWERS_PER_USER: Final = 20
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -37,7 +39,7 @@ def about_one(context: Context) -> Sequence[web.RouteDef]:
 class _One:
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._followers = 0
+        self._places = StreamPlaces(limit=_FOLLOWERS, per_user=_FOLLOWERS_PER_USER)
 
     def _page(self, request: web.Request) -> JobPage:
         key = f"{request.match_info['namespace']}/{request.match_info['name']}"
@@ -121,22 +123,15 @@ class _One:
         return await streamed(request, frame, body())
 
     async def follow(self, request: web.Request) -> web.StreamResponse:
-        page = self._page(request)
-        if self._followers >= _FOLLOWERS:
-            raise web.HTTPServiceUnavailable(
-                text="too many visitors follow logs", headers={"Retry-After": "30"}
-            )
+        page, visitor = self._page(request), request[VISITOR]
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         namespace, _, name = page.name.partition("/")
-        self._followers += 1
-        try:
-            await response.prepare(request)
-            kube = request[VISITOR].kube
-            await logs.follow(response, kube, namespace, name, logs.Choice.of(request))
-        except (ConnectionError, TimeoutError):
-            pass  # the viewer has disconnected, or reads too slowly
-        finally:
-            self._followers -= 1
+        with self._places.taken(visitor.name):
+            try:
+                await response.prepare(request)
+                await logs.follow(response, visitor.kube, namespace, name, logs.Choice.of(request))
+            except (ConnectionError, TimeoutError):
+                pass  # the viewer has disconnected, or reads too slowly
         return response
 
     def asked(self, action: str) -> Handler:

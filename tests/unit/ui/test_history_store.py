@@ -14,7 +14,7 @@ from hyperjob.client.summary import read
 from hyperjob.client.usage import ClusterUse, QueueUse
 from hyperjob.ui.history.recorder import History
 from hyperjob.ui.history.spans import Sample, Span
-from hyperjob.ui.history.store import SCHEMA_VERSION, HistoryFile, Retention
+from hyperjob.ui.history.store import SCHEMA_VERSION, HistoryFile, Known, Retention
 from hyperjob.ui.history.use import SLOTS
 
 BEGIN = datetime.now(UTC).replace(microsecond=0) - timedelta(hours=2)
@@ -337,6 +337,18 @@ def test_what_is_old_goes_and_what_lasts_stays(path):
     ]
     assert list(store.use("cluster", 0, at(2 * day).timestamp(), 9)) == []
     store.close()
+
+
+async def test_a_namespace_goes_with_its_last_hyperjob_of_the_history(path):
+    """A visitor has an access review for each namespace."""
+    limits = Retention(days=1)
+    store = HistoryFile(path, limits=limits)
+    seen = datetime.now(UTC) - timedelta(days=3)
+    store.write([], [], [Known("u", "team-old", "j", "q", seen)], now=seen.timestamp())
+    store.close()
+    async with History(path, limits=limits) as history:
+        await history.spans("u")
+        assert history.namespaces == frozenset()
 
 
 def test_the_file_stays_within_its_size(path):

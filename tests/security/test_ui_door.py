@@ -1,0 +1,158 @@
+"""The page's door without a session: redirects, connections, headers, and places for streams."""
+
+import asyncio
+import contextlib
+import re
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
+from typing import Any
+
+import aiohttp
+import pytest
+
+from hyperjob.ui import connections, live, serve
+from hyperjob.ui.access.local import LocalAccess
+from hyperjob.ui.pages.answers import Context
+from hyperjob.ui.running import running
+from hyperjob.ui.serve import serving
+from tests.support.apiserver import ApiServer
+from tests.support.fleet import fill
+from tests.support.openaccess import OpenAccess, OpenVisitor
+
+LIMIT = 60.0
+LINK = "Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: navigate\r\nAccept: text/html"
+
+
+class NamedAccess(OpenAccess):
+    """Admits every request, as the user of its header X-User."""
+
+    async def visitor(self, request: Any) -> OpenVisitor:
+        return replace(await super().visitor(request), name=request.headers.get("X-User", ""))
+
+
+@asynccontextmanager
+async def served(*, local: bool = False, **options: Any) -> AsyncIterator[tuple[int, str]]:
+    """Serve a small fleet; yield the port and, for a local page, its address with the token."""
+    server = ApiServer()
+    fill(server, hyperjobs=8, clusters=2)
+    kube = server.kube
+    async with AsyncExitStack() as stack:
+        known = await stack.enter_async_context(running(kube, examine=False))
+        access: Any = NamedAccess(kube)
+        if local:
+            access = await stack.enter_async_context(LocalAccess(kube))
+        context = Context(
+            world=known.world, history=known.history, attention=known.attention, access=access
+        )
+        port = await stack.enter_async_context(serving(context, "127.0.0.1", 0, **options))
+        async with asyncio.timeout(LIMIT):
+            await known.world.synced()
+            yield port, access.listens_on("127.0.0.1", port) if local else ""
+
+
+async def raw(port: int, target: str, headers: str = "Accept: text/html") -> str:
+    """Send a request line as it is, which a client would normalize, and return the answer."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    request = f"GET {target} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n{headers}\r\n"
+    writer.write(f"{request}Connection: close\r\n\r\n".encode())
+    answer = await reader.read()
+    writer.close()
+    return answer.decode()
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "//evil.example/x",
+        "///evil.example/x",
+        "/\\evil.example/x",
+        "/\\/evil.example",
+        "//evil.example",
+    ],
+)
+async def test_a_link_without_a_session_leads_to_no_other_host(target: str) -> None:
+    async with served(local=True) as (port, _):
+        shown = await raw(port, target, LINK)
+    assert shown.startswith("HTTP/1.1 200"), shown[:200]
+    found = re.search(r'content="0; url=([^"]*)"', shown)
+    assert found is not None
+    assert re.match(r"/(?![/\\])", found[1]), found[1]
+    assert not re.search(r'href="/?[/\\]+evil', shown)
+
+
+@pytest.mark.parametrize("target", ["/static/../..", "/static/", "/static/../../etc/passwd"])
+async def test_a_path_out_of_the_files_is_not_found(target: str) -> None:
+    async with served() as (port, _):
+        assert (await raw(port, target)).startswith("HTTP/1.1 404")
+
+
+async def test_a_path_out_of_the_files_needs_the_token() -> None:
+    async with served(local=True) as (port, _):
+        assert (await raw(port, "/static/../..")).startswith("HTTP/1.1 403")
+
+
+@pytest.mark.parametrize("target", ["/", "/nowhere", "/a b\x01", "no path at all"])
+async def test_no_answer_names_the_software(target: str) -> None:
+    async with served() as (port, _):
+        head = (await raw(port, target)).partition("\r\n\r\n")[0]
+    assert "\r\nServer: hyperjob" in head
+    assert "aiohttp" not in head
+    assert "\r\nX-Content-Type-Options: nosniff" in head
+
+
+async def test_a_header_has_a_time_limit_and_a_slow_answer_has_none() -> None:
+    async with served(header_seconds=0.3) as (port, _), asyncio.timeout(LIMIT):
+        silent = await asyncio.open_connection("127.0.0.1", port)
+        begun = await asyncio.open_connection("127.0.0.1", port)
+        begun[1].write(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n")
+        async with aiohttp.ClientSession() as session:
+            stream = f"http://127.0.0.1:{port}/live?page=/hyperjobs"
+            async with session.get(stream) as answer:
+                assert await answer.content.readline() == b"event: marks\n"
+                for reader, writer in (silent, begun):
+                    with contextlib.suppress(ConnectionError):
+                        assert await reader.read() == b"", "the server has closed it"
+                    writer.close()
+                kept = await session.get(f"http://127.0.0.1:{port}/healthz")
+                assert kept.status == 200
+                assert not answer.content.at_eof(), "a live stream outlives the limit"
+
+
+async def test_strangers_cannot_take_all_connections(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serve, "CONNECTIONS", 20)
+    monkeypatch.setattr(serve, "CONNECTIONS_PER_PEER", 20)
+    async with served() as (port, _), AsyncExitStack() as stack:
+        session = await stack.enter_async_context(aiohttp.ClientSession())
+        stream = f"http://127.0.0.1:{port}/live?page=/hyperjobs"
+        answer = await stack.enter_async_context(session.get(stream))
+        assert await answer.content.readline() == b"event: marks\n"
+        strangers = [await asyncio.open_connection("127.0.0.1", port) for _ in range(60)]
+        assert (await raw(port, "/healthz")).startswith("HTTP/1.1 200")
+        for reader, writer in strangers[:40]:
+            with contextlib.suppress(ConnectionError):
+                assert await reader.read() == b"", "the server has closed the oldest"
+            writer.close()
+        assert not answer.content.at_eof(), "the stream of a visitor goes on"
+        for _, writer in strangers[40:]:
+            writer.close()
+
+
+async def test_one_user_cannot_take_all_places(monkeypatch: pytest.MonkeyPatch) -> None:
+    places = live.VIEWERS_PER_USER
+    async with served() as (port, _), AsyncExitStack() as stack:
+        connector = aiohttp.TCPConnector(limit=0)
+        session = await stack.enter_async_context(aiohttp.ClientSession(connector=connector))
+        stream = f"http://127.0.0.1:{port}/live?page=/hyperjobs"
+
+        def watch(user: str) -> Any:
+            return session.get(stream, headers={"X-User": user})
+
+        mine = [await stack.enter_async_context(watch("eve")) for _ in range(places)]
+        assert {answer.status for answer in mine} == {200}
+        async with watch("eve") as refused:
+            assert refused.status == 503
+            assert refused.headers["Retry-After"] == "30"
+        async with watch("ann") as other:
+            assert other.status == 200
+    assert places < live.VIEWERS < connections.CONNECTIONS
