@@ -92,10 +92,6 @@ DIFFERENCES: Final = {
     "a resource without a domain in the overhead of a pod and in a container": (
         "ours is a warning: some distributions take such names"
     ),
-    "rules of restarts where the pods are restarted always, by default": NEWER,
-    "partitions of disks and units at their limits": (
-        "the webhook does not bound the LUN of a Fibre Channel volume"
-    ),
     "tolerations without a key, a value or an operator": OLDER,
     "a main container with a restart policy, restarted on failure by default": OLDER,
     "resources of a pod against those of its containers": ALSO,

@@ -60,22 +60,24 @@ async def _run(options: Options) -> None:
         await _serve(options, metrics, around)
 
 
-def _with_controllers(context: Callable[[], Context], options: Options) -> Callable[[], Context]:
-    """Return the context function with the users who may open gates."""
+def _with_options(context: Callable[[], Context], options: Options) -> Callable[[], Context]:
+    """Return the context function with the users who may open gates, and the longest grace."""
     users = frozenset(filter(None, map(str.strip, options.controller_users.split(","))))
-    if not users:
+    grace = options.max_grace_period
+    if not users and grace == NOTHING_KNOWN.max_grace_seconds:
         return context
-    known, made = NOTHING_KNOWN, replace(NOTHING_KNOWN, controllers=users)
+    known = NOTHING_KNOWN
+    made = replace(known, controllers=users, max_grace_seconds=grace)
 
-    def with_users() -> Context:
+    def with_options() -> Context:
         nonlocal known, made
         # The context changes rarely, and each state of it is one object.
         now = context()
         if now is not known:
-            known, made = now, replace(now, controllers=users)
+            known, made = now, replace(now, controllers=users, max_grace_seconds=grace)
         return made
 
-    return with_users
+    return with_options
 
 
 async def _look_around(
@@ -104,7 +106,7 @@ async def _serve(options: Options, metrics: Metrics, around: "Surroundings | Non
     server = WebhookServer(
         reporter=RequestLog(metrics),
         limits=LIMITS,
-        context=_with_controllers(around.context if around else lambda: NOTHING_KNOWN, options),
+        context=_with_options(around.context if around else lambda: NOTHING_KNOWN, options),
         missing=around.missing if around else None,
     )
     readyz = Checks("readyz")

@@ -12,6 +12,7 @@ from typing import Final, Literal
 
 from hyperjob_core.settings import Setting, read_options
 from hyperjob_core.telemetry.endpoints import parse_address
+from hyperjob_rules.validation.context import MAX_GRACE_SECONDS
 
 TLS_VERSIONS: Final = {
     "VersionTLS12": ssl.TLSVersion.TLSv1_2,
@@ -27,6 +28,7 @@ class Options:
     tls_private_key_file: Path
     kubeconfig: str | None = None
     controller_users: str = ""
+    max_grace_period: int = MAX_GRACE_SECONDS
     bind_address: str = "0.0.0.0"  # noqa: S104 - a pod's address is not known beforehand
     secure_port: int = 9443
     tls_min_version: ssl.TLSVersion = ssl.TLSVersion.TLSv1_2
@@ -45,6 +47,8 @@ class Options:
     def __post_init__(self) -> None:
         if not 0 <= self.secure_port <= 65535:
             raise ValueError(f"--secure-port must be between 0 and 65535, got {self.secure_port}")
+        if not 1 <= self.max_grace_period <= 604800:
+            raise ValueError("--max-grace-period must be between 1 and 604800 seconds")
         if not 0 <= self.shutdown_delay <= 3600:
             raise ValueError("--shutdown-delay must be between 0 and 3600 seconds")
 
@@ -91,6 +95,12 @@ SETTINGS: Final[Mapping[str, Setting]] = {
         " gang: the controller's user in the Karmada API server; empty: all users who may update"
         " ResourceBindings",
         metavar="NAMES",
+    ),
+    "max_grace_period": Setting(
+        "longest terminationGracePeriodSeconds of pods, and gracePeriodSeconds of checkpoints: pods"
+        " may hold accelerators for so long after their HyperJob is suspended or deleted",
+        _whole,
+        metavar="SECONDS",
     ),
     "bind_address": Setting("address of the HTTPS server", metavar="HOST"),
     "secure_port": Setting("port of the HTTPS server; 0: a free one", _whole, metavar="PORT"),

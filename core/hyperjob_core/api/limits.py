@@ -16,6 +16,9 @@ MAX_ALL_TASKS: Final = 5_000
 MAX_SPEC_BYTES: Final = 1_572_864
 """Bytes of a spec as JSON: more than etcd stores of a whole object by default."""
 
+MAX_ALL_BYTES: Final = 32 * 1024 * 1024
+"""Bytes of the templates of all sub-jobs together, as JSON: etcd stores about twice as many."""
+
 MAX_METADATA_KEYS: Final = 10_000
 """Labels of one HyperJob, and annotations."""
 

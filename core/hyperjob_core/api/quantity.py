@@ -11,7 +11,8 @@ from enum import StrEnum
 from typing import Final, Self
 
 NANO: Final = 10**9
-_MAX_BINARY: Final = (2**63 - 1) * NANO
+MAX: Final = (2**63 - 1) * NANO
+"""The largest amount, in nano-units, that Kubernetes counts in whole units without overflow."""
 # Kubernetes has no such bounds: without them a two-line manifest could need gigabytes.
 _MAX_EXPONENT: Final = 1000
 MAX_LENGTH: Final = 1024
@@ -103,7 +104,7 @@ class Quantity:
         if not denom and 14 - len(num) - exponent * 3 // 10 >= 0:
             kept = int(num) & 7 != 0
             return cls(sign * magnitude * NANO, Format.BINARY_SI, text if kept else "")
-        nano = min(_divide_up(magnitude * NANO, len(denom)), _MAX_BINARY)
+        nano = min(_divide_up(magnitude * NANO, len(denom)), MAX)
         form = Format.DECIMAL_SI if 0 < nano < NANO else Format.BINARY_SI
         return cls(sign * nano, form)
 

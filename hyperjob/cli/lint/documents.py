@@ -15,7 +15,11 @@ import yaml
 from hyperjob_core.api.meta import Object
 
 MAX_BYTES: Final = 7 * 1024 * 1024
-MAX_NODES: Final = 1_000_000
+MAX_NODES: Final = 500_000
+"""The fields of an object, as many as the webhook takes."""
+MAX_DEPTH: Final = 100
+MAX_LETTERS: Final = 16 * 1024 * 1024
+"""The letters of the paths of all fields of an object together."""
 _ENDINGS: Final = (".yaml", ".yml", ".json")
 LISTS: Final = ("List", "HyperJobList")
 
@@ -83,6 +87,9 @@ def parse(text: str) -> Iterator[Document]:
     try:
         while loader.check_node():
             node = loader.get_node()
+            if node is None:
+                continue
+            _refuse_unbounded(node)
             content = loader.construct_document(node)
             if content is None:
                 continue
@@ -92,6 +99,39 @@ def parse(text: str) -> Iterator[Document]:
             yield from _unpack(content, node)
     finally:
         loader.dispose()
+
+
+def _refuse_unbounded(root: yaml.Node) -> None:
+    """Raise ValueError for a document that refers to itself, or is too large without aliases.
+
+    An alias counts as a copy of its node; the function runs before any copy is made.
+    """
+    sizes: dict[int, int] = {}
+    open_nodes: set[int] = set()
+    stack = [root]
+    while stack:
+        node = stack[-1]
+        at = id(node)
+        parts = _parts(node) if at not in sizes else []
+        missing = [part for part in parts if id(part) not in sizes]
+        if not missing:
+            sizes.setdefault(at, 1 + sum(sizes[id(part)] for part in parts))
+            open_nodes.discard(at)
+            stack.pop()
+            if sizes[at] > MAX_NODES:
+                raise ValueError(f"has more than {MAX_NODES} fields")
+            continue
+        if at in open_nodes:
+            line = node.start_mark.line + 1
+            raise ValueError(f"line {line}: the value contains itself by an alias")
+        open_nodes.add(at)
+        stack.extend(missing)
+
+
+def _parts(node: yaml.Node) -> list[yaml.Node]:
+    if isinstance(node, yaml.MappingNode):
+        return [part for pair in node.value for part in pair]
+    return list(node.value) if isinstance(node, yaml.SequenceNode) else []
 
 
 def _unpack(content: Object, node: yaml.MappingNode) -> Iterator[Document]:
@@ -107,7 +147,7 @@ def _unpack(content: Object, node: yaml.MappingNode) -> Iterator[Document]:
 
 def _lines(root: yaml.Node) -> Iterator[tuple[str, int]]:
     """Yield the path and line of each field; a map's entry has two paths: `a.b` and `a[b]`."""
-    count = 0
+    count = letters = 0
     stack: list[tuple[str, yaml.Node]] = [("", root)]
     while stack:
         path, node = stack.pop()
@@ -118,6 +158,9 @@ def _lines(root: yaml.Node) -> Iterator[tuple[str, int]]:
             for key, value in node.value:
                 line = key.start_mark.line + 1
                 name = f"{path}.{key.value}" if path else str(key.value)
+                letters += len(name)
+                if letters > MAX_LETTERS:
+                    raise ValueError(f"has paths of more than {MAX_LETTERS} letters")
                 yield name, line
                 yield f"{path}[{key.value}]", line
                 stack.append((name, value))
@@ -152,7 +195,22 @@ def _in_one_line(error: yaml.YAMLError) -> str:
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML as Kubernetes reads it."""
+    """YAML as Kubernetes reads it, with bounds for the depth and number of its nodes."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self._depth = self._nodes = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:  # noqa: ANN401
+        self._depth += 1
+        self._nodes += 1
+        if self._depth > MAX_DEPTH:
+            raise ValueError("is nested too deep")
+        if self._nodes > MAX_NODES:
+            raise ValueError(f"has more than {MAX_NODES} fields")
+        node = super().compose_node(parent, index)
+        self._depth -= 1
+        return node
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen: set[str] = set()

@@ -13,6 +13,8 @@ from typing import Final
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import at, condition, mapping, string
 
+MAX_GRACE_SECONDS: Final = 3600
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Queue:
@@ -45,6 +47,8 @@ class Context:
     batch_jobs: AbstractSet[str] | None = None
     controllers: AbstractSet[str] = frozenset()
     """Users who may open the gate of a binding; empty: all users who may write bindings."""
+    max_grace_seconds: int = MAX_GRACE_SECONDS
+    """The longest grace period of pods: for so long they may hold accelerators after their end."""
 
 
 NOTHING_KNOWN: Final = Context()

@@ -16,7 +16,7 @@ from hyperjob_rules.validation.quorum import validate_quorum
 from hyperjob_rules.validation.replicatedjobs import validate_replicated_job
 from hyperjob_rules.validation.requests import validate_requests
 from hyperjob_rules.validation.rules import DUPLICATE, INVALID, Report, rule
-from hyperjob_rules.validation.split import sub_jobs
+from hyperjob_rules.validation.split import pods_of, sub_jobs
 
 NAME_TWICE = rule(
     "X4.name-twice",
@@ -97,7 +97,10 @@ def _validate_numbers(spec: Object, jobs: list[Object], path: Path, report: Repo
     total = sum(count for count in counts if count)
     if total > MAX_SUB_JOBS:
         report.add(TOO_MANY_JOBS, path.child("replicatedJobs"), total)
-    pods = sum((count or 1) * _pods(job) for count, job in zip(counts, jobs, strict=True))
+    pods = sum(
+        max((count or 1) * _pods(job), sum(pods_of(job)))
+        for count, job in zip(counts, jobs, strict=True)
+    )
     if pods > MAX_PODS:
         report.add(TOO_MANY_PODS, path.child("replicatedJobs"), pods)
     available = spec.get("minAvailable")

@@ -7,6 +7,7 @@ other tasks keep their number of pods.
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import gcd
+from typing import Final
 
 from hyperjob_core.api import formats
 from hyperjob_core.api.field import Path
@@ -46,6 +47,10 @@ AUTO_REPLICAS = rule(
 )
 
 
+MANY_CLUSTERS: Final = 100
+"""The sub-jobs that an automatic split without maxDomains counts as: one for each cluster."""
+
+
 @dataclass(frozen=True, slots=True)
 class Demand:
     """The pods of one task, and the accelerators of each pod."""
@@ -82,6 +87,27 @@ def sub_jobs(job: Object) -> int | None:
         return max(replicas, 0)
     total = sum(demand.total for demand in demands(job.get("templateSpec") or {}, kind))
     return -(-accelerators // total) if total else 1
+
+
+def pods_of(job: Object) -> list[int]:
+    """Return the most pods of each task, in all sub-jobs together, also after a split."""
+    tasks: list[Object] = (job.get("templateSpec") or {}).get("tasks") or []
+    each = [max(task.get("replicas") or 0, 0) for task in tasks]
+    policy = job.get("splitPolicy") or {}
+    accelerators, kind = policy.get("accelerators"), policy.get("acceleratorType")
+    count = sub_jobs(job)
+    if not accelerators or not kind:
+        return [(count or 1) * pods for pods in each]
+    found = list(demands(job.get("templateSpec") or {}, kind))
+    sized = [demand for demand in found if demand.total]
+    if not sized:
+        return [(count or 1) * pods for pods in each]
+    elastic = found.index(max(sized, key=lambda demand: demand.pods))
+    step = found[elastic].each
+    many = min(accelerators // step, MANY_CLUSTERS) if count is None else count
+    most = [many * pods for pods in each]
+    most[elastic] = -(-accelerators // step)
+    return most
 
 
 def largest_task(job: Object) -> tuple[int, int] | None:

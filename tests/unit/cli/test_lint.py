@@ -1,5 +1,6 @@
 import json
 from pathlib import Path
+from time import thread_time
 from typing import Any
 
 import pytest
@@ -91,7 +92,7 @@ def test_a_warning_refuses_nothing(tmp_path: Path):
         ("just text\n", "is not an object"),
         ("? [a, b]\n: c\n", "a key must be a string"),
         ("a: !!python/object:os.system {}\n", "could not determine a constructor"),
-        (ALIAS_BOMB, "has more than 1000000 fields"),
+        (ALIAS_BOMB, "has more than 500000 fields"),
         ("[" * 5000, "deep"),
     ],
     ids=["yaml", "key twice", "list", "text", "key", "tag", "alias bomb", "deep"],
@@ -350,3 +351,41 @@ def test_findings_come_in_the_order_of_the_file(tmp_path: Path):
     lines = [found["line"] for found in answer["files"][0]["hyperJobs"][0]["errors"]]
     assert len(set(lines)) > 1
     assert lines == sorted(lines)
+
+
+ALIASES = {
+    "a value that contains itself": ("a: &r {a: *r}\n", "contains itself by an alias"),
+    "a list that contains itself": ("a: &r [1, *r]\n", "contains itself by an alias"),
+    "aliases of aliases": (
+        "a0: &a0 [1, 1]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n" for n in range(1, 40)),
+        "has more than 500000 fields",
+    ),
+    "merges of merges": (
+        "a0: &a0 {x: 1}\n"
+        + "".join(f"a{n}: &a{n} {{<<: [*a{n - 1}, *a{n - 1}]}}\n" for n in range(1, 40)),
+        "has more than 500000 fields",
+    ),
+    "a long name above many fields": (
+        f"? {'x' * 900_000}\n:\n" + "".join(f"  a{n}: 1\n" for n in range(200)),
+        "has paths of more than",
+    ),
+    "lists in lists": ("a: " + "[" * 5000 + "]" * 5000 + "\n", "is nested too deep"),
+}
+
+
+@pytest.mark.parametrize(("text", "said"), ALIASES.values(), ids=ALIASES.keys())
+def test_a_file_that_would_grow_without_bound_is_refused_before_it_grows(
+    text: str, said: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "grows.yaml"
+    path.write_text("kind: HyperJob\n" + text)
+    began = thread_time()
+    result = run(str(path))
+    assert result.exit_code == 2
+    assert said in result.output
+    assert thread_time() - began < 30
+
+
+def test_an_alias_is_a_copy(tmp_path: Path) -> None:
+    documents = list(parse("a: &x {b: 1}\nc: *x\nd: {<<: *x, e: 2}\n"))
+    assert documents[0].content == {"a": {"b": 1}, "c": {"b": 1}, "d": {"b": 1, "e": 2}}

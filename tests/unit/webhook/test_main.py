@@ -72,13 +72,9 @@ def options(tmp_path: Path, authority: Any) -> Options:
 def test_users_who_may_open_gates_are_added_to_what_is_known(options: Options):
     states = [NOTHING_KNOWN, Context(priority_classes=frozenset({"high"}))]
     for users in ("", " , "):
-        none = process._with_controllers(
-            lambda: states[0], replace(options, controller_users=users)
-        )
+        none = process._with_options(lambda: states[0], replace(options, controller_users=users))
         assert none() is NOTHING_KNOWN
-    known = process._with_controllers(
-        lambda: states[0], replace(options, controller_users=" a ,b, ")
-    )
+    known = process._with_options(lambda: states[0], replace(options, controller_users=" a ,b, "))
     users = frozenset({"a", "b"})
     first = known()
     assert first == Context(controllers=users)

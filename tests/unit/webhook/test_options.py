@@ -25,6 +25,7 @@ def test_the_defaults_of_numbers():
     options = parse(FILES, {})
     names = [name for name in SETTINGS if isinstance(getattr(options, name), int | float)]
     assert {name: getattr(options, name) for name in names if name != "tls_min_version"} == {
+        "max_grace_period": 3600,
         "secure_port": 9443,
         "shutdown_delay": 1.0,
     }
@@ -39,6 +40,7 @@ def test_the_defaults_of_numbers():
 
 
 BOUNDS = {
+    "max_grace_period": (1, 604800, [0, -1, 604801]),
     "secure_port": (0, 65535, [-1, 65536]),
     "shutdown_delay": (0.0, 3600.0, [-0.1, 3600.1]),
 }

@@ -29,6 +29,7 @@ MAIN_ONLY: Final = ("lifecycle", "livenessProbe", "readinessProbe", "startupProb
 
 IMAGE_SPACES: Final = row("V8.Container.image.form")
 RESTART_POLICY: Final = row("V8.Container.restartPolicy.forbidden")
+RESTART_REQUIRED: Final = row("V8.Container.restartPolicy.required")
 RESTART_OF_INIT: Final = row("V8.Container.restartPolicy.enum")
 NOT_A_SIDECAR: Final = row("V8.Container.sidecar.forbidden")
 RESIZE_OF_INIT: Final = row("V8.Container.resizePolicy.init")
@@ -96,8 +97,14 @@ CONTAINER: Final = Type(
 )
 
 
+def _restart_rules(container: Object, path: Path, report: Report) -> None:
+    if container.get("restartPolicyRules") and not container.get("restartPolicy"):
+        report.add(RESTART_REQUIRED, path.child("restartPolicy"))
+
+
 def main_container(container: Object, _h: object, path: Path, pod: Pod, report: Report) -> None:
     """Check the rules for containers that are not init containers."""
+    _restart_rules(container, path, report)
     RUNNING.walk(container, container, path, pod, report)
     if container.get("restartPolicy"):
         report.add(RESTART_POLICY, path.child("restartPolicy"))
@@ -105,6 +112,7 @@ def main_container(container: Object, _h: object, path: Path, pod: Pod, report: 
 
 def init_container(container: Object, _h: object, path: Path, pod: Pod, report: Report) -> None:
     """Check the rules for init containers; those with restartPolicy Always are sidecars."""
+    _restart_rules(container, path, report)
     policy = container.get("restartPolicy")
     if policy and policy != "Always":
         report.unsupported(RESTART_OF_INIT, path.child("restartPolicy"), policy, ("Always",))

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from hyperjob_core.api import formats
 from hyperjob_core.api.field import Path
 from hyperjob_core.api.meta import Object
-from hyperjob_core.api.quantity import Quantity
+from hyperjob_core.api.quantity import MAX, NANO, Quantity
 from hyperjob_core.hints import nearest
 from hyperjob_rules.resourcenames import (
     COMPUTE,
@@ -24,10 +24,7 @@ from hyperjob_rules.validation.podtemplate.pod import Pod
 from hyperjob_rules.validation.podtemplate.rows import row
 from hyperjob_rules.validation.podtemplate.table import Type, optional
 from hyperjob_rules.validation.podtemplate.values import code
-from hyperjob_rules.validation.rules import (
-    Report,
-    Rule,
-)
+from hyperjob_rules.validation.rules import INVALID, Report, Rule, rule
 
 MAX_PREFIX: Final = 253 - len("requests.")
 MAX_NAME: Final = 253 + 1 + 63
@@ -53,6 +50,14 @@ CLAIM_UNKNOWN: Final = row("V8.ResourceClaim.name.unknown")
 POD_CLAIMS: Final = row("V8.PodSpec.resources.claims")
 POD_RESOURCE: Final = row("V8.PodSpec.resources.enum")
 BELOW_CONTAINERS: Final = row("V8.PodSpec.resources.requests.containers")
+
+TOO_MUCH: Final = rule(
+    "X19.amount",
+    INVALID,
+    f"must be at most {MAX // NANO}",
+    "an amount is larger than Kubernetes counts, so no cluster has it and sums with it are wrong",
+    "request what a pod uses",
+)
 
 Amounts = dict[str, Quantity]
 
@@ -102,6 +107,8 @@ def _amounts(
             continue
         if amount.nano < 0:
             report.add(NEGATIVE, listed.key(name), str(amount))
+        elif amount.nano > MAX:
+            report.add(TOO_MUCH, listed.key(name), str(value))
         if judged.whole:
             if not amount.is_integer:
                 report.add(NOT_WHOLE, listed.key(name), str(amount))
@@ -211,16 +218,34 @@ def pod_resources(resources: Object, spec: Object, path: Path, _p: Pod, report: 
         report.add(POD_CLAIMS, path.child("claims"))
     _requirements(resources, path, report, of_pod=True)
     requests = resources.get("requests") or {}
-    totals: Amounts = {}
-    for container in spec.get("containers") or ():
-        for name, value in ((container.get("resources") or {}).get("requests") or {}).items():
-            if name in requests:
-                totals[name] = totals.get(name, Quantity()) + try_parse(value)
-    for name in sorted(totals):
+    for name in sorted(requests):
         given = try_parse(requests[name] or "0")
-        if totals[name] > given:
+        needed = _of_containers(spec, name)
+        if needed > given:
             at = path.child("requests").key(name)
-            report.add(BELOW_CONTAINERS, at, str(given), amount=totals[name])
+            report.add(BELOW_CONTAINERS, at, str(given), amount=needed)
+
+
+def _of_containers(spec: Object, name: str) -> Quantity:
+    """Return what the containers of a pod request together, as the Kubernetes scheduler counts.
+
+    It is the larger of the sum over containers and sidecars and of the largest init container,
+    which runs beside the sidecars before it.
+    """
+    running = sidecars = peak = Quantity()
+    for container in spec.get("containers") or ():
+        running = running + _requested(container, name)
+    for container in spec.get("initContainers") or ():
+        step = sidecars + _requested(container, name)
+        peak = max(peak, step)
+        if container.get("restartPolicy") == "Always":
+            sidecars = step
+    return max(running + sidecars, peak)
+
+
+def _requested(container: Object, name: str) -> Quantity:
+    value = ((container.get("resources") or {}).get("requests") or {}).get(name)
+    return Quantity() if value is None else try_parse(value)
 
 
 REQUIREMENTS: Final = Type(

@@ -197,6 +197,7 @@ SOURCES: Final[Mapping[str, Maker]] = {
         Type(
             "FCVolumeSource",
             "a fibre channel volume",
+            pointer("lun", between(0, 255)),
             together=(
                 exactly_one("targetWWNs", "wwids", none=WWNS, twice=WWNS_TWICE, at="targetWWNs"),
                 _unit,

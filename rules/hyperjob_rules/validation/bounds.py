@@ -1,0 +1,126 @@
+"""Bounds of a HyperJob: what its sub-jobs take together in etcd, in sums and in time."""
+
+from collections.abc import Iterator
+
+import orjson
+
+from hyperjob_core.api.field import SPEC, Path
+from hyperjob_core.api.limits import MAX_ALL_BYTES, MAX_SUB_JOBS
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.quantity import MAX, NANO
+from hyperjob_rules.validation.amounts import try_parse
+from hyperjob_rules.validation.rules import FORBIDDEN, INVALID, TOO_LONG, Report, rule
+from hyperjob_rules.validation.split import MANY_CLUSTERS, pods_of, sub_jobs
+
+COPIES = rule(
+    "X19.copies",
+    TOO_LONG,
+    f"may not be more than {MAX_ALL_BYTES} bytes in all sub-jobs together: {{count}} sub-jobs of"
+    " {each} bytes are {total} bytes",
+    "every sub-job has a copy of its template in etcd, and all copies together are too large",
+    "make fewer and larger sub-jobs, set maxDomains, or move long texts to ConfigMaps",
+)
+SUM = rule(
+    "X19.sum",
+    INVALID,
+    f"must be at most {MAX // NANO} {{name}} in all pods together",
+    "the pods of a HyperJob request more together than Kubernetes counts",
+    "request what the pods use",
+)
+GRACE = rule(
+    "X19.grace",
+    INVALID,
+    "must be at most {most} seconds",
+    "pods that are told to end may keep their accelerators for so long, also after their HyperJob"
+    " is suspended or deleted",
+    "use a shorter period, or raise max-grace-period of the webhook",
+)
+CLAIMS = rule(
+    "X19.claims",
+    FORBIDDEN,
+    "devices of resource claims are counted by no queue and no placement of HyperJobs",
+    "pods get devices by resource claims, which no queue of HyperJobs counts",
+    "request the devices in `resources` of the containers",
+)
+
+
+def validate_bounds(hyperjob: Object, report: Report, *, most_grace: int) -> None:
+    """Validate what the sub-jobs take together; `most_grace` is in seconds."""
+    spec = hyperjob.get("spec") or {}
+    at = SPEC.child("replicatedJobs")
+    jobs: list[Object] = spec.get("replicatedJobs") or []
+    _validate_copies(jobs, at, report, max_domains=spec.get("maxDomains"))
+    _validate_sums(jobs, at, report)
+    for pod, path in _pods(jobs, at):
+        grace = pod.get("terminationGracePeriodSeconds")
+        if grace is not None and grace > most_grace:
+            field = path.child("terminationGracePeriodSeconds")
+            report.add(GRACE, field, grace, most=most_grace)
+        if pod.get("resourceClaims"):
+            report.add(CLAIMS, path.child("resourceClaims"))
+    grace = (spec.get("checkpoint") or {}).get("gracePeriodSeconds")
+    if grace is not None and grace > most_grace:
+        report.add(GRACE, SPEC.child("checkpoint", "gracePeriodSeconds"), grace, most=most_grace)
+
+
+def _validate_copies(
+    jobs: list[Object], path: Path, report: Report, *, max_domains: int | None
+) -> None:
+    total, largest = 0, (0, 0, 0, 0)
+    for index, job in enumerate(jobs):
+        count = sub_jobs(job)
+        if count is None:
+            accelerators = (job.get("splitPolicy") or {}).get("accelerators") or 1
+            count = min(max_domains or MANY_CLUSTERS, accelerators)
+        each = _bytes(job.get("templateSpec")) + _bytes(job.get("templateMetadata"))
+        if count > MAX_SUB_JOBS:
+            return  # an error of its own
+        total += count * each
+        largest = max(largest, (count * each, index, count, each))
+    if total > MAX_ALL_BYTES:
+        _, index, count, each = largest
+        at = path.index(index).child("templateSpec")
+        report.add(COPIES, at, count=count, each=each, total=count * each)
+
+
+def _bytes(part: object) -> int:
+    try:
+        return len(orjson.dumps(part)) if part else 0
+    except TypeError:
+        return 0  # invalid text, which the API server does not store
+
+
+def _validate_sums(jobs: list[Object], path: Path, report: Report) -> None:
+    """Add what all pods request, by an upper bound: init containers count like the others."""
+    sums: dict[str, int] = {}
+    for job in jobs:
+        for task, pods in zip(
+            (job.get("templateSpec") or {}).get("tasks") or (), pods_of(job), strict=True
+        ):
+            for name, nano in _requested((task.get("template") or {}).get("spec") or {}):
+                # An amount that is too large by itself has an error of its own.
+                sums[name] = sums.get(name, 0) + (pods * nano if nano <= MAX else 0)
+    for name in sorted(sums):
+        if sums[name] > MAX:
+            report.add(SUM, path, sums[name] // NANO, name=name)
+
+
+def _requested(pod: Object) -> Iterator[tuple[str, int]]:
+    for field in ("containers", "initContainers"):
+        for container in pod.get(field) or ():
+            resources = container.get("resources") or {}
+            amounts = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
+            for name, value in amounts.items():
+                if value is not None:
+                    yield name, max(try_parse(value).nano, 0)
+    for name, value in (pod.get("overhead") or {}).items():
+        if value is not None:
+            yield name, max(try_parse(value).nano, 0)
+
+
+def _pods(jobs: list[Object], path: Path) -> Iterator[tuple[Object, Path]]:
+    for index, job in enumerate(jobs):
+        at = path.index(index).child("templateSpec", "tasks")
+        for number, task in enumerate((job.get("templateSpec") or {}).get("tasks") or ()):
+            pod = (task.get("template") or {}).get("spec") or {}
+            yield pod, at.index(number).child("template", "spec")
