@@ -70,7 +70,7 @@ class Admission:
         """
         self._capacity = capacity
         self._mode = mode
-        self._states = caches
+        self._caches = caches
         self._queue = queue
         self._settings = settings
         self._now = now
@@ -190,7 +190,7 @@ class Admission:
 
     async def _when_known(self) -> None:
         """Run a round once the Queues are listed, even if there are none; log a long wait."""
-        synced = self._states.queues.synced
+        synced = self._caches.queues.synced
         if not self._state.shares.confirmer.needs_queues:
             self._learn_queues()
             self.wake()
@@ -225,8 +225,8 @@ class Admission:
 
     async def _learn(self, learn: Callable[[str], object]) -> None:
         """Learn all HyperJobs before the first round, which must count every held share."""
-        keys = dict.fromkeys(key_of(obj) for obj in self._states.hyperjobs.items())
-        for job in self._states.jobs.items():
+        keys = dict.fromkeys(key_of(obj) for obj in self._caches.hyperjobs.items())
+        for job in self._caches.jobs.items():
             keys |= dict.fromkeys(hyperjob_keys(job))
         for number, key in enumerate(keys):
             learn(key)
@@ -236,7 +236,7 @@ class Admission:
     def _round(self) -> None:
         """Play a round, and put the HyperJobs with a decision into the workqueue."""
         state, now = self._state, self._now()
-        if not state.known and self._states.queues.synced.is_set():
+        if not state.known and self._caches.queues.synced.is_set():
             self._learn_queues()
         follows = self._mode() is QueueAdmission.VOLCANO_GLOBAL
         if not state.lines and not state.index.missing and not follows:
@@ -273,7 +273,7 @@ class Admission:
         self.wake()
 
     def _learn_queues(self) -> None:
-        queues = map(parse_queue, self._states.queues.items())
+        queues = map(parse_queue, self._caches.queues.items())
         queue_state.set_queues(self._state, queues)
 
     def priorities_changed(self) -> None:

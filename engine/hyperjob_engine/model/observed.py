@@ -89,6 +89,16 @@ class SuccessPolicy:
     targets: frozenset[str] = frozenset()
 
 
+def grace_of(template: Object, *, default: int = DEFAULT_GRACE_SECONDS) -> int:
+    """Return the longest grace period of the pods of a sub-job, in seconds.
+
+    `default` is that of pods whose template has none.
+    """
+    pods = (mapping(at(task, "template", "spec")) for task in objects(template.get("tasks")))
+    own = (integer(pod.get("terminationGracePeriodSeconds")) for pod in pods)
+    return max((default if each is None else each for each in own), default=0)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoint:
     """Where the program saves its checkpoints; `directory` is a path or URL for the program.
@@ -103,9 +113,7 @@ class Checkpoint:
 
     def grace_of(self, template: Object) -> int:
         """Return the longest grace period of the pods of a sub-job, in seconds."""
-        pods = (mapping(at(task, "template", "spec")) for task in objects(template.get("tasks")))
-        own = (integer(pod.get("terminationGracePeriodSeconds")) for pod in pods)
-        return max((self.grace_seconds if each is None else each for each in own), default=0)
+        return grace_of(template, default=self.grace_seconds)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

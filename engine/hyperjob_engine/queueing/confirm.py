@@ -105,4 +105,5 @@ def bounded(queue: Queue, everything: Resources) -> Queue:
     most = {name: amount for name, amount in everything.items() if name != PODS}
     own = {name: amount for name, amount in queue.capability.items() if name != PODS}
     limits = {name: min(amount, own.get(name, amount)) for name, amount in most.items()}
-    return replace(queue, capability={**own, **limits})
+    whole = frozenset(name for name, amount in most.items() if own.get(name, amount) >= amount)
+    return replace(queue, capability={**own, **limits}, whole=whole)

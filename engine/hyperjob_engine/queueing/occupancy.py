@@ -4,11 +4,13 @@ A sub-job that has just ended counts until the Cluster's status must show its en
 resources would count as those of another workload, which never ends.
 """
 
+from bisect import insort
 from collections import deque
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import NamedTuple, TypeAlias
 
+from hyperjob_core.api.duration import later
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.resources import Resources, subtract, total
 
@@ -46,11 +48,22 @@ class Occupancy:
         if cluster:
             self._held[cluster] = subtract(self._held.get(cluster, {}), demand)
 
-    def fade(self, cluster: str, demand: Resources, *, now: datetime) -> None:
-        """Record an ended sub-job, whose pods the Cluster's resourceSummary may still count."""
+    def fade(
+        self,
+        cluster: str,
+        demand: Resources,
+        *,
+        now: datetime,
+        grace: timedelta = timedelta(),
+    ) -> None:
+        """Record an ended sub-job, whose pods the Cluster's resourceSummary may still count.
+
+        `grace` is the time for which its pods may run on.
+        """
         self._forget(now)
         if cluster:
-            self._fading.append(_Ended(now + self._lag, cluster, demand))
+            ended = _Ended(later(now, self._lag + grace), cluster, demand)
+            insort(self._fading, ended, key=lambda each: each.due)
 
     @property
     def fading(self) -> list[tuple[str, Resources]]:

@@ -27,7 +27,10 @@ _OPEN: Final = frozenset({"", "Open"})  # a queue without a state is open
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Queue:
-    """One Queue object; resources that `capability` does not name are not limited."""
+    """One Queue object; resources that `capability` does not name are not limited.
+
+    Of `whole` the capability is no limit of the Queue but all that the clusters have.
+    """
 
     name: str
     parent: str = ROOT
@@ -39,6 +42,7 @@ class Queue:
     estimate: timedelta | None = None
     state: str = ""
     capability: Resources = field(default_factory=dict)
+    whole: frozenset[str] = frozenset()
     guarantee: Resources = field(default_factory=dict)
     deserved: Resources = field(default_factory=dict)
 

@@ -3,11 +3,12 @@
 A sub-job holds a share by the objects and the status alone: a restarted controller finds the same.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
+from hyperjob_core.api.duration import seconds
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.microtime import micro_time
 from hyperjob_core.api.names import GATE_OPEN
@@ -22,7 +23,14 @@ from hyperjob_engine.lifecycle.dependencies import waiting
 from hyperjob_engine.lifecycle.quorum import together
 from hyperjob_engine.lifecycle.stops import latest_reports
 from hyperjob_engine.model.child import Child, child_of
-from hyperjob_engine.model.observed import Binding, HyperJob, Observed, Ownership
+from hyperjob_engine.model.observed import (
+    Binding,
+    HyperJob,
+    Observed,
+    Ownership,
+    PodCounts,
+    grace_of,
+)
 from hyperjob_engine.model.request import PlacementRequest
 from hyperjob_engine.model.subjobs import Group, SubJob, queue_of
 from hyperjob_engine.placement.share import Wish
@@ -65,27 +73,14 @@ def unit_of(observed: Observed) -> QueuedHyperJob | None:
         for sub_job, child in members
         if child.name not in later and (more := growth(sub_job, child)) is not None
     ]
-    kept: set[str] = set()
-    for group, wish in wishes.items():
-        taken = {child.name for sub_job, child in members if sub_job.group.name == group}
-        queue = next(queue_of(g.template) for g in hyperjob.replicated_jobs if g.name == group)
-        cut = [
-            QueuedSubJob(queue=queue, request=each, piece=True)
-            for each in pieces(hyperjob.name, wish, taken)
-        ]
-        parts += cut
-        if _holds_all(hyperjob, group):
-            kept |= {piece.name for piece in cut}
+    cut = {group: _pieces(hyperjob, group, wish, members) for group, wish in wishes.items()}
+    admitted = [cut[group] for group in cut if _holds_all(hyperjob, group)]
+    kept = {each.name for cuts in admitted for each in cuts}
+    parts += [each for cuts in cut.values() for each in cuts]
     children = [child for _, child in members]
     made = frozenset(child.name for child in children if child.exists and not child.is_terminal)
     ended = [child.name for child in children if child.is_terminal]
-    recorded = {
-        child.name
-        for child in children
-        if child.record is not None and child.record.admitted and not child.is_terminal
-    }
-    leaving = {child.name for child in children if _is_still_there(child)}
-    held = recorded | made | kept | leaving
+    held = kept | {child.name for child in children if _holds_share(child)}
     all_at_once = bool(wishes) or not parts
     return QueuedHyperJob(
         key=f"{hyperjob.namespace}/{hyperjob.name}",
@@ -102,7 +97,58 @@ def unit_of(observed: Observed) -> QueuedHyperJob | None:
         since=max((_started(child) for child in children), default=""),
         kept=_kept(observed),
         estimate=_estimate(hyperjob),
+        grace=_grace(children),
     )
+
+
+def _pieces(
+    hyperjob: HyperJob, group: str, wish: Wish, members: Sequence[tuple[SubJob, Child]]
+) -> list[QueuedSubJob]:
+    """Return the pieces of an undecided split, as sub-jobs that do not exist yet."""
+    taken = {child.name for sub_job, child in members if sub_job.group.name == group}
+    queue = next(queue_of(g.template) for g in hyperjob.replicated_jobs if g.name == group)
+    return [
+        QueuedSubJob(queue=queue, request=each, piece=True)
+        for each in pieces(hyperjob.name, wish, taken)
+    ]
+
+
+def _holds_share(child: Child) -> bool:
+    """Return whether a sub-job exists, is being deleted, or was admitted and has not ended."""
+    if child.is_terminal:
+        return False
+    admitted = child.record is not None and child.record.admitted
+    return child.exists or admitted or _is_still_there(child)
+
+
+def _grace(children: Iterable[Child]) -> dict[str, timedelta]:
+    """Return the vcjobs that a member has, and how long their pods may outlive a deletion.
+
+    Without pods that run the time is 0. A vcjob that ends before its pods do is left out: its pods
+    count as if it had been deleted.
+    """
+    return {
+        child.name: seconds(grace_of(child.job.spec) if _has_pods(child) else 0)
+        for child in children
+        if child.job is not None and (_lives(child) or (child.is_terminal and _has_ended(child)))
+    }
+
+
+def _has_pods(child: Child) -> bool:
+    """Return whether pods of a vcjob may run; without a report of its cluster they may."""
+    report = child.report
+    if child.is_terminal or report is None:
+        return not child.is_terminal
+    counts = report.pods
+    running = counts.running + counts.terminating + counts.unknown
+    return running > 0 or report.phase is JobPhase.RUNNING
+
+
+def _has_ended(child: Child) -> bool:
+    """Return whether the pods of a terminal vcjob have ended with it, as far as Volcano counts."""
+    counts = child.report.pods if child.report is not None else PodCounts()
+    early = child.job is not None and child.job.spec.get("minSuccess") is not None
+    return not early and counts.running + counts.terminating == 0
 
 
 def _kept(observed: Observed) -> str:
@@ -157,6 +203,7 @@ def _living(observed: Observed) -> QueuedHyperJob | None:
         held=names,
         made=names,
         clusters={child.name: child.cluster for child in children if child.name in names},
+        grace=_grace(children),
     )
 
 
@@ -166,7 +213,7 @@ def unit_of_remains(key: str, remains: Sequence[tuple[Object, Binding]]) -> Queu
     `remains` are vcjobs, orphaned or not yet garbage collected, with their ResourceBindings. A
     vcjob in no member cluster holds no share: any user may create one with these labels.
     """
-    parts = []
+    parts, grace = [], {}
     for job, binding in remains:
         metadata, spec = mapping(job.get("metadata")), mapping(job.get("spec"))
         if binding.job_uid != metadata.get("uid") or not _is_in_member(binding):
@@ -177,11 +224,12 @@ def unit_of_remains(key: str, remains: Sequence[tuple[Object, Binding]]) -> Queu
         parts.append(
             QueuedSubJob(queue=string(spec.get("queue")) or _DEFAULT_QUEUE, request=request)
         )
+        grace[request.name] = seconds(grace_of(spec))
     if not parts:
         return None
     names = frozenset(part.name for part in parts)
     return QueuedHyperJob(
-        key=key, created="", priority=0, minimum=0, parts=tuple(parts), held=names, made=names
+        key=key, minimum=0, parts=tuple(parts), held=names, made=names, grace=grace
     )
 
 

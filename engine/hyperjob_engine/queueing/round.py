@@ -32,6 +32,7 @@ from hyperjob_engine.queueing.state import (
     LastRound,
     QueueState,
     admit,
+    end_pods,
     end_rests,
     exceeds,
     renew_shares,
@@ -88,7 +89,8 @@ def next_change(state: QueueState, *, now: datetime) -> timedelta | None:
     if evicting is not None and evicting <= now:
         evicting = None  # its time limit has passed
     rests = (state.entries[key].rests_until for key in state.index.resting)
-    times = [state.occupancy.next_change(), evicting, *rests]
+    ending = state.ending[0].until if state.ending else None
+    times = [state.occupancy.next_change(), evicting, ending, *rests]
     return min((max(each - now, timedelta()) for each in times if each), default=None)
 
 
@@ -102,6 +104,7 @@ def begin(
     """Let the state follow the time and the clusters; the blocks of the last round stay."""
     state.began = state.began or now
     end_rests(state, now=now)
+    end_pods(state, now=now)
     renew_shares(state, clusters)
     state.usage.forget_claims()
     usable = [cluster for cluster in clusters if cluster.usable]

@@ -6,12 +6,14 @@ the objects. The functions here change it, and after each of them these invarian
 - A sub-job counts in `shares.usage` and in `occupancy` exactly while its entry has it in `holding`.
 - An entry with `waiting` is in the line of that queue once. Unless the entry rests, it is also in
   the group of its shape, from which a round takes candidates.
+- Pods in `ending` count in `shares.usage` too, until `end_pods` removes them.
 - `index` has what a search through all entries would find.
 - A HyperJob is the head of the eviction only while it waits for its gang.
 
 No function here does I/O or reads a clock: callers pass the time.
 """
 
+from bisect import insort
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -21,6 +23,7 @@ from sys import intern
 from typing import Final
 from weakref import WeakKeyDictionary
 
+from hyperjob_core.api.duration import later
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.model.request import PlacementRequest
 from hyperjob_engine.queueing.admit import Block, gang_of
@@ -116,6 +119,15 @@ class Eviction:
     until: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class EndingPods:
+    """A stopped sub-job, whose pods may hold its share until the end of their grace period."""
+
+    until: datetime
+    queue: str
+    demand: Resources
+
+
 @dataclass(slots=True)
 class LastRound:
     """The result of the last round.
@@ -170,7 +182,9 @@ class Messages:
 class QueueState:
     """All HyperJobs in all queues; `known`: the Queues are known, and rounds admit HyperJobs.
 
-    `began` is the first round. `later` are the expected starts behind heads, as of `forecast_at`.
+    `began` is the first round. `ending` are the pods of stopped sub-jobs, the first to end first; a
+    new leader does not know of those that its predecessor stopped. `later` are the expected starts
+    behind heads, as of `forecast_at`.
     """
 
     settings: Settings
@@ -181,6 +195,7 @@ class QueueState:
     index: Index = field(default_factory=Index)
     lines: Lines = field(default_factory=Lines)
     occupancy: Occupancy = field(default_factory=lambda: Occupancy(lag=timedelta()))
+    ending: list[EndingPods] = field(default_factory=list)
     eviction: Eviction | None = None
     last: LastRound = field(default_factory=LastRound)
     later: Mapping[str, Start] = field(default_factory=dict)
@@ -283,6 +298,14 @@ def end_rests(state: QueueState, *, now: datetime) -> None:
                 _replace(state, entry, entry.unit, now)
 
 
+def end_pods(state: QueueState, *, now: datetime) -> None:
+    """Free the shares of the pods whose grace period is over."""
+    while state.ending and state.ending[0].until <= now:
+        pods = state.ending.pop(0)
+        state.usage.add_ending(pods.queue, pods.demand, -1)
+        state.messages.numbers = True
+
+
 def reserved(state: QueueState, *, but: str) -> dict[str, list[PlacementRequest]]:
     """Return the sub-jobs of other HyperJobs that have a reservation, by cluster."""
     found: dict[str, list[PlacementRequest]] = {}
@@ -377,6 +400,8 @@ def _count_all(state: QueueState) -> None:
     for entry in state.entries.values():
         for part, _ in entry.holding.values():
             state.usage.add(part.queue, part.request.demand)
+    for pods in state.ending:
+        state.usage.add_ending(pods.queue, pods.demand)
     lines, others = state.lines, state.shares.others
     lines.changed.update(lines.queues(), (queue for queue in others if lines.line(queue)))
 
@@ -386,10 +411,17 @@ def _replace(state: QueueState, entry: Entry, workload: QueuedHyperJob, now: dat
 
     The caller has changed `granted`, `reserved_clusters` or `rests_until` before.
     """
+    stopped = {
+        name: grace
+        for name, grace in entry.unit.grace.items()
+        if name not in workload.grace and name in entry.holding
+    }
+    for name, grace in stopped.items():
+        _let_end(state, entry.holding[name][0], grace, now)
     entry.unit, entry.end = workload, None
     if entry.granted:
         entry.granted &= {part.name for part in workload.parts} - workload.held - workload.ended
-    _hold(state, entry, now)
+    _hold(state, entry, stopped, now)
     _line_up(state, entry)
     index, key = state.index, workload.key
     _mark(index.resting, key, marked=entry.rests_until is not None)
@@ -405,8 +437,20 @@ def _replace(state: QueueState, entry: Entry, workload: QueuedHyperJob, now: dat
         state.eviction = None
 
 
-def _hold(state: QueueState, entry: Entry, now: datetime) -> None:
-    """Update what a HyperJob holds from its sub-jobs and its grants, and count the difference."""
+def _let_end(state: QueueState, part: QueuedSubJob, grace: timedelta, now: datetime) -> None:
+    """Count the pods of a stopped sub-job until the end of their grace period."""
+    if grace > timedelta():
+        pods = EndingPods(later(now, grace), part.queue, part.request.demand)
+        insort(state.ending, pods, key=lambda each: each.until)
+        state.usage.add_ending(pods.queue, pods.demand)
+        state.messages.numbers = True
+
+
+def _hold(state: QueueState, entry: Entry, stopped: Mapping[str, timedelta], now: datetime) -> None:
+    """Update what a HyperJob holds from its sub-jobs and its grants, and count the difference.
+
+    `stopped` are the sub-jobs whose pods may run on, and for how long.
+    """
     unit, before = entry.unit, entry.holding
     holds = (unit.held | entry.granted) - unit.ended
     entry.reserved_clusters = {
@@ -425,7 +469,11 @@ def _hold(state: QueueState, entry: Entry, now: datetime) -> None:
     missing = any(name not in unit.made for name in entry.holding)
     _mark(state.index.missing, unit.key, marked=missing)
     if entry.holding != before:
-        _count(state, unit.key.partition("/")[0], before, entry.holding, now)
+        _count(state, unit.key.partition("/")[0], before, entry.holding)
+        for name, (part, cluster) in before.items():
+            if name not in entry.holding:
+                grace = stopped.get(name, timedelta())
+                state.occupancy.fade(cluster, part.request.demand, now=now, grace=grace)
 
 
 def _count(
@@ -433,18 +481,14 @@ def _count(
     namespace: str,
     before: Mapping[str, tuple[QueuedSubJob, str]],
     after: Mapping[str, tuple[QueuedSubJob, str]],
-    now: datetime,
 ) -> None:
     """Count what a HyperJob holds now instead of what it held before."""
     state.messages.numbers = True
     state.index.jobs -= {f"{namespace}/{name}" for name in before}
     state.index.jobs |= {intern(f"{namespace}/{name}") for name in after}
-    for name, (part, cluster) in before.items():
-        demand = part.request.demand
-        state.usage.add(part.queue, demand, -1)
-        state.occupancy.drop(cluster, demand)
-        if name not in after:
-            state.occupancy.fade(cluster, demand, now=now)
+    for part, cluster in before.values():
+        state.usage.add(part.queue, part.request.demand, -1)
+        state.occupancy.drop(cluster, part.request.demand)
     for part, cluster in after.values():
         state.usage.add(part.queue, part.request.demand)
         state.occupancy.hold(cluster, part.request.demand)

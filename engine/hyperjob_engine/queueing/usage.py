@@ -52,6 +52,7 @@ class QueueUsage:
     def __init__(self, tree: Tree) -> None:
         self.tree = tree
         self._used: dict[str, dict[str, int]] = {name: {} for name in tree.queues}
+        self._ending: dict[str, dict[str, int]] = {}
         self._claimed: dict[str, dict[str, int]] = {}
         self._reserved_for_heads: dict[str, int] = {}
 
@@ -59,9 +60,11 @@ class QueueUsage:
         return repr({"used": self._used, "claimed": self._claimed})
 
     def copy(self) -> "QueueUsage":
-        """Return an independent copy, without claims."""
+        """Return an independent copy, without claims and as if all stopping pods had ended."""
         made = QueueUsage(self.tree)
-        made._used = {name: dict(used) for name, used in self._used.items()}
+        for name, used in self._used.items():
+            made._used[name] = dict(used)
+            accumulate(made._used[name], self._ending.get(name, {}), -1)
         return made
 
     def used(self, queue: str) -> Resources:
@@ -72,6 +75,12 @@ class QueueUsage:
         """Add `sign` times a demand to a queue and to all its parents."""
         for name in self.tree.path(queue):
             accumulate(self._used[name], demand, sign)
+
+    def add_ending(self, queue: str, demand: Resources, sign: int = 1) -> None:
+        """Add `sign` times the demand of pods that are stopping, a part of what queues use."""
+        self.add(queue, demand, sign)
+        for name in self.tree.path(queue):
+            accumulate(self._ending.setdefault(name, {}), demand, sign)
 
     def claim(self, queue: str, demand: Resources) -> None:
         """Reserve room under the capabilities for a head of line, for the rest of the round."""
@@ -84,7 +93,11 @@ class QueueUsage:
         self._reserved_for_heads.clear()
 
     def limit(self, queue: str, demand: Resources) -> Limit | None:
-        """Return the first capability, from the leaf up, that a demand would exceed."""
+        """Return the first capability, from the leaf up, that a demand would exceed.
+
+        Pods that are stopping count against a limit of the Queue. Against all that the clusters
+        have they do not: there the Clusters' status shows when they free their resources.
+        """
         for name in reversed(self.tree.path(queue)):
             capability = self.tree.queues[name].capability
             if not capability:
@@ -94,7 +107,10 @@ class QueueUsage:
                 most = capability.get(resource)
                 if most is None or amount <= 0:
                     continue
+                ending = self._ending.get(name, {}).get(resource, 0)
                 taken = used.get(resource, 0) + claimed.get(resource, 0)
+                if resource in self.tree.queues[name].whole:
+                    taken, ending = taken - ending, 0
                 if taken + amount > most:
                     return Limit(
                         queue=name,
@@ -103,6 +119,7 @@ class QueueUsage:
                         used=used.get(resource, 0),
                         missing=taken + amount - most,
                         ever=amount <= most,
+                        ending=ending,
                     )
         return None
 

@@ -48,6 +48,7 @@ class QueuedHyperJob:
     `preempts`: it may stop HyperJobs of lower priority. `since` is its last start, RFC 3339. `kept`
     is the time up to which its work is saved, empty if unknown: it changes with each checkpoint and
     matters only to the choice of HyperJobs that make way. `estimate` is its estimated running time.
+    `grace` has the sub-jobs with pods in a member, and how long these pods may outlive the vcjob.
     """
 
     key: str
@@ -64,6 +65,7 @@ class QueuedHyperJob:
     since: str = ""
     kept: str = field(default="", compare=False)
     estimate: timedelta | None = None
+    grace: Mapping[str, timedelta] = field(default_factory=dict, compare=False)
 
     @property
     def order(self) -> OrderInQueue:

@@ -37,7 +37,10 @@ class QueueTrouble:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """A queue's capability is too small for a demand; amounts in nano-units."""
+    """A queue's capability is too small for a demand; amounts in nano-units.
+
+    `ending` is the part of `used` that pods of stopped sub-jobs may still hold.
+    """
 
     queue: str
     resource: str
@@ -45,6 +48,7 @@ class Limit:
     used: int
     missing: int
     ever: bool  # it would fit if the queue used nothing
+    ending: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,7 +293,11 @@ def _limit(limit: Limit | None, *, of_gang: bool) -> str:
         amount_only(limit.resource, limit.used),
         amount_text(limit.resource, limit.missing),
     )
-    return f"queue {limit.queue} uses {used} of its capability of {most}, {missing} are missing"
+    text = f"queue {limit.queue} uses {used} of its capability of {most}, {missing} are missing"
+    if limit.ending <= 0:
+        return text
+    ending = amount_only(limit.resource, limit.ending)
+    return f"{text}; pods of stopped sub-jobs hold {ending} of it until their grace period is over"
 
 
 def _expected(start: Start | None) -> str:

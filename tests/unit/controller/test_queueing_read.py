@@ -177,6 +177,30 @@ def test_a_suspended_hyperjob_is_charged_for_a_vcjob_once_a_member_has_it(*, app
 
 
 @pytest.mark.parametrize(
+    ("phase", "counts", "more", "expected"),
+    [
+        ("Running", {"running": 1}, {}, {"hj-trainer-0": 90}),
+        ("Pending", {"pending": 1}, {}, {"hj-trainer-0": 0}),
+        ("Pending", {"terminating": 1}, {}, {"hj-trainer-0": 90}),
+        ("Completed", {"succeeded": 1}, {}, {"hj-trainer-0": 0}),
+        ("Completed", {"succeeded": 1, "running": 3}, {}, {}),
+        ("Completed", {"succeeded": 1}, {"minSuccess": 1}, {}),
+    ],
+)
+def test_pods_may_outlive_a_vcjob_by_the_longest_grace_period_of_those_that_run(
+    phase: str, counts: Object, more: Object, expected: dict[str, int]
+) -> None:
+    made = job(phase=phase)
+    made["status"] |= counts
+    made["spec"] |= more
+    made["spec"]["tasks"][0]["template"]["spec"]["terminationGracePeriodSeconds"] = 90
+    bound = binding(cluster="a")
+    bound["status"] = {"aggregatedStatus": [{"clusterName": "a", "applied": True}]}
+    found = unit(hyperjob(), made, policy(), bound)
+    assert {name: each.total_seconds() for name, each in found.grace.items()} == expected
+
+
+@pytest.mark.parametrize(
     ("name", "expected"), [("", 70), ("high", 1000), ("gone", 0), ("odd", 0), ("low", -5)]
 )
 def test_without_a_class_the_default_class_gives_the_priority(name: str, expected: int) -> None:

@@ -1,0 +1,180 @@
+"""A share ends with the pods: a stopped sub-job counts until their grace period is over."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hyperjob_engine.queueing.confirm import bounded
+from hyperjob_engine.queueing.queues import Queue, Tree
+from hyperjob_engine.queueing.round import next_change
+from hyperjob_engine.queueing.state import update
+from hyperjob_engine.queueing.usage import QueueUsage
+from hyperjob_engine.queueing.workload import QueuedHyperJob
+from tests.unit.controller.builders import GPU
+from tests.unit.controller.queueworld import LAG, QueueWorld, queue, unit
+
+MINUTE = timedelta(minutes=1)
+
+
+class Lingering(QueueWorld):
+    """Each sub-job that exists has pods in its member, which may outlive it by ten minutes."""
+
+    grace = 10 * MINUTE
+
+    def make(self, key: str) -> None:
+        super().make(key)
+        made = self.units[key]
+        self.units[key] = replace(made, grace=dict.fromkeys(made.made, self.grace))
+        update(self.state, key, self.units[key], now=self.now)
+
+    def give_back(self, key: str) -> None:
+        self.units[key] = replace(self.units[key], grace={})
+        super().give_back(key)
+
+
+def limited(*units: QueuedHyperJob) -> Lingering:
+    """A queue with a capability of 8 GPUs on a cluster of 64."""
+    made = Lingering({"a": 64})
+    made.set_queues(queue("default", gpus=8))
+    made.submit(*units)
+    made.decide()
+    return made
+
+
+def test_delete_and_recreate_gives_no_second_share_while_the_pods_run_on() -> None:
+    made = limited(unit("first", 8))
+    made.end("ns/first")
+    made.submit(unit("second", 8, age=1))
+    assert made.decide() == []
+    assert made.used("default") == 8
+    assert "pods of stopped sub-jobs hold 8 of it" in made.message("second")
+    made.now += MINUTE
+    assert made.decide() == []
+    assert next_change(made.state, now=made.now) == 9 * MINUTE
+    made.now += 9 * MINUTE
+    assert made.decide() == ["ns/second"]
+    assert made.used("default") == 8
+
+
+def test_a_suspended_hyperjob_holds_its_share_until_its_pods_have_ended() -> None:
+    made = limited(unit("first", 8))
+    stopped = replace(
+        made.units["ns/first"], parts=(), held=frozenset(), made=frozenset(), grace={}
+    )
+    update(made.state, "ns/first", stopped, now=made.now)
+    made.submit(unit("other", 1, age=1))
+    assert made.decide() == []
+    made.now += 10 * MINUTE
+    assert made.decide() == ["ns/other"]
+
+
+def test_a_sub_job_whose_pods_ended_with_it_frees_its_share_at_once() -> None:
+    made = limited(unit("first", 8))
+    known = made.units["ns/first"]
+    ended = replace(
+        known, made=frozenset(), ended=known.made, grace=dict.fromkeys(known.made, timedelta())
+    )
+    update(made.state, "ns/first", ended, now=made.now)
+    assert made.used("default") == 0
+    made.end("ns/first")
+    assert made.used("default") == 0
+
+
+def test_a_sub_job_that_ends_before_its_pods_counts_until_they_have_ended() -> None:
+    """So `minSuccess: 1` does not free the share of the pods that it stops."""
+    made = limited(unit("first", 8))
+    known = made.units["ns/first"]
+    update(
+        made.state,
+        "ns/first",
+        replace(known, made=frozenset(), ended=known.made, grace={}),
+        now=made.now,
+    )
+    assert made.used("default") == 8
+    made.now += 10 * MINUTE
+    made.decide()
+    assert made.used("default") == 0
+
+
+def test_a_recreated_sub_job_counts_beside_the_pods_that_it_replaces() -> None:
+    made = limited(unit("first", 8))
+    known = made.units["ns/first"]
+    update(made.state, "ns/first", replace(known, made=frozenset(), grace={}), now=made.now)
+    assert made.used("default") == 16
+    made.set_queues(queue("default", gpus=9))
+    assert made.used("default") == 16, "a change of the queues counts them again"
+    made.now += 10 * MINUTE
+    made.submit(unit("waits", 2, age=1))
+    made.decide()
+    assert made.used("default") == 8
+
+
+@given(
+    graces=st.lists(st.integers(0, 100), min_size=1, max_size=6),
+    ends=st.lists(st.integers(0, 100), min_size=6, max_size=6),
+    end=st.integers(0, 250),
+)
+def test_no_pods_count_longer_than_their_grace_period(
+    graces: list[int], ends: list[int], end: int
+) -> None:
+    made = Lingering({"a": 64})
+    made.set_queues(queue("default"))
+    start = made.now
+    for number, grace in enumerate(graces):
+        made.grace = timedelta(seconds=grace)
+        made.submit(unit(f"j{number}", 1, age=number))
+        made.decide()
+    stops = sorted(zip(ends, range(len(graces)), strict=False))
+    for seconds, number in stops:
+        made.now = start + timedelta(seconds=seconds)
+        made.end(f"ns/j{number}")
+    made.now = max(made.now, start + timedelta(seconds=end))
+    made.submit(unit("waits", 65, age=99))
+    made.decide()
+    left = [1 for at, n in stops if at + graces[n] > (made.now - start).total_seconds()]
+    assert made.used("default") == sum(left)
+
+
+@pytest.mark.parametrize("queued", [0, 5])
+def test_pods_that_end_later_than_others_free_their_share_later(queued: int) -> None:
+    made = Lingering({"a": 64})
+    made.set_queues(queue("default", gpus=8))
+    made.submit(unit("long", 4), unit("short", 4, age=1))
+    made.decide()
+    known = made.units["ns/short"]
+    short = replace(known, grace=dict.fromkeys(known.made, MINUTE))
+    update(made.state, "ns/short", short, now=made.now)
+    made.end("ns/long")
+    made.end("ns/short")
+    made.submit(unit("next", 4, age=2), *(unit(f"q{n}", 8, age=3 + n) for n in range(queued)))
+    made.now += MINUTE
+    assert made.decide() == ["ns/next"]
+
+
+def test_a_preemption_waits_for_the_pods_that_it_stopped_and_stops_no_other() -> None:
+    made = limited(unit("a", 4), unit("b", 4, age=1))
+    made.now += 2 * LAG
+    made.submit(unit("urgent", 4, priority=9, age=9))
+    assert made.decide() == ["ns/b"]
+    for _ in range(4):
+        assert made.decide() == []
+        made.now += 2 * MINUTE
+    made.now += 2 * MINUTE
+    assert made.decide() == ["ns/urgent"]
+    assert made.reclaimed == ["b"]
+
+
+def test_stopping_pods_do_not_count_against_all_that_the_clusters_have() -> None:
+    tree = Tree([bounded(Queue(name="default"), {GPU: 8})], {GPU: 8})
+    usage = QueueUsage(tree)
+    usage.add_ending("default", {GPU: 8})
+    assert usage.limit("default", {GPU: 8}) is None
+    own = Queue(name="default", capability={GPU: 4})
+    usage = QueueUsage(Tree([bounded(own, {GPU: 8})], {GPU: 8}))
+    usage.add_ending("default", {GPU: 3})
+    limit = usage.limit("default", {GPU: 2})
+    assert limit is not None
+    assert (limit.missing, limit.ending) == (1, 3)
