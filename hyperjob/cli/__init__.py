@@ -31,12 +31,12 @@ GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     },
     "Change running HyperJobs": {
         "suspend": (
-            "hyperjob.cli.suspend",
+            "hyperjob.cli.change",
             "Remove a HyperJob's sub-jobs from the clusters.",
         ),
-        "resume": ("hyperjob.cli.resume", "Resume a suspended HyperJob."),
-        "restart": ("hyperjob.cli.restart", "Restart a HyperJob, or some of its sub-jobs."),
-        "migrate": ("hyperjob.cli.migrate", "Move sub-jobs to other clusters."),
+        "resume": ("hyperjob.cli.change", "Resume a suspended HyperJob."),
+        "restart": ("hyperjob.cli.change", "Restart a HyperJob, or some of its sub-jobs."),
+        "migrate": ("hyperjob.cli.change", "Move sub-jobs to other clusters."),
     },
     "Write and test HyperJobs": {
         "plan": ("hyperjob.cli.plan", "Show on which clusters HyperJobs would run, and why."),
