@@ -177,6 +177,9 @@ class WebhookServer:
         )
         if refusal is not None:
             return refusal
+        if length is not None and length <= LARGE_BODY_BYTES and request.content.is_eof():
+            # The whole body has arrived: it needs no time limit.
+            return admit(path, request.content.read_nowait(), self._context())
         connection.body_begins()
         deadline = asyncio.timeout(self._limits.request_timeout)
         body = Body(connection.peer, deadline)
