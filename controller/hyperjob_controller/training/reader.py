@@ -17,7 +17,8 @@ from datetime import datetime
 from functools import partial
 from typing import Final, Protocol
 
-from hyperjob_controller.training.schedule import Item, Schedule, Shares
+from hyperjob_controller.apply.slots import FairSlots
+from hyperjob_controller.training.schedule import Item, Schedule
 from hyperjob_controller.training.watch import LIMIT_BYTES, Doing, Source, Watch, sources_of, watch
 from hyperjob_core.api.loglines import LogLine
 from hyperjob_core.kube.client import Kube
@@ -79,9 +80,9 @@ class Reader:
         self._woken: dict[str, float] = {}
         self._troubles: dict[str, tuple[float, float]] = {}
         self._news = asyncio.Event()
-        self._places = Shares(_IN_FLIGHT, of_cluster=_IN_FLIGHT // _PART_OF_CLUSTER)
-        self._followers = Shares(_FOLLOWED, of_cluster=_FOLLOWED // _PART_OF_CLUSTER)
-        self._parsing = Shares(1, of_cluster=1)
+        self._places = FairSlots(_IN_FLIGHT, of_cluster=_IN_FLIGHT // _PART_OF_CLUSTER)
+        self._followers = FairSlots(_FOLLOWED, of_cluster=_FOLLOWED // _PART_OF_CLUSTER)
+        self._parsing = FairSlots(1)
         self._batches = TokenBucket(qps=_BATCHES, burst=int(_BATCHES))
 
     def trainings(self, key: str) -> Mapping[str, JobTraining]:
@@ -178,7 +179,7 @@ class Reader:
 
     async def _look(self, item: Item, found: Watch) -> None:
         """Read the log of one pod once."""
-        async with self._places.place(found.source.namespace, found.source.cluster):
+        async with self._places.of(found.source.namespace, found.source.cluster):
             if found.doing is not Doing.WAITING or not self._is_watched(item, found):
                 return  # its sub-job is being stopped, or is gone
             found.doing, source = Doing.READING, found.source
@@ -224,7 +225,7 @@ class Reader:
             if not found.found:
                 found.number = 0
             lines = self._log(found).follow({"tailLines": str(_LAST_LINES)}, most=_FOLLOW_BYTES)
-            async with self._followers.place(found.source.namespace, found.source.cluster):
+            async with self._followers.of(found.source.namespace, found.source.cluster):
                 await asyncio.sleep(self._bucket.reserve())
                 async with asyncio.timeout(_FOLLOW_SECONDS), aclosing(lines) as batches:
                     async for batch in batches:
@@ -258,7 +259,7 @@ class Reader:
 
     async def _turn(self, source: Source) -> None:
         """Wait until a batch of a log may be parsed; namespaces take turns."""
-        async with self._parsing.place(source.namespace, source.cluster):
+        async with self._parsing.of(source.namespace, source.cluster):
             await asyncio.sleep(self._batches.reserve())
 
     def _failed(self, found: Watch, error: Exception) -> None:

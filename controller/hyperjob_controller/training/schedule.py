@@ -1,15 +1,10 @@
-"""The order of log reads: who is next, and how many reads there are at a time.
+"""The order of log reads: namespaces take turns, and in a namespace its HyperJobs.
 
-Namespaces take turns, and in a namespace its HyperJobs. The last lines of pods that are being
-stopped come first, then pods that are known to report.
+The last lines of pods that are being stopped come first, then pods that are known to report.
 """
 
-import asyncio
 import heapq
-from collections import Counter, OrderedDict, deque
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from collections import OrderedDict, deque
 from enum import IntEnum
 from typing import Final
 
@@ -109,63 +104,3 @@ class Schedule:
             heapq.heappop(self._heap)
             if known is not None and known[2] == number:
                 self._ready[known[1]].add(item, number)
-
-
-@dataclass(slots=True, eq=False)
-class _Waiting:
-    namespace: str
-    cluster: str
-    granted: "asyncio.Future[None]" = field(
-        default_factory=lambda: asyncio.get_running_loop().create_future()
-    )
-
-
-class Shares:
-    """A bound on what is done at a time, shared by namespaces and by clusters.
-
-    A free place goes to the waiting namespace whose last place is the longest ago. A cluster has a
-    bound of its own: a member that does not answer takes no place of the others.
-    """
-
-    def __init__(self, most: int, *, of_cluster: int) -> None:
-        self._free = most
-        self._of_cluster = of_cluster
-        self._held: Counter[str] = Counter()
-        self._waiting: list[_Waiting] = []
-        self._last: dict[str, int] = {}
-        self._number = 0
-
-    @asynccontextmanager
-    async def place(self, namespace: str, cluster: str) -> AsyncIterator[None]:
-        """Wait for a place, and have it."""
-        mine = _Waiting(namespace, cluster)
-        self._waiting.append(mine)
-        self._grant()
-        try:
-            await mine.granted
-            yield
-        finally:
-            if mine in self._waiting:
-                self._waiting.remove(mine)
-            else:
-                self._free += 1
-                self._held[cluster] -= 1
-            self._grant()
-
-    def _grant(self) -> None:
-        """Grant free places while there is a waiting one whose cluster has room."""
-        while self._free:
-            able = [each for each in self._waiting if self._held[each.cluster] < self._of_cluster]
-            if not able:
-                break
-            chosen = min(able, key=lambda each: self._last.get(each.namespace, 0))
-            self._waiting.remove(chosen)
-            self._free -= 1
-            self._held[chosen.cluster] += 1
-            self._number += 1
-            self._last[chosen.namespace] = self._number
-            if not chosen.granted.done():
-                chosen.granted.set_result(None)
-        self._held = +self._held
-        if not self._waiting and not self._held:
-            self._last.clear()

@@ -108,3 +108,32 @@ def test_a_slot_that_comes_with_a_cancellation_goes_to_the_next() -> None:
         await asyncio.wait_for(last, 1)
 
     run(scene())
+
+
+def test_a_cluster_that_does_not_answer_takes_at_most_its_own_slots() -> None:
+    async def scene() -> tuple[float, list[str]]:
+        slots, began = FairSlots(3, of_cluster=2), list[str]()
+
+        async def hang(number: int) -> None:
+            async with slots.of("ns", "hung"):
+                began.append(f"hung {number}")
+                await asyncio.sleep(900)
+
+        async def read(number: int) -> None:
+            async with slots.of("ns", "well"):
+                await asyncio.sleep(1)
+
+        hanging = [asyncio.create_task(hang(number)) for number in range(5)]
+        await asyncio.gather(*(read(number) for number in range(9)))
+        moment = asyncio.get_running_loop().time()
+        for task in hanging[1:3]:
+            task.cancel()
+        await asyncio.sleep(1)
+        assert began == ["hung 0", "hung 1", "hung 3"], "the next of its cluster, once one has left"
+        await asyncio.gather(*hanging, return_exceptions=True)
+        async with slots.of("ns", "hung"), slots.of("ns", "hung"), slots.of("ns", "well"):
+            return moment, began
+
+    moment, began = run(scene())
+    assert moment == 9, "the third slot serves all others"
+    assert len(began) == 4

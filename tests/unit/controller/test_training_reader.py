@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hyperjob_controller.training.reader import Reader
-from hyperjob_controller.training.schedule import Lane, Schedule, Shares
+from hyperjob_controller.training.schedule import Lane, Schedule
 from hyperjob_controller.training.watch import (
     LIMIT_BYTES,
     LoggedTask,
@@ -607,72 +607,6 @@ def test_last_lines_come_before_all_other_reads() -> None:
             schedule.put((f"ns/{lane}-{number}", "j"), due=0, lane=lane)
     taken = [schedule.take(1) for _ in range(8)]
     assert {item[0].partition("-")[0] for item in taken if item} == {f"ns/{Lane.LAST}"}
-
-
-class Places:
-    """Tasks that hold places until they are told to leave."""
-
-    def __init__(self, shares: Shares) -> None:
-        self.shares, self.began = shares, list[str]()
-        self.leaving: dict[str, asyncio.Event] = {}
-        self.tasks: dict[str, asyncio.Task[None]] = {}
-
-    async def ask(self, *names: str) -> None:
-        """Ask for places by namespace/cluster/name."""
-        for name in names:
-            self.leaving[name] = asyncio.Event()
-            self.tasks[name] = asyncio.create_task(self._hold(name))
-        await self._idle()
-
-    async def leave(self, name: str) -> None:
-        self.leaving[name].set()
-        await self._idle()
-
-    async def cancel(self, name: str) -> None:
-        self.tasks[name].cancel()
-        await self._idle()
-
-    async def _hold(self, name: str) -> None:
-        namespace, cluster, _ = name.split("/")
-        async with self.shares.place(namespace, cluster):
-            self.began.append(name)
-            await self.leaving[name].wait()
-
-    async def _idle(self) -> None:
-        for _ in range(5):
-            await asyncio.sleep(0)
-
-
-async def test_free_places_go_to_namespaces_in_turn() -> None:
-    places = Places(Shares(1, of_cluster=1))
-    await places.ask("big/a/0", "big/a/1", "big/a/2", "big/a/3", "x/a/0", "y/a/0")
-    for name in ("big/a/0", "x/a/0", "y/a/0", "big/a/1", "big/a/2"):
-        assert places.began[-1] == name
-        await places.leave(name)
-    assert places.began[-1] == "big/a/3"
-
-
-async def test_a_cluster_has_a_bound_of_its_own() -> None:
-    places = Places(Shares(3, of_cluster=2))
-    await places.ask(*(f"ns/hung/{number}" for number in range(5)), "ns/b/0", "ns/b/1")
-    assert places.began == ["ns/hung/0", "ns/hung/1", "ns/b/0"]
-    await places.leave("ns/b/0")
-    assert places.began[3:] == ["ns/b/1"]
-    await places.leave("ns/b/1")
-    assert len(places.began) == 4
-    await places.leave("ns/hung/1")
-    assert places.began[4:] == ["ns/hung/2"]
-
-
-async def test_a_task_that_ends_before_or_with_its_place_leaves_none_taken() -> None:
-    places = Places(Shares(1, of_cluster=1))
-    await places.ask("ns/a/0", "ns/a/1", "ns/a/2")
-    await places.cancel("ns/a/1")
-    places.leaving["ns/a/0"].set()
-    await asyncio.sleep(0)
-    await places.cancel("ns/a/2")
-    await places.ask("ns/a/3")
-    assert places.began[-1] == "ns/a/3"
 
 
 def test_a_member_that_does_not_answer_delays_neither_other_reads_nor_last_lines() -> None:
