@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 import hyperjob_core
+from hyperjob_certs.metrics import protection
 from hyperjob_controller.admission.engine import MESSAGES_PER_SECOND, Admission
 from hyperjob_controller.admission.mode import Mode
 from hyperjob_controller.apply.applier import Applier
@@ -451,6 +452,7 @@ async def run(options: Options) -> None:
             metrics=metrics,
         ) as kube,
         _progress_client(options, kube) as progress,
+        protection(options.metrics_cert_dir, user_agent=USER_AGENT) as protected,
     ):
         manager = Manager(kube, options, metrics=metrics, progress=progress)
         readyz = Checks("readyz")
@@ -463,6 +465,7 @@ async def run(options: Options) -> None:
             metrics_address=options.metrics_bind_address,
             debug=manager.debug_routes,
             debug_address=options.debug_bind_address,
+            protection=protected,
         ) as addresses:
             log.info(
                 "Controller started",

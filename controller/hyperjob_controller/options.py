@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from pathlib import Path
 from typing import Final, Literal
 from urllib.parse import urlsplit
 
@@ -48,6 +49,7 @@ class Options:
     leader_elect: bool = True
     leader_elect_lease_duration: int = 15
     metrics_bind_address: str = ":8080"
+    metrics_cert_dir: Path | None = None
     health_probe_bind_address: str = ":8081"
     debug_bind_address: str = "0"
     tenant_messages: Literal["names", "counts"] = "names"
@@ -73,6 +75,9 @@ class Options:
             raise ValueError(f"--splitter-url: {self.splitter_url!r} is no http or https URL")
         for name in ("metrics_bind_address", "health_probe_bind_address", "debug_bind_address"):
             parse_address(getattr(self, name))
+        others = (self.health_probe_bind_address, self.debug_bind_address)
+        if self.metrics_cert_dir is not None and self.metrics_bind_address in others:
+            raise ValueError("--metrics-cert-dir needs a --metrics-bind-address of its own")
 
     @property
     def lag(self) -> timedelta:
@@ -220,6 +225,13 @@ SETTINGS: Final[Mapping[str, Setting]] = {
         metavar="SECONDS",
     ),
     "metrics_bind_address": Setting("address of /metrics; 0: not served", metavar="HOST:PORT"),
+    "metrics_cert_dir": Setting(
+        "folder with tls.crt and tls.key: /metrics by HTTPS, only for clients whose token the API"
+        " server of KUBECONFIG, else of the pod's account, accepts and allows to get /metrics;"
+        " default: plain HTTP for all clients",
+        Path,
+        metavar="DIRECTORY",
+    ),
     "health_probe_bind_address": Setting(
         "address of /healthz and /readyz; 0: not served", metavar="HOST:PORT"
     ),

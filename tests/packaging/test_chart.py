@@ -66,6 +66,11 @@ VALUES: dict[str, Object] = {
         "certificates": {"mode": "secret", "secretName": "mine", "caKey": ""}
     },
     "everything of Prometheus": {"metrics": ALL_METRICS},
+    "metrics for some": {
+        "metrics": {**ALL_METRICS, "secure": True},
+        "webhook": {"watchKarmada": False},
+        "certificates": {"mode": "certManager", "caKey": "authorities.pem"},
+    },
     "one pod each": {"webhook": {"replicas": 1}, "controller": {"replicas": 1}},
     "by hand": {"setup": {"enabled": False}},
     "without webhooks": {
@@ -205,14 +210,16 @@ def test_every_object_is_one_that_kubernetes_takes(rendered: list[Object]) -> No
     for each in rendered:
         if not each["apiVersion"].startswith(OTHERS):
             kubernetes_validate.validate(each, KUBERNETES, strict=True)
-        assert each["metadata"].get("namespace") == NAMESPACE, each["metadata"]["name"]
+        namespace = None if each["kind"].startswith("ClusterRole") else NAMESPACE
+        assert each["metadata"].get("namespace") == namespace, each["metadata"]["name"]
         assert each["metadata"]["labels"]["app.kubernetes.io/part-of"] == "hyperjob"
     keys = [(each["kind"], each["metadata"]["name"]) for each in rendered]
     assert len(keys) == len(set(keys))
 
 
 def test_no_right_reaches_beyond_the_namespace_and_its_own_secrets(rendered: list[Object]) -> None:
-    assert not [each for each in rendered if each["kind"].startswith("Cluster")]
+    wide = [e["metadata"]["name"] for e in rendered if e["kind"].startswith("Cluster")]
+    assert set(wide) <= {"hyperjob-metrics-auth", "hyperjob-metrics-reader"}
     names = ("controller", "webhook", "certs", "ui")
     secrets = {"-webhook-tls", *(f"-{name}-karmada" for name in names)}
     for role in (each for each in rendered if each["kind"] == "Role"):
@@ -256,12 +263,40 @@ def test_every_pod_finds_what_it_names(rendered: list[Object]) -> None:
         assert mounted == volumes, name
 
 
-def test_only_pods_that_write_secrets_have_a_token(rendered: list[Object]) -> None:
-    may = {
-        binding["subjects"][0]["name"] for binding in rendered if binding["kind"] == "RoleBinding"
-    }
+def test_only_pods_with_rights_in_the_host_cluster_have_a_token(rendered: list[Object]) -> None:
+    def bound(kind: str) -> set[str]:
+        bindings = [each["subjects"] for each in rendered if each["kind"] == kind]
+        return {subject["name"] for subjects in bindings for subject in subjects}
+
     for name, _labels, spec in pods(rendered):
-        assert spec["automountServiceAccountToken"] is (spec["serviceAccountName"] in may), name
+        account = spec["serviceAccountName"]
+        asks = account in bound("ClusterRoleBinding") and not name.endswith("-preflight")
+        assert spec["automountServiceAccountToken"] is (account in bound("RoleBinding") or asks)
+
+
+def test_secure_metrics_are_read_by_https_with_a_right(helms: list[Path]) -> None:
+    plain = template(helms[-1], {"metrics": ALL_METRICS})
+    assert not [each for each in plain if each["kind"].startswith("ClusterRole")]
+    secure = template(helms[-1], VALUES["metrics for some"])
+    asks = one(secure, "ClusterRole", "-metrics-auth")
+    assert [(rule["resources"], rule["verbs"]) for rule in asks["rules"]] == [
+        (["tokenreviews"], ["create"]),
+        (["subjectaccessreviews"], ["create"]),
+    ]
+    accounts = one(secure, "ClusterRoleBinding", "-metrics-auth")["subjects"]
+    assert [each["name"] for each in accounts] == ["hyperjob-webhook", "hyperjob-controller"]
+    reads = one(secure, "ClusterRole", "-metrics-reader")
+    assert reads["rules"] == [{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}]
+    for component in ("-webhook", "-controller"):
+        (container,) = containers(one(secure, "Deployment", component)["spec"]["template"]["spec"])
+        (flag,) = (word for word in container["args"] if word.startswith("--metrics-cert-dir="))
+        (tls,) = (each for each in container["volumeMounts"] if each["name"] == "tls")
+        assert flag == f"--metrics-cert-dir={tls['mountPath']}"
+        (endpoint,) = one(secure, "ServiceMonitor", component)["spec"]["endpoints"]
+        assert endpoint["scheme"] == "https"
+        assert endpoint["tlsConfig"]["ca"]["secret"]["key"] == "authorities.pem"
+        assert endpoint["tlsConfig"]["serverName"] == f"hyperjob-webhook.{NAMESPACE}.svc"
+        assert "egress" in one(secure, "NetworkPolicy", component)["spec"], "to ask the API server"
 
 
 def test_no_serving_pod_sees_a_key_that_signs_or_an_administrator(rendered: list[Object]) -> None:
@@ -384,7 +419,7 @@ def test_tokens_live_three_days_and_are_renewed_every_six_hours(helms: list[Path
             WEBHOOK_SETTINGS,
             (
                 "kubeconfig secure_port tls_cert_file tls_private_key_file shutdown_delay"
-                " health_probe_bind_address metrics_bind_address"
+                " health_probe_bind_address metrics_bind_address metrics_cert_dir"
             ),
         ),
         (
@@ -393,7 +428,7 @@ def test_tokens_live_three_days_and_are_renewed_every_six_hours(helms: list[Path
             CONTROLLER_SETTINGS,
             (
                 "kubeconfig queue_admission leader_elect health_probe_bind_address"
-                " metrics_bind_address progress progress_kubeconfig"
+                " metrics_bind_address metrics_cert_dir progress progress_kubeconfig"
             ),
         ),
     ],

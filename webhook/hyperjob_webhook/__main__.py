@@ -20,7 +20,7 @@ from hyperjob_certs.x509 import InvalidPair
 from hyperjob_core.garbage import collect_rarely
 from hyperjob_core.tasks import cancel
 from hyperjob_core.telemetry import logs
-from hyperjob_core.telemetry.endpoints import Addresses, ListenError, serve
+from hyperjob_core.telemetry.endpoints import Addresses, ListenError, Protection, serve
 from hyperjob_core.telemetry.health import Checks, Remark
 from hyperjob_core.telemetry.metrics import Metrics
 from hyperjob_rules.defaulting import default
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from hyperjob_webhook.surroundings import Surroundings
 
 LIMITS: Final = Limits()
+_USER_AGENT: Final = "hyperjob-webhook/1"
 _log: Final = logging.getLogger("hyperjob_webhook")
 
 
@@ -142,6 +143,7 @@ async def _serve(options: Options, metrics: Metrics, around: "Surroundings | Non
 async def _serve_endpoints(
     stack: AsyncExitStack, options: Options, readyz: Checks, metrics: Metrics
 ) -> Addresses:
+    protected = await _protection(stack, options)
     try:
         return await stack.enter_async_context(
             serve(
@@ -150,9 +152,24 @@ async def _serve_endpoints(
                 registry=metrics.registry,
                 health_address=options.health_probe_bind_address,
                 metrics_address=options.metrics_address,
+                protection=protected,
             )
         )
     except ListenError as problem:
+        raise CannotStart(str(problem)) from None
+
+
+async def _protection(stack: AsyncExitStack, options: Options) -> Protection | None:
+    if options.metrics_cert_dir is None:
+        return None
+    # As in `_look_around`.
+    from hyperjob_certs.metrics import ProtectionError, protection
+
+    try:
+        return await stack.enter_async_context(
+            protection(options.metrics_cert_dir, user_agent=_USER_AGENT)
+        )
+    except ProtectionError as problem:
         raise CannotStart(str(problem)) from None
 
 

@@ -34,6 +34,7 @@ class Options:
     tls_min_version: ssl.TLSVersion = ssl.TLSVersion.TLSv1_2
     health_probe_bind_address: str = ":8081"
     metrics_bind_address: str = ""
+    metrics_cert_dir: Path | None = None
     client_ca_file: Path | None = None
     shutdown_delay: float = 1.0
     log_format: Literal["text", "json"] = "json"
@@ -51,6 +52,11 @@ class Options:
             raise ValueError("--max-grace-period must be between 1 and 604800 seconds")
         if not 0 <= self.shutdown_delay <= 3600:
             raise ValueError("--shutdown-delay must be between 0 and 3600 seconds")
+        if (
+            self.metrics_cert_dir is not None
+            and self.metrics_address == self.health_probe_bind_address
+        ):
+            raise ValueError("--metrics-cert-dir needs a --metrics-bind-address of its own")
 
 
 def _whole(text: str) -> int:
@@ -124,9 +130,16 @@ SETTINGS: Final[Mapping[str, Setting]] = {
         metavar="HOST:PORT",
     ),
     "metrics_bind_address": Setting(
-        "address of /metrics, plain HTTP; default: that of /healthz; 0: not served",
+        "address of /metrics; default: that of /healthz; 0: not served",
         _address,
         metavar="HOST:PORT",
+    ),
+    "metrics_cert_dir": Setting(
+        "folder with tls.crt and tls.key: /metrics by HTTPS, only for clients whose token the API"
+        " server of KUBECONFIG, else of the pod's account, accepts and allows to get /metrics;"
+        " default: plain HTTP for all clients",
+        Path,
+        metavar="DIRECTORY",
     ),
     "shutdown_delay": Setting(
         "time for which the webhook, not ready, serves on after SIGTERM until no review comes",

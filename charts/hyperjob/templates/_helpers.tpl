@@ -42,6 +42,18 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{- default (printf "%s-webhook-tls" (include "hyperjob.fullname" .)) .Values.certificates.secretName -}}
 {{- end -}}
 
+{{/* A volume of the webhook's certificate and key. */}}
+{{- define "hyperjob.tlsVolume" -}}
+- name: tls
+  secret:
+    secretName: {{ include "hyperjob.tlsSecret" . }}
+    defaultMode: 0440
+    # The same Secret may have the authority's key, which this pod must not mount.
+    items:
+      - {key: tls.crt, path: tls.crt}
+      - {key: tls.key, path: tls.key}
+{{- end -}}
+
 {{- define "hyperjob.controllerSecret" -}}
 {{ include "hyperjob.fullname" . }}-controller-karmada
 {{- end -}}

@@ -1,11 +1,13 @@
-"""The plain-HTTP endpoints of a process: /healthz, /livez, /readyz and /metrics.
+"""The endpoints of a process: /healthz, /livez, /readyz and /metrics.
 
-They answer GET only and show no object, except at a separate address for debugging.
+They answer GET only and show no object, except at a separate address for debugging. They are plain
+HTTP for all clients, except /metrics with a `Protection`.
 """
 
 import asyncio
 import ipaddress
 import os
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -26,6 +28,16 @@ _CONNECTIONS_PER_PEER = 64
 """Maximum number of connections, of which the kubelet and Prometheus need one each."""
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+Admit = Callable[[web.Request], Awaitable[None]]
+"""Raises the HTTP error of a client that may not read the path."""
+
+
+@dataclass(frozen=True, slots=True)
+class Protection:
+    """The HTTPS of /metrics, and the check of each request."""
+
+    tls: ssl.SSLContext
+    admit: Admit
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,14 +82,18 @@ async def serve(
     metrics_address: str,
     debug: Mapping[str, Handler] = MappingProxyType({}),
     debug_address: str = "0",
+    protection: Protection | None = None,
 ) -> AsyncIterator[Addresses]:
     """Serve for the length of the block; equal addresses share a listener. Raises ListenError.
 
-    `debug` has the handlers of the debug paths, which show objects.
+    `debug` has the handlers of the debug paths, which show objects. With `protection` the address
+    of /metrics must be its own: ValueError.
     """
+    if protection is not None and metrics_address in (health_address, debug_address):
+        raise ValueError("--metrics-cert-dir needs an address of its own: --metrics-bind-address")
     routes: dict[str, dict[str, Handler]] = {}
     routes.setdefault(health_address, {}).update(health_routes(healthz, readyz))
-    routes.setdefault(metrics_address, {}).update(metrics_routes(registry))
+    routes.setdefault(metrics_address, {}).update(metrics_routes(registry, protection))
     routes.setdefault(debug_address, {}).update(debug)
     flags = {
         debug_address: "--debug-bind-address",
@@ -87,7 +103,12 @@ async def serve(
     async with AsyncExitStack() as stack:
         found = {
             address: await stack.enter_async_context(
-                _listen(_app(handlers), address, flag=flags[address])
+                _listen(
+                    _app(handlers),
+                    address,
+                    flag=flags[address],
+                    tls=protection.tls if protection and address == metrics_address else None,
+                )
             )
             for address, handlers in routes.items()
         }
@@ -102,10 +123,14 @@ def health_routes(healthz: Checks, readyz: Checks) -> dict[str, Handler]:
     return routes
 
 
-def metrics_routes(registry: CollectorRegistry) -> dict[str, Handler]:
+def metrics_routes(
+    registry: CollectorRegistry, protection: Protection | None = None
+) -> dict[str, Handler]:
     """Return the handler of /metrics."""
 
     async def handler(request: web.Request) -> web.StreamResponse:
+        if protection is not None:
+            await protection.admit(request)
         encode, content_type = choose_encoder(request.headers.get("Accept", ""))
         response = web.Response(body=encode(registry), headers={"Content-Type": content_type})
         response.enable_compression()
@@ -139,7 +164,9 @@ def _app(routes: dict[str, Handler]) -> web.Application:
 
 
 @asynccontextmanager
-async def _listen(app: web.Application, address: str, *, flag: str) -> AsyncIterator[str | None]:
+async def _listen(
+    app: web.Application, address: str, *, flag: str, tls: ssl.SSLContext | None
+) -> AsyncIterator[str | None]:
     place = parse_address(address)
     if place is None:
         yield None
@@ -154,7 +181,7 @@ async def _listen(app: web.Application, address: str, *, flag: str) -> AsyncIter
     server = runner.server
     assert server is not None, "the runner is set up"
     table = ConnectionTable(limit=_CONNECTIONS, per_peer=_CONNECTIONS_PER_PEER)
-    listener = Listener(lambda _connection: server(), table=table)
+    listener = Listener(lambda _connection: server(), table=table, tls=tls)
     try:
         try:
             host, port = listener.open(place[0] or "", place[1])

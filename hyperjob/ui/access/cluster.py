@@ -20,15 +20,14 @@ from hyperjob.ui.access import checks
 from hyperjob.ui.access.answers import login_first, refusal, reload
 from hyperjob.ui.access.csrf import Csrf
 from hyperjob.ui.access.forms import check_form, checked
-from hyperjob.ui.access.local import bearer
 from hyperjob.ui.access.login import SESSION_COOKIE as COOKIE
 from hyperjob.ui.access.login import Login
-from hyperjob.ui.access.reviews import AccessQuestion, AccessReviews, User
 from hyperjob.ui.access.sessions import Sessions
 from hyperjob.ui.visitor import Scope
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import KubeError, Unauthorized
 from hyperjob_core.kube.resources import CLUSTERS, HYPERJOBS, QUEUES, Resource
+from hyperjob_core.kube.reviews import AccessQuestion, AccessReviews, User, bearer
 
 LONGEST_TOKEN: Final = 16 * 1024
 

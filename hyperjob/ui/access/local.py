@@ -7,7 +7,7 @@ other sites have neither token nor cookie.
 
 import asyncio
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from ipaddress import ip_address
 from types import TracebackType
@@ -19,11 +19,11 @@ from hyperjob.ui.access import checks
 from hyperjob.ui.access.answers import refusal, reload
 from hyperjob.ui.access.csrf import Csrf, same
 from hyperjob.ui.access.forms import check_form, checked
-from hyperjob.ui.access.reviews import AccessQuestion, AccessReviews
 from hyperjob.ui.visitor import EVERYTHING, Scope
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import KubeError
 from hyperjob_core.kube.resources import HYPERJOBS
+from hyperjob_core.kube.reviews import AccessQuestion, AccessReviews, bearer
 
 PARAMETER: Final = "token"
 """The query parameter with the token."""
@@ -131,12 +131,6 @@ class LocalAccess:
         answer = web.HTTPSeeOther(checks.local_path(str(rest)))
         answer.set_cookie(self._cookie, self._session, httponly=True, samesite="Strict", path="/")
         raise answer
-
-
-def bearer(headers: Mapping[str, str]) -> str:
-    """Return the bearer token of the Authorization header; empty without one."""
-    scheme, _, token = headers.get("Authorization", "").partition(" ")
-    return token.strip() if scheme.lower() == "bearer" else ""
 
 
 def is_loopback(host: str) -> bool:

@@ -35,6 +35,11 @@ def test_flags_win_over_the_environment() -> None:
         (["--cluster-status-lag", "-1"], {}, "--cluster-status-lag must be"),
         (["--leader-elect-lease-duration", "4"], {}, "--leader-elect-lease-duration must be"),
         (["--metrics-bind-address", "nowhere"], {}, "'nowhere' is not an address"),
+        (
+            ["--metrics-cert-dir", "/tls", "--metrics-bind-address", ":8081"],
+            {},
+            "--metrics-cert-dir needs a --metrics-bind-address of its own",
+        ),
         (["--work", "3"], {}, "unrecognized arguments"),
     ],
 )

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from hyperjob.ui.access.cache import Cached
 from hyperjob.ui.access.sessions import Sessions
+from hyperjob_core.kube.cached import Cached
 
 
 class Clock:

@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import json
 import logging
 import os
 import signal
@@ -160,6 +161,40 @@ def lines(monkeypatch):
     yield handler
     log.removeHandler(handler)
     log.setLevel(level)
+
+
+async def test_metrics_with_a_certificate_have_an_address_by_https_alone(
+    options: Options, authority: Any, lines: Lines, tmp_path: Path, monkeypatch
+):
+    host = {
+        "clusters": [{"name": "h", "cluster": {"server": "http://127.0.0.1:1"}}],
+        "contexts": [{"name": "h", "context": {"cluster": "h"}}],
+        "current-context": "h",
+    }
+    (tmp_path / "host").write_text(json.dumps(host))
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "host"))
+    trust = ssl.create_default_context(cadata=authority.certificate.decode())
+    protected = replace(
+        options, metrics_cert_dir=tmp_path, metrics_bind_address="localhost:0",
+    )  # fmt: skip
+    running = asyncio.create_task(process._run(protected))
+    said: Any = await lines.next()
+    port = said.metrics.rpartition(":")[2]
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=trust)) as session:
+        url = f"https://127.0.0.1:{port}/metrics"
+        async with session.get(url) as answer:
+            assert (answer.status, answer.headers["WWW-Authenticate"]) == (401, "Bearer")
+        async with session.get(url, headers={"Authorization": "Bearer t"}) as answer:
+            assert answer.status == 503, "no API server to ask"
+    signal.raise_signal(signal.SIGTERM)
+    await running
+
+
+async def test_metrics_that_cannot_be_protected_end_the_start(options: Options, tmp_path: Path):
+    wrong = replace(options, metrics_cert_dir=tmp_path / "none", metrics_bind_address="[::1]:0")
+    async with AsyncExitStack() as stack:
+        with pytest.raises(CannotStart, match=r"--metrics-cert-dir: .*none"):
+            await process._protection(stack, wrong)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -86,6 +86,11 @@ def test_addresses_of_the_side_door():
 
 
 WRONG = {
+    "protected metrics on the port of the probes": (
+        [*FILES, "--metrics-cert-dir", "/tls"],
+        {},
+        "--metrics-bind-address of its own",
+    ),
     "no files": (["--secure-port", "1"], {}, "--tls-cert-file, --tls-private-key-file"),
     "a port that is no number": ([*FILES, "--secure-port", "x"], {}, "a whole number, got 'x'"),
     "a port of digits that are not ASCII": ([*FILES, "--secure-port", "٣"], {}, "a whole number"),

@@ -6,14 +6,14 @@ has no rights.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Final, Self
 
-from hyperjob.ui.access.cache import Cached
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import mapping, string, strings
+from hyperjob_core.kube.cached import Cached
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.resources import (
     SELF_SUBJECT_ACCESS_REVIEWS,
@@ -40,13 +40,17 @@ class User:
 
 @dataclass(frozen=True, slots=True)
 class AccessQuestion:
-    """The attributes of an access review; without `user` for the caller."""
+    """The attributes of an access review; without `user` for the caller.
+
+    It is about a resource, or about a `path` that is none (nonResourceURL).
+    """
 
     user: User | None
     verb: str
-    resource: Resource
+    resource: Resource | None = None
     namespace: str = ""
     name: str = ""
+    path: str = ""
 
 
 class AccessReviews:
@@ -120,7 +124,15 @@ class AccessReviews:
 
 
 def _spec(question: AccessQuestion) -> Object:
+    spec: Object = {}
+    if question.user is not None:
+        spec["user"] = question.user.name
+        spec["groups"] = list(question.user.groups)
+        spec["uid"] = question.user.uid
+        spec["extra"] = {key: list(values) for key, values in question.user.extra}
     resource = question.resource
+    if resource is None:
+        return {**spec, "nonResourceAttributes": {"verb": question.verb, "path": question.path}}
     plural, _, subresource = resource.plural.partition("/")
     attributes = {
         "verb": question.verb,
@@ -131,10 +143,10 @@ def _spec(question: AccessQuestion) -> Object:
         "namespace": question.namespace,
         "name": question.name,
     }
-    spec: Object = {"resourceAttributes": {k: v for k, v in attributes.items() if v}}
-    if question.user is not None:
-        spec["user"] = question.user.name
-        spec["groups"] = list(question.user.groups)
-        spec["uid"] = question.user.uid
-        spec["extra"] = {key: list(values) for key, values in question.user.extra}
-    return spec
+    return {**spec, "resourceAttributes": {k: v for k, v in attributes.items() if v}}
+
+
+def bearer(headers: Mapping[str, str]) -> str:
+    """Return the bearer token of the Authorization header; empty without one."""
+    scheme, _, token = headers.get("Authorization", "").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else ""
