@@ -15,6 +15,7 @@ MAX_HINTS: Final = 32
 """The number of wrong names with a suggestion in one review."""
 MAX_COMPARED: Final = 100_000
 """The number of compared letter pairs in one review; common prefixes and suffixes are free."""
+_TYPO: Final = 0.15
 _FAR: Final = 0.3
 """The ratio of edits to the letters of both names from which on two names are not similar."""
 
@@ -65,6 +66,17 @@ def nearest(value: str, known: Iterable[str]) -> str | None:
 def did_you_mean(value: str, known: Iterable[str]) -> str:
     """Return `Hints.did_you_mean` without a shared limit, for names that are few and fixed."""
     return Hints().did_you_mean(value, known)
+
+
+def is_typo(value: str, name: str) -> bool:
+    """Return whether a text is a name with few wrong letters, regardless of case.
+
+    Of the letters of both, at most 15 % are missing, added, or exchanged with their neighbour.
+    """
+    limit = int(_TYPO * (len(value) + len(name))) + 1
+    if abs(len(value) - len(name)) >= limit or len(value) > MAX_LENGTH:
+        return False
+    return _edits(*_apart(value.casefold(), name.casefold()), limit) < limit
 
 
 def _apart(one: str, other: str) -> tuple[str, str]:

@@ -1,13 +1,13 @@
 """Validate the HyperJobs of a file: the webhook's errors and warnings, with line numbers."""
 
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from typing import Any, Final
 
 from hyperjob.cli.lint.documents import Document, ManifestFile
 from hyperjob_core.api.field import FieldError
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import API_VERSION, GROUP, KIND
+from hyperjob_core.hints import is_typo
 from hyperjob_rules.defaulting import default
 from hyperjob_rules.validation.context import NOTHING_KNOWN
 from hyperjob_rules.validation.create import inspect
@@ -70,15 +70,10 @@ def is_hyperjob(content: Object) -> bool:
     group = version.partition("/")[0] if isinstance(version, str) else ""
     return (
         kind == KIND
-        or (isinstance(kind, str) and _is_like(kind, KIND))
+        or (isinstance(kind, str) and is_typo(kind, KIND))
         or (group == GROUP and kind != LIST_KIND)
-        or (kind is None and _is_like(group, GROUP))
+        or (kind is None and is_typo(group, GROUP))
     )
-
-
-def _is_like(given: str, wanted: str) -> bool:
-    """Return whether `given` differs in one or two letters; Volcano's HyperNode differs in more."""
-    return SequenceMatcher(None, given.casefold(), wanted.casefold()).ratio() >= 0.85
 
 
 def _check(document: Document) -> CheckedDocument:

@@ -10,7 +10,15 @@ from hypothesis import strategies as st
 
 from hyperjob_core.api import formats
 from hyperjob_core.api.field import ROOT, Path
-from hyperjob_core.hints import MAX_COMPARED, MAX_HINTS, Hints, _apart, _edits, did_you_mean
+from hyperjob_core.hints import (
+    MAX_COMPARED,
+    MAX_HINTS,
+    Hints,
+    _apart,
+    _edits,
+    did_you_mean,
+    is_typo,
+)
 from hyperjob_rules.resourcenames import is_native, is_unqualified, may_be_overcommitted
 from hyperjob_rules.validation.changes import changes
 from hyperjob_rules.validation.create import Repair
@@ -94,6 +102,23 @@ def test_the_short_way_to_judge_a_form_judges_as_the_long_one(
 )
 def test_a_guess_is_made_only_where_something_is_near(value: str, known: list[str], hint: str):
     assert did_you_mean(value, known) == hint
+
+
+@pytest.mark.parametrize(
+    ("value", "typo"),
+    [
+        ("HyperJob", True),
+        ("hyperjobs", True),
+        ("HyprJob", True),
+        ("HyperJbo", True),
+        ("HyperNode", False),
+        ("Job", False),
+        ("", False),
+        ("HyperJob" * 100_000, False),
+    ],
+)
+def test_a_typo_has_few_wrong_letters(value: str, typo: bool):
+    assert is_typo(value, "HyperJob") is typo
 
 
 @given(st.text("abc", max_size=7), st.text("abc", max_size=7))
