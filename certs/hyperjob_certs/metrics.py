@@ -17,9 +17,9 @@ from aiohttp import web
 
 from hyperjob_certs.source import FileSource
 from hyperjob_certs.x509 import InvalidPair
+from hyperjob_core.kube.accessreviews import AccessQuestion, AccessReviews, bearer
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import ConfigError, KubeError
-from hyperjob_core.kube.reviews import AccessQuestion, AccessReviews, bearer
 from hyperjob_core.tasks import cancel
 from hyperjob_core.telemetry.endpoints import Admit, Protection
 

@@ -24,10 +24,10 @@ from hyperjob.ui.access.login import SESSION_COOKIE as COOKIE
 from hyperjob.ui.access.login import Login
 from hyperjob.ui.access.sessions import Sessions
 from hyperjob.ui.visitor import Scope
+from hyperjob_core.kube.accessreviews import AccessQuestion, AccessReviews, User, bearer
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import KubeError, Unauthorized
 from hyperjob_core.kube.resources import CLUSTERS, HYPERJOBS, QUEUES, Resource
-from hyperjob_core.kube.reviews import AccessQuestion, AccessReviews, User, bearer
 
 LONGEST_TOKEN: Final = 16 * 1024
 

@@ -20,10 +20,10 @@ from hyperjob.ui.access.answers import refusal, reload
 from hyperjob.ui.access.csrf import Csrf, same
 from hyperjob.ui.access.forms import check_form, checked
 from hyperjob.ui.visitor import EVERYTHING, Scope
+from hyperjob_core.kube.accessreviews import AccessQuestion, AccessReviews, bearer
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import KubeError
 from hyperjob_core.kube.resources import HYPERJOBS
-from hyperjob_core.kube.reviews import AccessQuestion, AccessReviews, bearer
 
 PARAMETER: Final = "token"
 """The query parameter with the token."""

@@ -10,8 +10,8 @@ from aiohttp.test_utils import TestClient, TestServer
 from yarl import URL
 
 from hyperjob.ui.access.cluster import ClusterAccess
+from hyperjob_core.kube.accessreviews import SECONDS
 from hyperjob_core.kube.errors import Unauthorized, make_status, unreachable
-from hyperjob_core.kube.reviews import SECONDS
 from tests.support.uisite import DONE, site
 
 PAGE = {"Accept": "text/html", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Site": "none"}
