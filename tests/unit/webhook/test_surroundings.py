@@ -8,6 +8,7 @@ import pytest
 from hyperjob_core.kube.errors import from_status, make_status
 from hyperjob_core.kube.informer import Informer
 from hyperjob_core.kube.resources import CLUSTERS, PRIORITY_CLASSES, QUEUES
+from hyperjob_core.tasks import cancel
 from hyperjob_core.virtualtime import run
 from hyperjob_rules.validation.context import NOTHING_KNOWN, Context, Queue
 from hyperjob_webhook.review import AdmissionRequest
@@ -86,8 +87,12 @@ async def test_a_context_is_made_anew_after_a_change_alone() -> None:
     await run_until_whole(informers)
     before = found.context()
     assert found.context() is before
+    changed = asyncio.Event()
+    informers[0].add_handler(lambda *_: changed.set())
     server.put(CLUSTERS, {"metadata": {"name": "new"}})
-    await informers[0]._list()
+    following = asyncio.create_task(informers[0].run())
+    await asyncio.wait_for(changed.wait(), 30)
+    await cancel([following])
     assert found.context() is not before
     assert found.context() is found.context()
 
