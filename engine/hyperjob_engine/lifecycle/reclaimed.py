@@ -16,8 +16,9 @@ def giving_back(observed: Observed, members: Sequence[Member]) -> Restart | None
     verdict = observed.verdict
     if verdict is None or not verdict.reclaimed_for:
         return None
-    reason = Reason.PREEMPTED if verdict.preempted else Reason.RECLAIMED
-    cause = MadeWay(other=verdict.reclaimed_for, preempted=verdict.preempted)
+    preempted = verdict.preempted and not verdict.overran
+    reason = Reason.PREEMPTED if preempted else Reason.RECLAIMED
+    cause = MadeWay(other=verdict.reclaimed_for, preempted=preempted, overran=verdict.overran)
     again = tuple(
         Recreation(name=child.name, reason=reason, cause=cause)
         for _, child in members

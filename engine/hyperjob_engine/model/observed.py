@@ -405,6 +405,8 @@ class QueueVerdict:
     reclaimed_for: str = ""
     preempted: bool = False
     """The HyperJob makes way for a HyperJob of higher priority in its own queue."""
+    overran: bool = False
+    """The HyperJob makes way for the head of line that it passed by too short an estimate."""
     message_facts: MessageFacts | None = None
 
 

@@ -2,11 +2,13 @@
 
 Reclaim: HyperJobs of Queues with `reclaimable: true` return borrowed resources to a queue that is
 within its share. Preemption: a HyperJob whose PriorityClass allows it stops HyperJobs of lower
-priority in its own queue. A HyperJob is stopped as a whole, and only if the head can then start.
+priority in its own queue. Before both, a HyperJob that passed the head by its estimate and runs
+beyond that estimate makes way, whatever its priority and queue are. A HyperJob is stopped as a
+whole, and only if the head can then start.
 The choice is tried on copies of the usage and of the space.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -14,7 +16,8 @@ from hyperjob_core.api.duration import later
 from hyperjob_core.api.quantity import NANO
 from hyperjob_core.api.wire import timestamp
 from hyperjob_engine.queueing.admit import Grant, gang_of, try_to_admit
-from hyperjob_engine.queueing.queues import Tree
+from hyperjob_engine.queueing.forecast import is_overdue
+from hyperjob_engine.queueing.queues import ROOT, Tree
 from hyperjob_engine.queueing.room import Space
 from hyperjob_engine.queueing.state import Eviction, QueueState
 from hyperjob_engine.queueing.usage import QueueUsage
@@ -31,7 +34,9 @@ def evict(state: QueueState, head: str, victims: Iterable[str], *, now: datetime
     entry = state.entries[head]
     until = later(now, state.settings.lag * (1 << min(entry.reclaims, 6)))
     entry.reclaims += 1
-    state.eviction = Eviction(head=head, victims=set(victims), until=until)
+    stopped = set(victims)
+    overran = frozenset(stopped & _overran(state, head, now=now))
+    state.eviction = Eviction(head=head, victims=stopped, overran=overran, until=until)
 
 
 def evicted_for(state: QueueState, key: str) -> str:
@@ -44,6 +49,12 @@ def is_preempted(state: QueueState, key: str) -> bool:
     """Return whether a HyperJob makes way for one of higher priority in its own queue."""
     head = evicted_for(state, key)
     return bool(head) and may_preempt(state.entries[head], state.entries[key], state.usage.tree)
+
+
+def has_overrun(state: QueueState, key: str) -> bool:
+    """Return whether a HyperJob makes way for a head that it passed by too short an estimate."""
+    known = state.eviction
+    return known is not None and key in known.victims & known.overran
 
 
 def may_evict_from(state: QueueState) -> datetime | None:
@@ -77,15 +88,17 @@ def victims_for(state: QueueState, waiting: Pending, *, now: datetime) -> Sequen
     """
     gang = gang_of(waiting.parts, waiting.shape.needs, state.usage)
     queues = {part.queue for part in gang}
-    if len(queues) != 1:
+    overran = _overran(state, waiting.order.key, now=now)
+    if len(queues) != 1 and not overran:
         return None
-    queue, demand = queues.pop(), total(part.request.demand for part in gang)
+    queue = queues.pop() if len(queues) == 1 else ROOT  # to which no queue lends
+    demand = total(part.request.demand for part in gang)
     head, tree = state.entries[waiting.order.key], state.usage.tree
     lenders = _lenders(queue, tree)
     known = [
         entry
         for entry in (state.entries[key] for key in state.index.holders)
-        if entry.queues <= lenders or may_preempt(head, entry, tree)
+        if entry.unit.key in overran or entry.queues <= lenders or may_preempt(head, entry, tree)
     ]
     if not known and state.eviction is None:
         return None
@@ -94,13 +107,13 @@ def victims_for(state: QueueState, waiting: Pending, *, now: datetime) -> Sequen
         return None if not trial.is_enough() else ()
     taken: list[Entry] = []
     # A HyperJob with a grant of this round is not stopped in the same round.
-    for entry in _in_order([e for e in known if e is not head and not e.granted], now=now):
+    ordered = _in_order([e for e in known if e is not head and not e.granted], overran, now=now)
+    for entry in ordered:
         if len(taken) == _MOST:
             break
         # The usage of the trial shrinks with each victim: a queue lends only down to its share.
-        if may_preempt(head, entry, tree) or all(
-            trial.usage.has_borrowed_from(each, queue, demand) for each in entry.queues
-        ):
+        may = entry.unit.key in overran or may_preempt(head, entry, tree)
+        if may or all(trial.usage.has_borrowed_from(each, queue, demand) for each in entry.queues):
             trial.stop(entry)
             taken.append(entry)
     return _fewest(taken, trial) if trial.is_enough() else None
@@ -126,14 +139,29 @@ def loss_of(entry: Entry, *, now: datetime) -> int:
     return lost // _MICROSECOND * width // 10**6
 
 
-def _in_order(holders: list[Entry], *, now: datetime) -> list[Entry]:
+def _overran(state: QueueState, head: str, *, now: datetime) -> set[str]:
+    """Return the HyperJobs that passed a head by their estimate and run beyond it."""
+    holders = (state.entries[key] for key in state.index.holders)
+    tree = state.usage.tree
+    return {
+        entry.unit.key
+        for entry in holders
+        if head in entry.passed and is_overdue(entry, tree, now=now)
+    }
+
+
+def _in_order(holders: list[Entry], overran: Container[str], *, now: datetime) -> list[Entry]:
     """Return the HyperJobs in the order of choice, the first to stop first.
 
-    The order is the lowest priority, then the least loss, then the latest start, then the name
-    from the last to the first.
+    The order is those that overran, then the lowest priority, then the least loss, then the latest
+    start, then the name from the last to the first.
     """
+
+    def order(entry: Entry) -> tuple[bool, int, int]:
+        return entry.unit.key not in overran, entry.unit.priority, loss_of(entry, now=now)
+
     latest = sorted(holders, key=lambda entry: (_since(entry), entry.unit.key), reverse=True)
-    return sorted(latest, key=lambda entry: (entry.unit.priority, loss_of(entry, now=now)))
+    return sorted(latest, key=order)
 
 
 def _fewest(taken: list[Entry], trial: "_Trial") -> list[str]:

@@ -59,6 +59,12 @@ def end_of(key: str, entry: Entry, tree: Tree, *, now: datetime) -> ExpectedEnd 
     return end
 
 
+def is_overdue(entry: Entry, tree: Tree, *, now: datetime) -> bool:
+    """Return whether a HyperJob runs beyond its estimate."""
+    end = end_of(entry.unit.key, entry, tree, now=now)
+    return end is not None and end.overdue
+
+
 def ends(state: QueueState, *, now: datetime) -> list[ExpectedEnd]:
     """Return the expected ends of the HyperJobs that hold a share, the soonest first."""
     tree, space = state.usage.tree, state.last.open

@@ -26,7 +26,13 @@ from hyperjob_engine.queueing.admit import (
     try_to_admit,
 )
 from hyperjob_engine.queueing.evict import evict, may_evict_from, victims_for
-from hyperjob_engine.queueing.forecast import CapacityTimeline, ends, ends_by, renew_forecast
+from hyperjob_engine.queueing.forecast import (
+    CapacityTimeline,
+    end_of,
+    ends,
+    ends_by,
+    renew_forecast,
+)
 from hyperjob_engine.queueing.room import Space
 from hyperjob_engine.queueing.state import (
     LastRound,
@@ -90,7 +96,10 @@ def next_change(state: QueueState, *, now: datetime) -> timedelta | None:
         evicting = None  # its time limit has passed
     rests = (state.entries[key].rests_until for key in state.index.resting)
     ending = state.ending[0].until if state.ending else None
-    times = [state.occupancy.next_change(), evicting, ending, *rests]
+    passed = [state.entries[key] for key in state.index.holders if state.entries[key].passed]
+    overruns = [end_of(entry.unit.key, entry, state.usage.tree, now=now) for entry in passed]
+    overrun = min((end.at for end in overruns if end is not None and end.at > now), default=None)
+    times = [state.occupancy.next_change(), evicting, ending, overrun, *rests]
     return min((max(each - now, timedelta()) for each in times if each), default=None)
 
 
@@ -381,6 +390,8 @@ class _Round:
                 if cluster := found.clusters.get(part.name):
                     spare.put(part.request, cluster)
             self._admit(waiting, found, [])
+            entry = self.state.entries[waiting.order.key]
+            entry.passed |= frozenset(self.state.last.heads.values())
         return found
 
     def _spare(self, queues: Iterable[str]) -> Space:

@@ -112,10 +112,14 @@ class Index:
 
 @dataclass(slots=True)
 class Eviction:
-    """`victims` make way for the head of a line; the next eviction starts at `until`."""
+    """`victims` make way for the head of a line; the next eviction starts at `until`.
+
+    Those in `overran` passed the head and have run beyond their estimate.
+    """
 
     head: str
     victims: set[str]
+    overran: frozenset[str]
     until: datetime
 
 
@@ -423,6 +427,8 @@ def _replace(state: QueueState, entry: Entry, workload: QueuedHyperJob, now: dat
         entry.granted &= {part.name for part in workload.parts} - workload.held - workload.ended
     _hold(state, entry, stopped, now)
     _line_up(state, entry)
+    if not entry.holding:
+        entry.passed = frozenset()
     index, key = state.index, workload.key
     _mark(index.resting, key, marked=entry.rests_until is not None)
     if entry.granted:

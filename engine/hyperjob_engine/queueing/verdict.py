@@ -11,7 +11,7 @@ from hyperjob_core.api.quantity import NANO
 from hyperjob_engine.model.observed import Cluster, QueueVerdict
 from hyperjob_engine.placement.place import Placement, place
 from hyperjob_engine.queueing.confirm import IMPLICIT
-from hyperjob_engine.queueing.evict import evicted_for, is_preempted
+from hyperjob_engine.queueing.evict import evicted_for, has_overrun, is_preempted
 from hyperjob_engine.queueing.forecast import start_of
 from hyperjob_engine.queueing.messages import message_facts
 from hyperjob_engine.queueing.room import Space
@@ -53,10 +53,13 @@ def verdict_of(state: QueueState, key: str, *, patient: bool = False) -> QueueVe
     """
     entry = state.entries.get(key)
     reclaimed_for = name_for(state, key, evicted_for(state, key))
-    preempted = is_preempted(state, key)
+    preempted, overran = is_preempted(state, key), has_overrun(state, key)
     if entry is None or entry.waiting is None:
         return QueueVerdict(
-            admitted=admitted(state, key), reclaimed_for=reclaimed_for, preempted=preempted
+            admitted=admitted(state, key),
+            reclaimed_for=reclaimed_for,
+            preempted=preempted,
+            overran=overran,
         )
     waiting = entry.waiting
     place_ = state.lines.place(waiting.queue, waiting.order)
@@ -75,7 +78,7 @@ def verdict_of(state: QueueState, key: str, *, patient: bool = False) -> QueueVe
         room, unplaced = _shortage(state, waiting)
         if code is WaitCode.CAPACITY and isinstance(room, GangShortage) and room.never:
             reason = Reason.EXCEEDS_CLUSTERS
-    preempts, reclaims_from = _make_way(state, key)
+    preempts, reclaims_from, passed = _make_way(state, key)
     wait = Wait(
         queue=_named(waiting.queue),
         place=place_,
@@ -91,6 +94,7 @@ def verdict_of(state: QueueState, key: str, *, patient: bool = False) -> QueueVe
         start=_expected(state, key),
         preempts=preempts,
         reclaims_from=reclaims_from,
+        overran=passed,
     )
     return QueueVerdict(
         admitted=admitted(state, key),
@@ -98,6 +102,7 @@ def verdict_of(state: QueueState, key: str, *, patient: bool = False) -> QueueVe
         wait=wait,
         reclaimed_for=reclaimed_for,
         preempted=preempted,
+        overran=overran,
         message_facts=message_facts(state, entry, place_),
         unplaced=unplaced,
     )
@@ -134,17 +139,18 @@ def _expected(state: QueueState, key: str) -> Start | None:
     return None if start is None else replace(start, after=name_for(state, key, start.after))
 
 
-def _make_way(state: QueueState, key: str) -> tuple[list[str], list[str]]:
-    """Return the HyperJobs that make way for a head of line: by preemption, and by reclaim."""
+def _make_way(state: QueueState, key: str) -> tuple[list[str], list[str], list[str]]:
+    """Return those that make way for a head: by preemption, by reclaim, by a short estimate."""
     known = state.eviction
-    if known is None or known.head != key:
-        return [], []
     preempts: list[str] = []
     reclaims_from: list[str] = []
-    for other in sorted(known.victims):
+    overran: list[str] = []
+    victims = sorted(known.victims) if known is not None and known.head == key else ()
+    for other in victims:
         names = preempts if is_preempted(state, other) else reclaims_from
+        names = overran if has_overrun(state, other) else names
         names.append(name_for(state, key, other))
-    return preempts, reclaims_from
+    return preempts, reclaims_from, overran
 
 
 def _shortage(state: QueueState, waiting: Pending) -> tuple[RoomDetail, Mapping[str, Detail]]:

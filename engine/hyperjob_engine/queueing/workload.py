@@ -207,7 +207,8 @@ class Entry:
     of the sub-jobs that do not exist yet. `holding` are the sub-jobs that hold a share of their
     queue, with their clusters; `queues` are those queues. The end of the HyperJob, at `end` if
     known, frees `frees` on each cluster. `written` are the facts of the message in its status
-    since `written_at`; `refreshes` counts updates of the numbers only.
+    since `written_at`; `refreshes` counts updates of the numbers only. `passed` are the heads of
+    lines whose reserved room the HyperJob backfills, by its estimate.
     """
 
     unit: QueuedHyperJob
@@ -224,6 +225,7 @@ class Entry:
     written: MessageFacts | None = None
     written_at: datetime | None = None
     refreshes: int = 0
+    passed: frozenset[str] = frozenset()
 
     def hold(self, holding: dict[str, tuple[QueuedSubJob, str]]) -> None:
         """Record the sub-jobs that hold a share, with their clusters."""

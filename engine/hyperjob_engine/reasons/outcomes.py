@@ -71,10 +71,14 @@ class NoPodRan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MadeWay:
-    """The HyperJob makes way for `other`: the lender's, or a HyperJob of higher priority."""
+    """The HyperJob makes way for `other`: the lender's, or a HyperJob of higher priority.
+
+    If it `overran` its estimate, it makes way for the HyperJob that it passed in the line.
+    """
 
     other: str
     preempted: bool
+    overran: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +208,8 @@ def again_text(cause: AgainCause) -> str:
             minutes = cause.limit / timedelta(minutes=1)
             return f"none of its pods ran on {cause.cluster} within {minutes:g} minutes"
         case MadeWay():
+            if cause.overran:
+                return f"makes way for {cause.other}, which it passed: it overran its estimate"
             if cause.preempted:
                 return f"is preempted by {cause.other}, which has a higher priority"
             return f"makes way for {cause.other}, whose queue takes back what it lent"

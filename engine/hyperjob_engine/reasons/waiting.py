@@ -146,7 +146,7 @@ class Wait:
     Without `queue` the line is that of all HyperJobs that wait for room. `trouble` is set for
     NOT_OPEN, `limit` for LIMIT and LIMIT_OF_GANG, `resource` for GUARANTEE, `room` for CAPACITY,
     `behind` for BEHIND, `until` for RESTING. `preempts` and `reclaims_from` are the HyperJobs that
-    make way for it.
+    make way for it; those in `overran` passed it and run beyond their estimate.
     """
 
     queue: str
@@ -163,6 +163,7 @@ class Wait:
     start: Start | None = None
     preempts: Sequence[str] = ()
     reclaims_from: Sequence[str] = ()
+    overran: Sequence[str] = ()
 
 
 def roughly(place: int) -> int:
@@ -184,6 +185,10 @@ def wait_text(wait: Wait | None) -> str:
     making_way = [f"preempts {listed(wait.preempts)}"] if wait.preempts else []
     if wait.reclaims_from:
         making_way.append(f"takes back what its queue lent to {listed(wait.reclaims_from)}")
+    if wait.overran:
+        making_way.append(
+            f"takes back the room of {listed(wait.overran)}, which overran its estimate"
+        )
     return f"{text}; {' and '.join(making_way)}" if making_way else text
 
 

@@ -11,7 +11,7 @@ from hyperjob_core.api.quantity import NANO
 from hyperjob_core.api.wire import rfc3339
 from hyperjob_engine.queueing.forecast import CapacityTimeline, end_of, ends
 from hyperjob_engine.queueing.queues import ESTIMATE, Tree, parse_queue
-from hyperjob_engine.queueing.round import begin
+from hyperjob_engine.queueing.round import begin, next_change, schedule
 from hyperjob_engine.queueing.state import update
 from hyperjob_engine.queueing.verdict import verdict_of
 from hyperjob_engine.queueing.workload import Entry, QueuedHyperJob
@@ -69,6 +69,68 @@ def world(**gpus: int) -> Estimating:
 def job(name: str, gpus: int, seconds: int | None, *, age: int) -> QueuedHyperJob:
     estimate = None if seconds is None else timedelta(seconds=seconds)
     return replace(unit(name, gpus, age=age), estimate=estimate)
+
+
+def lying() -> Estimating:
+    """A head that waits an hour for `run`, and a HyperJob that passed it by an estimate of 1 s."""
+    made = world(a=16)
+    made.submit(job("run", 8, HOUR, age=0))
+    made.settle()
+    made.submit(job("head", 16, HOUR, age=1), job("liar", 8, 1, age=2))
+    made.settle()
+    return made
+
+
+def test_one_that_runs_beyond_its_estimate_makes_way_for_the_head_that_it_passed() -> None:
+    made = lying()
+    assert made.running() == {"run", "liar"}
+    made.now += timedelta(minutes=5)
+    assert made.decide() == [], "the head has no room yet without it either"
+    made.end("ns/run")
+    made.now += LAG
+    assert schedule(made.state, made.clusters(), now=made.now).keys == ["ns/liar"]
+    ending = "takes back the room of ns/liar, which overran its estimate"
+    assert made.message("head").endswith(ending)
+    assert made.verdict("liar").overran
+    made.give_back("ns/liar")
+    made.now += LAG
+    assert made.decide() == ["ns/head"]
+
+
+def test_one_within_its_estimate_does_not_make_way_for_the_head_that_it_passed() -> None:
+    made = world(a=16)
+    made.submit(job("run", 8, HOUR, age=0))
+    made.settle()
+    made.submit(job("head", 16, HOUR, age=1), job("small", 8, HOUR // 2, age=2))
+    made.settle()
+    made.now += timedelta(minutes=5)
+    made.end("ns/run")
+    made.now += LAG
+    assert made.decide() == []
+    assert made.running() == {"small"}
+
+
+def test_the_one_that_overran_makes_way_before_one_of_lower_priority() -> None:
+    made = world(a=24)
+    low = replace(unit("low", 8, priority=-5), estimate=timedelta(hours=9))
+    made.submit(low, job("run", 8, HOUR, age=0))
+    made.settle()
+    liar = replace(unit("liar", 8, age=2), estimate=timedelta(seconds=1))
+    head = replace(job("head", 16, HOUR, age=1), preempts=False)
+    made.submit(head, liar)
+    made.settle()
+    assert made.running() == {"low", "run", "liar"}
+    made.submit(replace(made.units["ns/head"], preempts=True))
+    made.end("ns/run")
+    made.now += 2 * LAG
+    assert made.decide() == ["ns/liar"]
+
+
+def test_the_round_at_which_an_estimate_is_over_comes_by_itself() -> None:
+    made = lying()
+    made.submit(unit("waits", 99, age=9))
+    wait = next_change(made.state, now=made.now)
+    assert wait == timedelta(seconds=1)
 
 
 @pytest.mark.parametrize(
