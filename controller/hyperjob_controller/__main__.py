@@ -10,7 +10,7 @@ import signal
 import sys
 from collections.abc import Iterator, Sequence
 
-from hyperjob_controller import manager
+from hyperjob_controller import process
 from hyperjob_controller.options import Options, parse
 from hyperjob_core.garbage import collect_rarely
 from hyperjob_core.kube.errors import ConfigError
@@ -42,7 +42,7 @@ async def _until_stopped(options: Options) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    run = asyncio.create_task(manager.run(options))
+    run = asyncio.create_task(process.run(options))
     stopping = asyncio.create_task(stop.wait())
     try:
         await asyncio.wait({run, stopping}, return_when=asyncio.FIRST_COMPLETED)

@@ -8,14 +8,13 @@ import logging
 import os
 import socket
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 import hyperjob_core
-from hyperjob_certs.metrics import protection
 from hyperjob_controller.admission.engine import MESSAGES_PER_SECOND, Admission
 from hyperjob_controller.admission.mode import Mode
 from hyperjob_controller.apply.applier import Applier
@@ -34,15 +33,17 @@ from hyperjob_controller.memory.reservations import Reservations
 from hyperjob_controller.memory.tombstones import Tombstones
 from hyperjob_controller.memory.unplaced import Unplaced
 from hyperjob_controller.observe import Limits, Observer
-from hyperjob_controller.options import AUTO, Options, annotations_of
+from hyperjob_controller.options import Options, annotations_of
 from hyperjob_controller.reconciler import Reconciler
 from hyperjob_controller.splitting.client import Splitter
 from hyperjob_controller.training.reader import Reader
 from hyperjob_controller.tuning import LOGS_PER_SECOND, SPLITTER_SECONDS, Tuning
 from hyperjob_controller.update import Updater
+from hyperjob_controller.wake.guard import Guard
 from hyperjob_controller.wake.handlers import Handlers
 from hyperjob_controller.wake.ratelimit import PassRateLimit, Reconcile
 from hyperjob_controller.wake.workers import CONTROLLER, run_workers
+from hyperjob_controller.wall import Wall
 from hyperjob_controller.write import StatusWriter
 from hyperjob_core.api.names import CONTROLLER_VERSION, LEASE_NAME
 from hyperjob_core.kube.client import Kube
@@ -54,9 +55,7 @@ from hyperjob_core.kube.ratelimit import DefaultLimiter
 from hyperjob_core.kube.resources import LEASES, NAMESPACES, key_of
 from hyperjob_core.kube.workqueue import WorkQueue
 from hyperjob_core.tasks import cancel
-from hyperjob_core.telemetry.endpoints import serve
-from hyperjob_core.telemetry.health import Checks
-from hyperjob_core.telemetry.metrics import Metrics
+from hyperjob_core.telemetry.metrics import Metrics, Place
 from hyperjob_core.telemetry.training import TrainingMetrics, show_accelerators, show_time_use
 from hyperjob_engine.model.observed import QueueAdmission
 from hyperjob_engine.plan import CAUSE_RECHECK
@@ -64,7 +63,6 @@ from hyperjob_engine.queueing.state import Settings
 
 log = logging.getLogger(__name__)
 
-USER_AGENT: Final = "hyperjob-controller/1"
 _REPORT_SECONDS: Final = 10.0
 _LONGEST_BACKOFF: Final = 60.0
 _SWEEP: Final = 100
@@ -79,7 +77,11 @@ def utc_now() -> datetime:
 
 
 def _splitter(
-    options: Options, *, answered: Callable[[str], None], now: Callable[[], datetime]
+    options: Options,
+    *,
+    answered: Callable[[str], None],
+    now: Callable[[], datetime],
+    faulty: Callable[[BaseException], None],
 ) -> Splitter | None:
     """Return the client of the external splitter; None without `--splitter-url`."""
     if options.splitter_url is None:
@@ -89,6 +91,7 @@ def _splitter(
         time_limit=SPLITTER_SECONDS,
         answered=answered,
         now=now,
+        faulty=faulty,
         token_file=_path(options.splitter_token_file),
         ca_file=_path(options.splitter_ca_file),
     )
@@ -132,6 +135,7 @@ class Manager:
             namespace=options.namespace,
             metrics=self.metrics,
             webhooks=options.queue_admission is None,
+            faulty=lambda *event: self._handlers.faulty(*event),  # noqa: PLW0108 - made later
         )
         self._changed = asyncio.Event()
         self.mode = Mode(
@@ -143,6 +147,13 @@ class Manager:
             metrics=self.metrics,
         )
         self._kube = kube
+        self._wall = Wall(
+            self.caches.hyperjob,
+            metrics=self.metrics,
+            now=now,
+            wake=self.queue.add,
+            set_aside=self._set_aside,
+        )
         self._recorder = EventRecorder(
             kube, "hyperjob-controller", instance=self.identity, metrics=self.metrics
         )
@@ -168,6 +179,7 @@ class Manager:
                 places_every=max(_PLACES_EVERY, timedelta(seconds=10 / messages_per_second)),
             ),
             capacity,
+            wall=self._wall,
             mode=lambda: self.mode.current,
             now=now,
             messages_per_second=messages_per_second,
@@ -181,12 +193,21 @@ class Manager:
             tombstones=Tombstones(self.caches.jobs, now=now),
             priorities=Priorities(self.caches.priority_classes),
         )
-        self._splitter = _splitter(options, answered=self.queue.add, now=now)
+        self._splitter = _splitter(
+            options,
+            answered=self.queue.add,
+            now=now,
+            faulty=partial(self._wall.failed, Place.SPLITTER),
+        )
         self._causes = None
         if tuning.failure_causes:
             # The ServiceAccount that may read logs may also read failed pods.
             self._causes = CauseReader(
-                progress or kube, answered=self.queue.add, now=now, time_limit=CAUSE_RECHECK
+                progress or kube,
+                answered=self.queue.add,
+                now=now,
+                time_limit=CAUSE_RECHECK,
+                faulty=partial(self._wall.failed, Place.CAUSES),
             )
         training_metrics = TrainingMetrics(self.metrics.families)
         self.reader = (
@@ -199,6 +220,7 @@ class Manager:
                 now=now,
                 wake=self.queue.add_after,
                 counts=training_metrics,
+                faulty=partial(self._wall.failed, Place.PROGRESS),
             )
         )
         observer = Observer(
@@ -222,6 +244,7 @@ class Manager:
         self._background = [
             task for task in (self._splitter, self._causes, self.reader) if task is not None
         ]
+        events = Events(self.caches, self._recorder)
         reconciler = Reconciler(
             self.caches,
             self.memory,
@@ -235,11 +258,21 @@ class Manager:
                 meter,
                 progress_seconds=options.progress_interval,
             ),
-            events=Events(self.caches, self._recorder),
+            events=events,
+            wall=self._wall,
             meter=meter,
             background=self._background,
         )
-        self._rate_limit = PassRateLimit(through(reconciler.reconcile), clock=clock)
+        guard = Guard(
+            through(reconciler.reconcile),
+            self._wall,
+            kube,
+            self.caches,
+            events=events,
+            now=now,
+            refresh=lambda key: self._handlers.refresh(key),  # noqa: PLW0108 - made later
+        )
+        self._rate_limit = PassRateLimit(guard.reconcile, clock=clock)
         self.caches.hyperjobs.add_handler(meter.seen)
         time_uses = TimeUses()
         self.caches.hyperjobs.add_handler(time_uses.seen)
@@ -255,6 +288,7 @@ class Manager:
             self.caches,
             self.queue,
             self.memory,
+            wall=self._wall,
             settle=self._rate_limit.settle_seconds,
             now=now,
         )
@@ -272,16 +306,29 @@ class Manager:
             ),
         )
 
+    def _set_aside(self, key: str) -> None:
+        """Let others have the room of a HyperJob that is set aside, but not of its sub-jobs."""
+        try:
+            self.updater.update(key)  # its pass may have created sub-jobs before it failed
+        except Exception:
+            log.debug("A HyperJob that is set aside cannot be updated", exc_info=True)
+            with self._wall.around((), Place.ROUND):
+                self.admission.set_aside(key)
+
     async def run(self) -> None:
         """Run until cancelled; the workers start after the sync of every cache."""
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(informer.run()) for informer in self.caches.all]
-            tasks.append(group.create_task(self._recorder.run()))
-            tasks.append(group.create_task(self._begin()))
+            keep = self._wall.keep
+            tasks = [
+                group.create_task(keep(Place.INFORMER, informer.run))
+                for informer in self.caches.all
+            ]
+            tasks.append(group.create_task(keep(Place.EVENTS, self._recorder.run)))
+            tasks.append(group.create_task(keep(Place.INFORMER, self._begin)))
             if self._splitter is not None:
-                tasks.append(group.create_task(self._splitter.run()))
+                tasks.append(group.create_task(keep(Place.SPLITTER, self._splitter.run)))
             if self._causes is not None:
-                tasks.append(group.create_task(self._causes.run()))
+                tasks.append(group.create_task(keep(Place.CAUSES, self._causes.run)))
             try:
                 if self.options.leader_elect:
                     await self._look_for_namespace()
@@ -297,9 +344,10 @@ class Manager:
         self.working.set()
         try:
             async with asyncio.TaskGroup() as group:
-                background = [group.create_task(self._admit())]
+                keep = self._wall.keep
+                background = [group.create_task(keep(Place.ROUND, self._admit))]
                 if self.reader is not None:
-                    background.append(group.create_task(self.reader.run()))
+                    background.append(group.create_task(keep(Place.PROGRESS, self.reader.run)))
                 await run_workers(
                     self.queue,
                     self._rate_limit.reconcile,
@@ -337,7 +385,7 @@ class Manager:
             others = self.caches.beside_volcano_global
         async with asyncio.TaskGroup() as group:
             for informer in others:
-                group.create_task(informer.run())
+                group.create_task(self._wall.keep(Place.INFORMER, informer.run))
             await self.admission.run(self.updater.update)
 
     def _mode_changed(self) -> None:
@@ -427,54 +475,3 @@ class Manager:
                 **annotations_of(self.options, admission=self.mode.current),
             },
         )
-
-
-@asynccontextmanager
-async def _progress_client(options: Options, own: Kube) -> AsyncIterator[Kube | None]:
-    """Yield the client that reads logs; its requests have metrics of their own."""
-    if not options.progress:
-        yield None
-    elif options.progress_kubeconfig is None:
-        yield own
-    else:
-        kubeconfig = options.progress_kubeconfig
-        async with Kube.connect(kubeconfig=kubeconfig, user_agent=USER_AGENT) as kube:
-            yield kube
-
-
-async def run(options: Options) -> None:
-    """Run the controller with its endpoints until cancelled."""
-    metrics = Metrics()
-    async with (
-        Kube.connect(
-            kubeconfig=options.kubeconfig,
-            user_agent=USER_AGENT,
-            metrics=metrics,
-        ) as kube,
-        _progress_client(options, kube) as progress,
-        protection(options.metrics_cert_dir, user_agent=USER_AGENT) as protected,
-    ):
-        manager = Manager(kube, options, metrics=metrics, progress=progress)
-        readyz = Checks("readyz")
-        readyz.add("caches", manager.ready)
-        async with serve(
-            healthz=Checks("healthz"),
-            readyz=readyz,
-            registry=metrics.registry,
-            health_address=options.health_probe_bind_address,
-            metrics_address=options.metrics_bind_address,
-            debug=manager.debug_routes,
-            debug_address=options.debug_bind_address,
-            protection=protected,
-        ) as addresses:
-            log.info(
-                "Controller started",
-                extra={
-                    "server": kube.host,
-                    "queueAdmission": str(options.queue_admission or AUTO),
-                    "health": addresses.health,
-                    "metrics": addresses.metrics,
-                    "debug": addresses.debug,
-                },
-            )
-            await manager.run()

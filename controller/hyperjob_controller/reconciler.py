@@ -16,8 +16,10 @@ from hyperjob_controller.insight.measures import Meter
 from hyperjob_controller.memory.memory import Memory
 from hyperjob_controller.observe import Observer
 from hyperjob_controller.update import Updater
+from hyperjob_controller.wall import Wall
 from hyperjob_controller.write import PRUNED_RECHECK, StatusWriter, Written
 from hyperjob_core.kube.resources import split_key
+from hyperjob_core.telemetry.metrics import Place
 from hyperjob_engine.model.observed import Observed
 from hyperjob_engine.model.planned import Plan
 from hyperjob_engine.plan import plan
@@ -28,6 +30,11 @@ log = logging.getLogger(__name__)
 
 class Background(Protocol):
     """A task that reads for later passes: the external splitter, causes of failures, progress."""
+
+    @property
+    def place(self) -> Place:
+        """Return where its exceptions count."""
+        ...
 
     def planned(self, observed: Observed, decided: Plan) -> None:
         """Take over what the plan of a HyperJob asks for."""
@@ -51,6 +58,7 @@ class Reconciler:
         applier: Applier,
         writer: StatusWriter,
         events: Events,
+        wall: Wall,
         meter: Meter,
         background: Sequence[Background] = (),
     ) -> None:
@@ -61,6 +69,7 @@ class Reconciler:
         self._applier = applier
         self._writer = writer
         self._events = events
+        self._wall = wall
         self._meter = meter
         self._background = background
 
@@ -83,7 +92,8 @@ class Reconciler:
             decided = plan(observed)
         self._memory.decided(key, decided)
         for task in self._background:
-            task.planned(observed, decided)
+            with self._wall.around((), task.place):
+                task.planned(observed, decided)
         delay = self._writer.delay(observed, decided.status)
         # Only messages or progress are delayed: such a plan has no action and no Event.
         written = await self._writer.write(observed, None if delay else decided.status)
@@ -140,7 +150,8 @@ class Reconciler:
     def _forget(self, key: str) -> None:
         self._caches.forget_status(key)
         for task in self._background:
-            task.forget(key)
+            with self._wall.around((), task.place):
+                task.forget(key)
 
 
 def _log(key: str, failure: FailedAction) -> None:

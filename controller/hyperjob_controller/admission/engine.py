@@ -8,16 +8,20 @@ import contextlib
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from math import inf
 from typing import Final, Protocol
 
+from hyperjob_controller.admission.aside import culprit, held_only
 from hyperjob_controller.admission.releases import Releases
 from hyperjob_controller.caches.informers import Caches, hyperjob_keys
+from hyperjob_controller.wall import Wall
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import at
 from hyperjob_core.kube.client import EventType
 from hyperjob_core.kube.resources import key_of
 from hyperjob_core.kube.workqueue import WorkQueue
+from hyperjob_core.telemetry.metrics import Place
 from hyperjob_engine.model.observed import Binding, Cluster, Observed, QueueAdmission, QueueVerdict
 from hyperjob_engine.model.request import PlacementRequest
 from hyperjob_engine.queueing import state as queue_state
@@ -26,8 +30,9 @@ from hyperjob_engine.queueing.messages import stale_messages
 from hyperjob_engine.queueing.queues import parse_queue
 from hyperjob_engine.queueing.read import unit_of, unit_of_remains
 from hyperjob_engine.queueing.round import next_change, schedule
-from hyperjob_engine.queueing.state import Settings
+from hyperjob_engine.queueing.state import HyperJobFault, Settings
 from hyperjob_engine.queueing.verdict import verdict_of
+from hyperjob_engine.queueing.workload import QueuedHyperJob
 from hyperjob_engine.resources import Resources
 
 log = logging.getLogger(__name__)
@@ -36,6 +41,8 @@ SETTLE_SECONDS: Final = 0.05
 MESSAGES_PER_SECOND: Final = 50.0
 _SWEEP: Final = 50
 _PATIENCE: Final = 10.0
+_FIRST_PAUSE: Final = 1.0
+_LONGEST_PAUSE: Final = 60.0
 
 
 class ClusterCapacity(Protocol):
@@ -60,6 +67,7 @@ class Admission:
         settings: Settings,
         capacity: ClusterCapacity,
         *,
+        wall: Wall,
         mode: Callable[[], QueueAdmission],
         now: Callable[[], datetime],
         messages_per_second: float = MESSAGES_PER_SECOND,
@@ -69,6 +77,9 @@ class Admission:
         The engine refreshes at most `messages_per_second` stale messages.
         """
         self._capacity = capacity
+        self._wall = wall
+        self._dropped: set[str] = set()
+        self._torn = False
         self._mode = mode
         self._caches = caches
         self._queue = queue
@@ -89,9 +100,13 @@ class Admission:
         """Forget all HyperJobs; `run` learns them again from the objects."""
         mode = self._mode()
         self._releases.switch(on=mode is QueueAdmission.VOLCANO_GLOBAL)
+        self._empty(mode)
+        self._alone = True
+
+    def _empty(self, mode: QueueAdmission) -> None:
+        self._torn = False
         self._state = queue_state.new_state(self._settings, self._confirmer(mode))
         self._refresh_at.clear()
-        self._alone = True
 
     def _confirmer(self, mode: QueueAdmission) -> Confirmer:
         match mode:
@@ -117,8 +132,28 @@ class Admission:
         key = observed.hyperjob.key
         self._refresh_at.pop(key, None)
         self._look_for_others(observed)
-        if queue_state.update(self._state, key, unit_of(observed), now=observed.now):
+        workload = unit_of(observed)
+        if not self._wall.holds(key):
+            self._dropped.discard(key)
+        else:
+            workload = None if key in self._dropped else held_only(workload)
+        self._put(key, workload, now=observed.now)
+
+    def _put(self, key: str, workload: QueuedHyperJob | None, *, now: datetime) -> None:
+        """Replace a HyperJob in the state; after an exception its sums may be wrong."""
+        try:
+            if queue_state.update(self._state, key, workload, now=now):
+                self.wake()
+        except Exception:
+            self._torn = True
             self.wake()
+            raise
+
+    def set_aside(self, key: str) -> None:
+        """Let others have the room that a HyperJob waits for, or that it was granted."""
+        entry = self._state.entries.get(key)
+        if entry is not None:
+            self._put(key, held_only(entry.unit), now=self._now())
 
     def verdict(self, key: str) -> QueueVerdict:
         """Return the decision of the last round about a HyperJob."""
@@ -134,8 +169,7 @@ class Admission:
         """Drop a deleted HyperJob; its vcjobs that a member still runs keep their share."""
         self._refresh_at.pop(key, None)
         workload = unit_of_remains(key, remains)
-        if queue_state.update(self._state, key, workload, now=self._now()):
-            self.wake()
+        self._put(key, workload, now=self._now())
 
     def passed_over(self, observed: Observed) -> frozenset[str]:
         """Return the sub-jobs for which Volcano Global has had no quota for some seconds."""
@@ -186,7 +220,7 @@ class Admission:
         self.wake()
         async with asyncio.TaskGroup() as group:
             group.create_task(self._when_known())
-            await self._rounds()
+            await self._rounds(learn)
 
     async def _when_known(self) -> None:
         """Run a round once the Queues are listed, even if there are none; log a long wait."""
@@ -206,15 +240,89 @@ class Admission:
             await synced.wait()
         self.wake()
 
-    async def _rounds(self) -> None:
+    async def _rounds(self, learn: Callable[[str], object]) -> None:
+        pause = 0.0
         while True:
-            wait = self._next_change(now=self._now())
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(None if wait is None else wait.total_seconds()):
-                    await self._changed.wait()
-            await asyncio.sleep(SETTLE_SECONDS)
-            self._changed.clear()
-            self._round()
+            try:
+                await self._wait()
+                if self._torn:
+                    await self._renew(learn)
+                self._round()
+                pause = 0.0
+            except Exception as error:  # noqa: BLE001 - the wall
+                if not self._blame(error):
+                    self._wall.failed(Place.ROUND, error)
+                    await asyncio.sleep(pause)
+                    pause = min(_LONGEST_PAUSE, max(_FIRST_PAUSE, pause * 2))
+                await self._renew(learn)
+
+    async def _wait(self) -> None:
+        """Wait until a round may admit a HyperJob."""
+        wait = self._next_change(now=self._now())
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(None if wait is None else wait.total_seconds()):
+                await self._changed.wait()
+        await asyncio.sleep(SETTLE_SECONDS)
+        self._changed.clear()
+
+    def _blame(self, error: Exception) -> bool:
+        """Set the HyperJob aside at which a round failed; return whether there is such a one.
+
+        If the exception names none, trial rounds find it. If rounds fail at a HyperJob that is set
+        aside already, the engine drops it altogether.
+        """
+        if isinstance(error, HyperJobFault):
+            key: str | None = error.key
+        else:
+            key = culprit(list(self._state.entries), self._fails)
+        if key is None:
+            return False
+        if self._wall.holds(key):
+            self._dropped.add(key)
+        self._wall.caught(key, error, Place.ROUND)
+        return True
+
+    def _fails(self, keys: Sequence[str]) -> bool:
+        """Return whether a round with these HyperJobs alone fails; it decides nothing."""
+        now, trial = (
+            self._now(),
+            queue_state.new_state(self._settings, self._state.shares.confirmer),
+        )
+        clusters, shown = self._capacity.capacity()
+        try:
+            queue_state.set_queues(trial, map(parse_queue, self._caches.queues.items()))
+            for key in keys:
+                queue_state.update(trial, key, self._state.entries[key].unit, now=now)
+            schedule(trial, clusters, shown=shown, now=now, faulty=lambda _: None)
+        except Exception:  # noqa: BLE001 - the wall
+            return True
+        return False
+
+    async def _renew(self, learn: Callable[[str], object]) -> None:
+        """Fill the state again after a failed round, which may have left a part of its sums.
+
+        Grants that no object shows yet stay, and their HyperJobs get a pass: the failed round has
+        not returned them.
+        """
+        granted = {
+            key: {
+                name: cluster
+                for name in entry.granted
+                if (cluster := entry.reserved_clusters.get(name))
+            }
+            for key, entry in self._state.entries.items()
+            if entry.granted
+        }
+        self._empty(self._mode())
+        await self._learn(learn)
+        if not self._state.shares.confirmer.needs_queues or self._caches.queues.synced.is_set():
+            self._learn_queues()
+        for key, clusters in granted.items():
+            if key in self._state.entries and not self._wall.holds(key):
+                with self._wall.around([key], Place.ROUND):
+                    queue_state.admit(self._state, key, clusters, now=self._now())
+            self._queue.add(key)
+        self.wake()
 
     def _next_change(self, *, now: datetime) -> timedelta | None:
         """Return the time until a round may admit a HyperJob without a change of an object."""
@@ -229,7 +337,8 @@ class Admission:
         for job in self._caches.jobs.items():
             keys |= dict.fromkeys(hyperjob_keys(job))
         for number, key in enumerate(keys):
-            learn(key)
+            with self._wall.around([key], Place.ROUND):
+                learn(key)
             if number % _SWEEP == _SWEEP - 1:
                 await asyncio.sleep(0)
 
@@ -242,11 +351,15 @@ class Admission:
         if not state.lines and not state.index.missing and not follows:
             return
         clusters, shown = self._capacity.capacity()
-        decisions = schedule(state, clusters, shown=shown, now=now)
+        forecast_failed = partial(self._wall.failed, Place.FORECAST)
+        decisions = schedule(state, clusters, shown=shown, now=now, faulty=forecast_failed)
         overdue = self._releases.look(state.shares.queues, now=now) if follows else set()
         for key in (*overdue, *decisions.keys):
             self._queue.add(key)
-        self._refresh_messages()
+        try:
+            self._refresh_messages()
+        except Exception as error:  # noqa: BLE001 - the wall
+            self._wall.failed(Place.MESSAGES, error)
 
     def _refresh_messages(self) -> None:
         """Put HyperJobs with stale messages into the workqueue, a bounded number per second.

@@ -20,7 +20,7 @@ from hyperjob_core.api.names import (
 )
 from hyperjob_core.api.wire import at, mapping, string, string_map
 from hyperjob_core.kube.client import Kube
-from hyperjob_core.kube.informer import Handler, Informer, strip_managed_fields
+from hyperjob_core.kube.informer import Faulty, Handler, Informer, strip_managed_fields
 from hyperjob_core.kube.instruments import SILENT, InformerMetrics
 from hyperjob_core.kube.resources import (
     CLUSTERS,
@@ -151,11 +151,16 @@ class Caches:
         namespace: str | None = None,
         metrics: InformerMetrics = SILENT,
         webhooks: bool = False,
+        faulty: Faulty | None = None,
     ) -> None:
-        """With `webhooks` the controller also needs MutatingWebhookConfigurations."""
+        """With `webhooks` the controller also needs MutatingWebhookConfigurations.
+
+        `faulty` gets the exceptions of event handlers, each with the object of the event.
+        """
 
         def informer(resource: Resource, **options: object) -> Informer:
             scope = namespace if resource.namespaced else None
+            options["faulty"] = faulty
             return Informer(kube, resource, namespace=scope, metrics=metrics, **options)  # type: ignore[arg-type]  # passed through
 
         ours = {"label_selector": LABEL_HYPERJOB, "indexers": {BY_HYPERJOB: hyperjob_keys}}

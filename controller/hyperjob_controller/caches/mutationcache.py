@@ -121,7 +121,7 @@ class MutationCache:
             kind = EventType.DELETED if known is None else EventType.MODIFIED
             kind = EventType.ADDED if written.obj is None else kind
             for handler in self._handlers:
-                handler(kind, written.obj, known)
+                self._informer.call(handler, kind, written.obj, known)
 
     def _seen(self, kind: EventType, old: Object | None, new: Object | None) -> None:
         obj = new if new is not None else old

@@ -18,6 +18,7 @@ from hyperjob_core.api.wire import objects
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import Forbidden, KubeError
 from hyperjob_core.kube.resources import CLUSTERS, PODS, split_key
+from hyperjob_core.telemetry.metrics import Place
 from hyperjob_engine.model.observed import Observed
 from hyperjob_engine.model.planned import FailedJob, Plan
 from hyperjob_engine.reasons.failure import ContainerFailure
@@ -44,6 +45,8 @@ class _Entry:
 class CauseReader:
     """Reads which container of a failed sub-job failed first."""
 
+    place: Final = Place.CAUSES
+
     def __init__(
         self,
         kube: Kube,
@@ -51,12 +54,17 @@ class CauseReader:
         answered: Callable[[str], None],
         now: Callable[[], datetime],
         time_limit: timedelta,
+        faulty: Callable[[BaseException], None],
     ) -> None:
-        """Call `answered` with a HyperJob's key for each answer."""
+        """Call `answered` with a HyperJob's key for each answer.
+
+        `faulty` gets an unexpected exception; the cause of that failure stays unknown.
+        """
         self._kube = kube
         self._answered = answered
         self._now = now
         self._limit = time_limit
+        self._faulty = faulty
         self._entries: dict[str, dict[str, _Entry]] = {}
         self._waiting: asyncio.Queue[tuple[str, str]] = asyncio.Queue()
         self._refusing: dict[str, datetime] = {}
@@ -107,6 +115,8 @@ class CauseReader:
                         entry.failure = await self._read(split_key(key)[0], entry.job)
                 except (KubeError, TimeoutError, ValueError) as error:
                     self._note(key, entry.job, error)
+                except Exception as error:  # noqa: BLE001 - the wall
+                    self._faulty(error)
             entry.answered = True
             self._answered(key)
 

@@ -15,6 +15,7 @@ from typing import Final
 
 import aiohttp
 
+from hyperjob_core.telemetry.metrics import Place
 from hyperjob_engine.model.observed import Observed
 from hyperjob_engine.model.planned import Plan, SplitQuestion
 from hyperjob_engine.reasons.splitter import (
@@ -49,6 +50,8 @@ class _Entry:
 class Splitter:
     """A client of one splitter, used by all HyperJobs."""
 
+    place: Final = Place.SPLITTER
+
     def __init__(
         self,
         url: str,
@@ -56,14 +59,19 @@ class Splitter:
         time_limit: float,
         answered: Callable[[str], None],
         now: Callable[[], datetime],
+        faulty: Callable[[BaseException], None],
         token_file: Path | None = None,
         ca_file: Path | None = None,
     ) -> None:
-        """Call `answered` with a HyperJob's key for each answer; OSError for a bad CA file."""
+        """Call `answered` with a HyperJob's key for each answer; OSError for a bad CA file.
+
+        `faulty` gets an unexpected exception; the question counts as a failed call.
+        """
         self._url = url
         self._limit = aiohttp.ClientTimeout(total=time_limit)
         self._answered = answered
         self._now = now
+        self._faulty = faulty
         self._token_file = token_file
         self._tls = ssl.create_default_context(cafile=str(ca_file)) if ca_file is not None else True
         self._entries: dict[str, dict[str, _Entry]] = {}
@@ -117,8 +125,11 @@ class Splitter:
                 answer = read_answer(await self._post(session, question.body))
             except AnswerError as error:
                 trouble = error.failed
-            except (aiohttp.ClientError, TimeoutError, OSError) as error:
-                trouble = _failed(error)
+            except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
+                trouble = _failed(error)  # a token that no header can carry is a ValueError
+            except Exception as error:  # noqa: BLE001 - the wall
+                self._faulty(error)
+                trouble = CallFailed(CallFault.UNREACHABLE, type(error).__name__)
             else:
                 trouble = NoneGiven(answer.reason) if not answer.shares else None
             self._note(key, entry, question, answer.shares, trouble)

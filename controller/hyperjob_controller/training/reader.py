@@ -26,6 +26,7 @@ from hyperjob_core.kube.errors import Forbidden, KubeError, NotFound
 from hyperjob_core.kube.logs import Log
 from hyperjob_core.kube.ratelimit import TokenBucket
 from hyperjob_core.kube.resources import CLUSTERS, PODS
+from hyperjob_core.telemetry.metrics import Place
 from hyperjob_engine.model.observed import Observed
 from hyperjob_engine.model.planned import Plan
 from hyperjob_engine.model.training import JobTraining
@@ -58,6 +59,8 @@ class Counts(Protocol):
 class Reader:
     """The progress of the trainings of all HyperJobs, and the task that reads their logs."""
 
+    place: Final = Place.PROGRESS
+
     def __init__(
         self,
         kube: Kube,
@@ -67,13 +70,18 @@ class Reader:
         now: Callable[[], datetime],
         wake: Callable[[str, float], None],
         counts: Counts,
+        faulty: Callable[[BaseException], None],
     ) -> None:
-        """`wake` requests a pass of a HyperJob after so many seconds; `interval` is in seconds."""
+        """`wake` requests a pass of a HyperJob after so many seconds; `interval` is in seconds.
+
+        `faulty` gets an unexpected exception; the reader goes on with the next log.
+        """
         self._kube = kube
         self._interval = interval
         self._now = now
         self._wake = wake
         self._counts = counts
+        self._faulty = faulty
         self._bucket = TokenBucket(qps=qps, burst=max(1, int(qps)))
         self._watches: dict[str, dict[str, Watch]] = {}
         self._schedule = Schedule()
@@ -211,8 +219,8 @@ class Reader:
         except (KubeError, TimeoutError) as error:
             self._failed(found, error)
             return False
-        except Exception:
-            log.exception("A log could not be read", extra={"hyperjob": item[0], "job": item[1]})
+        except Exception as error:  # noqa: BLE001 - the wall
+            self._faulty(error)
             found.miss()
             return False
         self._counts.read("progress" if progressed else "silent")
@@ -234,8 +242,8 @@ class Reader:
                             self._request_pass(item[0])
         except (KubeError, TimeoutError) as error:
             log.debug("A log ended", extra={"job": item[1], "error": str(error)})
-        except Exception:
-            log.exception("A log could not be followed", extra={"job": item[1]})
+        except Exception as error:  # noqa: BLE001 - the wall
+            self._faulty(error)
         finally:
             found.doing = Doing.NOTHING
         found.ended = True

@@ -9,6 +9,7 @@ from typing import Final
 
 from hyperjob_controller.caches.informers import Caches, hyperjob_keys, job_key_of_binding
 from hyperjob_controller.memory.memory import Memory
+from hyperjob_controller.wall import Wall
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import GATE, MIGRATE_REQUEST, RESTART_REQUEST
 from hyperjob_core.api.wire import at, condition, mapping, objects, string
@@ -18,9 +19,11 @@ from hyperjob_core.kube.resources import (
     PROPAGATION_POLICIES,
     RESOURCE_BINDINGS,
     VCJOBS,
+    Resource,
     key_of,
 )
 from hyperjob_core.kube.workqueue import WorkQueue
+from hyperjob_core.telemetry.metrics import Place
 from hyperjob_engine.model.clusterusage import room_of
 
 # The fields of each kind that a pass reads: other changes request no pass.
@@ -69,6 +72,7 @@ class Handlers:
         queue: WorkQueue[str],
         memory: Memory,
         *,
+        wall: Wall,
         settle: Callable[[str], float],
         now: Callable[[], datetime],
     ) -> None:
@@ -80,6 +84,7 @@ class Handlers:
         self._caches = caches
         self._queue = queue
         self._memory = memory
+        self._wall = wall
         self._settle = settle
         self._now = now
         self._begun = False
@@ -94,8 +99,30 @@ class Handlers:
         """Update the reservation of every sub-job, one by one, after the sync of all caches."""
         self._begun = True
         for job in self._caches.jobs.items():
-            self._update(key_of(job))
+            with self._wall.around(hyperjob_keys(job), Place.EVENT):
+                self._update(key_of(job))
             yield
+
+    def refresh(self, key: str) -> None:
+        """Update the reservations of a HyperJob's sub-jobs again, of which some have failed."""
+        for job in self._caches.jobs_of(key):
+            self._update(key_of(job))
+
+    def faulty(self, resource: Resource, obj: Object, error: Exception) -> None:
+        """Set aside the HyperJobs of an object whose event handler has failed."""
+        with self._wall.around(self._concerned(resource, obj), Place.EVENT):
+            raise error
+
+    def _concerned(self, resource: Resource, obj: Object) -> list[str]:
+        if resource == HYPERJOBS:
+            return [key_of(obj)]
+        if resource == RESOURCE_BINDINGS:
+            job_key = job_key_of_binding(obj)
+            job = None if job_key is None else self._caches.job(job_key)
+            if job is None:
+                return [] if job_key is None else self._by_name(job_key)
+            obj = job
+        return sorted(hyperjob_keys(obj)) if resource.namespaced else []
 
     def _hyperjob(self, kind: EventType, old: Object | None, new: Object | None) -> None:
         obj = new if new is not None else old

@@ -8,6 +8,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
+from hyperjob_controller.wake.guard import SetAsideError
 from hyperjob_core.kube.errors import KubeError, TooManyRequests, Unavailable
 from hyperjob_core.kube.resources import split_key
 from hyperjob_core.kube.workqueue import WorkQueue
@@ -51,6 +52,10 @@ async def _pass(queue: WorkQueue[str], reconcile: Reconcile, key: str) -> Reconc
     try:
         async with asyncio.timeout(PASS_SECONDS):
             again = await reconcile(key)
+    except SetAsideError as aside:
+        queue.forget(key)
+        queue.add_after(key, aside.wait.total_seconds())
+        return ReconcileResult.ERROR
     except (KubeError, TimeoutError) as error:
         _retry(queue, key, error)
         return ReconcileResult.ERROR

@@ -1,8 +1,8 @@
 """The informer: a cache of one resource by a Reflector, which calls handlers for each change.
 
 After another list the handlers get the difference, deleted objects included. After errors of the
-server or the network the informer tries on without end. An exception of a handler is a bug and ends
-`run()`.
+server or the network the informer tries on without end. An exception of a handler or of the
+transformation is a bug: `faulty` gets it with the object, and the other handlers get the change.
 """
 
 import asyncio
@@ -22,6 +22,7 @@ from hyperjob_core.kube.store import Indexer, Store
 log = logging.getLogger(__name__)
 
 Handler = Callable[[EventType, Object | None, Object | None], None]
+Faulty = Callable[[Resource, Object, Exception], None]
 
 
 def strip_managed_fields(obj: Object) -> Object:
@@ -51,17 +52,19 @@ class Informer:
         backoff: Backoff | None = None,
         metrics: InformerMetrics = SILENT,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        faulty: Faulty | None = None,
     ) -> None:
         self.resource = resource
         self.synced = asyncio.Event()
         self._transform = transform or unchanged
+        self._faulty = faulty or _logged
         self._reflector = Reflector(
             kube,
             resource,
             namespace=namespace,
             label_selector=label_selector,
             field_selector=field_selector,
-            transform=self._transform,
+            transform=self.transformed,
             page_size=page_size,
             idle_limit=idle_limit,
             backoff=backoff,
@@ -90,7 +93,11 @@ class Informer:
 
     def transformed(self, obj: Object) -> Object:
         """Return an object in the form of the store; the argument itself may be changed."""
-        return self._transform(obj)
+        try:
+            return self._transform(obj)
+        except Exception as error:  # noqa: BLE001 - `faulty` gets it
+            self._faulty(self.resource, obj, error)
+            return obj
 
     def items(self) -> list[Object]:
         """Return all objects."""
@@ -111,7 +118,16 @@ class Informer:
         """
         self._handlers.append(handler)
         for obj in self._store.items():
-            handler(EventType.ADDED, None, obj)
+            self.call(handler, EventType.ADDED, None, obj)
+
+    def call(
+        self, handler: Handler, kind: EventType, old: Object | None, new: Object | None
+    ) -> None:
+        """Call one handler; its exception goes to `faulty`."""
+        try:
+            handler(kind, old, new)
+        except Exception as error:  # noqa: BLE001 - `faulty` gets it
+            self._faulty(self.resource, (new or old) or {}, error)
 
     async def run(self) -> None:
         """List and watch until cancelled."""
@@ -155,7 +171,7 @@ class Informer:
 
     def _notify(self, kind: EventType, old: Object | None, new: Object | None) -> None:
         for handler in self._handlers:
-            handler(kind, old, new)
+            self.call(handler, kind, old, new)
 
     def _report(self, failure: KubeError | None) -> None:
         """Log a new kind of failure once, and the end of failures."""
@@ -176,3 +192,11 @@ class Informer:
                 log.warning(
                     "Cannot list or watch, trying on", extra={**about, "error": str(failure)}
                 )
+
+
+def _logged(resource: Resource, obj: Object, error: Exception) -> None:
+    log.error(
+        "A handler failed",
+        extra={"resource": resource.group_resource, "object": key_of(obj)},
+        exc_info=error,
+    )

@@ -40,6 +40,21 @@ class ReconcileResult(StrEnum):
     REQUEUE_AFTER = "requeue_after"
 
 
+class Place(StrEnum):
+    """Where in the controller an unexpected exception was caught."""
+
+    RECONCILE = "pass"
+    ROUND = "round"
+    EVENT = "event"
+    FORECAST = "forecast"
+    MESSAGES = "messages"
+    PROGRESS = "progress"
+    CAUSES = "causes"
+    SPLITTER = "splitter"
+    INFORMER = "informer"
+    EVENTS = "events"
+
+
 class Queue(Protocol):
     """The statistics of a workqueue for its gauges."""
 
@@ -96,6 +111,17 @@ class Metrics:
         )
         self._active_workers = self.families.gauge(
             f"{one}active_workers", "Active workers", "controller"
+        )
+        self._internal_errors = self.families.counter(
+            "hyperjob_internal_errors_total",
+            "Unexpected exceptions, by the part of the controller in which it caught them; the"
+            " HyperJob or the feature is set aside and tried again later",
+            "place",
+        )
+        self._degraded = self.families.gauge(
+            "hyperjob_feature_degraded",
+            "1 while a part of the controller has stopped after an unexpected exception, else 0",
+            "place",
         )
         self._max_workers = self.families.gauge(
             f"{one}max_concurrent_reconciles",
@@ -180,6 +206,9 @@ class Metrics:
         self._active_workers.labels(controller)
         self._reconcile_errors.labels(controller)
         self._terminal_errors.labels(controller)
+        for place in Place:
+            self._internal_errors.labels(place.value)
+            self._degraded.labels(place.value)
         for result in ReconcileResult:
             self._reconciles.labels(controller, result.value)
 
@@ -202,6 +231,14 @@ class Metrics:
             self._reconcile_errors.labels(controller).inc()
             if terminal:
                 self._terminal_errors.labels(controller).inc()
+
+    def internal_error(self, place: Place) -> None:
+        """Count an unexpected exception."""
+        self._internal_errors.labels(place.value).inc()
+
+    def degraded(self, place: Place, *, stopped: bool) -> None:
+        """Show whether a part of the controller has stopped."""
+        self._degraded.labels(place.value).set(1 if stopped else 0)
 
     def webhook_started(self, webhook: str) -> None:
         """Count an admission request as being served."""

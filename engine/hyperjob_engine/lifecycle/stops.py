@@ -22,6 +22,8 @@ from hyperjob_engine.model.observed import Observed
 from hyperjob_engine.model.training import JobTraining, known
 from hyperjob_engine.reasons.reason import Reason
 
+LONGEST_GRACE: Final = 24 * 3600
+"""Seconds for which a planned stop waits at most, whatever the pods' grace period is."""
 ON_ITS_WAY: Final = timedelta(seconds=5)
 """The longest time from the deletion in the control plane to the SIGTERM in the member."""
 
@@ -52,7 +54,10 @@ def stopped(
     running = [member for member in members if member[1].name in names and _runs(member[1])]
     if checkpoint is None or not cause.is_planned or not running:
         return fields
-    grace = max(checkpoint.grace_of(sub_job.size.template) for sub_job, _ in running)
+    grace = min(
+        LONGEST_GRACE,
+        max(checkpoint.grace_of(sub_job.size.template) for sub_job, _ in running),
+    )
     return fields | {
         "stop": {
             "cause": str(cause),

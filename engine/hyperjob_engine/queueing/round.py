@@ -9,7 +9,7 @@ A round nominates (`_nominate`: may this HyperJob start now?), admits (`_admit`)
 """
 
 import heapq
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
@@ -77,14 +77,26 @@ def schedule(
     *,
     shown: Mapping[str, Resources] | None = None,
     now: datetime,
+    faulty: Callable[[Exception], None] | None = None,
 ) -> Decisions:
     """Play a round with the free resources of the clusters minus the reservations.
 
     `shown` are the free resources by each Cluster's status alone, without the reservations. The
     round records its decisions in the state: equal states and clusters give equal decisions.
+    `faulty` gets an exception of the forecast, on which no decision depends.
     """
     begin(state, clusters, shown=shown, now=now)
-    return _Round(state, now).play() if state.known else Decisions()
+    if not state.known:
+        return Decisions()
+    decisions = _Round(state, now).play()
+    try:
+        renew_forecast(state, now=now)
+    except Exception as error:
+        if faulty is None:
+            raise
+        state.later = {}
+        faulty(error)
+    return decisions
 
 
 def next_change(state: QueueState, *, now: datetime) -> timedelta | None:
@@ -166,7 +178,6 @@ class _Round:
                 del ahead[queue]
         self._backfill()
         self._record(is_whole=not ahead)
-        renew_forecast(state, now=self.now)
         return Decisions(tuple(self.admitted), tuple(self.evicted))
 
     def _record(self, *, is_whole: bool) -> None:

@@ -14,6 +14,7 @@ class Reason(enum.StrEnum):
     REFUSED = "Refused"
     BEING_DELETED = "BeingDeleted"
     INVALID_SPEC = "InvalidSpec"
+    INTERNAL_ERROR = "InternalError"  # a bug of the controller: it set the HyperJob aside
     GANG_BACK_OFF = "GangBackOff"
     WAITING_FOR_HOST = "WaitingForHost"
     # waits for its queue, or exists and does not run

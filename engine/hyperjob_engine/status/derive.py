@@ -5,6 +5,7 @@ Every pass computes the whole status; only times and last known states come from
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import Final
 
 from hyperjob_core.api.meta import Object
@@ -13,6 +14,7 @@ from hyperjob_core.api.wire import at, mapping, objects, rfc3339, string
 from hyperjob_engine.lifecycle.history import kept
 from hyperjob_engine.lifecycle.stops import going_on
 from hyperjob_engine.model.observed import GangRecord, Observed, QueueVerdict
+from hyperjob_engine.reasons.incident import InternalFault, fault_text
 from hyperjob_engine.reasons.reason import Reason
 from hyperjob_engine.reasons.stop import stop_text
 from hyperjob_engine.status.conditions import conditions_of
@@ -110,6 +112,17 @@ def derive_refusal(observed: Observed, message: str) -> Object:
         "state": _state(state, old, rfc3339(observed.now)),
         "goodput": goodput_status(observed, state, mapping(old.get("training"))),
     }
+
+
+def derive_fault(old: Object, fault: InternalFault, *, now: datetime) -> Object:
+    """Return the part of the status that names a bug of the controller; the rest stays as it is.
+
+    It reads nothing but the old state: the bug may be in the derivation of any other field.
+    """
+    previous = string(at(old, "state", "phase"))
+    phase = Phase(previous) if previous in set(Phase) else Phase.PENDING
+    state = State(phase=phase, reason=Reason.INTERNAL_ERROR, message=fault_text(fault))
+    return {"state": _state(state, old, rfc3339(now))}
 
 
 def _state(state: State, old: Object, now: str) -> Object:

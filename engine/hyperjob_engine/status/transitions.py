@@ -54,6 +54,7 @@ _TROUBLES: Final = frozenset(
         Reason.NOTHING_REPORTED,
         Reason.REFUSED_BY_CLUSTER,
         Reason.INVALID_SPEC,
+        Reason.INTERNAL_ERROR,
         Reason.GANG_BACK_OFF,
     }
 )

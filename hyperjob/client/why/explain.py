@@ -26,6 +26,7 @@ _RUNNING: Final[Sequence[Rule]] = (
 _ON_THE_WAY: Final[Sequence[Rule]] = (
     life.suspended,
     waiting.invalid,
+    waiting.failed_at,
     life.failed,
     waiting.silent,
     waiting.karmada,

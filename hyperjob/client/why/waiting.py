@@ -67,6 +67,18 @@ def invalid(evidence: Evidence) -> Iterator[Cause]:
         )
 
 
+def failed_at(evidence: Evidence) -> Iterator[Cause]:
+    """Yield a cause if the controller has set the HyperJob aside after a bug."""
+    summary = evidence.summary
+    if summary.reason == Reason.INTERNAL_ERROR:
+        yield Cause(
+            reason=summary.reason,
+            message=summary.message,
+            next="kubectl logs -n karmada-system deploy/hyperjob-controller | grep incident",
+            needs_help=True,
+        )
+
+
 def message_of_status(evidence: Evidence) -> Iterator[Cause]:
     """Yield the controller's message for sub-jobs, once for sub-jobs with the same message."""
     summary = evidence.summary

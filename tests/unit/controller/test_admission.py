@@ -18,6 +18,7 @@ from hyperjob_engine.reasons.reason import Reason
 from hyperjob_engine.reasons.waiting import WaitCode, wait_text
 from hyperjob_engine.resources import Resources
 from tests.support.apiserver import ApiServer
+from tests.support.walls import no_wall
 from tests.unit.controller.builders import (
     GPU,
     NOW,
@@ -49,7 +50,13 @@ async def test_nobody_is_told_that_queues_are_missing_before_a_round_was_played(
     caches = Caches(None)  # type: ignore[arg-type]  # no call is made
     settings = Settings(lag=timedelta(seconds=30))
     admission = Admission(
-        caches, WorkQueue(), settings, Free(), mode=lambda: QueueAdmission.BUILTIN, now=lambda: NOW
+        caches,
+        WorkQueue(),
+        settings,
+        Free(),
+        wall=no_wall(),
+        mode=lambda: QueueAdmission.BUILTIN,
+        now=lambda: NOW,
     )
     seen = observed(admission=QueueAdmission.BUILTIN, clusters=(cluster("a"),))
     running = asyncio.create_task(admission.run(lambda _: None))
@@ -76,6 +83,7 @@ async def leading(
         queue,
         Settings(lag=timedelta(seconds=30)),
         capacity,
+        wall=no_wall(),
         mode=lambda: mode,
         now=lambda: NOW,
     )
@@ -138,6 +146,7 @@ async def test_other_tasks_run_while_a_new_leader_learns_of_many_hyperjobs(
         WorkQueue(),
         Settings(lag=timedelta(seconds=30)),
         Free(8),
+        wall=no_wall(),
         mode=lambda: QueueAdmission.BUILTIN,
         now=lambda: NOW,
     )
@@ -163,6 +172,7 @@ def test_another_component_that_queues_bindings_too_is_told_once_beside_our_gate
         WorkQueue(),
         Settings(lag=timedelta(seconds=30)),
         Free(),
+        wall=no_wall(),
         mode=lambda: mode,
         now=lambda: NOW,
     )
@@ -183,6 +193,7 @@ async def test_that_queues_are_missing_is_told_when_they_were_waited_for_long_en
         queue,
         Settings(lag=timedelta(seconds=30)),
         Free(),
+        wall=no_wall(),
         mode=lambda: QueueAdmission.BUILTIN,
         now=lambda: NOW,
     )
@@ -222,7 +233,13 @@ async def test_a_pass_that_had_nothing_to_make_leaves_the_rests_of_a_hyperjob_al
     caches = Caches(None)  # type: ignore[arg-type]  # no call is made
     settings = Settings(lag=timedelta(seconds=30))
     admission = Admission(
-        caches, WorkQueue(), settings, Free(), mode=lambda: QueueAdmission.BUILTIN, now=lambda: NOW
+        caches,
+        WorkQueue(),
+        settings,
+        Free(),
+        wall=no_wall(),
+        mode=lambda: QueueAdmission.BUILTIN,
+        now=lambda: NOW,
     )
     waits = seen(one("waits"))
     admission.update(waits)

@@ -20,6 +20,7 @@ from hyperjob_engine.model.planned import FailedJob
 from hyperjob_engine.plan import CAUSE_RECHECK, plan
 from hyperjob_engine.reasons.failure import ContainerFailure, container_text
 from tests.support.apiserver import refusal
+from tests.support.walls import unexpected
 from tests.unit.controller.builders import (
     NOW,
     Object,
@@ -185,6 +186,7 @@ async def reading(members: Members, *, limit: float = 30) -> AsyncIterator[World
         answered=keys.put_nowait,
         now=lambda: clock[0],
         time_limit=timedelta(seconds=limit),
+        faulty=unexpected,
     )
     task = asyncio.create_task(reader.run())
     try:

@@ -20,6 +20,7 @@ from hyperjob_core.kube.resources import (
 from hyperjob_engine.model.parse import parse_binding
 from hyperjob_engine.model.planned import Plan
 from hyperjob_engine.resources import Resources, parse_resources
+from tests.support.walls import no_wall
 from tests.unit.controller.builders import (
     GPU,
     NOW,
@@ -110,6 +111,7 @@ class Rig:
             self,  # type: ignore[arg-type]
             self,  # type: ignore[arg-type]
             self.memory,
+            wall=no_wall(),
             settle=lambda key: self.settle.get(key, 0.1),
             now=lambda: NOW,
         )

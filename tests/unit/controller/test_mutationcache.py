@@ -31,6 +31,9 @@ class Informers:
     def add_handler(self, handler: Any) -> None:
         self.handlers.append(handler)
 
+    def call(self, handler: Any, kind: EventType, old: Object | None, new: Object | None) -> None:
+        handler(kind, old, new)
+
     def tell(self, kind: EventType, obj: Object) -> None:
         old = self.store.pop("ns/x") if kind is EventType.DELETED else self.store.put(obj)
         for handler in self.handlers:

@@ -14,8 +14,10 @@ import pytest
 from hyperjob import __version__
 from hyperjob_controller import __main__ as process
 from hyperjob_controller import manager as managers
-from hyperjob_controller.manager import Manager, run
+from hyperjob_controller import process as endpoints
+from hyperjob_controller.manager import Manager
 from hyperjob_controller.options import Options, published
+from hyperjob_controller.process import run
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import ConfigError
 from hyperjob_core.kube.leaderelection import LeadershipLostError
@@ -38,7 +40,7 @@ def runs(monkeypatch: pytest.MonkeyPatch, body: Any) -> None:
     async def instead(options: Options) -> None:
         await body(options)
 
-    monkeypatch.setattr(process.manager, "run", instead)
+    monkeypatch.setattr(process.process, "run", instead)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -146,7 +148,7 @@ async def test_it_serves_its_health_its_metrics_and_how_hyperjobs_are_judged(
 ) -> None:
     caplog.set_level(logging.INFO)
     clients = Connected()
-    monkeypatch.setattr(managers, "Kube", clients)
+    monkeypatch.setattr(endpoints, "Kube", clients)
     options = Options(
         kubeconfig="config",
         queue_admission=admission,
@@ -179,7 +181,7 @@ async def test_it_serves_its_health_its_metrics_and_how_hyperjobs_are_judged(
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
-    agent = managers.USER_AGENT
+    agent = endpoints.USER_AGENT
     assert clients.asked == [{"kubeconfig": "config", "user_agent": agent}]
 
 
@@ -195,8 +197,8 @@ async def test_logs_are_read_by_the_account_that_the_options_name(
     fields: dict[str, Any], client: str, asked: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clients, own = Connected(), ApiServer().kube
-    monkeypatch.setattr(managers, "Kube", clients)
-    async with managers._progress_client(Options(**fields), own) as found:
+    monkeypatch.setattr(endpoints, "Kube", clients)
+    async with endpoints._progress_client(Options(**fields), own) as found:
         kind = "none" if found is None else "its own" if found is own else "another"
     assert kind == client
     assert [each["kubeconfig"] for each in clients.asked] == asked

@@ -18,6 +18,7 @@ from hyperjob_controller.splitting.client import _MAX_BYTES, Splitter
 from hyperjob_engine.model.planned import SplitQuestion
 from hyperjob_engine.reasons.splitter import SplitAnswer, split_trouble_text
 from hyperjob_engine.splitting.protocol import AnswerError
+from tests.support.walls import unexpected
 from tests.unit.controller.builders import NOW, cluster
 from tests.unit.controller.test_splitter_protocol import A, B, asked, wish
 
@@ -57,6 +58,7 @@ async def served(
         time_limit=time_limit,
         answered=keys.put_nowait,
         now=lambda: NOW,
+        faulty=unexpected,
         **files,
     )
     task = asyncio.create_task(client.run())
@@ -242,7 +244,9 @@ async def test_an_answer_that_is_too_long_by_its_last_byte_is_refused() -> None:
         async def post(self, *_: object, **__: object) -> AsyncIterator[SimpleNamespace]:
             yield SimpleNamespace(status=200, reason="OK", content=content)
 
-    client = Splitter("http://x/", time_limit=1, answered=lambda _: None, now=lambda: NOW)
+    client = Splitter(
+        "http://x/", time_limit=1, answered=lambda _: None, now=lambda: NOW, faulty=unexpected
+    )
     content.feed_data(b"x" * _MAX_BYTES)
     reading = asyncio.create_task(client._post(Session(), b""))  # type: ignore[arg-type]
     for _ in range(10):  # what has come is read before the rest comes

@@ -309,15 +309,20 @@ async def test_a_handler_that_comes_late_hears_of_what_is_there(server, kube):
         assert Log(informer).told == [("ADDED", "a", "1")]
 
 
-async def test_a_handler_that_raises_ends_the_informer(server, kube):
+async def test_a_handler_that_raises_keeps_no_change_from_the_others(server, kube):
     def broken(kind, old, new):
         raise LookupError("a bug")
 
-    server.on(PATH, server.reply(listing("5", node("a"))))
-    informer = quick(kube)
+    server.on(PATH, server.reply(listing("5", node("a"))), server.stream(then="hang"))
+    caught = []
+    informer = quick(kube, faulty=lambda *fault: caught.append(fault))
     informer.add_handler(broken)
-    with pytest.raises(LookupError):
-        await informer.run()
+    heard = Log(informer)
+    async with running(informer):
+        await informer.synced.wait()
+    assert heard.told == [("ADDED", "a", "1")]
+    [(resource, obj, error)] = caught
+    assert (resource, obj["metadata"]["name"], str(error)) == (informer.resource, "a", "a bug")
 
 
 class Scripted:

@@ -120,7 +120,7 @@ def test_panels_do_not_overlap() -> None:
 def test_no_label_holds_the_name_of_an_object_but_that_of_a_cluster_or_a_queue() -> None:
     used = {label for family in families() for label in family.labels}
     harmless = {"webhook", "code", "controller", "result", "method", "host", "reason", "resource"}
-    harmless |= {"version", "python", "phase", "outcome", "type", "cluster", "name"}
+    harmless |= {"version", "python", "phase", "outcome", "type", "cluster", "name", "place"}
     harmless |= {"queue", "use"}
     assert used <= harmless
     named = {family.name for family in families() if "name" in family.labels}

@@ -1,0 +1,116 @@
+"""The HyperJobs that the controller has set aside after an exception, each with a back-off.
+
+An incident is a bug of the controller, never an answer of the API server. Its number is a digest
+of the HyperJob and of the place in the code: the same bug has the same number at each try, also in
+a new controller, and its status is written once. It may be lost: a new controller tries at once.
+"""
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import PurePath
+from traceback import walk_tb
+from typing import Final
+
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.wire import at
+from hyperjob_engine.queueing.state import HyperJobFault
+
+_FIRST: Final = timedelta(seconds=5)
+_LONGEST: Final = timedelta(minutes=5)
+_DIGITS: Final = 10
+_FRAMES: Final = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Incident:
+    """The last of `times` exceptions in a row about a HyperJob, which is set aside until `until`.
+
+    `edition` is the UID and the generation of the HyperJob at that time: a changed spec gets its
+    pass at once.
+    """
+
+    number: str
+    times: int
+    until: datetime
+    edition: tuple[object, object]
+
+
+class Incidents:
+    """The incidents by key of the HyperJob; `hyperjob` returns its present object."""
+
+    def __init__(
+        self, hyperjob: Callable[[str], Object | None], *, now: Callable[[], datetime]
+    ) -> None:
+        self._hyperjob = hyperjob
+        self._now = now
+        self._known: dict[str, Incident] = {}
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def note(self, key: str, error: BaseException) -> Incident:
+        """Set a HyperJob aside: twice as long for each exception that follows soon on another."""
+        self._drop_old()
+        known, now = self._known.get(key), self._now()
+        edition = _edition(self._hyperjob(key))
+        times = 1
+        if known is not None and known.edition == edition:
+            times = known.times + 1
+        wait = min(_LONGEST, _FIRST * (1 << min(times - 1, 16)))
+        incident = Incident(
+            number=number_of(key, error), times=times, until=now + wait, edition=edition
+        )
+        self._known[key] = incident
+        return incident
+
+    def of(self, key: str) -> Incident | None:
+        """Return the incident for which a HyperJob is set aside now; None if it gets its passes.
+
+        A HyperJob that is being deleted gets them: nothing but its pass forgets it.
+        """
+        known = self._known.get(key)
+        if known is None or known.until <= self._now():
+            return None
+        raw = self._hyperjob(key)
+        if raw is None or at(raw, "metadata", "deletionTimestamp") is not None:
+            return None
+        return known if _edition(raw) == known.edition else None
+
+    def forget(self, key: str) -> None:
+        """Drop a deleted HyperJob."""
+        self._known.pop(key, None)
+
+    def _drop_old(self) -> None:
+        """Drop the incidents after which a HyperJob had no other for the longest back-off."""
+        latest = self._now() - _LONGEST
+        for key in [key for key, each in self._known.items() if each.until < latest]:
+            del self._known[key]
+
+
+def number_of(subject: str, error: BaseException) -> str:
+    """Return the number of an incident: equal for the same subject and the same place of a bug.
+
+    The innermost frames are that place: a pass and a round may come to it on different ways.
+    """
+    leaf = first_error(error)
+    codes = [frame.f_code for frame, _ in walk_tb(leaf.__traceback__)][-_FRAMES:]
+    frames = (f"{PurePath(code.co_filename).name}:{code.co_name}" for code in codes)
+    text = "\n".join((subject, type(leaf).__qualname__, *frames))
+    return hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]
+
+
+def first_error(error: BaseException) -> BaseException:
+    """Return the exception itself: the first one of a group, or that of a step of a queue round."""
+    while True:
+        if isinstance(error, BaseExceptionGroup):
+            error = error.exceptions[0]
+        elif isinstance(error, HyperJobFault) and error.__cause__ is not None:
+            error = error.__cause__
+        else:
+            return error
+
+
+def _edition(raw: Object | None) -> tuple[object, object]:
+    return at(raw, "metadata", "uid"), at(raw, "metadata", "generation")

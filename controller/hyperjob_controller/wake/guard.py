@@ -1,0 +1,117 @@
+"""The passes behind the wall: a HyperJob at which the controller failed gets none for some time.
+
+Its status names the incident meanwhile. The writer of that status reads nothing but the old one.
+"""
+
+from collections.abc import Awaitable, Callable
+from datetime import datetime, timedelta
+
+from hyperjob_controller.caches.informers import Caches
+from hyperjob_controller.events import Events
+from hyperjob_controller.incidents import Incident
+from hyperjob_controller.wall import Wall
+from hyperjob_core.api.names import FIELD_MANAGER
+from hyperjob_core.api.phases import Phase
+from hyperjob_core.api.wire import at, mapping, string
+from hyperjob_core.kube.client import Kube, PatchType
+from hyperjob_core.kube.errors import KubeError, NotFound
+from hyperjob_core.kube.resources import HYPERJOBS, split_key
+from hyperjob_core.telemetry.metrics import Place
+from hyperjob_engine.reasons.incident import InternalFault
+from hyperjob_engine.status.derive import derive_fault
+from hyperjob_engine.status.diff import merge_patch
+from hyperjob_engine.status.transitions import status_events
+
+Reconcile = Callable[[str], Awaitable[timedelta | None]]
+
+_ENDED = frozenset({Phase.COMPLETED, Phase.FAILED})
+
+
+class SetAsideError(Exception):
+    """The pass of a HyperJob failed by a bug, and the next one is due after `wait`."""
+
+    def __init__(self, wait: timedelta) -> None:
+        super().__init__(wait)
+        self.wait = wait
+
+
+class Guard:
+    """Makes the passes of the HyperJobs that are not set aside."""
+
+    def __init__(
+        self,
+        reconcile: Reconcile,
+        wall: Wall,
+        kube: Kube,
+        caches: Caches,
+        *,
+        events: Events,
+        now: Callable[[], datetime],
+        refresh: Callable[[str], None],
+    ) -> None:
+        """`refresh` repeats what the event handlers do for a HyperJob's vcjobs."""
+        self._reconcile = reconcile
+        self._wall = wall
+        self._kube = kube
+        self._caches = caches
+        self._events = events
+        self._now = now
+        self._refresh = refresh
+        self._aside: set[str] = set()
+
+    async def reconcile(self, key: str) -> timedelta | None:
+        """Make a pass; return the time until the next. Raises SetAsideError after a bug."""
+        incident = self._wall.incident(key)
+        if incident is not None:
+            return await self._name(key, incident)
+        try:
+            if key in self._aside:
+                self._aside.discard(key)
+                self._refresh(key)
+            again = await self._reconcile(key)
+        except (KubeError, TimeoutError):
+            raise
+        except Exception as error:
+            incident = self._wall.caught(key, error, Place.RECONCILE)
+            raise SetAsideError(await self._name(key, incident)) from error
+        if self._caches.hyperjob(key) is None:
+            self._aside.discard(key)
+            self._wall.forget(key)
+        return again
+
+    async def _name(self, key: str, incident: Incident) -> timedelta:
+        """Name the incident in the status of a HyperJob; return the rest of its back-off."""
+        self._aside.add(key)
+        wait = max(incident.until - self._now(), timedelta(milliseconds=1))
+        try:
+            await self._write(key, incident)
+        except (KubeError, TimeoutError):
+            raise
+        except Exception as error:  # noqa: BLE001 - the wall
+            self._wall.failed(Place.RECONCILE, error)
+        return wait
+
+    async def _write(self, key: str, incident: Incident) -> None:
+        raw = self._caches.hyperjob(key)
+        old = mapping(at(raw, "status"))
+        if raw is None or string(at(old, "state", "phase")) in _ENDED:
+            return
+        status = derive_fault(old, InternalFault(incident.number), now=self._now())
+        patch = merge_patch({"state": old.get("state")}, status)
+        if not patch:
+            return
+        namespace, name = split_key(key)
+        try:
+            answer = await self._kube.patch(
+                HYPERJOBS,
+                name,
+                {"status": patch},
+                kind=PatchType.MERGE,
+                namespace=namespace,
+                subresource="status",
+                field_manager=FIELD_MANAGER,
+            )
+        except NotFound:
+            return
+        self._caches.note(HYPERJOBS, answer)
+        self._events.record(key, status_events(old, {**old, **status}))

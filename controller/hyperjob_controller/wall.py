@@ -1,0 +1,129 @@
+"""The wall around each HyperJob and each feature: an exception in one of them ends no other.
+
+An exception about a HyperJob, wherever the controller meets it, sets that HyperJob aside: it gets
+no pass before its back-off is over, its status names the incident, and the log has the stack. An
+exception in a background task stops that task for some time. The process ends only when it cannot
+lead.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Final
+
+from hyperjob_controller.incidents import Incident, Incidents, number_of
+from hyperjob_core.api.meta import Object
+from hyperjob_core.kube.resources import split_key
+from hyperjob_core.telemetry.metrics import Metrics, Place
+
+log = logging.getLogger(__name__)
+
+_FIRST_PAUSE: Final = 1.0
+_LONGEST_PAUSE: Final = 60.0
+
+
+class Wall:
+    """Catches the exceptions about HyperJobs and in background tasks."""
+
+    def __init__(
+        self,
+        hyperjob: Callable[[str], Object | None],
+        *,
+        metrics: Metrics,
+        now: Callable[[], datetime],
+        wake: Callable[[str], None],
+        set_aside: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        """`hyperjob` returns the object of a key; `wake` requests its pass, for its status.
+
+        `set_aside` gets the key of a HyperJob whose pass or event failed: the queue takes its room.
+        """
+        self._hyperjob = hyperjob
+        self._metrics = metrics
+        self._now = now
+        self._wake = wake
+        self._incidents = Incidents(hyperjob, now=now)
+        self._logged: dict[tuple[Place, str], int] = {}
+        self._set_aside = set_aside
+
+    def holds(self, key: str) -> bool:
+        """Return whether a HyperJob is set aside now."""
+        return self.incident(key) is not None
+
+    def incident(self, key: str) -> Incident | None:
+        """Return the incident for which a HyperJob is set aside now."""
+        return self._incidents.of(key)
+
+    def forget(self, key: str) -> None:
+        """Drop a deleted HyperJob."""
+        self._incidents.forget(key)
+
+    def caught(self, key: str, error: BaseException, place: Place) -> Incident:
+        """Set a HyperJob aside; log the stack with the incident number."""
+        incident = self._incidents.note(key, error)
+        self._metrics.internal_error(place)
+        namespace, name = split_key(key)
+        log.error(
+            "The controller failed at a HyperJob, and has set it aside",
+            extra={
+                "hyperjob": {"namespace": namespace, "name": name},
+                "incident": incident.number,
+                "place": str(place),
+                "times": incident.times,
+            },
+            exc_info=error,
+        )
+        if place is not Place.ROUND:  # the queue engine reads all HyperJobs again by itself
+            self._set_aside(key)
+        if place is not Place.RECONCILE:
+            self._wake(key)
+        return incident
+
+    @contextmanager
+    def around(self, keys: Iterable[str], place: Place) -> Iterator[None]:
+        """Set the HyperJobs aside if the block raises an exception."""
+        try:
+            yield
+        except Exception as error:  # noqa: BLE001 - the wall
+            found = [key for key in keys if self._hyperjob(key) is not None]
+            for key in found:
+                self.caught(key, error, place)
+            if not found:
+                self.failed(place, error)
+
+    def failed(self, place: Place, error: BaseException) -> None:
+        """Count an exception that concerns no HyperJob; log the first and each hundredth stack."""
+        self._metrics.internal_error(place)
+        mark = place, number_of(place, error)
+        if mark not in self._logged and len(self._logged) >= 1000:
+            self._logged.clear()
+        times = self._logged[mark] = self._logged.get(mark, 0) + 1
+        if times == 1 or times % 100 == 0:
+            log.error(
+                "A part of the controller failed",
+                extra={"incident": mark[1], "place": str(place), "times": times},
+                exc_info=error,
+            )
+
+    async def keep(self, place: Place, run: Callable[[], Awaitable[None]]) -> None:
+        """Run a background task until it returns; after an exception run it again, after a pause.
+
+        The pause begins at a second, and doubles while the task fails within its longest pause.
+        """
+        clock, pause = asyncio.get_running_loop().time, _FIRST_PAUSE
+        while True:
+            began = clock()
+            try:
+                await run()
+            except Exception as error:  # noqa: BLE001 - the wall
+                self.failed(place, error)
+            else:
+                return
+            if clock() - began > _LONGEST_PAUSE:
+                pause = _FIRST_PAUSE
+            self._metrics.degraded(place, stopped=True)
+            await asyncio.sleep(pause)
+            self._metrics.degraded(place, stopped=False)
+            pause = min(_LONGEST_PAUSE, pause * 2)
