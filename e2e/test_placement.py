@@ -162,11 +162,9 @@ async def test_a_plan_tells_beforehand_where_a_job_will_stand(scenario, tmp_path
     wanted = hyperjob("told", auto(world, "part", world.sizes[world.largest] + 1))
     path = tmp_path / "told.yaml"
     path.write_text(yaml.safe_dump(wanted))
-    mode = "volcano-global" if world.volcano_global else "none"
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "hyperjob", "plan", "-f", str(path), "-o", "json"),
         *("--kubeconfig", str(world.kubeconfig), "-n", scenario.namespace),
-        f"--queue-admission={mode}",
         stdout=asyncio.subprocess.PIPE,
     )
     said, _ = await process.communicate()
