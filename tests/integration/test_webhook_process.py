@@ -39,7 +39,7 @@ def get(url):
 
 
 async def test_it_is_ready_answers_counts_logs_and_ends_with_0(tmp_path, certificates):
-    with webhook_process(tmp_path, certificates) as webhook:
+    with webhook_process(tmp_path, certificates, flags=["--log-level=debug"]) as webhook:
         assert get(f"{webhook.side_door}/healthz") == (200, "ok")
         assert get(f"{webhook.side_door}/readyz") == (200, "ok")
         connection = await RawConnection.open(webhook.port, webhook.client_tls())

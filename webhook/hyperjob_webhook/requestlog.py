@@ -1,12 +1,14 @@
 """One log line for each request, and controller-runtime's webhook metrics.
 
-A line has the name of the object and none of its fields.
+A line has the name of the object and none of its fields. The lines of ResourceBindings that are
+allowed have the level debug.
 """
 
 import logging
 from typing import Final
 
 from hyperjob_core.telemetry.metrics import Metrics
+from hyperjob_rules.configuration import MUTATE_RESOURCEBINDING
 from hyperjob_rules.validation.rules import Decision
 from hyperjob_webhook.admission import Reply
 from hyperjob_webhook.review import AdmissionRequest
@@ -29,7 +31,12 @@ class RequestLog:
         self._metrics.webhook_done(webhook, code=reply.status, seconds=seconds)
         request, decision = reply.request, reply.decision
         if request is not None and decision is not None:
-            _log.info("admission decision", extra=_decided(webhook, request, decision, seconds))
+            # A sub-job has many reviews of its ResourceBinding, and a user asks for none of them.
+            is_routine = webhook == MUTATE_RESOURCEBINDING and decision.allowed
+            level = logging.DEBUG if is_routine else logging.INFO
+            if _log.isEnabledFor(level):
+                fields = _decided(webhook, request, decision, seconds)
+                _log.log(level, "admission decision", extra=fields)
             return
         fields = {"webhook": webhook, "code": reply.status, "reason": reply.problem}
         fields["duration"] = round(seconds, 6)

@@ -18,6 +18,11 @@ REVIEW = next(
     for line in (Path(__file__).parent / "data/admission-reviews.jsonl").read_bytes().splitlines()
     if b'"name":"llm-training"' in line and b'"CREATE"' in line
 )
+BINDING = next(
+    line
+    for line in (Path(__file__).parent / "data/admission-reviews.jsonl").read_bytes().splitlines()
+    if b'"kind":"ResourceBinding"' in line
+)
 
 
 def refused():
@@ -47,6 +52,19 @@ def test_a_decision_names_user_object_operation_outcome_and_time(caplog):
     assert line["requestID"] == "cfaa5fae-d355-4477-99b5-91f1eecc63b3"
     assert line["patched"] > 0
     assert "dryRun" not in line
+
+
+def test_a_resourcebinding_that_is_allowed_is_logged_at_debug_alone(caplog):
+    reply = admit(MUTATE_RESOURCEBINDING, BINDING)
+    assert reply.decision is not None
+    assert reply.decision.allowed
+    RequestLog(Metrics()).done(MUTATE_RESOURCEBINDING, reply, 0.001)
+    assert not caplog.records
+    caplog.set_level(logging.DEBUG, logger="hyperjob_webhook")
+    RequestLog(Metrics()).done(MUTATE_RESOURCEBINDING, reply, 0.001)
+    level, line = said(caplog)
+    assert level == "DEBUG"
+    assert line["webhook"] == MUTATE_RESOURCEBINDING
 
 
 def test_a_refusal_says_the_first_reason_and_how_many_there_are(caplog):
