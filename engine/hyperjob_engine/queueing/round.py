@@ -35,6 +35,7 @@ from hyperjob_engine.queueing.forecast import (
 )
 from hyperjob_engine.queueing.room import Space
 from hyperjob_engine.queueing.state import (
+    HyperJobFault,
     LastRound,
     QueueState,
     admit,
@@ -214,9 +215,13 @@ class _Round:
             # `_admit` may have pushed the first of a shape twice.
             if waiting is None or waiting.order != order or (queue, waiting.shape) in self.blocks:
                 continue
-            with working_on(order.key):
+            try:  # a context manager for each of thousands of shapes would slow a round
                 if self._consider(waiting, firsts):
                     return True
+            except HyperJobFault:
+                raise
+            except Exception as error:
+                raise HyperJobFault(order.key) from error
             if self._is_fifo(queue) and (queue in self.led or not waiting.shape.needs.needed):
                 self._block_all(queue, firsts)
                 return False
