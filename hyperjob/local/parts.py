@@ -46,9 +46,16 @@ def program(name: str) -> str:
 
 @contextlib.asynccontextmanager
 async def part(
-    name: str, *command: str | Path, log: Path, env: Mapping[str, str] | None = None
+    name: str,
+    *command: str | Path,
+    log: Path,
+    group: int,
+    env: Mapping[str, str] | None = None,
 ) -> AsyncIterator[StackProcess]:
-    """Run a process for the length of the block; end it by SIGTERM, then by SIGKILL."""
+    """Run a process in a process group for the length of the block.
+
+    The end of the block ends the process by SIGTERM, then by SIGKILL.
+    """
     with log.open("wb") as out:
         process = await asyncio.create_subprocess_exec(
             *(str(word) for word in command),
@@ -56,7 +63,7 @@ async def part(
             stdout=out,
             stderr=asyncio.subprocess.STDOUT,
             env={**os.environ, **(env or {})},
-            start_new_session=True,
+            process_group=group,
         )
     try:
         yield StackProcess(name, process, log)
@@ -118,7 +125,11 @@ def _check(running: StackProcess, seconds: float, *, late: bool) -> None:
 
 
 async def run_once(
-    name: str, *command: str, stdin: bytes | None = None, seconds: float = 60
+    name: str,
+    *command: str,
+    stdin: bytes | None = None,
+    seconds: float = 60,
+    group: int | None = None,
 ) -> str:
     """Run a command and return its output; raise StackError with its standard error."""
     process = await asyncio.create_subprocess_exec(
@@ -126,6 +137,7 @@ async def run_once(
         stdin=asyncio.subprocess.PIPE if stdin is not None else asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
+        process_group=group,
     )
     try:
         out, err = await asyncio.wait_for(process.communicate(stdin), seconds)

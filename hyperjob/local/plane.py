@@ -14,6 +14,7 @@ from hyperjob.install.execute import execute
 from hyperjob.install.manifest import Settings, manifest
 from hyperjob.install.plan import Change, plan
 from hyperjob.install.problems import InstallError, problems_text
+from hyperjob.local.lifeline import Lifeline
 from hyperjob.local.parts import StackError, StackProcess, part, run_once, until_file, until_ready
 from hyperjob.local.ready import READY_FILE
 from hyperjob_core.kube.client import Kube
@@ -81,8 +82,11 @@ class Plane:
 
 
 @contextlib.asynccontextmanager
-async def local_plane(options: PlaneOptions) -> AsyncIterator[Plane]:
-    """Run a plane for the length of the block; raise StackError if a process does not start."""
+async def local_plane(options: PlaneOptions, lifeline: Lifeline) -> AsyncIterator[Plane]:
+    """Run a plane for the length of the block; raise StackError if a process does not start.
+
+    All its processes belong to the group of `lifeline`.
+    """
     if importlib.util.find_spec("hyperjob_sandbox") is None:
         raise StackError(
             "the embedded control plane is not installed; install it with:"
@@ -95,12 +99,19 @@ async def local_plane(options: PlaneOptions) -> AsyncIterator[Plane]:
     ready.unlink(missing_ok=True)
     async with contextlib.AsyncExitStack() as stack:
         sandbox = await stack.enter_async_context(
-            part("control plane", *options.sandbox_command(), log=directory / "control-plane.log")
+            part(
+                "control plane",
+                *options.sandbox_command(),
+                log=directory / "control-plane.log",
+                group=lifeline.group,
+                env={"TMPDIR": str(lifeline.folder)},
+            )
         )
         await run_once(
             "certificates",
             *(sys.executable, "-m", "hyperjob_certs", "issue", "--directory", str(tls)),
             *("--name", "127.0.0.1", "--name", "localhost"),
+            group=lifeline.group,
         )
         await until_file(sandbox, ready, seconds=_START_SECONDS)
         webhook = await stack.enter_async_context(
@@ -114,6 +125,7 @@ async def local_plane(options: PlaneOptions) -> AsyncIterator[Plane]:
                 f"--health-probe-bind-address=127.0.0.1:{webhook_probe}",
                 "--shutdown-delay=0",
                 log=directory / "webhook.log",
+                group=lifeline.group,
             )
         )
         controller = await stack.enter_async_context(
@@ -127,6 +139,7 @@ async def local_plane(options: PlaneOptions) -> AsyncIterator[Plane]:
                 "--progress",
                 f"--progress-interval={_PROGRESS_SECONDS:g}",
                 log=directory / "controller.log",
+                group=lifeline.group,
             )
         )
         url = f"https://127.0.0.1:{webhook_port}"

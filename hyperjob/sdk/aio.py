@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from hyperjob.client.waiting import Progress, silent
 from hyperjob.client.why.evidence import Explanation
 from hyperjob.client.why.explain import explain
 from hyperjob.client.why.gather import gather
+from hyperjob.local.lifeline import lifeline
 from hyperjob.local.parts import StackError
 from hyperjob.local.plane import PlaneOptions, local_plane
 from hyperjob.sdk.errors import HyperJobError, SourceError, UnreachableError, translated
@@ -75,32 +75,27 @@ class AsyncClient(Access):
         `clusters` is a number, names, or the path of a clusters file; each cluster has one node of
         `gpus` accelerators. `images` maps images to virtual environments or commands; all others
         run in the environment of this Python. `directory` stores logs and volumes; without it they
-        are removed with the installation. Raises UnreachableError without the distribution
+        are removed with the installation. The installation ends with the block, or with this
+        process, whatever ends the process. Raises UnreachableError without the distribution
         hyperjob[sandbox].
         """
-        with contextlib.ExitStack() as folders:
-            if directory is None:
-                temporary = tempfile.TemporaryDirectory(
-                    prefix="hyperjob-", ignore_cleanup_errors=True
-                )
-                where = Path(folders.enter_context(temporary))
-            else:
-                where = Path(directory)
+        try:
+            async with lifeline() as line:
+                where = line.folder if directory is None else Path(directory)
                 where.mkdir(parents=True, exist_ok=True)
-            options = PlaneOptions(
-                clusters=_clusters_file(clusters, gpus, where),
-                directory=where,
-                pods="processes",
-                images=dict(images or {}),
-            )
-            try:
+                options = PlaneOptions(
+                    clusters=_clusters_file(clusters, gpus, where),
+                    directory=where,
+                    pods="processes",
+                    images=dict(images or {}),
+                )
                 async with (
-                    local_plane(options) as plane,
+                    local_plane(options, line) as plane,
                     cls(kubeconfig=plane.kubeconfig, namespace=namespace) as client,
                 ):
                     yield client
-            except StackError as error:
-                raise UnreachableError(str(error)) from None
+        except StackError as error:
+            raise UnreachableError(str(error)) from None
 
     async def __aenter__(self) -> Self:
         with translated():

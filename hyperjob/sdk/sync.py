@@ -13,6 +13,7 @@ import inspect
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager
 from types import AsyncGeneratorType, GenericAlias, TracebackType
 from typing import (
@@ -30,33 +31,69 @@ from typing import (
 
 from hyperjob.sdk.aio import AsyncClient, AsyncJob
 from hyperjob.sdk.view import Access, JobView
+from hyperjob_core.tasks import cancel
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 _C = TypeVar("_C", bound=Callable[..., Any])
 _LOOK_SECONDS: Final = 0.01
+_END_SECONDS: Final = 15.0
 
 
 class _Loop:
-    """An event loop in a thread; one for each client."""
+    """An event loop in a thread; one for each client. `local`: it runs an installation."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, local: bool) -> None:
+        self.local = local
         self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(
-            target=self._loop.run_forever, name="hyperjob-sdk", daemon=True
-        )
+        self._thread = threading.Thread(target=self._serve, name="hyperjob-sdk", daemon=True)
         self._thread.start()
 
     def run(self, work: Coroutine[Any, Any, _T]) -> _T:
-        """Run a coroutine and return its result; KeyboardInterrupt cancels the coroutine."""
-        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        """Run a coroutine and return its result.
+
+        KeyboardInterrupt cancels the coroutine and waits for its end; a second one does not wait.
+        """
+        result, cancel = self.begin(work)
         try:
-            return future.result()
-        except KeyboardInterrupt:
-            future.cancel()
+            return result.result()
+        except KeyboardInterrupt as error:
+            self.interrupted(error)
             with contextlib.suppress(BaseException):
-                future.result(timeout=5)
+                self._loop.call_soon_threadsafe(cancel)
+                result.result(timeout=_END_SECONDS)
             raise
+
+    def begin(self, work: Coroutine[Any, Any, _T]) -> "tuple[Future[_T], Callable[[], None]]":
+        """Start a coroutine; return its result, and a function that cancels it in the loop."""
+        result: Future[_T] = Future()
+        tasks: list[asyncio.Task[_T]] = []
+
+        def create() -> None:
+            tasks.append(self._loop.create_task(work))
+            tasks[0].add_done_callback(lambda done: _settle(result, done))
+
+        def cancel() -> None:
+            tasks[0].cancel()
+
+        self._loop.call_soon_threadsafe(create)
+        return result, cancel
+
+    def interrupted(self, error: KeyboardInterrupt) -> None:
+        """Let Python end a script with one line after Ctrl-C if the installation ends with it."""
+        if not self.local or is_interactive():
+            return
+        before = sys.excepthook
+
+        def hook(
+            kind: type[BaseException], value: BaseException, trace: TracebackType | None
+        ) -> None:
+            if value is error:
+                print("Interrupted: the local installation ends.", file=sys.stderr)
+            else:
+                before(kind, value, trace)
+
+        sys.excepthook = hook
 
     def iterate(self, source: AsyncIterator[_T]) -> Iterator[_T]:
         """Iterate over an asynchronous iterator."""
@@ -68,13 +105,32 @@ class _Loop:
                     return
         finally:
             if not self._loop.is_closed():
-                self.run(_closed(source))
+                # Python drops a KeyboardInterrupt while it closes a generator: nothing waits here.
+                self.begin(_closed(source))
 
     def close(self) -> None:
-        """End the thread."""
+        """Cancel what still runs, and end the thread."""
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
-        self._loop.close()
+
+    def _serve(self) -> None:
+        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+            runner.get_loop().run_forever()
+
+
+def is_interactive() -> bool:
+    """Return whether a person types into this Python, which Ctrl-C does not end."""
+    return hasattr(sys, "ps1")
+
+
+def _settle(result: "Future[_T]", done: "asyncio.Task[_T]") -> None:
+    """Copy the result of a task."""
+    if done.cancelled():
+        result.cancel()
+    elif (error := done.exception()) is not None:
+        result.set_exception(error)
+    else:
+        result.set_result(done.result())
 
 
 async def _next(source: AsyncIterator[_T]) -> _T:
@@ -161,7 +217,7 @@ def _opened(
 
     def call(owner: "type[Client]", /, *args: _P.args, **more: _P.kwargs) -> "Client":
         made = owner.__new__(owner)
-        made._open(opening(*args, **more))  # noqa: SLF001, a constructor of this very class
+        made._open(opening(*args, **more), local=True)  # noqa: SLF001, a constructor of this class
         return made
 
     method = opening.__func__  # type: ignore[attr-defined]  # of a class method
@@ -200,9 +256,11 @@ class Client(Access):
         """Close all connections, and end a local installation."""
         atexit.unregister(self.close)
         if self._ends is not None:
-            self._loop.run(self._stop())
-            self._ends = None
-            self._loop.close()
+            try:
+                self._loop.run(self._stop())
+            finally:
+                self._ends = None
+                self._loop.close()
 
     def __enter__(self) -> Self:
         return self
@@ -213,15 +271,20 @@ class Client(Access):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        if isinstance(error, KeyboardInterrupt):
+            self._loop.interrupted(error)
         self.close()
 
     def _begin(self) -> None:
         self._open(
-            AsyncClient(kubeconfig=self.kubeconfig, context=self._context, namespace=self.namespace)
+            AsyncClient(
+                kubeconfig=self.kubeconfig, context=self._context, namespace=self.namespace
+            ),
+            local=False,
         )
 
-    def _open(self, opening: AbstractAsyncContextManager[AsyncClient]) -> None:
-        self._loop = _Loop()
+    def _open(self, opening: AbstractAsyncContextManager[AsyncClient], *, local: bool) -> None:
+        self._loop = _Loop(local=local)
         self._opening = opening
         try:
             self._same = self._loop.run(self._start())
@@ -236,7 +299,11 @@ class Client(Access):
         self._ends = asyncio.Event()
         started: asyncio.Future[AsyncClient] = asyncio.get_running_loop().create_future()
         self._task = asyncio.create_task(self._hold(started, self._ends))
-        await asyncio.wait((started, self._task), return_when=asyncio.FIRST_COMPLETED)
+        try:
+            await asyncio.wait((started, self._task), return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            await cancel([self._task])
+            raise
         if self._task.done():
             self._task.result()
         return await started
@@ -277,6 +344,8 @@ class Job(JobView):
         try:
             yield
         except KeyboardInterrupt:
+            if self._loop.local and not is_interactive():
+                raise
             print(
                 f"\nHyperJob {self.namespace}/{self.name} keeps running. To stop it:"
                 " job.suspend() or"

@@ -21,6 +21,7 @@ from hyperjob.cli.why import view as why_view
 from hyperjob.client.summary import Summary
 from hyperjob.client.why.explain import explain
 from hyperjob.client.why.gather import gather
+from hyperjob.local.lifeline import lifeline
 from hyperjob.local.parts import StackError, kubectl, run_once
 from hyperjob.local.plane import Plane, PlaneOptions, local_plane
 from hyperjob.ui.serve import served_here
@@ -116,7 +117,8 @@ class Demo:
         result = DemoResult(self._kubeconfig, time.monotonic())
         async with contextlib.AsyncExitStack() as stack:
             self._say("Starting an embedded Karmada, its members, the webhook and the controller …")
-            self._plane = await stack.enter_async_context(local_plane(self._options.plane))
+            line = await stack.enter_async_context(lifeline())
+            self._plane = await stack.enter_async_context(local_plane(self._options.plane, line))
             command = f"hyperjob install --webhook-url {self._plane.webhook_url}"
             self._say(f"$ {command} --ca-file tls/ca.crt")
             self._say(install_view.summary(self._plane.installed, dry_run=False))

@@ -205,6 +205,7 @@ class Container:
             "PATH": image.path,
             "HOME": str(place.folders.pod),
             "HOSTNAME": place.hostname,
+            "TMPDIR": str(place.folders.temporary),
             "LANG": "C.UTF-8",
             **({"VIRTUAL_ENV": image.virtualenv} if image.virtualenv else {}),
             **place.slots.take(place.pod, self.spec),

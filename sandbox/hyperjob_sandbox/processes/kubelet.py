@@ -4,7 +4,9 @@ The controller must not run a pod without a node, and must not remove a pod with
 """
 
 import asyncio
+import tempfile
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Final
 
 from hyperjob_core.api.meta import Object
@@ -125,6 +127,7 @@ class ProcessKubelet:
             slots=self._slots,
             folders=Folders(
                 pod=base / "pods" / meta["uid"],
+                temporary=Path(tempfile.gettempdir()) / f"hyperjob-pod-{meta['uid'][:8]}",
                 cluster=base,
                 shared=self._machine.folder / "shared",
             ),

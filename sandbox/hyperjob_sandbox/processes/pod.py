@@ -146,6 +146,7 @@ class Pod:
         place = self.place
         for folder in ("scratch", "work"):
             (place.folders.pod / folder).mkdir(parents=True, exist_ok=True)
+        place.folders.temporary.mkdir(mode=0o700, exist_ok=True)
         said = ""
         while True:
             try:

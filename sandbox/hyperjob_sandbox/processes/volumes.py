@@ -1,8 +1,9 @@
 """The volumes of a pod as folders of this machine.
 
-Each pod has its own folder, which is removed with the pod. The folder of a PersistentVolumeClaim
-exists until the sandbox ends; all pods of the cluster share it. With the annotation SHARED of the
-claim the pods of all clusters share it, as a substitute for object storage.
+Each pod has its own folder and temporary folder, which are removed with the pod. The folder of a
+PersistentVolumeClaim exists until the sandbox ends; all pods of the cluster share it. With the
+annotation SHARED of the claim the pods of all clusters share it, as a substitute for object
+storage.
 """
 
 import re
@@ -39,9 +40,11 @@ class Mount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Folders:
-    """The folders of volumes: of this pod, of its cluster, and of all clusters."""
+    """The folders of a pod and of volumes: of this pod, of its cluster, and of all clusters."""
 
     pod: Path
+    temporary: Path
+    """The pod's TMPDIR; its path is short, since the path of a socket has 107 bytes at most."""
     cluster: Path
     shared: Path
 
@@ -84,8 +87,9 @@ def mounts(
 
 
 def remove(folders: Folders) -> None:
-    """Remove the folder of a pod."""
-    shutil.rmtree(folders.pod, ignore_errors=True)
+    """Remove the folders of a pod."""
+    for folder in (folders.pod, folders.temporary):
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _expanded(text: str | None, variables: Mapping[str, str]) -> str:

@@ -15,7 +15,12 @@ SOURCES = Sources(config_maps={"cm": {"data": {"a.txt": "A", "b.txt": "B"}}})
 
 
 def folders(base: Path, cluster: str = "a", pod: str = "p") -> Folders:
-    return Folders(pod=base / cluster / pod, cluster=base / cluster, shared=base / "shared")
+    return Folders(
+        pod=base / cluster / pod,
+        temporary=base / "temporary",
+        cluster=base / cluster,
+        shared=base / "shared",
+    )
 
 
 def pod(*found: dict) -> dict:

@@ -1,0 +1,131 @@
+"""No death of the client of a local installation leaves a process, a port or a folder."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from tests.support.processes import wait_for
+
+pytestmark = [pytest.mark.scenario, pytest.mark.timeout(120)]
+
+SECONDS = 3
+
+SCRIPT = """
+import os
+from hyperjob.sdk import Client
+
+def train():
+    import tempfile, time
+    tempfile.mkdtemp()
+    print("training", flush=True)
+    while True:
+        time.sleep(0.1)
+
+print("starting", flush=True)
+with Client.local(clusters=2) as client:
+    print("ready", flush=True)
+    job = client.train(train, clusters=2, replicas=2)
+    for line in job.logs(follow=True):
+        print(line.text, flush=True)
+        {then}
+"""
+
+
+def environment_of(pid: str) -> bytes:
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/environ").read_bytes() + Path(f"/proc/{pid}/cmdline").read_bytes()
+    return b""
+
+
+def processes(folder: Path) -> list[str]:
+    """Return the processes whose variables or command name the folder, pods included."""
+    name = os.fsencode(folder)
+    pids = [each.name for each in Path("/proc").iterdir() if each.name.isdigit()]
+    return [pid for pid in pids if name in environment_of(pid)]
+
+
+def listening(pids: Sequence[str]) -> set[str]:
+    """Return the local addresses of the TCP sockets on which processes listen."""
+    inodes = set()
+    for pid in pids:
+        with suppress(OSError):
+            for each in Path(f"/proc/{pid}/fd").iterdir():
+                with suppress(OSError):
+                    inodes.add(str(each.readlink()).removeprefix("socket:[").removesuffix("]"))
+    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    return {row[1] for row in rows if row[3] == "0A" and row[9] in inodes}
+
+
+def addresses() -> set[str]:
+    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    return {row[1] for row in rows if row[3] == "0A"}
+
+
+def started(client: "subprocess.Popen[str]", until: str, folder: Path) -> None:
+    """Wait until the client prints a line, or until the installation has created a file."""
+    if "/" in until:
+        pattern = f"hyperjob-*{until.rstrip('/')}"
+        wait_for(lambda: [*folder.glob(pattern)], what=until, process=client, timeout=30)
+        return
+    assert client.stdout is not None
+    assert until in (line.strip() for line in client.stdout), until
+
+
+@pytest.mark.parametrize(
+    ("until", "number"),
+    [
+        pytest.param("/", signal.SIGINT, id="ctrl-c with the folder"),
+        pytest.param("/control-plane.log", signal.SIGINT, id="ctrl-c with the control plane"),
+        pytest.param("/webhook.log", signal.SIGINT, id="ctrl-c with the webhook"),
+        pytest.param("training", signal.SIGINT, id="ctrl-c while training"),
+        pytest.param("/control-plane.log", signal.SIGKILL, id="sigkill at the start"),
+        pytest.param("training", signal.SIGKILL, id="sigkill while training"),
+        pytest.param("training", signal.SIGTERM, id="sigterm while training"),
+        pytest.param("raise ValueError('mine')", None, id="exception"),
+        pytest.param("os._exit(7)", None, id="os._exit"),
+    ],
+)
+def test_nothing_is_left(until: str, number: signal.Signals | None, tmp_path: Path) -> None:
+    folder = tmp_path / "tmp"
+    folder.mkdir()
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT.format(then="pass" if number else until))
+    client = subprocess.Popen(
+        [sys.executable, str(script)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "TMPDIR": str(folder)},
+        process_group=0,
+    )
+    try:
+        started(client, until if number else "training", folder)
+        ports = listening(processes(folder))
+        if until == "training":
+            assert len(ports) > 3, "the servers of the installation"
+        if number is not None:
+            # Ctrl-C in a terminal reaches the whole group of the foreground.
+            os.killpg(client.pid, number)
+        _, errors = client.communicate(timeout=30)
+        wait_for(
+            lambda: not processes(folder) and not [*folder.iterdir()],
+            what="the end of all processes and folders",
+            timeout=SECONDS,
+        )
+        assert not ports & addresses()
+        if number is None:
+            assert client.returncode == (7 if "exit" in until else 1)
+            assert "exit" in until or errors.endswith("ValueError: mine\n")
+        else:
+            assert client.returncode == -number
+            line = "Interrupted: the local installation ends.\n"
+            assert errors == (line if number == signal.SIGINT else "")
+    finally:
+        client.kill()
+        client.communicate()
