@@ -87,8 +87,8 @@ def trainer(
     is in the HyperJob. `args` are the function's keyword arguments, or the script's command line.
     The `replicas` pods, each with `gpus` accelerators, are spread evenly over `clusters`: a
     number, or the names of the allowed clusters. `framework` decides how processes find each
-    other: `python` (variables HYPERJOB_*), `torchrun` or `jax`. `max_restarts` is the number of
-    restarts of all sub-jobs after failures.
+    other: `python` (variables HYPERJOB_*), `torchrun` or `jax`. A failed pod fails its sub-job at
+    once; `max_restarts` is the number of restarts of all sub-jobs after failures.
 
     Raise SourceError where the function or the folder cannot be put into a HyperJob, and
     ValueError for inconsistent numbers.
@@ -127,7 +127,12 @@ def trainer(
         "replicas": replicas // number,
         "template": {"spec": pod},
     }
-    template: Object = {"tasks": [task]}
+    # Volcano fails the sub-job at its first failed pod; the failurePolicy alone starts it again.
+    template: Object = {
+        "policies": [{"event": "PodFailed", "action": "RestartJob"}],
+        "maxRetry": 1,
+        "tasks": [task],
+    }
     if queue is not None:
         template["queue"] = queue
     if priority_class is not None:

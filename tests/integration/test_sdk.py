@@ -55,6 +55,16 @@ def fails() -> None:
     raise SystemExit(3)
 
 
+def one_of_two_dies() -> None:
+    import os
+    import time
+
+    if os.environ["HYPERJOB_ATTEMPT"] == "0":
+        if os.environ["HYPERJOB_TASK_INDEX"] == "1":
+            raise SystemExit(3)
+        time.sleep(3600)
+
+
 def ended(job: Job) -> None:
     job.delete(timeout=60)
 
@@ -95,6 +105,20 @@ def test_a_training_that_fails_says_so(client: Client) -> None:
         job.wait("Completed", timeout=60)
     assert job.phase == "Failed", "read again when the wait failed"
     assert job.why().headline
+    ended(job)
+
+
+def test_a_dead_rank_fails_the_training_while_the_other_runs_on(client: Client) -> None:
+    job = client.train(one_of_two_dies, replicas=2)
+    with pytest.raises(NeverReachedError, match="is Failed"):
+        job.wait("Completed", timeout=60)
+    ended(job)
+
+
+def test_a_dead_rank_restarts_all_ranks(client: Client) -> None:
+    job = client.train(one_of_two_dies, clusters=2, replicas=4, max_restarts=1)
+    job.wait("Completed", timeout=60)
+    assert [each.attempt for each in job.status.jobs] == [2, 2]
     ended(job)
 
 

@@ -117,6 +117,19 @@ def test_admission_accepts_what_the_trainer_builds(name: str) -> None:
     assert validate_create(default(made)).errors == ()
 
 
+@pytest.mark.parametrize("framework", ["python", "torchrun", "jax"])
+@pytest.mark.parametrize("max_restarts", [0, 2])
+def test_a_failed_pod_fails_its_sub_job_at_once(framework: str, max_restarts: int) -> None:
+    made = trainer(
+        trains, args={"steps": 1}, replicas=2, framework=framework, max_restarts=max_restarts
+    )
+    (group,) = made["spec"]["replicatedJobs"]
+    template = group["templateSpec"]
+    assert template["policies"] == [{"event": "PodFailed", "action": "RestartJob"}]
+    assert template["maxRetry"] == 1, "Volcano restarts nothing by itself"
+    assert made["spec"].get("failurePolicy", {}).get("maxRestarts", 0) == max_restarts
+
+
 def test_pods_are_spread_evenly_over_the_clusters() -> None:
     made = trainer(trains, args={"steps": 1}, clusters=["a", "b"], replicas=6)
     (group,) = made["spec"]["replicatedJobs"]
