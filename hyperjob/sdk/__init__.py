@@ -17,6 +17,7 @@ from hyperjob.client.summary import SubJob, Summary
 from hyperjob.sdk.aio import AsyncClient, AsyncJob, LogLine
 from hyperjob.sdk.errors import (
     HyperJobError,
+    HyperJobWarning,
     InvalidError,
     NeverReachedError,
     NotFoundError,
@@ -34,6 +35,7 @@ __all__ = [
     "Client",
     "ExpectedStart",
     "HyperJobError",
+    "HyperJobWarning",
     "InvalidError",
     "Job",
     "LogLine",

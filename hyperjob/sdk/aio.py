@@ -24,7 +24,7 @@ from hyperjob.client.why.gather import gather
 from hyperjob.local.lifeline import lifeline
 from hyperjob.local.parts import StackError
 from hyperjob.local.plane import PlaneOptions, local_plane
-from hyperjob.sdk.errors import HyperJobError, SourceError, UnreachableError, translated
+from hyperjob.sdk.errors import HyperJobError, SourceError, UnreachableError, translated, warn
 from hyperjob.sdk.training import TrainerOptions, trainer
 from hyperjob.sdk.view import Access, JobView, Reading
 from hyperjob_core.api.meta import Object
@@ -101,7 +101,10 @@ class AsyncClient(Access):
         with translated():
             self._kube = await self._stack.enter_async_context(
                 Kube.connect(
-                    kubeconfig=self.kubeconfig, context=self._context, user_agent=_FIELD_MANAGER
+                    kubeconfig=self.kubeconfig,
+                    context=self._context,
+                    user_agent=_FIELD_MANAGER,
+                    warn=warn,
                 )
             )
         self.namespace = self.namespace or self._kube.namespace

@@ -1,5 +1,6 @@
 """The exceptions of the SDK; each message names the object, the reason and the next step."""
 
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,6 +11,10 @@ from hyperjob_core.kube.errors import ConfigError, KubeError, NotFound, Unavaila
 
 class HyperJobError(Exception):
     """A request about a HyperJob failed; the base class of all exceptions of the SDK."""
+
+
+class HyperJobWarning(UserWarning):
+    """A warning of the API server or of the webhook about a HyperJob that it accepts."""
 
 
 class NotFoundError(HyperJobError):
@@ -47,6 +52,11 @@ class InvalidError(HyperJobError):
     def __init__(self, message: str, fields: Sequence[FieldError] = ()) -> None:
         super().__init__(message)
         self.fields = tuple(fields)
+
+
+def warn(_request: str, text: str) -> None:
+    """Issue a warning of the API server as a HyperJobWarning."""
+    warnings.warn(text, HyperJobWarning, stacklevel=2)
 
 
 @contextmanager

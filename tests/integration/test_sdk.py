@@ -4,6 +4,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import warnings
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -14,6 +15,7 @@ import yaml
 
 from hyperjob.sdk import (
     Client,
+    HyperJobWarning,
     InvalidError,
     Job,
     NeverReachedError,
@@ -106,6 +108,18 @@ def test_a_training_that_fails_says_so(client: Client) -> None:
     assert job.phase == "Failed", "read again when the wait failed"
     assert job.why().headline
     ended(job)
+
+
+def test_admission_warns_once_with_its_text(client: Client) -> None:
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        jobs = [client.train(counts, args={"until": 1, "pause": 0}, clusters=["gone"])]
+        jobs.append(client.train(counts, args={"until": 1, "pause": 0}, clusters=["gone"]))
+    texts = [str(each.message) for each in found if each.category is HyperJobWarning]
+    assert [text for text in texts if "gone" in text], texts
+    assert len(set(texts)) == len(texts)
+    for job in jobs:
+        ended(job)
 
 
 def test_a_dead_rank_fails_the_training_while_the_other_runs_on(client: Client) -> None:

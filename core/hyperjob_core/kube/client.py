@@ -21,6 +21,7 @@ import hyperjob_core
 from hyperjob_core.api.meta import Object
 from hyperjob_core.kube import config
 from hyperjob_core.kube.errors import Gone, from_status, unreachable
+from hyperjob_core.kube.exchange import Warn, log_warning
 from hyperjob_core.kube.instruments import SILENT, ClientMetrics
 from hyperjob_core.kube.lines import LONGEST_LINE, Splitter
 from hyperjob_core.kube.resources import Resource, key_of
@@ -91,16 +92,18 @@ class Kube:
         user_agent: str = USER_AGENT,
         time_limit: float = TIME_LIMIT,
         metrics: ClientMetrics = SILENT,
+        warn: Warn = log_warning,
     ) -> AsyncIterator[Self]:
         """Find the API server as kubectl does and close all connections at the end.
 
+        `warn` gets each warning of the API server once.
         `user_agent` up to its slash is also the field manager of creates, updates and patches.
         Raises ConfigError with the file and the next step.
         """
         connection = await config.load(kubeconfig, context=context)
         from hyperjob_core.kube.http import HttpTransport  # a slow import: not for --help
 
-        transport = HttpTransport(connection, user_agent=user_agent, metrics=metrics)
+        transport = HttpTransport(connection, user_agent=user_agent, metrics=metrics, warn=warn)
         async with cls(transport, time_limit=time_limit, namespace=connection.namespace) as kube:
             yield kube
 

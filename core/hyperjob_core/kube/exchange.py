@@ -11,7 +11,7 @@ import random
 import socket
 import ssl
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from urllib.parse import urlencode
 
 from hyperjob_core.kube import errors
@@ -26,6 +26,15 @@ _LONGEST_WAIT = 30.0
 _RECONNECT_WAIT = 0.1
 _WARNINGS = 256
 _CREDENTIALS_SECONDS = 30.0
+
+
+Warn = Callable[[str, str], None]
+"""Reports a warning of the API server: the request and the text."""
+
+
+def log_warning(request: str, text: str) -> None:
+    """Log a warning of the API server."""
+    log.warning("The API server warns", extra={"request": request, "warning": text})
 
 
 def why_not_trusted(error: ssl.SSLCertVerificationError, host: str, authorities: str) -> str:
@@ -59,10 +68,13 @@ def why_no_connection(error: OSError) -> str:
 class Exchange(ABC):
     """The base of HttpTransport, without its connections: tests replace these by a script."""
 
-    def __init__(self, connection: Connection, *, metrics: ClientMetrics) -> None:
+    def __init__(
+        self, connection: Connection, *, metrics: ClientMetrics, warn: Warn = log_warning
+    ) -> None:
         self._connection = connection
         self._metrics = metrics
         self._base = connection.server
+        self._report = warn
         self._warned: set[str] = set()
 
     @property
@@ -145,11 +157,11 @@ class Exchange(ABC):
         return errors.unreachable(line, f"could not talk to {self._base}: {why}")
 
     def _warn(self, line: str, warnings: Sequence[str]) -> None:
-        """Log the warnings of the server, such as about an unknown field, each text once."""
+        """Report the warnings of the server, such as about an unknown field, each text once."""
         for warning in warnings:
             if warning not in self._warned and len(self._warned) < _WARNINGS:
                 self._warned.add(warning)
-                log.warning("The API server warns", extra={"request": line, "warning": warning})
+                self._report(line, warning)
 
     def _count(self, code: str, method: str) -> None:
         self._metrics.request_done(code=code, method=method, host=self._connection.host)

@@ -21,7 +21,7 @@ from yarl import URL
 
 from hyperjob_core.kube import errors
 from hyperjob_core.kube.config import Connection
-from hyperjob_core.kube.exchange import Exchange, why_no_connection
+from hyperjob_core.kube.exchange import Exchange, Warn, log_warning, why_no_connection
 from hyperjob_core.kube.instruments import SILENT, ClientMetrics
 from hyperjob_core.kube.transport import Params, Response
 
@@ -42,9 +42,14 @@ class HttpTransport(Exchange):
     """Keep-alive HTTP/1.1 over aiohttp, with streams, proxies and any number of connections."""
 
     def __init__(
-        self, connection: Connection, *, user_agent: str, metrics: ClientMetrics = SILENT
+        self,
+        connection: Connection,
+        *,
+        user_agent: str,
+        metrics: ClientMetrics = SILENT,
+        warn: Warn = log_warning,
     ) -> None:
-        super().__init__(connection, metrics=metrics)
+        super().__init__(connection, metrics=metrics, warn=warn)
         self._owns_session = True
         self._sockets: WeakSet[socket.socket] = WeakSet()
         self._session = aiohttp.ClientSession(
