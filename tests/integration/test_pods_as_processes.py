@@ -570,7 +570,11 @@ async def test_no_process_outlives_the_sandbox(tmp_path: Path, number: signal.Si
             mark,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.DEVNULL,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+            env={
+                **os.environ,
+                "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
+                "TMPDIR": str(tmp_path),
+            },
         )
         assert process.stdout is not None
         async with asyncio.timeout(60):
