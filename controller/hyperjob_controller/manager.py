@@ -376,6 +376,7 @@ class Manager:
             finally:
                 await cancel([task, changed])
             self.admission.reset()
+            self.memory.refusals.forget_all()  # another component may have refused
             for obj in self.caches.hyperjobs.items():
                 self.queue.add(key_of(obj))
 

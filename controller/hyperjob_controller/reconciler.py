@@ -103,9 +103,10 @@ class Reconciler:
         if written is not Written.STALE and delay is None and observed.verdict is not None:
             self._memory.admission.message_written(key, observed.verdict)
         for failure in result.failures:
-            if not failure.is_refusal:
+            if not (failure.is_refusal or failure.is_outage):
                 raise failure.error
-        if not result.stale:
+        # An outage is no failure of the HyperJob, which keeps its admission meanwhile.
+        if not result.stale and not self._memory.refusals.is_unjudged(key):
             self._memory.admission.passed(observed, lambda: self._updater.update(key))
         if result.stale or written is Written.STALE:
             return timedelta()
@@ -122,6 +123,8 @@ class Reconciler:
             # The informer's events may come after the next pass of another HyperJob.
             for action in result.done:
                 reservations.update(f"{hyperjob.namespace}/{action.name}", now=observed.now)
+        for action in result.done:
+            self._memory.refusals.clear(hyperjob.key, action.name)
         if result.failures or result.stale:
             reservations.let_go(decided.actions)
         self._memory.wake_freed()
@@ -133,19 +136,21 @@ class Reconciler:
         hyperjob, refusals = observed.hyperjob, self._memory.refusals
         for failure in result.failures:
             _log(hyperjob.key, failure)
+            if not (failure.is_refusal or failure.is_outage):
+                continue
+            reason = failure.error.reason or type(failure.error).__name__
             if failure.is_refusal:
-                self._meter.refused(failure.error.reason or type(failure.error).__name__)
-                refusals.note(
-                    hyperjob.key,
-                    failure.name,
-                    uid=hyperjob.uid,
-                    generation=hyperjob.generation,
-                    reason=failure.error.reason or type(failure.error).__name__,
-                    message=failure.error.message,
-                    now=observed.now,
-                )
-        for action in result.done:
-            refusals.clear(hyperjob.key, action.name)
+                self._meter.refused(reason)
+            note = refusals.note if failure.is_refusal else refusals.note_outage
+            note(
+                hyperjob.key,
+                failure.name,
+                uid=hyperjob.uid,
+                generation=hyperjob.generation,
+                reason=reason,
+                message=failure.error.message,
+                now=observed.now,
+            )
 
     def _forget(self, key: str) -> None:
         self._caches.forget_status(key)

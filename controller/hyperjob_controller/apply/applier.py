@@ -24,6 +24,8 @@ from hyperjob_core.kube.errors import (
     Invalid,
     KubeError,
     NotFound,
+    TooManyRequests,
+    Unavailable,
 )
 from hyperjob_core.kube.resources import (
     HYPERJOBS,
@@ -48,7 +50,7 @@ from hyperjob_engine.model.planned import (
 )
 
 _DELETIONS: Final = (DeleteChild, DeleteHyperJob)
-REFUSALS: Final = (Invalid, Forbidden, BadRequest, NotFound, InternalError)
+REFUSALS: Final = (Invalid, Forbidden, BadRequest, NotFound)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,16 @@ class FailedAction:
     def is_refusal(self) -> bool:
         """Return whether the API server refused the object, and did not fail or ask to wait."""
         return isinstance(self.error, REFUSALS)
+
+    @property
+    def is_outage(self) -> bool:
+        """Return whether an API server that answers could not judge the object.
+
+        A webhook may be out of reach (500), or the API server has too many requests (429, 503).
+        """
+        if isinstance(self.error, Unavailable):
+            return self.error.answered and self.error.http_code == Unavailable.code
+        return isinstance(self.error, InternalError | TooManyRequests)
 
 
 @dataclass(frozen=True, slots=True)

@@ -160,7 +160,7 @@ async def test_one_refusal_stops_nobody_else() -> None:
     [
         (403, "Forbidden", True),
         (404, "NotFound", True),
-        (500, "InternalError", True),
+        (500, "InternalError", False),
         (429, "TooManyRequests", False),
         (503, "ServiceUnavailable", False),
     ],
@@ -168,6 +168,7 @@ async def test_one_refusal_stops_nobody_else() -> None:
 async def test_a_no_is_told_from_a_later(code: int, reason: str, refused: bool) -> None:
     result, _ = await carry_out(Server(lambda *_: refusal(code, reason)), create("x"))
     assert [failure.is_refusal for failure in result.failures] == [refused]
+    assert [failure.is_outage for failure in result.failures] == [not refused]
 
 
 @pytest.mark.parametrize("is_there", [True, False])

@@ -322,6 +322,29 @@ async def test_what_the_server_could_not_answer_is_tried_again_and_is_no_refusal
     assert server.calls.count(("create", "propagationpolicies", "hj-trainer-0")) == 1
 
 
+async def test_while_a_webhook_is_out_of_reach_one_hyperjob_tries_for_all() -> None:
+    server, names = ApiServer(), [f"hj{number}" for number in range(6)]
+    server.put(CLUSTERS, member("a", 64))
+    for name in names:
+        server.put(HYPERJOBS, named(name, group(replicas=1)))
+    tries: list[str] = []
+
+    def out_of_reach(verb: str, resource: Any, name: str) -> Any:
+        if (verb, resource) != ("create", VCJOBS):
+            return None
+        tries.append(name)
+        return refusal(500, "InternalError", "failed calling webhook")
+
+    server.fails = out_of_reach
+    async with running(server):
+        await until(lambda: len(tries) > len(names))
+        assert sorted(tries[: len(names)]) == [f"{name}-trainer-0" for name in names]
+        await until(lambda: reason(server, "hj0") == "Refused")
+        server.fails = lambda *_: None
+        await until(lambda: len(server.items(VCJOBS)) == len(names))
+    assert len(tries) == len(names) + 1, "one HyperJob tried for all"
+
+
 async def test_words_alone_are_written_at_a_bounded_rate_and_the_last_are_written() -> None:
     server = ApiServer()
     server.put(CLUSTERS, member("a", 4))

@@ -209,3 +209,56 @@ def test_an_acceptance_is_remembered_as_such() -> None:
     assert refused(refusals) == 5
     refusals.forget("ns/x")
     assert refused(refusals) == 5
+
+
+def unjudged(refusals: Refusals, key: str, *, after: float) -> None:
+    refusals.note_outage(
+        key,
+        "j",
+        uid="u",
+        generation=1,
+        reason="InternalError",
+        message="failed calling webhook",
+        now=NOW + timedelta(seconds=after),
+    )
+
+
+def waits(refusals: Refusals, key: str) -> float:
+    found = refusals.of(key, uid="u", generation=1)["j"]
+    return (found.retry_at - NOW).total_seconds()
+
+
+def test_all_hyperjobs_share_the_short_wait_of_an_outage_and_one_of_them_tries_first() -> None:
+    refusals = Refusals()
+    for key in ("ns/first", "ns/second", "ns/third"):
+        unjudged(refusals, key, after=0)
+    assert waits(refusals, "ns/first") == 1
+    assert waits(refusals, "ns/second") == waits(refusals, "ns/third") == 2
+
+
+def test_a_try_that_fails_extends_the_outage_for_all_up_to_ten_seconds() -> None:
+    refusals, tries = Refusals(), []
+    unjudged(refusals, "ns/other", after=0)
+    for _ in range(6):
+        due = waits(refusals, "ns/other")
+        unjudged(refusals, "ns/probe", after=due)
+        tries.append(waits(refusals, "ns/probe") - due)
+        assert waits(refusals, "ns/other") == waits(refusals, "ns/probe") + 1
+    assert tries == [2, 4, 8, 10, 10, 10]
+
+
+def test_an_outage_long_after_another_begins_with_the_shortest_wait() -> None:
+    refusals = Refusals()
+    for after in (0, 1, 3):
+        unjudged(refusals, "ns/x", after=after)
+    assert waits(refusals, "ns/x") == 7
+    unjudged(refusals, "ns/x", after=600)
+    assert waits(refusals, "ns/x") == 601
+
+
+def test_a_sub_job_that_is_judged_after_an_outage_has_the_back_off_of_its_refusal() -> None:
+    refusals = Refusals()
+    unjudged(refusals, "ns/x", after=0)
+    assert refused(refusals) == 5
+    refusals.forget_all()
+    assert refusals.of("ns/x", uid="u", generation=1) == {}
