@@ -130,7 +130,8 @@ def test_a_dry_run_tells_everything_and_writes_nothing(karmada: ControlPlane, ru
 
 def test_installing_twice_changes_nothing_the_second_time(karmada: ControlPlane, run: Run) -> None:
     first = run("install")
-    assert "22 created, 1 kept" in first.stdout
+    # The namespace of the Lease stays after an uninstallation by an earlier test.
+    assert any(text in first.stdout for text in ("22 created, 1 kept", "23 created"))
     assert "Next: hyperjob preflight" in first.stdout
     before = ours(karmada)
     assert len(before) == 21
