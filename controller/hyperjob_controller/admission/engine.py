@@ -29,6 +29,7 @@ from hyperjob_engine.queueing.confirm import BuiltinQueues, Confirmer, NoConfirm
 from hyperjob_engine.queueing.messages import stale_messages
 from hyperjob_engine.queueing.queues import parse_queue
 from hyperjob_engine.queueing.read import unit_of, unit_of_remains
+from hyperjob_engine.queueing.reserve import reserved
 from hyperjob_engine.queueing.round import next_change, schedule
 from hyperjob_engine.queueing.state import HyperJobFault, Settings
 from hyperjob_engine.queueing.verdict import verdict_of
@@ -195,7 +196,7 @@ class Admission:
 
     def reserved(self, key: str) -> Mapping[str, Sequence[PlacementRequest]]:
         """Return the sub-jobs of other HyperJobs for which room is reserved, by cluster."""
-        return queue_state.reserved(self._state, but=key)
+        return reserved(self._state, but=key)
 
     def passed(self, observed: Observed, look: Callable[[], Observed | None]) -> None:
         """Revoke the admissions for which the pass of a HyperJob has created no sub-job."""

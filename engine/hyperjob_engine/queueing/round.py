@@ -33,6 +33,7 @@ from hyperjob_engine.queueing.forecast import (
     ends_by,
     renew_forecast,
 )
+from hyperjob_engine.queueing.reserve import reserve
 from hyperjob_engine.queueing.room import Space
 from hyperjob_engine.queueing.state import (
     HyperJobFault,
@@ -43,7 +44,6 @@ from hyperjob_engine.queueing.state import (
     end_rests,
     exceeds,
     renew_shares,
-    reserve,
     working_on,
 )
 from hyperjob_engine.queueing.workload import (

@@ -25,7 +25,6 @@ from weakref import WeakKeyDictionary
 
 from hyperjob_core.api.duration import later
 from hyperjob_engine.model.observed import Cluster
-from hyperjob_engine.model.request import PlacementRequest
 from hyperjob_engine.queueing.admit import Block, gang_of
 from hyperjob_engine.queueing.confirm import BuiltinQueues, Confirmer
 from hyperjob_engine.queueing.lines import Lines
@@ -310,47 +309,6 @@ def end_pods(state: QueueState, *, now: datetime) -> None:
         state.messages.numbers = True
 
 
-def reserved(state: QueueState, *, but: str) -> dict[str, list[PlacementRequest]]:
-    """Return the sub-jobs of other HyperJobs that have a reservation, by cluster."""
-    found: dict[str, list[PlacementRequest]] = {}
-    for key in state.index.missing:
-        if key == but:
-            continue
-        entry, namespace = state.entries[key], key.partition("/")[0]
-        for name, cluster in entry.reserved_clusters.items():
-            if not state.settings.counts(f"{namespace}/{name}"):
-                part, _ = entry.holding[name]
-                found.setdefault(cluster, []).append(part.request)
-    return found
-
-
-def reserve(state: QueueState, space: Space) -> None:
-    """Subtract all reservations from the space; move those on an unusable cluster to another one.
-
-    A reservation belongs to a sub-job that holds a share and that no free amount excludes yet.
-    """
-    for key in sorted(state.index.missing, key=lambda key: state.entries[key].unit.order):
-        with working_on(key):
-            _reserve(state, state.entries[key], space)
-
-
-def _reserve(state: QueueState, entry: Entry, space: Space) -> None:
-    """Subtract the reservations of one HyperJob."""
-    namespace = entry.unit.key.partition("/")[0]
-    unplaced = []
-    for part in entry.missing:
-        if state.settings.counts(f"{namespace}/{part.name}"):
-            continue
-        cluster = entry.reserved_clusters.get(part.name)
-        if cluster in space.free:
-            space.put(part.request, cluster)
-        else:
-            entry.reserved_clusters.pop(part.name, None)
-            unplaced.append(part.request)
-    if unplaced:
-        _reserve_elsewhere(entry, unplaced, space)
-
-
 def admitted(state: QueueState, key: str) -> frozenset[str]:
     """Return the sub-jobs of a HyperJob that the controller may create."""
     entry = state.entries.get(key)
@@ -520,22 +478,6 @@ def _line_up(state: QueueState, entry: Entry) -> None:
     entry.waiting = Pending(parts, shape, parts[0].queue, unit.order)
     resting = entry.rests_until is not None
     state.lines.join(parts[0].queue, shape, unit.order, resting=resting)
-
-
-def _reserve_elsewhere(entry: Entry, unplaced: Sequence[PlacementRequest], space: Space) -> None:
-    """Move reservations to clusters with room; for the rest, keep all room that they could use."""
-    limit = entry.unit.max_domains
-    standing = [
-        (part.request.group, cluster) for part, cluster in entry.holding.values() if cluster
-    ]
-    found = space.assign(unplaced, standing, limit)
-    for request in unplaced:
-        if request.name in found:
-            entry.reserved_clusters[request.name] = found[request.name]
-            space.put(request, found[request.name])
-    left = [request for request in unplaced if request.name not in found]
-    if left:
-        space.keep(space.wants(left, most=len(left), max_domains=limit))
 
 
 def _mark(keys: dict[str, None], key: str, *, marked: bool) -> None:

@@ -28,6 +28,7 @@ from hyperjob_engine.queueing.messages import stale_messages
 from hyperjob_engine.queueing.queues import parse_queue
 from hyperjob_engine.queueing.quota import Charge, Charges, Forecast, forecast_dispatch
 from hyperjob_engine.queueing.read import unit_of
+from hyperjob_engine.queueing.reserve import reserved
 from hyperjob_engine.queueing.round import next_change, schedule
 from hyperjob_engine.queueing.state import (
     QueueState,
@@ -35,7 +36,6 @@ from hyperjob_engine.queueing.state import (
     is_contended,
     new_state,
     requeue,
-    reserved,
     set_queues,
     update,
 )

@@ -15,8 +15,9 @@ from hyperjob_engine.placement.assign import FreeRoom
 from hyperjob_engine.placement.capacity import Candidacy, less, summarise
 from hyperjob_engine.placement.place import place
 from hyperjob_engine.placement.share import Wish, share
+from hyperjob_engine.queueing.reserve import reserved
 from hyperjob_engine.queueing.round import schedule
-from hyperjob_engine.queueing.state import Settings, new_state, reserved, set_queues, update
+from hyperjob_engine.queueing.state import Settings, new_state, set_queues, update
 from hyperjob_engine.queueing.workload import QueuedHyperJob, QueuedSubJob
 from hyperjob_engine.reasons.detail import detail_text
 from hyperjob_engine.reasons.hindrance import trouble_text

@@ -9,16 +9,10 @@ from hypothesis import strategies as st
 from hyperjob_core.api.quantity import NANO
 from hyperjob_engine.queueing.confirm import BuiltinQueues
 from hyperjob_engine.queueing.evict import evict, is_preempted
+from hyperjob_engine.queueing.reserve import reserved
 from hyperjob_engine.queueing.room import Space
 from hyperjob_engine.queueing.round import begin, schedule
-from hyperjob_engine.queueing.state import (
-    Settings,
-    admitted,
-    new_state,
-    requeue,
-    reserved,
-    set_queues,
-)
+from hyperjob_engine.queueing.state import Settings, admitted, new_state, requeue, set_queues
 from tests.unit.controller.builders import GPU, NOW, cluster
 from tests.unit.controller.queueworld import LAG, queue, unit, world
 

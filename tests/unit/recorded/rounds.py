@@ -8,8 +8,8 @@ from typing import Any
 
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.queueing.queues import Queue, parse_queue
+from hyperjob_engine.queueing.reserve import reserved
 from hyperjob_engine.queueing.round import next_change
-from hyperjob_engine.queueing.state import reserved
 from hyperjob_engine.queueing.verdict import verdict_of
 from hyperjob_engine.queueing.workload import QueuedHyperJob
 from hyperjob_engine.reasons.detail import detail_text

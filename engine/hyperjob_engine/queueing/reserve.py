@@ -1,0 +1,68 @@
+"""The reservations of admitted sub-jobs that do not exist yet, for each cluster.
+
+A sub-job holds its reservation from its admission until the free amounts of its cluster exclude it.
+"""
+
+from collections.abc import Sequence
+
+from hyperjob_engine.model.request import PlacementRequest
+from hyperjob_engine.queueing.room import Space
+from hyperjob_engine.queueing.state import QueueState, working_on
+from hyperjob_engine.queueing.workload import Entry
+
+
+def reserved(state: QueueState, *, but: str) -> dict[str, list[PlacementRequest]]:
+    """Return the sub-jobs of other HyperJobs that have a reservation, by cluster."""
+    found: dict[str, list[PlacementRequest]] = {}
+    for key in state.index.missing:
+        if key == but:
+            continue
+        entry, namespace = state.entries[key], key.partition("/")[0]
+        for name, cluster in entry.reserved_clusters.items():
+            if not state.settings.counts(f"{namespace}/{name}"):
+                part, _ = entry.holding[name]
+                found.setdefault(cluster, []).append(part.request)
+    return found
+
+
+def reserve(state: QueueState, space: Space) -> None:
+    """Subtract all reservations from the space; move those on an unusable cluster to another one.
+
+    A reservation belongs to a sub-job that holds a share and that no free amount excludes yet.
+    """
+    for key in sorted(state.index.missing, key=lambda key: state.entries[key].unit.order):
+        with working_on(key):
+            _reserve(state, state.entries[key], space)
+
+
+def _reserve(state: QueueState, entry: Entry, space: Space) -> None:
+    """Subtract the reservations of one HyperJob."""
+    namespace = entry.unit.key.partition("/")[0]
+    unplaced = []
+    for part in entry.missing:
+        if state.settings.counts(f"{namespace}/{part.name}"):
+            continue
+        cluster = entry.reserved_clusters.get(part.name)
+        if cluster in space.free:
+            space.put(part.request, cluster)
+        else:
+            entry.reserved_clusters.pop(part.name, None)
+            unplaced.append(part.request)
+    if unplaced:
+        _reserve_elsewhere(entry, unplaced, space)
+
+
+def _reserve_elsewhere(entry: Entry, unplaced: Sequence[PlacementRequest], space: Space) -> None:
+    """Move reservations to clusters with room; for the rest, keep all room that they could use."""
+    limit = entry.unit.max_domains
+    standing = [
+        (part.request.group, cluster) for part, cluster in entry.holding.values() if cluster
+    ]
+    found = space.assign(unplaced, standing, limit)
+    for request in unplaced:
+        if request.name in found:
+            entry.reserved_clusters[request.name] = found[request.name]
+            space.put(request, found[request.name])
+    left = [request for request in unplaced if request.name not in found]
+    if left:
+        space.keep(space.wants(left, most=len(left), max_domains=limit))
