@@ -117,10 +117,9 @@ async def stops_without_loss(scenario: Scenario, documents: list[Object], times:
     await until_saved(scenario)
     steps = 0
     for turn in range(1, times + 1):
-        # The controller counts a stop only after the status is Running, which follows the first
-        # steps.
+        # The controller counts two stops as one if it has read no progress line between them.
         await scenario.until(
-            HYPERJOBS, name, partial(_runs_in, turn - 1), what=f"Running in attempt {turn - 1}"
+            HYPERJOBS, name, partial(_trains_in, turn - 1), what=f"training in attempt {turn - 1}"
         )
         await scenario.kubectl(
             "annotate", "hyperjob", name, f"training.volcano.sh/restart=t{turn}", "--overwrite"
@@ -228,6 +227,13 @@ async def _saves_again(scenario: Scenario) -> None:
             return
         assert time.monotonic() < deadline, "\n".join(lines) + scenario.logs()
         await asyncio.sleep(_LOOK_SECONDS)
+
+
+def _trains_in(attempt: int, hyperjob: Object | None) -> bool:
+    """Return whether the status has the progress of an attempt that runs."""
+    jobs = ((hyperjob or {}).get("status") or {}).get("jobs") or []
+    shown = {(job.get("training") or {}).get("attempt") for job in jobs}
+    return attempt in shown and _runs_in(attempt, hyperjob)
 
 
 def _runs_in(attempt: int, hyperjob: Object | None) -> bool:
