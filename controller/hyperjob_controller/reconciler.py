@@ -103,7 +103,7 @@ class Reconciler:
         if written is not Written.STALE and delay is None and observed.verdict is not None:
             self._memory.admission.message_written(key, observed.verdict)
         for failure in result.failures:
-            if not (failure.is_refusal or failure.is_outage):
+            if not failure.is_reported:
                 raise failure.error
         # An outage is no failure of the HyperJob, which keeps its admission meanwhile.
         if not result.stale and not self._memory.refusals.is_unjudged(key):
@@ -136,7 +136,7 @@ class Reconciler:
         hyperjob, refusals = observed.hyperjob, self._memory.refusals
         for failure in result.failures:
             _log(hyperjob.key, failure)
-            if not (failure.is_refusal or failure.is_outage):
+            if not failure.is_reported:
                 continue
             reason = failure.error.reason or type(failure.error).__name__
             if failure.is_refusal:

@@ -177,9 +177,9 @@ def test_what_differs_is_set_right_and_named(karmada: ControlPlane, run: Run) ->
     problem = json.loads(run("install", "-o", "json", code=1).stdout)["problems"][0]
     assert problem["object"] == "clusterrole.rbac.authorization.k8s.io/hyperjob-view"
 
-    mended = run("install", "--allow", "conflicts")
-    assert "1 configured" in mended.stdout
-    assert "rules[0].verbs" in mended.stdout
+    forced = run("install", "--allow", "conflicts")
+    assert "1 configured" in forced.stdout
+    assert "rules[0].verbs" in forced.stdout
     verbs = karmada.kubectl(
         "get", "clusterrole", "hyperjob-view", "-o", "jsonpath={.rules[0].verbs}"
     )

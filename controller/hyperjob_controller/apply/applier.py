@@ -75,6 +75,11 @@ class FailedAction:
             return self.error.answered and self.error.http_code == Unavailable.code
         return isinstance(self.error, InternalError | TooManyRequests)
 
+    @property
+    def is_reported(self) -> bool:
+        """Return whether the next plan reports the failure and waits; others are tried again."""
+        return self.is_refusal or self.is_outage
+
 
 @dataclass(frozen=True, slots=True)
 class Result:
