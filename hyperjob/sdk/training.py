@@ -1,7 +1,9 @@
 """Build the HyperJob of a training from a function or a script."""
 
+import json
 import re
 import secrets
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal, TypedDict
@@ -162,15 +164,17 @@ def _command(
 ) -> tuple[list[str], dict[str, str], str]:
     """Return the container's command, its variables, and a name for the HyperJob."""
     if isinstance(train, str | Path):
-        if isinstance(args, Mapping):
-            raise SourceError(f"{train}: args of a script must be a list, its command line")
+        line = _command_line(train, args)
         folder, script = folder_of(Path(train))
-        words = [*_runner(framework), script, *map(str, args or ())]
+        words = [*_runner(framework), script, *line]
         start, variables = _START_FOLDER, {_FOLDER: folder}
         title = Path(train).stem
     else:
         if args is not None and not isinstance(args, Mapping):
-            raise SourceError("args of a function must be a mapping, its keyword arguments")
+            raise SourceError(
+                'args of a function are a dict of its keyword arguments, such as {"lr": 0.1};'
+                f" got {args!r}"
+            )
         program = program_of(train, args or {})
         if len(program) > LONGEST_BYTES:
             raise SourceError(f"{train.__name__}: its source is longer than {LONGEST_BYTES} bytes")
@@ -179,6 +183,22 @@ def _command(
         title = train.__name__
     name = re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:30] or "training"
     return ["python", "-c", start, *words], variables, name
+
+
+def _command_line(script: str | Path, args: Mapping[str, Any] | Sequence[str] | None) -> list[str]:
+    """Return the command line of a script; raise SourceError."""
+    if isinstance(args, str):
+        split = json.dumps(shlex.split(args))
+        raise SourceError(f"{script}: args of a script are a list of words: args={split}")
+    if isinstance(args, Mapping):
+        raise SourceError(f"{script}: args of a script are a list of words, its command line")
+    words: Sequence[object] = args or ()
+    for word in words:
+        if isinstance(word, bool) or not isinstance(word, str | int | float | Path):
+            raise SourceError(
+                f"{script}: args has {word!r}, and a command line has only texts and numbers"
+            )
+    return [str(word) for word in words]
 
 
 def _runner(framework: Framework) -> list[str]:

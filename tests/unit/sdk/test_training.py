@@ -1,8 +1,10 @@
 """A function or a script becomes a HyperJob that admission accepts, or an error that says why."""
 
+import functools
 import json
 import subprocess
 import sys
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -58,6 +60,72 @@ def test_annotations_are_not_evaluated_in_the_container() -> None:
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
+def logged(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    def decorate(function: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(function)
+        def call(**more: object) -> None:
+            print(name)
+            function(**more)
+
+        return call
+
+    return decorate
+
+
+@logged("x")
+def decorated(steps: int) -> None:
+    print(steps)
+
+
+@functools.lru_cache
+def remembers() -> None:
+    pass
+
+
+def yields() -> Iterator[int]:
+    yield 1
+
+
+async def yields_later() -> AsyncIterator[int]:
+    yield 1
+
+
+def nested(value: object) -> Callable[..., None]:
+    def inner(value: object) -> None:
+        text = """a
+  b
+"""
+        print(repr(text), repr(value))
+
+    return inner
+
+
+VALUES = {
+    "a dict with numbers as keys": {1: "a", (2, 3): "b", None: True},
+    "tuples in lists": [(1,), (), [2.5]],
+    "sets": {frozenset(["x"]), 3},
+    "bytes": b"\x00\xff",
+    "numbers without JSON": [float("inf"), float("-inf"), 10**30],
+    "a text with quotes and variables": 'it\'s "a" $HOME $(HOME) \\ \n',
+}
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_arguments_keep_their_types(name: str) -> None:
+    program = program_of(nested(None), {"value": VALUES[name]})
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    text, value = found.stdout.rstrip("\n").split("' ", 1)
+    assert text == "'a\\n  b\\n", "the text of a nested function keeps its indentation"
+    assert eval(value, {"inf": float("inf")}) == VALUES[name]
+
+
+def test_a_nested_list_of_itself_is_refused() -> None:
+    endless: list[object] = []
+    endless.append(endless)
+    with pytest.raises(SourceError, match="nested deeper than 50"):
+        program_of(nested(None), {"value": endless})
+
+
 def closure():
     factor = 3
 
@@ -75,8 +143,19 @@ REFUSED = {
     "a lambda": (lambda: None, {}, "defined with def"),
     "a coroutine function": (waits, {}, "call asyncio.run inside"),
     "a builtin": (print, {}, "defined with def"),
+    "a decorator": (decorated, {"steps": 1}, r"decorated has the decorator @logged\('x'\)"),
+    "lru_cache": (remembers, {}, "remembers has the decorator @functools.lru_cache"),
+    "a function wrapped by a call": (functools.lru_cache(trains), {}, "trains is wrapped by"),
+    "a generator": (yields, {}, "yields is a generator function"),
+    "an asynchronous generator": (yields_later, {}, "yields_later is a generator function"),
+    "a partial function": (functools.partial(trains, 1), {}, "defined with def"),
+    "keys that are no names": (trains, {1: 2}, "args has the key 1"),
     "an argument that is missing": (trains, {}, "args do not match its parameters.*steps"),
-    "an argument that is no JSON": (trains, {"steps": {1, 2}}, "args must be JSON values"),
+    "an argument without a literal": (
+        trains,
+        {"steps": [{"at": Path()}]},
+        r"args\['steps'\]\[0\]\['at'\] is a pathlib.*: args are numbers",
+    ),
 }
 
 
@@ -149,6 +228,23 @@ def test_pods_are_spread_evenly_over_the_clusters() -> None:
 def test_numbers_that_do_not_fit_are_refused(options: dict, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         trainer(trains, args={"steps": 1}, **options)
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        ("--lr 0.1 --name 'a b'", r'a list of words: args=\["--lr", "0.1", "--name", "a b"\]'),
+        ({"lr": 0.1}, "a list of words, its command line"),
+        (["--lr", None], "args has None"),
+        (["--fast", True], "args has True"),
+    ],
+)
+def test_a_command_line_is_a_list_of_words(args: object, message: str, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("")
+    with pytest.raises(SourceError, match=message):
+        trainer(tmp_path / "train.py", args=args)
+    with pytest.raises(SourceError, match="a dict of its keyword arguments"):
+        trainer(trains, args="--lr 0.1")
 
 
 def test_kubernetes_expands_nothing_in_the_program() -> None:
