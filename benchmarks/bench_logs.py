@@ -25,7 +25,8 @@ from aiohttp import web
 from hyperjob_controller.training.reader import Reader
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.tasks import cancel
-from hyperjob_engine.training.progress import MAX_LINE
+from hyperjob_engine.model.planned import Plan
+from hyperjob_engine.model.training import MAX_LINE
 from tests.unit.controller.builders import binding, hyperjob, job, observed
 
 WAKE_SECONDS = 0.005
@@ -83,6 +84,11 @@ async def delays(seconds: float) -> float:
     return longest
 
 
+def raised(error: BaseException) -> None:
+    """Raise an unexpected exception of the reader."""
+    raise error
+
+
 async def follow(port: int, pods: int, seconds: float, folder: Path) -> tuple[float, float, int]:
     """Follow the logs of stopping pods; return the longest delay, the part of a core, batches."""
     path = folder / "kubeconfig"
@@ -113,9 +119,15 @@ async def follow(port: int, pods: int, seconds: float, folder: Path) -> tuple[fl
     counts = Results()
     async with Kube.connect(kubeconfig=path) as kube:
         reader = Reader(
-            kube, qps=40, interval=30, now=lambda: datetime.now(UTC), wake=wake, counts=counts
+            kube,
+            qps=40,
+            interval=30,
+            now=lambda: datetime.now(UTC),
+            wake=wake,
+            counts=counts,
+            faulty=raised,
         )
-        reader.planned(seen)
+        reader.planned(seen, Plan())
         reading = asyncio.create_task(reader.run())
         before = time.process_time()
         longest = await delays(seconds)

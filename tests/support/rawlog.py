@@ -3,8 +3,8 @@
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 
-from hyperjob_core.kube.client import Kube
-from hyperjob_core.kube.lines import LONGEST_LINE, Splitter
+from hyperjob_core.api.lines import Splitter
+from hyperjob_core.kube.client import LONGEST_LINE, Kube
 
 
 async def raw_lines(

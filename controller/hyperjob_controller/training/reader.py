@@ -20,7 +20,7 @@ from typing import Final, Protocol
 from hyperjob_controller.apply.slots import FairSlots
 from hyperjob_controller.training.schedule import Item, Schedule
 from hyperjob_controller.training.watch import LIMIT_BYTES, Doing, Source, Watch, sources_of, watch
-from hyperjob_core.api.loglines import LogLine
+from hyperjob_core.api.lines import LogLine
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import Forbidden, KubeError, NotFound
 from hyperjob_core.kube.logs import Log
@@ -29,8 +29,7 @@ from hyperjob_core.kube.resources import CLUSTERS, PODS
 from hyperjob_core.telemetry.metrics import Place
 from hyperjob_engine.model.observed import Observed
 from hyperjob_engine.model.planned import Plan
-from hyperjob_engine.model.training import JobTraining
-from hyperjob_engine.training.progress import MAX_LINE
+from hyperjob_engine.model.training import MAX_LINE, JobTraining
 
 log = logging.getLogger(__name__)
 
@@ -99,7 +98,7 @@ class Reader:
         found = ((name, each.training) for name, each in watches.items())
         return {name: training for name, training in found if training is not None}
 
-    def planned(self, observed: Observed, _decided: Plan | None = None) -> None:
+    def planned(self, observed: Observed, _decided: Plan) -> None:
         """Update which sub-jobs of a HyperJob have logs to read."""
         key = observed.hyperjob.key
         if observed.hyperjob.deleting:

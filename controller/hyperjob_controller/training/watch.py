@@ -11,14 +11,13 @@ from enum import StrEnum
 from typing import Final
 
 from hyperjob_controller.training.schedule import Lane
-from hyperjob_core.api.loglines import LogLine, Position
+from hyperjob_core.api.lines import LogLine, Position
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.phases import JobPhase
 from hyperjob_core.api.wire import at, count, mapping, objects, string, string_map, strings
 from hyperjob_engine.model.child import child_of
 from hyperjob_engine.model.observed import Observed, Ownership
-from hyperjob_engine.model.training import JobTraining
-from hyperjob_engine.training.progress import Track, advance, progress_lines, training_of
+from hyperjob_engine.model.training import JobTraining, Track, advance, progress_lines, training_of
 
 LIMIT_BYTES: Final = 256 * 1024
 """The bytes of a log in one read."""

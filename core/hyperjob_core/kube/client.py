@@ -13,23 +13,25 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from types import TracebackType
-from typing import Literal, Self
+from typing import Final, Literal, Self
 
 import orjson
 
 import hyperjob_core
+from hyperjob_core.api.lines import Splitter
 from hyperjob_core.api.meta import Object
 from hyperjob_core.kube import config
 from hyperjob_core.kube.errors import Gone, from_status, unreachable
 from hyperjob_core.kube.exchange import Warn, log_warning
 from hyperjob_core.kube.instruments import SILENT, ClientMetrics
-from hyperjob_core.kube.lines import LONGEST_LINE, Splitter
 from hyperjob_core.kube.resources import Resource, key_of
 from hyperjob_core.kube.transport import Params, Response, Transport
 
 USER_AGENT = f"hyperjob/{hyperjob_core.__version__}"
 TIME_LIMIT = 30.0
 IDLE_LIMIT = 150.0  # seconds; an API server sends a bookmark about once a minute
+LONGEST_LINE: Final = 32 * 1024 * 1024
+"""The longest line of a watch in bytes; no object of an API server is larger."""
 
 Objects = list[Object]  # within Kube, `list` is the verb
 Propagation = Literal["Background", "Foreground", "Orphan"]

@@ -10,7 +10,7 @@ from contextlib import aclosing
 from functools import partial
 from typing import Final
 
-from hyperjob_core.api.loglines import LogLine, Position
+from hyperjob_core.api.lines import LogLine, Position, Splitter
 from hyperjob_core.kube.backoff import Backoff
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import (
@@ -21,7 +21,6 @@ from hyperjob_core.kube.errors import (
     TooManyRequests,
     Unavailable,
 )
-from hyperjob_core.kube.lines import Splitter
 
 LONGEST_LINE: Final = 1024 * 1024
 """The longest line in bytes; the rest of a longer line is dropped."""

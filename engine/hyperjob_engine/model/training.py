@@ -1,16 +1,126 @@
-"""The training progress of a sub-job, as read from its pod's log or from the status.
+"""The training of a sub-job: progress lines of a log, the track of a program, its progress. Pure.
 
-Times are never later than the controller's own clock: the reader of the log bounds them.
+A tenant writes the log, and a line may contain anything. The parser ignores a line that is not a
+progress line in every part, or that has a number out of range.
+
+A step below the last one means that the program restarted. Times are those of the node, at most the
+controller's present time.
 """
 
-from collections.abc import Mapping
+import math
+import re
+from collections import deque
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import pairwise
+from typing import Final
 
+import orjson
+
+from hyperjob_core.api.lines import LogLine
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.microtime import micro_time
 from hyperjob_core.api.wire import count, integer, mapping, string, timestamp
+
+MAX_LINE: Final = 16 * 1024
+"""The greatest length of a progress line in bytes; longer lines are ignored."""
+MAX_STEP: Final = 2**53
+"""The largest step: every program and every JSON reader has the same integers up to here."""
+MAX_METRICS: Final = 16
+_SAMPLES: Final = 64
+WINDOW: Final = timedelta(minutes=10)
+"""The speed is the average over this time, if it has at least two lines."""
+OUT_OF_ORDER: Final = timedelta(seconds=1)
+"""A lower step within this time after the last line is a late line of another process."""
+_MARK: Final = b'"hyperjob"'
+_SAVED: Final = b'"saved"'
+# A launcher may write a prefix such as a rank, and text after the object: both are skipped.
+_OBJECT: Final = re.compile(rb'\{\s{0,8}"hyperjob"\s{0,8}:')
+_METRIC: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]{0,62}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProgressLine:
+    """One progress line and its time by the node's clock."""
+
+    time: datetime
+    step: int
+    steps: int | None = None
+    saved: int | None = None
+    metrics: Mapping[str, str] = field(default_factory=dict)
+
+
+def progress_lines(lines: Sequence[LogLine]) -> list[ProgressLine]:
+    """Parse the progress lines of a part of a log.
+
+    A program may print more of them than a track holds. Then only the first one counts, the last
+    one with a checkpoint, and the last _SAMPLES: time for parsing is bounded.
+    """
+    marked = [line for line in lines if _MARK in line.raw]
+    last: deque[ProgressLine] = deque()
+    while marked and len(last) < _SAMPLES:
+        if (found := parse(marked.pop())) is not None:
+            last.appendleft(found)
+    saved = (parse(line) for line in reversed(marked) if _SAVED in line.raw)
+    first = next(filter(None, map(parse, marked)), None)
+    if not any(line.saved is not None for line in last):
+        checkpoint = next((line for line in saved if line and line.saved is not None), None)
+        if checkpoint is not None and checkpoint != first:
+            last.appendleft(checkpoint)
+    return [*([first] if first is not None else []), *last]
+
+
+def parse(line: LogLine) -> ProgressLine | None:
+    """Parse one line; None if it is not a progress line."""
+    raw = line.raw
+    start = _OBJECT.search(raw) if line.time and len(raw) <= MAX_LINE else None
+    if start is None:
+        return None
+    end = raw.rfind(b"}") + 1
+    try:
+        document = orjson.loads(raw[start.start() : end])
+    except ValueError:
+        return None
+    fields = document.get("hyperjob")
+    if not isinstance(fields, dict):
+        return None
+    step = _step(fields.get("step"))
+    if step is None:
+        return None
+    steps, saved = _step(fields.get("steps")), _step(fields.get("saved"))
+    return ProgressLine(
+        time=line.moment,
+        step=step,
+        steps=steps or None,
+        # A checkpoint of a later step than the present one is an error of the program.
+        saved=saved if saved is not None and saved <= step else None,
+        metrics=_metrics(fields.get("metrics")),
+    )
+
+
+def _step(value: object) -> int | None:
+    """Return a step; a language without integers prints it as 1200.0."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int):
+        return None
+    return value if 0 <= value <= MAX_STEP else None
+
+
+def _metrics(value: object) -> dict[str, str]:
+    """Return at most MAX_METRICS finite numbers as decimal text, by names that a label may have."""
+    if not isinstance(value, dict):
+        return {}
+    found: dict[str, str] = {}
+    for name, number in value.items():
+        if len(found) == MAX_METRICS:
+            break
+        if not _METRIC.fullmatch(name) or isinstance(number, bool):
+            continue
+        if isinstance(number, int | float) and math.isfinite(number):
+            found[name] = f"{number:.6g}"
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +176,112 @@ def _between(first: tuple[int, datetime], last: tuple[int, datetime], step: int)
     part = max(0.0, (step - first[0]) / (last[0] - first[0]))
     # The bound keeps the result of a far step in the range of datetime.
     return first[1] + (last[1] - first[1]) * min(part, 1000.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Track:
+    """The progress of a program; `samples` are (step, time), both rising."""
+
+    start_step: int
+    started: datetime
+    samples: tuple[tuple[int, datetime], ...]
+    steps: int | None = None
+    saved_step: int | None = None
+    saved: datetime | None = None
+    metrics: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def last(self) -> tuple[int, datetime]:
+        """Return the last step and its time."""
+        return self.samples[-1]
+
+
+def advance(track: Track | None, line: ProgressLine, *, now: datetime) -> Track:
+    """Return the track with one more line."""
+    time = min(line.time, now)
+    if track is None:
+        return _beginning(line, time)
+    step, last = track.last
+    time = max(time, last)
+    if line.step < step:
+        if time - last < OUT_OF_ORDER:
+            return track
+        return _began_again(track, _beginning(line, time))
+    samples = track.samples
+    if line.step > step:
+        samples = (*samples, (line.step, time))[-_SAMPLES:]
+    track = replace(
+        track,
+        samples=samples,
+        steps=line.steps if line.steps is not None else track.steps,
+        metrics=dict(line.metrics) or track.metrics,
+    )
+    if line.saved is not None and line.saved != track.saved_step:
+        # An older checkpoint than before: the newer one was deleted or is unreadable.
+        track = replace(track, saved_step=line.saved, saved=_made(track, line.saved))
+    return track
+
+
+def training_of(track: Track, *, attempt: int, uid: str = "") -> JobTraining:
+    """Return the training progress of a track."""
+    step, updated = track.last
+    return JobTraining(
+        step=step,
+        updated=updated,
+        start_step=track.start_step,
+        started=track.started,
+        saved_step=track.saved_step,
+        saved=track.saved,
+        attempt=attempt,
+        uid=uid,
+        steps=track.steps,
+        steps_per_second=speed(track.samples),
+        metrics=track.metrics,
+    )
+
+
+def speed(samples: tuple[tuple[int, datetime], ...]) -> float | None:
+    """Return steps per second over the window, pauses included; None without two lines."""
+    if len(samples) < 2:
+        return None
+    last_step, last = samples[-1]
+    recent = [each for each in samples if last - each[1] <= WINDOW]
+    first_step, first = recent[0] if len(recent) > 1 else samples[-2]
+    seconds = (last - first).total_seconds()
+    return (last_step - first_step) / seconds if seconds > 0 else None
+
+
+def _beginning(line: ProgressLine, time: datetime) -> Track:
+    return Track(
+        start_step=line.step,
+        started=time,
+        samples=((line.step, time),),
+        steps=line.steps,
+        saved_step=line.saved,
+        saved=None if line.saved is None else time,
+        metrics=dict(line.metrics),
+    )
+
+
+def _began_again(before: Track, after: Track) -> Track:
+    """Return the track of a restarted program, with the checkpoint from which it resumed."""
+    kept = before.saved_step
+    if after.saved_step is None and kept is not None and kept <= after.start_step:
+        after = replace(after, saved_step=kept, saved=after.started)
+    return replace(after, steps=after.steps or before.steps)
+
+
+def _made(track: Track, step: int) -> datetime:
+    """Return when the program made a step, by the lines around it."""
+    before = track.samples[0]
+    for after in track.samples:
+        if step <= after[0]:
+            if step <= before[0]:
+                return before[1]
+            part = (step - before[0]) / (after[0] - before[0])
+            return before[1] + (after[1] - before[1]) * part
+        before = after
+    return track.last[1]
 
 
 def parse_training(raw: object) -> JobTraining | None:

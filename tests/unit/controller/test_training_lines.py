@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hyperjob_core.api.loglines import LogLine
-from hyperjob_engine.model.training import JobTraining
-from hyperjob_engine.training.progress import (
+from hyperjob_core.api.lines import LogLine
+from hyperjob_engine.model.training import (
     MAX_LINE,
     MAX_METRICS,
     MAX_STEP,
+    JobTraining,
     ProgressLine,
     Track,
     advance,
@@ -22,7 +22,7 @@ from hyperjob_engine.training.progress import (
     speed,
     training_of,
 )
-from hyperjob_engine.training.progress import parse as parse_line
+from hyperjob_engine.model.training import parse as parse_line
 
 T0 = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 STAMP = b"2026-01-02T03:04:05.25Z "

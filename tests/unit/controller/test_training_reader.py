@@ -21,11 +21,12 @@ from hyperjob_controller.training.watch import (
     sources_of,
     watch,
 )
-from hyperjob_core.api.loglines import LogLine
+from hyperjob_core.api.lines import LogLine
 from hyperjob_core.kube.errors import unreachable
 from hyperjob_core.virtualtime import run
 from hyperjob_engine.model.observed import Observed
-from hyperjob_engine.training.progress import MAX_LINE, ProgressLine, progress_lines
+from hyperjob_engine.model.planned import Plan
+from hyperjob_engine.model.training import MAX_LINE, ProgressLine, progress_lines
 from tests.support.apiserver import refusal
 from tests.unit.controller.builders import binding, hyperjob, job, labels, observed, pod, template
 
@@ -316,12 +317,16 @@ class Bench:
         self.task.cancel()
         await asyncio.gather(self.task, return_exceptions=True)
 
+    def planned(self, observed: Observed) -> None:
+        """Report a pass whose plan, whatever it is, makes no difference to the reader."""
+        self.reader.planned(observed, Plan())
+
     async def reads_another(self, count: int) -> None:
         """Have HyperJob other run on cluster b, and wait until its pod is read so often."""
         pod = "b/other-trainer-0-worker-0"
         self.logs.answers[pod] = text(1, 7)
         other = job("other-trainer-0", phase="Running", gpus=1, marked=labels("other"))
-        self.reader.planned(seen(other, name="other", cluster="b"))
+        self.planned(seen(other, name="other", cluster="b"))
         await self.until(lambda: self.logs.asked.count(pod) >= count)
 
     async def until(self, condition: Any) -> None:
@@ -336,7 +341,7 @@ KEY = "default/hj"
 async def test_progress_is_read_and_the_hyperjob_looked_at() -> None:
     async with Bench() as bench:
         bench.logs.answers["a/hj-trainer-0-worker-3"] = text(1, 7)
-        bench.reader.planned(seen(job(phase="Running", gpus=8)))
+        bench.planned(seen(job(phase="Running", gpus=8)))
         await bench.until(lambda: bench.reader.trainings(KEY))
         assert bench.reader.trainings(KEY)["hj-trainer-0"].step == 7
         assert bench.logs.asked == [f"a/hj-trainer-0-worker-{number}" for number in range(4)]
@@ -351,7 +356,7 @@ async def test_a_look_that_fails_on_a_bug_is_named_and_the_next_pod_is_read() ->
     async with Bench() as bench:
         bench.logs.answers["a/hj-trainer-0-worker-0"] = ZeroDivisionError("a bug")
         bench.logs.answers["a/hj-trainer-0-worker-1"] = text(1, 7)
-        bench.reader.planned(seen(job(phase="Running", gpus=8)))
+        bench.planned(seen(job(phase="Running", gpus=8)))
         await bench.until(lambda: bench.reader.trainings(KEY))
     assert [type(error) for error in bench.faults] == [ZeroDivisionError]
 
@@ -360,10 +365,10 @@ def test_a_sub_job_is_read_at_once_when_its_stop_begins_and_not_at_each_pass() -
     bench, waits = Bench(), list[float]()
     bench.reader._plan = lambda _item, _found, wait: waits.append(wait)  # type: ignore[method-assign]
     for _ in range(2):
-        bench.reader.planned(seen(job(phase="Running")))
+        bench.planned(seen(job(phase="Running")))
     assert waits == [0.05]
     for _ in range(2):
-        bench.reader.planned(seen(job(phase="Running", deleting=True)))
+        bench.planned(seen(job(phase="Running", deleting=True)))
     assert waits == [0.05, 0]
 
 
@@ -371,15 +376,15 @@ async def test_a_pod_without_a_log_is_counted_and_the_next_one_is_read() -> None
     async with Bench() as bench:
         bench.logs.answers["a/hj-trainer-0-worker-0"] = refusal(404, "NotFound")
         bench.logs.answers["a/hj-trainer-0-worker-1"] = text(1, 7)
-        bench.reader.planned(seen(job(phase="Running", gpus=8)))
+        bench.planned(seen(job(phase="Running", gpus=8)))
         await bench.until(lambda: bench.reader.trainings(KEY))
         assert bench.results["missing"] == 1
 
 
 async def test_without_a_hyperjob_that_runs_nothing_is_asked() -> None:
     async with Bench() as bench:
-        bench.reader.planned(seen(job(phase="Pending")))
-        bench.reader.planned(seen(job(phase="Completed")))
+        bench.planned(seen(job(phase="Pending")))
+        bench.planned(seen(job(phase="Completed")))
         await bench.reads_another(2)
         assert {name for name in bench.logs.asked if not name.startswith("b/")} == set()
 
@@ -387,7 +392,7 @@ async def test_without_a_hyperjob_that_runs_nothing_is_asked() -> None:
 async def test_the_budget_holds_over_all_hyperjobs() -> None:
     async with Bench(qps=50, interval=0.1) as bench:
         jobs = [job(f"hj-trainer-{number}", phase="Running", gpus=1) for number in range(100)]
-        bench.reader.planned(seen(*jobs))
+        bench.planned(seen(*jobs))
         await bench.until(lambda: len(bench.logs.times) > 100)
         times = bench.logs.times
         # A burst of fifty, and fifty in each second after that.
@@ -400,7 +405,7 @@ async def test_a_hyperjob_is_looked_at_once_an_interval() -> None:
         jobs = [job(f"hj-trainer-{number}", phase="Running", gpus=1) for number in range(20)]
         for number in range(20):
             bench.logs.answers[f"a/hj-trainer-{number}-worker-0"] = text(1, 7)
-        bench.reader.planned(seen(*jobs))
+        bench.planned(seen(*jobs))
         await bench.until(lambda: len(bench.reader.trainings(KEY)) == 20)
         assert len(bench.woken) <= 2
 
@@ -411,7 +416,7 @@ async def test_a_cluster_that_does_not_answer_is_left_alone(fault: Exception) ->
         for number in range(50):
             bench.logs.answers[f"a/hj-trainer-{number}-worker-0"] = fault
         jobs = [job(f"hj-trainer-{number}", phase="Running", gpus=1) for number in range(50)]
-        bench.reader.planned(seen(*jobs))
+        bench.planned(seen(*jobs))
         await bench.until(lambda: bench.results["unreachable"])
         await bench.reads_another(5)
         asked = [name for name in bench.logs.asked if name.startswith("a/")]
@@ -441,7 +446,7 @@ async def test_the_log_of_a_sub_job_that_is_stopped_does_not_wait_for_a_cluster_
     async with Bench() as bench:
         bench.reader._troubles["a"] = asyncio.get_running_loop().time() + 3600, 1.0
         bench.logs.holding.set()
-        bench.reader.planned(seen(job(phase="Running", deleting=True)))
+        bench.planned(seen(job(phase="Running", deleting=True)))
         await bench.until(lambda: bench.logs.asked)
 
 
@@ -449,9 +454,9 @@ async def test_a_log_that_is_followed_is_not_read_again_when_its_sub_job_ends() 
     async with Bench() as bench:
         name = "a/hj-trainer-0-worker-0"
         stop = {"cause": "Restarted", "until": "2026-01-02T03:05:00Z", "jobs": ["hj-trainer-0"]}
-        bench.reader.planned(seen(job(phase="Running"), status={"stop": stop}))
+        bench.planned(seen(job(phase="Running"), status={"stop": stop}))
         await bench.until(lambda: name in bench.logs.asked)
-        bench.reader.planned(seen(job(phase="Completed")))
+        bench.planned(seen(job(phase="Completed")))
         await bench.reads_another(3)
         assert bench.logs.asked.count(name) == 1
 
@@ -461,7 +466,7 @@ async def test_a_hyperjob_of_a_forgotten_name_has_its_first_pass_at_once() -> No
         name = "a/hj-trainer-0-worker-0"
         for step in (7, 8):
             bench.logs.answers[name] = text(step, step)
-            bench.reader.planned(seen(job(phase="Running")))
+            bench.planned(seen(job(phase="Running")))
             await bench.until(lambda: bench.reader.trainings(KEY))
             bench.reader.forget(KEY)
     assert bench.woken == [(KEY, 0)] * 2
@@ -471,18 +476,18 @@ async def test_the_log_of_a_sub_job_that_is_stopped_is_followed_to_its_end() -> 
     async with Bench(interval=60) as bench:
         name = "a/hj-trainer-0-worker-0"
         bench.logs.answers[name] = text(1, 7)
-        bench.reader.planned(seen(job(phase="Running")))
+        bench.planned(seen(job(phase="Running")))
         await bench.until(lambda: bench.reader.trainings(KEY))
         bench.logs.answers[name] = text(2, 8, ', "saved": 8')
-        bench.reader.planned(seen(job(phase="Running", deleting=True)))
+        bench.planned(seen(job(phase="Running", deleting=True)))
         await bench.until(lambda: bench.reader.trainings(KEY)["hj-trainer-0"].saved_step == 8)
         assert not bench.reader.trainings(KEY)["hj-trainer-0"].ended
-        bench.reader.planned(seen())
+        bench.planned(seen())
         assert bench.reader.trainings(KEY), "it is kept until its log has ended"
         bench.logs.holding.set()
         await bench.until(lambda: bench.reader.trainings(KEY)["hj-trainer-0"].ended)
         assert bench.woken[-1] == (KEY, 0)
-        bench.reader.planned(seen())
+        bench.planned(seen())
         assert bench.reader.trainings(KEY) == {}
 
 
@@ -492,20 +497,20 @@ async def test_a_planned_stop_knows_of_all_that_have_ended_until_it_is_over() ->
         names = ["hj-trainer-0", "hj-trainer-1"]
         stop = {"cause": "Restarted", "until": "2026-01-02T03:05:00Z", "jobs": names}
         jobs = [job(name, phase="Running", gpus=1, deleting=True) for name in names]
-        bench.reader.planned(seen(*jobs, status={"stop": stop}))
+        bench.planned(seen(*jobs, status={"stop": stop}))
         await bench.until(
             lambda: [each.ended for each in bench.reader.trainings(KEY).values()] == [True] * 2
         )
-        bench.reader.planned(seen(jobs[1], status={"stop": stop}))
+        bench.planned(seen(jobs[1], status={"stop": stop}))
         assert set(bench.reader.trainings(KEY)) == set(names), "the first is gone, and has ended"
-        bench.reader.planned(seen())
+        bench.planned(seen())
         assert bench.reader.trainings(KEY) == {}
 
 
 async def test_a_sub_job_that_never_said_a_word_ends_too() -> None:
     async with Bench() as bench:
         bench.logs.holding.set()
-        bench.reader.planned(seen(job(phase="Running", deleting=True)))
+        bench.planned(seen(job(phase="Running", deleting=True)))
         await bench.until(lambda: bench.reader.trainings(KEY))
         training = bench.reader.trainings(KEY)["hj-trainer-0"]
         assert training.ended
@@ -516,15 +521,15 @@ async def test_the_last_lines_are_read_when_a_sub_job_has_ended() -> None:
     async with Bench(interval=60) as bench:
         name = "a/hj-trainer-0-worker-0"
         bench.logs.answers[name] = text(1, 7)
-        bench.reader.planned(seen(job(phase="Running")))
+        bench.planned(seen(job(phase="Running")))
         await bench.until(lambda: bench.reader.trainings(KEY))
         bench.logs.answers[name] = text(2, 9)
-        bench.reader.planned(seen(job(phase="Completed")))
+        bench.planned(seen(job(phase="Completed")))
         await bench.until(lambda: bench.reader.trainings(KEY)["hj-trainer-0"].step == 9)
         asked = bench.logs.asked.count(name)
         other = job("hj-trainer-1", phase="Running", gpus=1)
         bench.logs.answers["a/hj-trainer-1-worker-0"] = text(1, 7)
-        bench.reader.planned(seen(job(phase="Completed"), other))
+        bench.planned(seen(job(phase="Completed"), other))
         await bench.until(lambda: "hj-trainer-1" in bench.reader.trainings(KEY))
         assert bench.logs.asked.count(name) == asked
 
@@ -532,7 +537,7 @@ async def test_the_last_lines_are_read_when_a_sub_job_has_ended() -> None:
 async def test_a_log_without_end_is_cut_off() -> None:
     async with Bench() as bench:
         bench.logs.answers["a/hj-trainer-0-worker-0"] = text(1, 7) + b"x" * 1000 + b"\n" * 300_000
-        bench.reader.planned(seen(job(phase="Running")))
+        bench.planned(seen(job(phase="Running")))
         await bench.until(lambda: bench.reader.trainings(KEY))
         assert bench.reader.trainings(KEY)["hj-trainer-0"].step == 7
 
@@ -540,7 +545,7 @@ async def test_a_log_without_end_is_cut_off() -> None:
 async def test_a_hyperjob_that_is_gone_is_forgotten() -> None:
     async with Bench() as bench:
         bench.logs.answers["a/hj-trainer-0-worker-0"] = text(1, 7)
-        bench.reader.planned(seen(job(phase="Running")))
+        bench.planned(seen(job(phase="Running")))
         await bench.until(lambda: bench.reader.trainings(KEY))
         bench.reader.forget(KEY)
         assert bench.reader.trainings(KEY) == {}
@@ -552,19 +557,19 @@ async def test_a_hyperjob_that_is_gone_is_forgotten() -> None:
 async def test_a_sub_job_beside_one_that_reports_is_searched_in_its_first_pods_alone() -> None:
     bench = Bench()
     first, second = job(phase="Running"), job("hj-trainer-1", phase="Running")
-    bench.reader.planned(seen(first))
+    bench.planned(seen(first))
     watches = bench.reader._watches[KEY]
     assert not watches["hj-trainer-0"].others
     hear(watches["hj-trainer-0"], text(1, 7))
-    bench.reader.planned(seen(first, second))
+    bench.planned(seen(first, second))
     assert watches["hj-trainer-1"].others
 
 
 async def test_a_sub_job_that_goes_takes_nothing_of_the_others_with_it() -> None:
     bench = Bench()
-    bench.reader.planned(seen(job(phase="Running"), job("hj-trainer-1", phase="Running")))
+    bench.planned(seen(job(phase="Running"), job("hj-trainer-1", phase="Running")))
     kept = bench.reader._watches[KEY]["hj-trainer-0"]
-    bench.reader.planned(seen(job(phase="Running")))
+    bench.planned(seen(job(phase="Running")))
     assert bench.reader._watches == {KEY: {"hj-trainer-0": kept}}
 
 
@@ -612,7 +617,7 @@ def test_a_member_that_does_not_answer_delays_neither_other_reads_nor_last_lines
             jobs = [job(f"hj-trainer-{number}", phase="Running", gpus=1) for number in range(200)]
             for number in range(200):
                 bench.logs.hung.add(f"a/hj-trainer-{number}-worker-0")
-            bench.reader.planned(seen(*jobs))
+            bench.planned(seen(*jobs))
             await asyncio.sleep(2)
             begun = asyncio.get_running_loop().time()
             await bench.reads_another(1)
@@ -621,7 +626,7 @@ def test_a_member_that_does_not_answer_delays_neither_other_reads_nor_last_lines
             bench.logs.answers[last] = text(1, 7)
             begun = asyncio.get_running_loop().time()
             third = job("third-trainer-0", phase="Running", deleting=True, marked=labels("third"))
-            bench.reader.planned(seen(third, name="third", cluster="b"))
+            bench.planned(seen(third, name="third", cluster="b"))
             await bench.until(lambda: last in bench.logs.asked)
             assert asyncio.get_running_loop().time() - begun < 0.2
 
@@ -662,7 +667,7 @@ def test_the_worst_logs_of_64_stopping_pods_take_turns_of_64_kib(
             names = [f"hj-trainer-{number}" for number in range(64)]
             jobs = [job(name, phase="Running", gpus=1, deleting=True) for name in names]
             bench.logs.holding.set()
-            bench.reader.planned(seen(*jobs))
+            bench.planned(seen(*jobs))
             asyncio.get_running_loop().call_soon(count)
             await bench.until(lambda: len(parsed) >= 64)
 

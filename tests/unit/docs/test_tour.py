@@ -12,6 +12,7 @@ MOST = {
     "Why was my HyperJob refused?": 8,
     "Why is my HyperJob in this state?": 12,
     "Why does my HyperJob wait in its queue?": 8,
+    "How does a line of a log become progress?": 9,
     "What does the page show?": 9,
 }
 """The files that one must open to explain an answer, at most."""
@@ -55,6 +56,6 @@ def test_a_stop_of_the_tour_exists_with_its_names(path: str, link: str, names: s
 
 
 def test_files_that_the_tour_mentions_between_its_stops_exist() -> None:
-    mentioned = re.findall(r"`((?:rules|engine|controller|webhook|hyperjob)/[\w/.]+)`", TOUR)
+    mentioned = re.findall(r"`((?:core|rules|engine|controller|webhook|hyperjob)/[\w/.]+)`", TOUR)
     assert mentioned
     assert [path for path in mentioned if not (ROOT / path).exists()] == []

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hyperjob_core.kube.lines import Splitter
+from hyperjob_core.api.lines import Splitter
 
 
 def cut(*parts: bytes, longest: int = 1000) -> list[bytes]:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hyperjob_core.api.loglines import SECOND, LogLine, Position
+from hyperjob_core.api.lines import SECOND, LogLine, Position
 from hyperjob_core.kube.errors import KubeError, from_status, make_status, unreachable
 from hyperjob_core.kube.logs import Log
 from hyperjob_core.virtualtime import run

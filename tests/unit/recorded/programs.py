@@ -10,11 +10,16 @@ from typing import Any, Final
 
 from hyperjob_controller.training.watch import LIMIT_BYTES, LoggedTask, Source, Watch, watch
 from hyperjob_core.api.choices import TimeUse
-from hyperjob_core.api.loglines import SECOND, LogLine
+from hyperjob_core.api.lines import SECOND, LogLine, Splitter
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.phases import Phase
-from hyperjob_core.kube.lines import Splitter
-from hyperjob_engine.model.training import JobTraining, known, parse_training, training_object
+from hyperjob_engine.model.training import (
+    MAX_LINE,
+    JobTraining,
+    known,
+    parse_training,
+    training_object,
+)
 from hyperjob_engine.reasons.reason import Reason
 from hyperjob_engine.status.goodput import (
     GoodputAccount,
@@ -27,7 +32,6 @@ from hyperjob_engine.status.goodput import (
     ratio,
 )
 from hyperjob_engine.status.training import SubJobProgress, whole
-from hyperjob_engine.training.progress import MAX_LINE
 from tests.unit.controller.builders import NOW
 from tests.unit.recorded.generated import some
 from tests.unit.recorded.recording import Case, changes, line, plain
