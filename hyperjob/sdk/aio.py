@@ -2,11 +2,11 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, Unpack
+from typing import TYPE_CHECKING, Self, Unpack
 
 import yaml
 
@@ -25,7 +25,10 @@ from hyperjob.local.lifeline import lifeline
 from hyperjob.local.parts import StackError
 from hyperjob.local.plane import PlaneOptions, local_plane
 from hyperjob.sdk.errors import HyperJobError, SourceError, UnreachableError, translated, warn
-from hyperjob.sdk.training import TrainerOptions, trainer
+from hyperjob.sdk.machine import machine_of, prepare, require_sources
+from hyperjob.sdk.packages import requirements_of
+from hyperjob.sdk.program import Machine, Train
+from hyperjob.sdk.training import TrainerOptions, trainer, with_its_parameters
 from hyperjob.sdk.view import Access, JobView, Reading
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import KIND
@@ -58,6 +61,7 @@ class AsyncClient(Access):
     def _begin(self) -> None:
         self._stack = contextlib.AsyncExitStack()
         self._kube: Kube | None = None
+        self._machine: Machine | None = None
 
     @classmethod
     @contextlib.asynccontextmanager
@@ -79,6 +83,7 @@ class AsyncClient(Access):
         process, whatever ends the process. Raises UnreachableError without the distribution
         hyperjob[sandbox].
         """
+        require_sources()
         try:
             async with lifeline() as line:
                 where = line.folder if directory is None else Path(directory)
@@ -93,6 +98,7 @@ class AsyncClient(Access):
                     local_plane(options, line) as plane,
                     cls(kubeconfig=plane.kubeconfig, namespace=namespace) as client,
                 ):
+                    client._machine = machine_of(line.folder, images or {})
                     yield client
         except StackError as error:
             raise UnreachableError(str(error)) from None
@@ -120,11 +126,13 @@ class AsyncClient(Access):
             raise HyperJobError("the client is not open: use it as `async with AsyncClient()`")
         return self._kube
 
-    async def train(
-        self, train: Callable[..., Any] | str | Path, **options: Unpack[TrainerOptions]
-    ) -> "AsyncJob":
-        """Submit a training; the parameters are those of `trainer`."""
-        return await self.submit(trainer(train, **options))
+    @with_its_parameters
+    async def train(self, train: Train, **options: Unpack[TrainerOptions]) -> "AsyncJob":
+        """Submit a training; a local installation installs its packages first."""
+        hyperjob = trainer(train, _machine=self._machine, **options)
+        if self._machine is not None:
+            await prepare(requirements_of(options.get("packages")), self._machine)
+        return await self.submit(hyperjob)
 
     async def submit(self, hyperjob: Object | HyperJob | str | Path) -> "AsyncJob":
         """Create a HyperJob from a document, a model or the path of a YAML file with one document.

@@ -9,10 +9,10 @@ import io
 import re
 import sys
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, Self
 
 from pathspec import GitIgnoreSpec
 
@@ -46,31 +46,80 @@ class _Rules:
         return self.spec.check_file(name).include
 
 
-def folder_of(script: Path) -> tuple[str, str]:
-    """Return the folder of a script as a zip file in base64, and the script's path in it.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Folder:
+    """A folder of a training: the files that its pods get, and those that stay on this machine."""
 
-    Print the files with their sizes, and the files that are left out for their credentials. Raise
-    SourceError where the folder is too large or the script itself has credentials.
-    """
-    if not script.is_file():
-        raise SourceError(f"{script}: no such file")
-    folder = script.parent
-    if why := _credentials(script):
-        raise SourceError(f"{script}: {why}, and every reader of the HyperJob could read it")
-    found = sorted({script, *_files(folder, _above(folder))})
-    sizes = {path: path.stat().st_size for path in found}
-    if sum(sizes.values()) > _MOST_BYTES:
-        raise _too_large(folder, "more than 64 MiB", sizes)
-    kept_back = {path: why for path in found if path != script and (why := _credentials(path))}
-    sent = [path for path in found if path not in kept_back]
-    text = base64.b64encode(_archive(folder, sent)).decode()
-    if len(text) > LONGEST_BYTES:
-        raise _too_large(folder, f"{len(text) // 1024} KiB", {path: sizes[path] for path in sent})
-    total = _size(sum(sizes[path] for path in sent))
-    _say(f"{folder} goes into the HyperJob ({total}): {_listed(folder, sent, sizes)}")
-    for path, why in kept_back.items():
-        _say(f"{path.relative_to(folder)} stays here: {why}")
-    return text, script.name
+    path: Path
+    sent: Sequence[Path]
+    kept_back: Mapping[Path, str]
+    sizes: Mapping[Path, int]
+
+    @classmethod
+    def of(cls, folder: Path, needed: Path | None = None) -> Self:
+        """Read a folder; raise SourceError where it has too many files.
+
+        `needed` is the script, which no ignore file leaves out; raise SourceError where it has
+        credentials.
+        """
+        if needed is not None and (why := _credentials(needed)):
+            raise SourceError(f"{needed}: {why}, and every reader of the HyperJob could read it")
+        found = sorted({*_files(folder, _above(folder)), *([needed] if needed else [])})
+        sizes = {path: path.stat().st_size for path in found}
+        # A larger folder never leaves this machine, and to read all of it would take long.
+        readable = found if sum(sizes.values()) <= _MOST_BYTES else []
+        kept_back = {
+            path: why for path in readable if path != needed and (why := _credentials(path))
+        }
+        sent = [path for path in found if path not in kept_back]
+        return cls(path=folder, sent=sent, kept_back=kept_back, sizes=sizes)
+
+    @property
+    def programs(self) -> list[Path]:
+        """Return the files of Python."""
+        return [path for path in self.sent if path.suffix == ".py"]
+
+    @property
+    def fits(self) -> bool:
+        """Return whether a HyperJob can contain the folder."""
+        return self._size <= _MOST_BYTES and len(self._base64()) <= LONGEST_BYTES
+
+    def text(self) -> str:
+        """Return the folder as a zip file in base64, and print its files with their sizes.
+
+        Print too which files are left out for their credentials. Raise SourceError for a folder
+        that is too large.
+        """
+        if self._size > _MOST_BYTES:
+            raise self._too_large("more than 64 MiB")
+        text = self._base64()
+        if len(text) > LONGEST_BYTES:
+            raise self._too_large(f"{len(text) // 1024} KiB")
+        self.say()
+        return text
+
+    def say(self) -> None:
+        """Print which files the pods get, and which stay on this machine."""
+        listed = _listed(self.path, self.sent, self.sizes)
+        _say(f"{self.path} goes into the HyperJob ({_size(self._size)}): {listed}")
+        for path, why in self.kept_back.items():
+            _say(f"{path.relative_to(self.path)} stays here: {why}")
+
+    @property
+    def _size(self) -> int:
+        return sum(self.sizes[path] for path in self.sent)
+
+    def _base64(self) -> str:
+        return base64.b64encode(_archive(self.path, self.sent)).decode()
+
+    def _too_large(self, size: str) -> SourceError:
+        largest = sorted(self.sent, key=lambda path: -self.sizes[path])
+        return SourceError(
+            f"{self.path}: the folder takes {size}, and a HyperJob can contain at most"
+            f" {LONGEST_BYTES // 1024} KiB: {_listed(self.path, largest, self.sizes)}. Leave files"
+            " out by a .hyperjobignore, or put the program into the image or a volume and submit a"
+            " HyperJob that runs it"
+        )
 
 
 def _archive(folder: Path, files: Sequence[Path]) -> bytes:
@@ -156,16 +205,7 @@ def _credentials(path: Path) -> str:
     return ""
 
 
-def _too_large(folder: Path, size: str, sizes: dict[Path, int]) -> SourceError:
-    largest = sorted(sizes, key=lambda path: -sizes[path])
-    return SourceError(
-        f"{folder}: the folder takes {size}, and a HyperJob can contain at most"
-        f" {LONGEST_BYTES // 1024} KiB: {_listed(folder, largest, sizes)}. Leave files out by a"
-        " .hyperjobignore, or put the program into the image and submit a HyperJob that runs it"
-    )
-
-
-def _listed(folder: Path, paths: Sequence[Path], sizes: dict[Path, int]) -> str:
+def _listed(folder: Path, paths: Sequence[Path], sizes: Mapping[Path, int]) -> str:
     named = [f"{path.relative_to(folder)} {_size(sizes[path])}" for path in paths[:_NAMED]]
     more = len(paths) - len(named)
     return ", ".join(named) + (f" and {more} more" if more else "")

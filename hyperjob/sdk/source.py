@@ -9,6 +9,8 @@ import builtins
 import inspect
 import math
 import symtable
+import sys
+import types
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
@@ -59,10 +61,12 @@ def _source(function: Callable[..., Any]) -> tuple[str, ast.FunctionDef | ast.As
     try:
         source = inspect.getsource(function)
     except (OSError, TypeError):
+        source = _of_command(function)
+    if not source:
         raise SourceError(
             f"{name}: Python cannot read its source, as for functions typed at a prompt: write"
             " the function into a file or a notebook cell"
-        ) from None
+        )
     # To dedent a nested function would change its multi-line strings.
     if source[:1].isspace():
         source = f"if True:\n{source}"
@@ -74,6 +78,16 @@ def _source(function: Callable[..., Any]) -> tuple[str, ast.FunctionDef | ast.As
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             return source, node
     raise SourceError(f"{name}: its source has no statement def: define the function with def")
+
+
+def _of_command(function: Callable[..., Any]) -> str:
+    """Return the source of a function in the text of `python -c`; empty for other functions."""
+    code: types.CodeType = function.__code__
+    if code.co_filename != "<string>" or sys.argv[:1] != ["-c"]:
+        return ""
+    text = sys.orig_argv[sys.orig_argv.index("-c") + 1]
+    lines = text.splitlines(keepends=True)[code.co_firstlineno - 1 :]
+    return "".join(inspect.getblock(lines))
 
 
 def _require_runnable(

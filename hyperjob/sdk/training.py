@@ -1,210 +1,233 @@
-"""Build the HyperJob of a training from a function or a script."""
+"""Build the HyperJob of a training from a function, a script or a module."""
 
-import json
-import re
+import inspect
 import secrets
-import shlex
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Literal, TypedDict
+from typing import Any, Final, TypedDict, TypeVar
 
-from hyperjob.sdk.errors import SourceError
-from hyperjob.sdk.folder import LONGEST_BYTES, folder_of
-from hyperjob.sdk.source import program_of
+from hyperjob.sdk.packages import names_of, requirements_of
+from hyperjob.sdk.program import Args, Framework, Machine, Train, image_of, program
+from hyperjob.sdk.template import (
+    CONTAINER,
+    checkpoint_of,
+    env_from,
+    merged,
+    resources_of,
+    toleration_of,
+    volumes_of,
+    whole,
+)
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import API_VERSION, KIND
 
-Framework = Literal["python", "torchrun", "jax"]
+_C = TypeVar("_C", bound=Callable[..., Any])
 
 _PLUGINS: Final[Mapping[str, Mapping[str, list[str]]]] = {
     "python": {"env": [], "svc": []},
     "torchrun": {"env": [], "pytorch": []},
     "jax": {"env": [], "jax": []},
 }
-_PROGRAM: Final = "HYPERJOB_SDK_PROGRAM"
-_FOLDER: Final = "HYPERJOB_SDK_FOLDER"
-_START_PROGRAM: Final = (
-    "import os, sys, tempfile\n"
-    "folder = tempfile.mkdtemp()\n"
-    f"open(folder + '/main.py', 'w').write(os.environ.pop('{_PROGRAM}'))\n"
-    "os.chdir(folder)\n"
-    "os.execvp(sys.argv[1], sys.argv[1:])\n"
-)
-_START_FOLDER: Final = (
-    "import base64, io, os, sys, tempfile, zipfile\n"
-    "folder = tempfile.mkdtemp()\n"
-    f"data = base64.b64decode(os.environ.pop('{_FOLDER}'))\n"
-    "zipfile.ZipFile(io.BytesIO(data)).extractall(folder)\n"
-    "os.chdir(folder)\n"
-    "os.execvp(sys.argv[1], sys.argv[1:])\n"
-)
 
 
 class TrainerOptions(TypedDict, total=False):
     """The parameters of `trainer` beside the training itself."""
 
+    args: Args
     name: str | None
     namespace: str | None
-    args: Mapping[str, Any] | Sequence[str] | None
+    labels: Mapping[str, str] | None
     clusters: int | Sequence[str]
     replicas: int
     gpus: int
     accelerator: str
-    cpu: str | int | None
+    cpu: str | float | None
     memory: str | None
-    image: str
     framework: Framework
+    image: str | None
+    packages: Sequence[str] | str | Path | None
+    workdir: str | Path | None
+    env: Mapping[str, str] | None
+    env_from_secret: str | Sequence[str] | None
+    volumes: Mapping[str, str | Mapping[str, Any]] | None
+    shared_memory: str | None
+    node_selector: Mapping[str, str] | None
+    tolerations: Sequence[str | Mapping[str, Any]]
     queue: str | None
     priority_class: str | None
     max_restarts: int
-    env: Mapping[str, str] | None
-    labels: Mapping[str, str] | None
+    quorum: int | None
+    checkpoint: str | Mapping[str, Any] | None
     grace_seconds: int | None
+    pod_template: Mapping[str, Any] | None
 
 
 def trainer(
-    train: Callable[..., Any] | str | Path,
+    train: Train,
     *,
+    args: Args = None,
     name: str | None = None,
     namespace: str | None = None,
-    args: Mapping[str, Any] | Sequence[str] | None = None,
+    labels: Mapping[str, str] | None = None,
     clusters: int | Sequence[str] = 1,
     replicas: int = 1,
     gpus: int = 0,
     accelerator: str = "nvidia.com/gpu",
-    cpu: str | int | None = None,
+    cpu: str | float | None = None,
     memory: str | None = None,
-    image: str = "python:3.12-slim",
     framework: Framework = "python",
+    image: str | None = None,
+    packages: Sequence[str] | str | Path | None = None,
+    workdir: str | Path | None = None,
+    env: Mapping[str, str] | None = None,
+    env_from_secret: str | Sequence[str] | None = None,
+    volumes: Mapping[str, str | Mapping[str, Any]] | None = None,
+    shared_memory: str | None = None,
+    node_selector: Mapping[str, str] | None = None,
+    tolerations: Sequence[str | Mapping[str, Any]] = (),
     queue: str | None = None,
     priority_class: str | None = None,
     max_restarts: int = 0,
-    env: Mapping[str, str] | None = None,
-    labels: Mapping[str, str] | None = None,
+    quorum: int | None = None,
+    checkpoint: str | Mapping[str, Any] | None = None,
     grace_seconds: int | None = None,
+    pod_template: Mapping[str, Any] | None = None,
+    _machine: Machine | None = None,
 ) -> Object:
-    """Return a HyperJob for a training, without a request to an API server.
+    """Return the HyperJob of a training, without a request to an API server.
 
-    `train` is a function, whose source is in the HyperJob, or the path of a script, whose folder
-    is in the HyperJob. `args` are the function's keyword arguments, or the script's command line.
-    The `replicas` pods, each with `gpus` accelerators, are spread evenly over `clusters`: a
-    number, or the names of the allowed clusters. `framework` decides how processes find each
-    other: `python` (variables HYPERJOB_*), `torchrun` or `jax`. A failed pod fails its sub-job at
-    once; `max_restarts` is the number of restarts of all sub-jobs after failures.
+    `train` is a function, whose source is in the HyperJob; the path of a script, whose folder is
+    in the HyperJob; or a module such as "-m package.train".
 
-    Raise SourceError where the function or the folder cannot be put into a HyperJob, and
-    ValueError for inconsistent numbers.
+    - `args`: keyword arguments of the function, or the command line of the script as a list.
+    - `name`, `namespace`, `labels`: metadata of the HyperJob; the default name is that of the
+      program with six random digits.
+    - `clusters`: a number of clusters, or the names of the clusters that the HyperJob may use.
+    - `replicas`: pods in all clusters together, the same number in each.
+    - `gpus`, `accelerator`, `cpu`, `memory`: requests and limits of each pod, as in memory="16Gi".
+    - `framework`: how the processes find each other: "python" (variables HYPERJOB_*), "torchrun"
+      or "jax".
+    - `image`: the image of the containers, which has Python; the default is python:3.12-slim.
+    - `packages`: requirements such as ["transformers==4.57"], or the path of a requirements.txt or
+      a pyproject.toml. Each pod installs them with pip before the program starts, into a virtual
+      environment in ~/.cache/hyperjob, beside the packages of the image.
+    - `workdir`: the folder that the pods get, in which the program starts. The default is the
+      folder of a script, and the current folder for a module.
+    - `env`: variables; `env_from_secret`: names of Secrets whose keys become variables.
+    - `volumes`: for each mount path the name of a PersistentVolumeClaim, or a volume source such as
+      {"configMap": {"name": "settings"}}.
+    - `shared_memory`: size of /dev/shm, as in "8Gi", for the workers of a data loader.
+    - `node_selector`, `tolerations`: as in a pod; a toleration may be "key=value:NoSchedule".
+    - `queue`, `priority_class`: the queue and the PriorityClass of the sub-jobs.
+    - `max_restarts`: how often all sub-jobs start again after a failure. A failed or evicted pod
+      fails its sub-job at once.
+    - `quorum`: the least number of clusters that train on while the others are restarted.
+    - `checkpoint`: directory or URL of the checkpoints, or the fields of spec.checkpoint.
+    - `grace_seconds`: time from SIGTERM to SIGKILL of each pod; 30 by default.
+    - `pod_template`: a pod template in Kubernetes' form, whose values replace those above; the
+      container of the training is `trainer`.
+
+    Raise SourceError where the program cannot be put into a HyperJob, and ValueError for a value
+    that cannot work, such as `replicas` that are no multiple of the clusters.
     """
+    number = _clusters(clusters, replicas)
+    if framework not in _PLUGINS:
+        raise ValueError(f"framework must be one of {', '.join(_PLUGINS)}; got {framework!r}")
+    requirements = requirements_of(packages)
+    image = image_of(image, framework, names_of(requirements), _machine)
+    made = program(
+        train, args, framework, requirements=requirements, workdir=workdir, machine=_machine
+    )
+    pod_volumes, mounts = volumes_of(volumes, shared_memory)
+    requests = resources_of(cpu=cpu, memory=memory, gpus=gpus, accelerator=accelerator)
+    container: Object = {
+        "name": CONTAINER,
+        "image": image,
+        "command": list(made.command),
+        "env": _variables({**made.variables, **(env or {})}),
+        **_given(
+            envFrom=env_from(env_from_secret),
+            volumeMounts=mounts,
+            resources=requests and {"requests": requests, "limits": requests},
+        ),
+    }
+    pod: Object = {
+        "restartPolicy": "Never",
+        "containers": [container],
+        **_given(
+            volumes=pod_volumes,
+            nodeSelector=dict(node_selector or {}),
+            tolerations=[toleration_of(each) for each in tolerations],
+            terminationGracePeriodSeconds=grace_seconds,
+        ),
+    }
+    template: Object = {
+        # Volcano fails the sub-job at its first failed pod; the failurePolicy alone restarts it.
+        "policies": [{"events": ["PodFailed", "PodEvicted"], "action": "RestartJob"}],
+        "maxRetry": 1,
+        "tasks": [
+            {
+                "name": "worker",
+                "replicas": replicas // number,
+                "template": merged({"spec": pod}, pod_template or {}),
+            }
+        ],
+        **_given(queue=queue, priorityClassName=priority_class),
+    }
+    named = {} if isinstance(clusters, int) else {"clusterNames": list(clusters)}
+    group = {"name": "trainer", "replicas": number, "templateSpec": template, **named}
+    whole("max_restarts", max_restarts, least=0)
+    spec: Object = {
+        "maxDomains": number,
+        "plugins": {key: list(value) for key, value in _PLUGINS[framework].items()},
+        "failurePolicy": {"maxRestarts": max_restarts},
+        "replicatedJobs": [group | ({"clusterPolicy": "Required"} if named else {})],
+        **_given(quorum=quorum, checkpoint=checkpoint and checkpoint_of(checkpoint)),
+    }
+    metadata = {
+        "name": name or f"{made.title}-{secrets.token_hex(3)}",
+        **_given(namespace=namespace, labels=dict(labels or {})),
+    }
+    return {"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata, "spec": spec}
+
+
+def with_its_parameters(method: _C) -> _C:
+    """Give a method the parameters and their descriptions of `trainer`."""
+    own = inspect.signature(method)
+    first, *_ = own.parameters.values()
+    public = [
+        each
+        for each in inspect.signature(trainer).parameters.values()
+        if not each.name.startswith("_")
+    ]
+    described = (trainer.__doc__ or "").partition("\n")[2]
+    method.__signature__ = own.replace(parameters=[first, *public])  # type: ignore[attr-defined]
+    method.__doc__ = f"{(method.__doc__ or '').rstrip()}\n{described}"
+    return method
+
+
+def _clusters(clusters: int | Sequence[str], replicas: int) -> int:
+    """Return the number of clusters; raise ValueError."""
+    if isinstance(clusters, str):
+        text = f"clusters={clusters!r}: expected a number or a list: [{clusters!r}]"
+        raise ValueError(text)  # noqa: TRY004, as for other values of this parameter
+    if isinstance(clusters, int | float):
+        whole("clusters", clusters, least=1)
+    whole("replicas", replicas, least=1)
     number = clusters if isinstance(clusters, int) else len(clusters)
-    if number < 1 or replicas < 1 or replicas % number:
+    if number < 1 or replicas % number:
         raise ValueError(
             f"replicas ({replicas}) must be a positive multiple of the clusters ({number}): all"
             " clusters get the same number of pods"
         )
-    if framework not in _PLUGINS:
-        raise ValueError(f"framework must be one of {', '.join(_PLUGINS)}; got {framework!r}")
-    command, variables, title = _command(train, args, framework)
-    requests = {
-        **({"cpu": str(cpu)} if cpu is not None else {}),
-        **({"memory": memory} if memory is not None else {}),
-        **({accelerator: str(gpus)} if gpus else {}),
-    }
-    container: Object = {
-        "name": "trainer",
-        "image": image,
-        "command": command,
-        "env": [
-            {"name": key, "value": str(value)}
-            for key, value in {**variables, **(env or {})}.items()
-        ]
-        + [{"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}],
-    }
-    if requests:
-        container["resources"] = {"requests": requests, "limits": requests}
-    pod: Object = {"restartPolicy": "Never", "containers": [container]}
-    if grace_seconds is not None:
-        pod["terminationGracePeriodSeconds"] = grace_seconds
-    task: Object = {
-        "name": "worker",
-        "replicas": replicas // number,
-        "template": {"spec": pod},
-    }
-    # Volcano fails the sub-job at its first failed pod; the failurePolicy alone starts it again.
-    template: Object = {
-        "policies": [{"event": "PodFailed", "action": "RestartJob"}],
-        "maxRetry": 1,
-        "tasks": [task],
-    }
-    if queue is not None:
-        template["queue"] = queue
-    if priority_class is not None:
-        template["priorityClassName"] = priority_class
-    group: Object = {"name": "trainer", "replicas": number, "templateSpec": template}
-    if not isinstance(clusters, int):
-        group |= {"clusterNames": list(clusters), "clusterPolicy": "Required"}
-    spec: Object = {
-        "maxDomains": number,
-        "plugins": {key: list(value) for key, value in _PLUGINS[framework].items()},
-        "replicatedJobs": [group],
-    }
-    if max_restarts:
-        spec["failurePolicy"] = {"maxRestarts": max_restarts}
-    metadata: Object = {"name": name or f"{title}-{secrets.token_hex(3)}"}
-    if namespace is not None:
-        metadata["namespace"] = namespace
-    if labels:
-        metadata["labels"] = dict(labels)
-    return {"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata, "spec": spec}
+    return number
 
 
-def _command(
-    train: Callable[..., Any] | str | Path,
-    args: Mapping[str, Any] | Sequence[str] | None,
-    framework: Framework,
-) -> tuple[list[str], dict[str, str], str]:
-    """Return the container's command, its variables, and a name for the HyperJob."""
-    if isinstance(train, str | Path):
-        line = _command_line(train, args)
-        folder, script = folder_of(Path(train))
-        words = [*_runner(framework), script, *line]
-        start, variables = _START_FOLDER, {_FOLDER: folder}
-        title = Path(train).stem
-    else:
-        if args is not None and not isinstance(args, Mapping):
-            raise SourceError(
-                'args of a function are a dict of its keyword arguments, such as {"lr": 0.1};'
-                f" got {args!r}"
-            )
-        program = program_of(train, args or {})
-        if len(program) > LONGEST_BYTES:
-            raise SourceError(f"{train.__name__}: its source is longer than {LONGEST_BYTES} bytes")
-        words = [*_runner(framework), "main.py"]
-        start, variables = _START_PROGRAM, {_PROGRAM: _literal(program)}
-        title = train.__name__
-    name = re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:30] or "training"
-    return ["python", "-c", start, *words], variables, name
+def _variables(variables: Mapping[str, str]) -> list[Object]:
+    address = {"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}
+    return [{"name": key, "value": str(value)} for key, value in variables.items()] + [address]
 
 
-def _command_line(script: str | Path, args: Mapping[str, Any] | Sequence[str] | None) -> list[str]:
-    """Return the command line of a script; raise SourceError."""
-    if isinstance(args, str):
-        split = json.dumps(shlex.split(args))
-        raise SourceError(f"{script}: args of a script are a list of words: args={split}")
-    if isinstance(args, Mapping):
-        raise SourceError(f"{script}: args of a script are a list of words, its command line")
-    words: Sequence[object] = args or ()
-    for word in words:
-        if isinstance(word, bool) or not isinstance(word, str | int | float | Path):
-            raise SourceError(
-                f"{script}: args has {word!r}, and a command line has only texts and numbers"
-            )
-    return [str(word) for word in words]
-
-
-def _runner(framework: Framework) -> list[str]:
-    return ["torchrun"] if framework == "torchrun" else ["python", "-u"]
-
-
-def _literal(text: str) -> str:
-    """Return the text with escaped `$`: Kubernetes expands $(NAME) in values of variables."""
-    return text.replace("$", "$$")
+def _given(**fields: object) -> Object:
+    """Return the fields that have a value."""
+    return {key: value for key, value in fields.items() if value not in (None, "", [], {})}

@@ -21,18 +21,22 @@ from hyperjob.sdk import (
     NeverReachedError,
     NotFoundError,
     NotReachedError,
+    SourceError,
     UnreachableError,
     trainer,
 )
 from tests.support.proxy import Relay
+from tests.support.wheels import wheel
 
 pytestmark = [pytest.mark.scenario, pytest.mark.timeout(300)]
 
 
 @pytest.fixture(scope="module")
-def client() -> Iterator[Client]:
-    with Client.local(clusters=["east", "west"]) as opened:
-        yield opened
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        with Client.local(clusters=["east", "west"]) as opened:
+            yield opened
 
 
 def counts(until: int, pause: float) -> None:
@@ -99,6 +103,35 @@ def test_a_script_trains_with_its_folder(client: Client, tmp_path: Path) -> None
     job = client.train(tmp_path / "train.py", args=["--epochs", "3"])
     assert [line.text for line in job.logs(follow=True)] == ["helped --epochs 3"]
     ended(job)
+
+
+def test_packages_are_installed_before_a_training_is_submitted(
+    client: Client, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def train() -> None:
+        import tiny
+
+        print(tiny.text)
+
+    wheel(tmp_path, "tiny", "text = 'installed'")
+    packages = ["--no-index", f"--find-links {tmp_path}", "tiny==1.0"]
+    for _ in range(2):
+        job = client.train(train, packages=packages, clusters=2, replicas=2)
+        assert [line.text for line in job.logs(follow=True)] == ["installed", "installed"]
+        ended(job)
+    said = capsys.readouterr().err
+    assert said.count("hyperjob: installs ") == 1, "one environment for each list"
+    with pytest.raises(SourceError, match=r"pip cannot install[^$]*tiny==2\.0"):
+        client.train(train, packages=["--no-index", "tiny==2.0"])
+    assert client.list() == []
+
+
+def test_torchrun_without_torch_is_refused_before_the_submission(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(ValueError, match="needs torch, and the pods run in the environment of"):
+        client.train(fails, framework="torchrun")
 
 
 def test_a_training_that_fails_says_so(client: Client) -> None:

@@ -1,6 +1,7 @@
 """A function or a script becomes a HyperJob that admission accepts, or an error that says why."""
 
 import functools
+import inspect
 import json
 import subprocess
 import sys
@@ -9,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from hyperjob.sdk import SourceError, progress, trainer
+from hyperjob.sdk import Client, SourceError, progress, trainer
 from hyperjob.sdk.source import program_of
+from hyperjob.sdk.training import TrainerOptions
 from hyperjob_rules.defaulting import default
 from hyperjob_rules.validation.create import validate_create
 
@@ -170,8 +172,8 @@ OPTIONS = {
     "the least": {},
     "over clusters": {"clusters": 2, "replicas": 4, "gpus": 8},
     "named clusters": {"clusters": ["gpu-east", "gpu-west"], "replicas": 2},
-    "torchrun": {"framework": "torchrun", "replicas": 2},
-    "jax": {"framework": "jax", "replicas": 2},
+    "torchrun": {"framework": "torchrun", "replicas": 2, "image": "training-image:v1"},
+    "jax": {"framework": "jax", "replicas": 2, "packages": ["JAX[cuda13]>=0.8"]},
     "everything": {
         "queue": "research",
         "priority_class": "high",
@@ -185,6 +187,25 @@ OPTIONS = {
         "grace_seconds": 60,
         "accelerator": "huawei.com/Ascend910",
         "gpus": 4,
+        "env_from_secret": ["object-storage", "tokens"],
+        "volumes": {"/data": "datasets", "/etc/training": {"configMap": {"name": "settings"}}},
+        "shared_memory": "8Gi",
+        "node_selector": {"pool": "h100"},
+        "tolerations": ["gpu", "team=x:NoSchedule", {"operator": "Exists"}],
+        "clusters": 2,
+        "replicas": 4,
+        "quorum": 1,
+        "checkpoint": "s3://bucket/run",
+        "pod_template": {
+            "metadata": {"annotations": {"a": "b"}},
+            "spec": {
+                "restartPolicy": "OnFailure",
+                "containers": [
+                    {"name": "trainer", "env": [{"name": "A", "value": "x"}]},
+                    {"name": "sidecar", "image": "busybox:1.36"},
+                ],
+            },
+        },
     },
 }
 
@@ -200,13 +221,18 @@ def test_admission_accepts_what_the_trainer_builds(name: str) -> None:
 @pytest.mark.parametrize("max_restarts", [0, 2])
 def test_a_failed_pod_fails_its_sub_job_at_once(framework: str, max_restarts: int) -> None:
     made = trainer(
-        trains, args={"steps": 1}, replicas=2, framework=framework, max_restarts=max_restarts
+        trains,
+        args={"steps": 1},
+        image="training-image:v1",
+        replicas=2,
+        framework=framework,
+        max_restarts=max_restarts,
     )
     (group,) = made["spec"]["replicatedJobs"]
     template = group["templateSpec"]
-    assert template["policies"] == [{"event": "PodFailed", "action": "RestartJob"}]
+    assert template["policies"] == [{"events": ["PodFailed", "PodEvicted"], "action": "RestartJob"}]
     assert template["maxRetry"] == 1, "Volcano restarts nothing by itself"
-    assert made["spec"].get("failurePolicy", {}).get("maxRestarts", 0) == max_restarts
+    assert made["spec"]["failurePolicy"] == {"maxRestarts": max_restarts}, "ends all sub-jobs"
 
 
 def test_pods_are_spread_evenly_over_the_clusters() -> None:
@@ -220,8 +246,19 @@ def test_pods_are_spread_evenly_over_the_clusters() -> None:
     ("options", "message"),
     [
         ({"clusters": 2, "replicas": 3}, "multiple of the clusters"),
-        ({"clusters": 0}, "multiple of the clusters"),
-        ({"replicas": 0}, "multiple of the clusters"),
+        ({"clusters": 0}, "clusters must be a whole number, at least 1; got 0"),
+        ({"clusters": 1.5}, "clusters must be a whole number, at least 1; got 1.5"),
+        ({"clusters": "east"}, r"expected a number or a list: \['east'\]"),
+        ({"clusters": []}, "multiple of the clusters"),
+        ({"replicas": 0}, "replicas must be a whole number, at least 1; got 0"),
+        ({"replicas": 2.5}, "replicas must be a whole number, at least 1; got 2.5"),
+        ({"gpus": 0.5}, "gpus must be a whole number, at least 0; got 0.5"),
+        ({"memory": 16}, "memory=16 would be 16 bytes: the unit is missing, as in memory='16Gi'"),
+        ({"memory": "16"}, "memory='16' would be 16 bytes"),
+        ({"framework": "torchrun"}, "needs torch, and the default image has only Python"),
+        ({"framework": "jax", "image": "python:3.13"}, "needs jax, and image 'python:3.13' has"),
+        ({"volumes": {"data": "claim"}}, "the mount path 'data' must be absolute"),
+        ({"tolerations": ["a=b:Never"]}, "is not key, key=value or key=value:effect"),
         ({"framework": "mpi"}, "framework must be one of python, torchrun, jax"),
     ],
 )
@@ -270,3 +307,46 @@ def test_progress_is_one_line_a_second_but_for_checkpoints_and_the_end(
         {"step": 50, "steps": 100, "saved": 50},
         {"step": 100, "steps": 100},
     ]
+
+
+def test_the_template_has_every_parameter() -> None:
+    made = trainer(trains, args={"steps": 1}, **OPTIONS["everything"])
+    assert (made["spec"]["quorum"], made["spec"]["checkpoint"]) == (
+        1,
+        {"directory": "s3://bucket/run"},
+    )
+    template = made["spec"]["replicatedJobs"][0]["templateSpec"]["tasks"][0]["template"]
+    assert template["metadata"] == {"annotations": {"a": "b"}}
+    pod = template["spec"]
+    assert pod["volumes"] == [
+        {"name": "volume-0", "persistentVolumeClaim": {"claimName": "datasets"}},
+        {"name": "volume-1", "configMap": {"name": "settings"}},
+        {"name": "volume-2", "emptyDir": {"medium": "Memory", "sizeLimit": "8Gi"}},
+    ]
+    container, sidecar = pod["containers"]
+    assert [each["mountPath"] for each in container["volumeMounts"]] == [
+        "/data",
+        "/etc/training",
+        "/dev/shm",
+    ]
+    assert container["envFrom"] == [
+        {"secretRef": {"name": "object-storage"}},
+        {"secretRef": {"name": "tokens"}},
+    ]
+    assert {"name": "A", "value": "x"} in container["env"], "of the pod template"
+    assert len([each for each in container["env"] if each["name"] == "A"]) == 1
+    assert (sidecar["name"], pod["restartPolicy"]) == ("sidecar", "OnFailure")
+    assert pod["nodeSelector"] == {"pool": "h100"}
+    assert pod["tolerations"] == [
+        {"key": "gpu", "operator": "Exists"},
+        {"key": "team", "operator": "Equal", "value": "x", "effect": "NoSchedule"},
+        {"operator": "Exists"},
+    ]
+
+
+def test_both_lists_of_the_parameters_are_equal() -> None:
+    public = [name for name in inspect.signature(trainer).parameters if not name.startswith("_")]
+    assert public == ["train", *TrainerOptions.__annotations__]
+    assert list(inspect.signature(Client.train).parameters) == ["self", *public]
+    for name in public:
+        assert f"`{name}`" in (inspect.getdoc(Client.train) or ""), name

@@ -1,0 +1,210 @@
+"""What the container of a training runs: the command, and the variables that carry the program."""
+
+import importlib.util
+import json
+import re
+import shlex
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from hyperjob.sdk.errors import SourceError
+from hyperjob.sdk.folder import LONGEST_BYTES, Folder
+from hyperjob.sdk.source import program_of
+
+Framework = Literal["python", "torchrun", "jax"]
+Train = Callable[..., Any] | str | Path
+Args = Mapping[str, Any] | Sequence[str] | None
+
+_BARE: Final = "python:3.12-slim"
+_BARE_IMAGE: Final = re.compile(r"(?:.*/)?python(?:[:@].*)?")
+_LIBRARY: Final[Mapping[str, str]] = {"torchrun": "torch", "jax": "jax"}
+_MODULE: Final = re.compile(r"-m\s+([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)")
+_IMPORTS: Final = re.compile(rb"^\s*(?:from|import)\s+hyperjob\b", re.MULTILINE)
+_STUB: Final = """
+
+def __getattr__(name):
+    raise ImportError("the image has no hyperjob, only hyperjob.sdk.progress: put it into packages")
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """A local installation: the folder for its snapshots, and the cache of environments.
+
+    `images` maps images to environments, which may have other packages than this Python.
+    """
+
+    snapshots: Path
+    cache: Path
+    images: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    """A command, its variables, and a name for the HyperJob."""
+
+    command: tuple[str, ...]
+    variables: Mapping[str, str]
+    title: str
+
+
+def image_of(
+    image: str | None, framework: Framework, packages: set[str], machine: Machine | None
+) -> str:
+    """Return the image of a training; raise ValueError where it lacks the framework."""
+    library = _LIBRARY.get(framework)
+    if library is None or library in packages:
+        return image or _BARE
+    if machine is not None:
+        mapped = any(fnmatchcase(image or _BARE, pattern) for pattern in machine.images)
+        if not mapped and importlib.util.find_spec(library) is None:
+            raise ValueError(
+                f"framework={framework!r} needs {library}, and the pods run in the environment of"
+                f" this Python, which has none: pip install {library}, or"
+                f" packages=[{library!r}]"
+            )
+        return image or _BARE
+    if image is None or _BARE_IMAGE.fullmatch(image):
+        has = f"image {image!r} has only Python" if image else "the default image has only Python"
+        raise ValueError(
+            f"framework={framework!r} needs {library}, and {has}: name an image with {library} by"
+            f" image=, or install it by packages=[{library!r}]"
+        )
+    return image
+
+
+def program(
+    train: Train,
+    args: Args,
+    framework: Framework,
+    *,
+    requirements: Sequence[str],
+    workdir: str | Path | None,
+    machine: Machine | None,
+) -> Program:
+    """Return what the container of a training runs; raise SourceError.
+
+    `machine` is set for a local installation, whose pods read folders of this machine.
+    """
+    variables: dict[str, str] = {}
+    if isinstance(train, str | Path):
+        words, folder, title = _script(train, args, workdir)
+        runner = words
+    else:
+        title, folder = getattr(train, "__name__", "training"), None
+        variables["HYPERJOB_SDK_PROGRAM"] = _function(train, args)
+        runner = ["main.py"]
+        folder = None if workdir is None else Folder.of(_folder(Path(workdir)))
+    uses = _IMPORTS.search(variables.get("HYPERJOB_SDK_PROGRAM", "").encode()) is not None
+    if folder is not None:
+        variables |= _carried(folder, machine)
+        uses = uses or any(_IMPORTS.search(each.read_bytes()) for each in folder.programs)
+    if uses:
+        text = Path(__file__).with_name("progress.py").read_text(encoding="utf-8")
+        variables["HYPERJOB_SDK_PROGRESS"] = text + _STUB
+    if requirements:
+        variables["HYPERJOB_SDK_PACKAGES"] = "\n".join(requirements)
+        if machine is not None:
+            variables["HYPERJOB_SDK_CACHE"] = str(machine.cache)
+    start = Path(__file__).with_name("start.py").read_text(encoding="utf-8")
+    command = ("python", "-c", start, *_runner(framework), *runner)
+    return Program(
+        command=tuple(_literal(word) for word in command),
+        variables={key: _literal(value) for key, value in variables.items()},
+        title=re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:30].strip("-") or "training",
+    )
+
+
+def _function(train: Callable[..., Any], args: Args) -> str:
+    if args is not None and not isinstance(args, Mapping):
+        raise SourceError(
+            'args of a function are a dict of its keyword arguments, such as {"lr": 0.1};'
+            f" got {args!r}"
+        )
+    found = program_of(train, args or {})
+    if len(found.encode()) > LONGEST_BYTES:
+        raise SourceError(f"{train.__name__}: its source is longer than {LONGEST_BYTES} bytes")
+    return found
+
+
+def _script(
+    train: str | Path, args: Args, workdir: str | Path | None
+) -> tuple[list[str], Folder, str]:
+    """Return the words after the runner, the folder, and a title of a script or a module."""
+    line = _command_line(train, args)
+    if isinstance(train, str) and train.startswith("-"):
+        module = _MODULE.fullmatch(train.strip())
+        if module is None:
+            raise SourceError(f"{train}: expected a script, or '-m package.module'")
+        name = module.group(1)
+        folder = Folder.of(_folder(Path(workdir or ".")))
+        where = folder.path / name.replace(".", "/")
+        if not where.with_suffix(".py").is_file() and not (where / "__main__.py").is_file():
+            raise SourceError(
+                f"{train}: {folder.path} has no module {name}: workdir is the folder above its"
+                " package"
+            )
+        return ["-m", name, *line], folder, name.rpartition(".")[2]
+    script = Path(train)
+    if script.is_dir():
+        found = next(iter(sorted(script.glob("*.py"))), script / "train.py")
+        raise SourceError(
+            f"{train} is a folder: name its script, such as {str(found)!r}, or a module with"
+            f" '-m package.module' and workdir={str(script)!r}"
+        )
+    if not script.is_file():
+        raise SourceError(f"{script}: no such file")
+    top = _folder(script.parent if workdir is None else Path(workdir))
+    if not script.resolve().is_relative_to(top.resolve()):
+        raise SourceError(f"{script} is not in workdir={str(top)!r}")
+    inside = script.resolve().relative_to(top.resolve())
+    return [str(inside), *line], Folder.of(top, needed=top / inside), script.stem
+
+
+def _folder(path: Path) -> Path:
+    if not path.is_dir():
+        raise SourceError(f"workdir={str(path)!r} is no folder")
+    return path
+
+
+def _carried(folder: Folder, machine: Machine | None) -> dict[str, str]:
+    """Return the variable that carries a folder, or the path of its copy on this machine."""
+    if machine is None or folder.fits:
+        return {"HYPERJOB_SDK_FOLDER": folder.text()}
+    copy = machine.snapshots / f"workdir-{len([*machine.snapshots.glob('workdir-*')])}"
+    for path in folder.sent:
+        target = copy / path.relative_to(folder.path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(path, target)
+    folder.say()
+    return {"HYPERJOB_SDK_WORKDIR": str(copy)}
+
+
+def _command_line(script: str | Path, args: Args) -> list[str]:
+    """Return the command line of a script; raise SourceError."""
+    if isinstance(args, str):
+        split = json.dumps(shlex.split(args))
+        raise SourceError(f"{script}: args of a script are a list of words: args={split}")
+    if isinstance(args, Mapping):
+        raise SourceError(f"{script}: args of a script are a list of words, its command line")
+    words: Sequence[object] = args or ()
+    for word in words:
+        if isinstance(word, bool) or not isinstance(word, str | int | float | Path):
+            raise SourceError(
+                f"{script}: args has {word!r}, and a command line has only texts and numbers"
+            )
+    return [str(word) for word in words]
+
+
+def _runner(framework: Framework) -> list[str]:
+    # The program torchrun of an image has the image's Python, without the packages of the training.
+    return ["python", "-u", *(["-m", "torch.distributed.run"] if framework == "torchrun" else [])]
+
+
+def _literal(text: str) -> str:
+    """Return the text with escaped `$`: Kubernetes expands $(NAME) in commands and variables."""
+    return text.replace("$", "$$")

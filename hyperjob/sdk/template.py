@@ -1,0 +1,118 @@
+"""Build the pod template of a training. Pure."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from hyperjob_core.api.meta import Object
+
+CONTAINER: Final = "trainer"
+_IDENTITY: Final = ("name", "mountPath", "key", "topologyKey")
+"""Keys by which the items of a list are the same in two templates."""
+_UNIT: Final = "the unit is missing, as in memory='16Gi'"
+
+
+def resources_of(
+    *, cpu: str | float | None, memory: str | None, gpus: int, accelerator: str
+) -> dict[str, str]:
+    """Return the requests of a pod, which are its limits too; raise ValueError."""
+    if memory is not None and (not isinstance(memory, str) or memory.isdigit()):
+        raise ValueError(f"memory={memory!r} would be {memory} bytes: {_UNIT}")
+    whole("gpus", gpus, least=0)
+    return {
+        **({"cpu": str(cpu)} if cpu is not None else {}),
+        **({"memory": memory} if memory is not None else {}),
+        **({accelerator: str(gpus)} if gpus else {}),
+    }
+
+
+def whole(name: str, value: object, *, least: int) -> None:
+    """Raise ValueError unless a parameter is a whole number."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise ValueError(f"{name} must be a whole number, at least {least}; got {value!r}")
+
+
+def volumes_of(
+    volumes: Mapping[str, str | Mapping[str, Any]] | None, shared_memory: str | None
+) -> tuple[list[Object], list[Object]]:
+    """Return the volumes of a pod and the mounts of its container; raise ValueError.
+
+    `volumes` has the name of a claim, or a volume source of Kubernetes, for each mount path.
+    """
+    sources: list[tuple[str, Mapping[str, Any]]] = []
+    for path, source in (volumes or {}).items():
+        if not path.startswith("/"):
+            raise ValueError(f"volumes: the mount path {path!r} must be absolute")
+        claim = {"persistentVolumeClaim": {"claimName": source}}
+        sources.append((path, claim if isinstance(source, str) else source))
+    if shared_memory is not None:
+        memory = {"emptyDir": {"medium": "Memory", "sizeLimit": shared_memory}}
+        sources.append(("/dev/shm", memory))  # noqa: S108, a mount path
+    named = [(f"volume-{number}", path, source) for number, (path, source) in enumerate(sources)]
+    return (
+        [{"name": name, **source} for name, _, source in named],
+        [{"name": name, "mountPath": path} for name, path, _ in named],
+    )
+
+
+def toleration_of(text: str | Mapping[str, Any]) -> Object:
+    """Return a toleration, also of `key`, `key=value`, `key:effect` or `key=value:effect`."""
+    if not isinstance(text, str):
+        return dict(text)
+    found = re.fullmatch(
+        r"([^=:]+)(?:=([^:]*))?(?::(NoSchedule|PreferNoSchedule|NoExecute))?", text
+    )
+    if found is None:
+        raise ValueError(f"tolerations: {text!r} is not key, key=value or key=value:effect")
+    key, value, effect = found.groups()
+    return {
+        "key": key,
+        "operator": "Exists" if value is None else "Equal",
+        **({} if value is None else {"value": value}),
+        **({} if effect is None else {"effect": effect}),
+    }
+
+
+def checkpoint_of(checkpoint: str | Mapping[str, Any]) -> Object:
+    """Return spec.checkpoint of a directory, a URL, or its fields in Kubernetes' names."""
+    return {"directory": checkpoint} if isinstance(checkpoint, str) else dict(checkpoint)
+
+
+def env_from(secrets: str | Sequence[str] | None) -> list[Object]:
+    """Return envFrom for the names of Secrets."""
+    names = [secrets] if isinstance(secrets, str) else secrets or ()
+    return [{"secretRef": {"name": name}} for name in names]
+
+
+def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> Object:
+    """Return a template with the values of another in place of its own.
+
+    Items of lists that have the same name, mount path or key become one; other items are appended.
+    """
+    both = {key: _either(base[key], over[key]) for key in base if key in over}
+    return {**base, **over, **both}
+
+
+def _either(base: object, over: object) -> object:
+    if isinstance(base, Mapping) and isinstance(over, Mapping):
+        return merged(base, over)
+    if isinstance(base, list) and isinstance(over, list | tuple):
+        return _merged_lists(base, over)
+    return over
+
+
+def _merged_lists(base: Sequence[Object], over: Sequence[Object]) -> Sequence[Object]:
+    identity = next(
+        (
+            key
+            for key in _IDENTITY
+            if all(isinstance(each, Mapping) and key in each for each in over)
+        ),
+        None,
+    )
+    if identity is None or not over:
+        return list(over)
+    new = {each[identity]: each for each in over}
+    known = {each.get(identity) for each in base}
+    kept = [merged(each, new.get(each.get(identity), each)) for each in base]
+    return kept + [each for name, each in new.items() if name not in known]
