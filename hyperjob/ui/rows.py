@@ -62,6 +62,7 @@ class FailedRun:
     pod: str
     container: str
     exit_code: int | None
+    last_lines: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,7 +173,8 @@ def _failure(
         begin=begin,
         end=end or (cause.time if cause is not None else ""),
         reason=(cause.reason if cause is not None else "") or reason,
-        message=shortened((cause.message if cause else "") or run.message, _MESSAGE_LIMIT),
+        message=shortened((cause.last_line if cause else "") or run.message, _MESSAGE_LIMIT),
+        last_lines=cause.last_lines if cause is not None else (),
         pod=cause.pod if cause is not None else "",
         container=cause.container if cause is not None else "",
         exit_code=cause.exit_code if cause is not None else None,

@@ -8,6 +8,7 @@ from hyperjob_core.api.wire import at, integer, mapping, objects, string, string
 from hyperjob_engine.reasons.failure import ContainerFailure
 
 _TASK: Final = "volcano.sh/task-spec"
+_SIGKILL: Final = 137
 _LAST: Final = "~"  # sorts after every time
 
 
@@ -24,6 +25,7 @@ def _failures(pod: Object) -> Iterator[ContainerFailure]:
         *objects(status.get("initContainerStatuses")),
         *objects(status.get("containerStatuses")),
     ]
+    limits = dict(_memory_limits(pod))
     ended = False
     for container in containers:
         state = mapping(at(container, "state", "terminated"))
@@ -36,7 +38,8 @@ def _failures(pod: Object) -> Iterator[ContainerFailure]:
                 container=string(container.get("name")),
                 exit_code=code,
                 reason=string(state.get("reason")),
-                message=string(state.get("message")),
+                message=string(state.get("message"))
+                or (limits.get(string(container.get("name")), "") if code == _SIGKILL else ""),
                 time=string(state.get("finishedAt")),
             )
     if not ended and status.get("phase") == "Failed":
@@ -46,6 +49,14 @@ def _failures(pod: Object) -> Iterator[ContainerFailure]:
             reason=string(status.get("reason")),
             message=string(status.get("message")),
         )
+
+
+def _memory_limits(pod: Object) -> Iterator[tuple[str, str]]:
+    """Yield the name of each container, and its memory limit in words."""
+    spec = mapping(pod.get("spec"))
+    for container in (*objects(spec.get("initContainers")), *objects(spec.get("containers"))):
+        limit = string(at(container, "resources", "limits", "memory"))
+        yield string(container.get("name")), f"memory limit {limit}" if limit else ""
 
 
 def _task(metadata: Object) -> str:

@@ -98,7 +98,11 @@ class ContainerFailure(Model):
     reason: str = Field(
         default="", description="Reason from the kubelet, such as Error, OOMKilled or Evicted."
     )
-    message: str = Field(default="", description="Message from the kubelet.")
+    message: str = Field(
+        default="",
+        description="Message from the kubelet: the last lines of the log where the container has"
+        " `terminationMessagePolicy: FallbackToLogsOnError`.",
+    )
     time: Time | None = Field(default=None, description="When the container ended.")
 
 

@@ -7,7 +7,7 @@ before.
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from hyperjob_core.api.phases import JobPhase
@@ -19,6 +19,7 @@ from hyperjob_engine.reasons.failure import ContainerFailure
 
 _KEPT: Final = 10
 _KEPT_IN_ALL: Final = 500
+_WITH_LAST_LINES: Final = 40
 _HAS_RUN: Final = frozenset(
     {
         JobPhase.RUNNING,
@@ -98,8 +99,11 @@ def run_over(
 
 
 def kept(histories: Sequence[Sequence[Run]]) -> list[Sequence[Run]]:
-    """Return the latest runs of each sub-job, as many as the status may have."""
-    latest = [history[-_KEPT:] for history in histories]
+    """Return the latest runs of each sub-job, as many as the status may have.
+
+    The latest failures alone keep their last lines: an object in etcd has at most 1.5 MiB.
+    """
+    latest = _in_short([history[-_KEPT:] for history in histories])
     if sum(map(len, latest)) <= _KEPT_IN_ALL:
         return latest
     by_end = sorted(
@@ -107,3 +111,20 @@ def kept(histories: Sequence[Sequence[Run]]) -> list[Sequence[Run]]:
     )
     left = Counter(index for _, index in by_end[:_KEPT_IN_ALL])
     return [runs[len(runs) - left[index] :] for index, runs in enumerate(latest)]
+
+
+def _in_short(histories: Sequence[Sequence[Run]]) -> list[Sequence[Run]]:
+    """Return the runs, of which the latest failures have the last lines of their logs."""
+    logs = [run.end for runs in histories for run in runs if run.failure and run.failure.last_lines]
+    if len(logs) <= _WITH_LAST_LINES:
+        return list(histories)
+    since = sorted(logs)[-_WITH_LAST_LINES]
+    return [
+        [
+            run
+            if run.failure is None or run.end >= since
+            else replace(run, failure=run.failure.in_short())
+            for run in runs
+        ]
+        for runs in histories
+    ]

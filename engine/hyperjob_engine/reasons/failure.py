@@ -1,16 +1,21 @@
 """How a member cluster failed a sub-job: its first failed container, or a refused vcjob."""
 
 import re
-from dataclasses import dataclass
+import signal
+from dataclasses import dataclass, replace
 from typing import Final
 
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import integer, string
-from hyperjob_core.text import shortened
+from hyperjob_core.text import printable, shortened
 from hyperjob_engine.reasons.reason import Reason
 
 _REASON_LIMIT = 64
 _MESSAGE_LIMIT = 200
+_LOG_LIMIT: Final = 2048
+"""The greatest length of a container's last lines; the kubelet reports at most 80 lines of them."""
+_SIGNALLED: Final = 128
+"""A shell and a container runtime report the end by a signal as this number plus the signal."""
 _DENIAL: Final = re.compile(r'admission webhook "([^"]+)" denied the request: (.*)')
 
 
@@ -18,7 +23,8 @@ _DENIAL: Final = re.compile(r'admission webhook "([^"]+)" denied the request: (.
 class ContainerFailure:
     """The first container of a sub-job that failed, as the kubelet of its cluster reported it.
 
-    `exit_code` is None if the pod failed as a whole, for example by an eviction.
+    `exit_code` is None if the pod failed as a whole, for example by an eviction. `message` has the
+    last lines of the log if the kubelet reports them.
     """
 
     pod: str
@@ -29,6 +35,21 @@ class ContainerFailure:
     message: str = ""
     time: str = ""
 
+    @property
+    def last_line(self) -> str:
+        """Return the last line of the message: in a traceback it has the exception."""
+        return next((line for line in reversed(self.message.splitlines()) if line.strip()), "")
+
+    @property
+    def last_lines(self) -> tuple[str, ...]:
+        """Return the last lines of the log, such as a traceback; empty for a message of one."""
+        lines = self.message.splitlines()
+        return tuple(lines) if len(lines) > 1 else ()
+
+    def in_short(self) -> "ContainerFailure":
+        """Return the failure with the last line of its message alone."""
+        return replace(self, message=one_line(self.last_line))
+
     def to_object(self) -> Object:
         """Return the entry of the status."""
         entry: Object = {
@@ -36,7 +57,7 @@ class ContainerFailure:
             "task": self.task,
             "container": self.container,
             "reason": shortened(self.reason, _REASON_LIMIT),
-            "message": one_line(self.message),
+            "message": _last_lines(self.message),
             "time": self.time,
         }
         given = {key: value for key, value in entry.items() if value}
@@ -63,9 +84,27 @@ def container_text(failure: ContainerFailure) -> str:
     container = f", container {failure.container}" if failure.container else ""
     how = [failure.reason] if failure.reason else []
     if failure.exit_code is not None:
-        how.insert(0, f"exit code {failure.exit_code}")
+        how.insert(0, f"exit code {failure.exit_code}{_killed(failure)}")
     text = f"pod {failure.pod}{container}: {', '.join(how) or 'failed'}"
-    return f"{text}: {failure.message}" if failure.message else text
+    return f"{text}: {one_line(failure.last_line)}" if failure.last_line else text
+
+
+def _killed(failure: ContainerFailure) -> str:
+    """Return the signal of an exit code, and what SIGKILL most often means."""
+    number = (failure.exit_code or 0) - _SIGNALLED
+    if number not in set(signal.Signals):
+        return ""
+    if failure.reason == "OOMKilled":
+        return " (killed by the kernel for its memory)"
+    if number == signal.SIGKILL and not failure.last_lines:
+        return " (SIGKILL, probably by the kernel for lack of memory)"
+    return f" ({signal.Signals(number).name})"
+
+
+def _last_lines(text: str) -> str:
+    """Return the last lines of a text, bounded and without control characters."""
+    whole = printable(text.strip("\n"))
+    return whole if len(whole) <= _LOG_LIMIT else f"…{whole[1 - _LOG_LIMIT :]}"
 
 
 def apply_failure(cluster: str, error: str) -> tuple[Reason, str]:

@@ -20,6 +20,7 @@ from hyperjob_engine.reasons.failure import container_text
 _NOTHING = "<none>"
 _WIDTH = 20
 _RUNS_SHOWN = 20
+_LOGS_SHOWN = 3
 _HIDDEN = frozenset({"kubectl.kubernetes.io/last-applied-configuration"})
 
 
@@ -55,6 +56,7 @@ def lines(hyperjob: Object, events: Sequence[Object] | str, now: datetime) -> li
         *_replicated_jobs(spec, summary),
         *_sub_jobs(summary, now),
         *_history(summary, now),
+        *_last_lines(summary),
         *_conditions(hyperjob, now),
         *_events(events, now),
     ]
@@ -193,6 +195,25 @@ def _history(summary: Summary, now: datetime) -> list[Text]:
     hidden = len(runs) - len(rows)
     more = [Text(f"  and {hidden} older, in status.jobs[].history")] if hidden else []
     return [Text("Earlier runs:"), *indented(table(header, rows)), *more]
+
+
+def _last_lines(summary: Summary) -> list[Text]:
+    """Show the last lines of the containers that failed last, such as their tracebacks."""
+    ended = [
+        (f"{job.name}, attempt {attempt + 1} on {cluster}", cause)
+        for job in summary.jobs
+        for attempt, cluster, cause in (
+            (job.attempt, job.cluster, job.failure),
+            *((run.attempt, run.cluster, run.failure) for run in job.history),
+        )
+        if cause is not None and cause.last_lines
+    ]
+    ended.sort(key=lambda each: each[1].time, reverse=True)
+    lines = []
+    for run, cause in ended[:_LOGS_SHOWN]:
+        lines.append(Text(f"Last lines of {run}:"))
+        lines += [Text(f"  | {line}", style="dim") for line in cause.last_lines]
+    return lines
 
 
 def _conditions(hyperjob: Object, now: datetime) -> list[Text]:

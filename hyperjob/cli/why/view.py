@@ -32,10 +32,9 @@ def lines(
     summary = explanation.summary
     style = _STYLES[explanation.outcome]
     found = [Text.assemble((summary.key, "bold"), " ", (explanation.headline, style))]
-    found += [
-        Text.assemble("  ", (cause.reason, "bold"), "  ", cause.message)
-        for cause in explanation.causes
-    ]
+    for cause in explanation.causes:
+        found.append(Text.assemble("  ", (cause.reason, "bold"), "  ", cause.message))
+        found += [Text(f"    | {line}", style="dim") for line in cause.log]
     expected = summary.expected_start
     if expected is not None:
         found.append(Text(f"  {expected.words(now, namespace=summary.namespace)}"))
@@ -75,6 +74,7 @@ def value(explanation: Explanation, command: Command) -> Object:
                 "message": cause.message,
                 "next": command(cause.next) if cause.next else "",
                 "needsHelp": cause.needs_help,
+                "log": list(cause.log),
             }
             for cause in explanation.causes
         ],

@@ -76,12 +76,16 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cause:
-    """A reason why the HyperJob does not run; `next` is the command to type."""
+    """A reason why the HyperJob does not run; `next` is the command to type.
+
+    `log` has the last lines of the container that failed, such as a traceback.
+    """
 
     reason: str
     message: str
     next: str = ""
     needs_help: bool = False
+    log: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -108,6 +108,7 @@ def failed(evidence: Evidence) -> Iterator[Cause]:
                 next=f"kubectl hyperjob logs {summary.name} -n {summary.namespace}"
                 f" --job {job.name} --tail 50",
                 needs_help=summary.phase in (Phase.FAILED, Phase.DEGRADED),
+                log=job.failure.last_lines if job.failure is not None else (),
             )
     if summary.phase == Phase.FAILED and not any(job.has_failed for job in summary.jobs):
         yield Cause(
@@ -131,6 +132,7 @@ def failed_before(evidence: Evidence) -> Iterator[Cause]:
             message=f"attempt {run.attempt + 1} of {job.name} failed{where}"
             f" {age(run.end, evidence.now)} ago: {text}",
             next=f"kubectl hyperjob describe {summary.name} -n {summary.namespace}",
+            log=run.failure.last_lines if run.failure is not None else (),
         )
 
 

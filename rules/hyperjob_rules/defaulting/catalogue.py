@@ -45,6 +45,12 @@ DEFAULTS: Final = (
         "the request",
         "a device or huge pages are requested without a limit; init containers too",
     ),
+    Default(
+        "V8",
+        f"{_BOX}.terminationMessagePolicy",
+        "`FallbackToLogsOnError`",
+        "absent; init containers too",
+    ),
     Default("V3", f"{_JOB}.networkTopology.mode", "`hard`", "absent; partitions too"),
     Default("V10", f"{_TASK}.partitionPolicy.minPartitions", "0", "absent"),
     Default("X6", "spec.replicatedJobs[].replicas", "1", "absent"),

@@ -117,7 +117,7 @@ def _default_template(template: Object) -> Object:
 def _default_pod_spec(spec: Object) -> Object:
     if spec.get("hostNetwork") is True and _is_blank(spec.get("dnsPolicy")):
         spec = {**spec, "dnsPolicy": "ClusterFirstWithHostNet"}
-    return default_pod_resources(spec)
+    return default_containers(spec)
 
 
 def _default_topology(topology: Object) -> Object:
@@ -143,13 +143,19 @@ def _is_count(value: object) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_COUNT
 
 
-def default_pod_resources(spec: Object) -> Object:
-    """Set `limits := requests` for accelerators in all containers of a pod."""
+def default_containers(spec: Object) -> Object:
+    """Set `limits := requests` for accelerators, and where a container reports why it failed.
+
+    With `FallbackToLogsOnError` the kubelet reports the last lines of the log: no other trace of a
+    traceback outlives the pod.
+    """
     spec = edit_items(spec, "initContainers", _default_container)
     return edit_items(spec, "containers", _default_container)
 
 
 def _default_container(container: Object) -> Object:
+    if container.get("terminationMessagePolicy") is None:
+        container = {**container, "terminationMessagePolicy": "FallbackToLogsOnError"}
     return edit(container, "resources", _default_resources)
 
 

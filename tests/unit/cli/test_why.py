@@ -531,6 +531,7 @@ def test_the_container_that_failed_first_is_named() -> None:
     (cause,) = explain(evidence(hyperjob("Failed", job))).causes
     assert cause.message == (
         "llm-trainer-0 is Failed on east: pod llm-trainer-0-worker-1, container main: exit code 137"
+        " (SIGKILL, probably by the kernel for lack of memory)"
     )
 
 
@@ -542,7 +543,7 @@ def test_why_the_run_before_failed_is_known_after_the_restart(phase: str) -> Non
     assert told.reason == "JobFailed"
     assert told.message == (
         "attempt 1 of llm-trainer-0 failed on east 2m ago: pod llm-trainer-0-worker-1,"
-        " container main: exit code 137, OOMKilled"
+        " container main: exit code 137 (killed by the kernel for its memory), OOMKilled"
     )
     assert answer.outcome is (FINE if phase == "Running" else WAITS)
     assert "2 of 2 run" in (answer.headline if phase == "Running" else answer.causes[0].message)
@@ -649,6 +650,7 @@ def test_as_a_value_it_says_the_same() -> None:
                 " the clusters",
                 "next": "kubectl hyperjob resume llm -n ml",
                 "needsHelp": True,
+                "log": [],
             }
         ],
         "notVisible": [],

@@ -70,6 +70,20 @@ FIRST = {
         [pod(0, reason="Evicted", message="The node was low on memory.")],
         f"pod {NAME}-worker-0: Evicted: The node was low on memory.",
     ),
+    "a container that exceeded its memory limit": (
+        [
+            pod(0, ended(137, reason="OOMKilled"))
+            | {
+                "spec": {
+                    "containers": [{"name": "main", "resources": {"limits": {"memory": "32Gi"}}}]
+                }
+            }
+        ],
+        (
+            f"pod {NAME}-worker-0, container main: exit code 137"
+            " (killed by the kernel for its memory), OOMKilled: memory limit 32Gi"
+        ),
+    ),
     "an init container": (
         [pod(0, initContainerStatuses=[ended(5, name="setup")])],
         f"pod {NAME}-worker-0, container setup: exit code 5, Error",

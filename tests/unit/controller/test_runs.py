@@ -13,7 +13,7 @@ from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.model.parse import parse_report
 from hyperjob_engine.model.runs import Run, read_runs
 from hyperjob_engine.plan import plan
-from hyperjob_engine.reasons.failure import ContainerFailure, read_failure
+from hyperjob_engine.reasons.failure import ContainerFailure, container_text, read_failure
 from hyperjob_engine.status.transitions import status_events
 from tests.unit.controller.builders import (
     NOW,
@@ -181,7 +181,8 @@ def test_what_failed_first_goes_into_history_with_the_run_and_into_one_event() -
     )
     assert (event.type, event.reason) == ("Warning", "JobFailed")
     assert event.note == (
-        f"{NAME} failed on a: pod {NAME}-worker-3, container main: exit code 137, OOMKilled"
+        f"{NAME} failed on a: pod {NAME}-worker-3, container main: exit code 137"
+        " (killed by the kernel for its memory), OOMKilled"
     )
     again = after(new, *child("Failed", since=ENDED))
     assert again["history"][0]["failure"] == OOM
@@ -212,12 +213,52 @@ def test_runs_and_failures_read_back_as_they_were_written() -> None:
     assert read_runs("nothing") == ()
 
 
-def test_foreign_text_of_a_failure_is_kept_short_and_on_one_line() -> None:
-    failure = ContainerFailure(pod="p", reason="R" * 999, message="a\n\n b" * 999)
-    told = failure.to_object()
-    assert len(told["reason"]) == 64
-    assert len(told["message"]) == 200
-    assert "\n" not in told["message"]
+TRACEBACK = 'Traceback (most recent call last):\n  File "train.py", line 3\nValueError: no data\n'
+
+
+def test_the_last_lines_of_a_failure_are_kept_bounded_and_printable() -> None:
+    failure = ContainerFailure(pod="p", reason="R" * 999, message="\x1b[2J" + "a\n b" * 999)
+    kept_text = failure.to_object()
+    assert len(kept_text["reason"]) == 64
+    assert len(kept_text["message"]) == 2048
+    assert kept_text["message"].endswith("a\n b"), "the end of a log says why its program ended"
+    assert "\x1b" not in ContainerFailure(pod="p", message="\x1b[2J").to_object()["message"]
+
+
+def test_a_traceback_is_read_back_and_its_last_line_is_the_cause_in_short() -> None:
+    failure = ContainerFailure(pod="p", container="main", exit_code=1, message=TRACEBACK)
+    read = read_failure(failure.to_object())
+    assert read is not None
+    assert read.last_lines == tuple(TRACEBACK.splitlines())
+    assert container_text(read) == "pod p, container main: exit code 1: ValueError: no data"
+
+
+def test_the_latest_forty_failures_keep_their_last_lines() -> None:
+    failure = ContainerFailure(pod="p", message=TRACEBACK)
+    runs = [replace(run(f"{number:03}"), failure=failure) for number in range(60)]
+    found = [each.failure for (each,) in kept([[each] for each in runs])]
+    assert [bool(each and each.last_lines) for each in found] == [False] * 20 + [True] * 40
+    assert all(each and each.last_line == "ValueError: no data" for each in found)
+
+
+ENDS = {
+    "a signal": ({"exit_code": 139}, "exit code 139 (SIGSEGV)"),
+    "SIGKILL without a word": (
+        {"exit_code": 137, "message": "memory limit 32Gi"},
+        "exit code 137 (SIGKILL, probably by the kernel for lack of memory): memory limit 32Gi",
+    ),
+    "the memory limit": (
+        {"exit_code": 137, "reason": "OOMKilled", "message": "memory limit 32Gi"},
+        "exit code 137 (killed by the kernel for its memory), OOMKilled: memory limit 32Gi",
+    ),
+    "no signal": ({"exit_code": 128}, "exit code 128"),
+    "no signal of this number": ({"exit_code": 255}, "exit code 255"),
+}
+
+
+@pytest.mark.parametrize(("fields", "text"), ENDS.values(), ids=list(ENDS))
+def test_an_exit_code_above_128_is_explained_by_its_signal(fields: Any, text: str) -> None:
+    assert container_text(ContainerFailure(pod="p", **fields)) == f"pod p: {text}"
 
 
 def test_ten_runs_of_one_and_five_hundred_of_all_are_kept_the_latest_of_each() -> None:

@@ -202,7 +202,10 @@ def test_the_last_run_of_a_sub_job_that_has_ended_is_told_by_its_start():
 def test_a_failure_of_a_container_is_the_cause_that_is_kept():
     failure = {"pod": "llm-w-0-0", "container": "main", "exitCode": 137, "reason": "OOMKilled"}
     failed = job("Failed", 50, failure=failure, message="a pod failed")
-    cause = "pod llm-w-0-0, container main: exit code 137, OOMKilled"
+    cause = (
+        "pod llm-w-0-0, container main: exit code 137 (killed by the kernel for its memory),"
+        " OOMKilled"
+    )
     assert states(summary(jobs=[failed]), at(60))[1].message == cause
     before = job("Running", 300, attempt=1, history=[{**run(0, 0, 100), "failure": failure}])
     assert past(summary(jobs=[before]), at(400))[1].message == cause
