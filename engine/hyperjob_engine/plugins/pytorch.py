@@ -34,14 +34,16 @@ class PyTorch:
         holder = world.first(named[0] or named[1])
         if holder is None or (chosen and task_pods.task not in chosen):
             return ()
-        endpoint = f"{place.host(*holder)}:{place.number('port', PORT)}"
+        host, port = place.host(*holder), place.number("port", PORT)
         return (
             variable("PET_NNODES", _nodes(world, chosen, holder[0])),
             *_processes(place, container),
             variable("PET_RDZV_BACKEND", "c10d"),
-            variable("PET_RDZV_ENDPOINT", endpoint),
+            variable("PET_RDZV_ENDPOINT", f"{host}:{port}"),
             variable("PET_RDZV_ID", f"{world.hyperjob}-{world.uid}-{world.generation}"),
             variable("PET_RDZV_CONF", _configuration(place, task_pods, holder)),
+            variable("PET_MASTER_ADDR", host),
+            variable("PET_MASTER_PORT", port),
             # Other clusters cannot resolve a pod's host name: the agents connect to its IP address.
             from_field("PET_LOCAL_ADDR", "status.podIP"),
         )

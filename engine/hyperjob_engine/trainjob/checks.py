@@ -1,0 +1,205 @@
+"""What of a TrainJob and its runtime cannot be carried over to a HyperJob."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from hyperjob_core.api.field import SPEC, Path
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.trainer import (
+    CLUSTER_RUNTIME_KIND,
+    NODE,
+    RUNTIME_KIND,
+    TRAINER_GROUP,
+    TRAINER_STEP,
+)
+from hyperjob_core.api.wire import at, mapping, objects, string, string_map, strings
+from hyperjob_engine.trainjob.fields import RUNTIME, TRAINJOB, misfits, pod_misfits
+from hyperjob_engine.trainjob.merge import pod_of, step_of
+from hyperjob_engine.trainjob.pods import INITIALIZERS
+from hyperjob_engine.trainjob.refusals import Refusals
+
+_RESERVED: Final = frozenset(
+    {"PET_NNODES", "PET_NPROC_PER_NODE", "PET_NODE_RANK", "PET_MASTER_ADDR", "PET_MASTER_PORT"}
+)
+_EXCLUSIVE: Final = "alpha.jobset.sigs.k8s.io/exclusive-topology"
+_OWN: Final = frozenset({"containers", "volumes", "restartPolicy"})
+"""The fields of an initializer's pod that its init container keeps."""
+_POD: Final = "template.spec.template.spec"
+
+
+def check(
+    trainjob: Object, runtime: Object, template: Object, nodes: int, refusals: Refusals
+) -> None:
+    """Refuse what cannot be carried over; `template` is the runtime's with the patches."""
+    spec = mapping(trainjob.get("spec"))
+    for found in misfits(spec, TRAINJOB):
+        refusals.field(SPEC.child(found.path), found.text)
+    for found in misfits(mapping(runtime.get("spec")), RUNTIME):
+        refusals.of_runtime(found.path, found.text)
+    _check_reference(mapping(spec.get("runtimeRef")), refusals)
+    _check_trainer(spec, mapping(at(runtime, "spec", "mlPolicy")), nodes, refusals)
+    jobs = objects(at(template, "spec", "replicatedJobs"))
+    trainer = _check_jobs(jobs, refusals)
+    _check_patches(spec, mapping(runtime.get("spec")), refusals)
+    if trainer:
+        _check_initializers(spec, jobs, trainer, refusals)
+        _check_claims(template, jobs, nodes, refusals)
+        _check_names(runtime, template, trainer, refusals)
+
+
+def _check_reference(reference: Object, refusals: Refusals) -> None:
+    group, kind = reference.get("apiGroup"), reference.get("kind")
+    if group not in (None, TRAINER_GROUP):
+        refusals.value("runtimeRef.apiGroup", group, f"must be {TRAINER_GROUP}")
+    if kind not in (None, CLUSTER_RUNTIME_KIND, RUNTIME_KIND):
+        refusals.value("runtimeRef.kind", kind, f"must be {CLUSTER_RUNTIME_KIND} or {RUNTIME_KIND}")
+
+
+def _check_trainer(spec: Object, policy: Object, nodes: int, refusals: Refusals) -> None:
+    trainer = mapping(spec.get("trainer"))
+    if nodes < 1:
+        refusals.value("trainer.numNodes", nodes, "a HyperJob has at least one node")
+    if strings(trainer.get("command")) == ("tune", "run") and "torch" in policy:
+        refusals.field(
+            "trainer.command",
+            "only Trainer completes `tune run` with a recipe: write the whole command",
+        )
+    names = {string(each.get("name")) for each in objects(trainer.get("env"))}
+    for name in sorted(names & _RESERVED if "torch" in policy else ()):
+        refusals.value("trainer.env", name, "is set for each node")
+
+
+def _check_jobs(jobs: list[Object], refusals: Refusals) -> Object:
+    """Check the replicatedJobs of a runtime; return the job that trains, empty if there is none."""
+    where = "template.spec.replicatedJobs"
+    trainers = [job for job in jobs if step_of(job) == TRAINER_STEP]
+    if len(trainers) != 1:
+        refusals.of_runtime(where, f"{len(trainers)} jobs of the step {TRAINER_STEP}, must be one")
+    for index, job in enumerate(jobs):
+        step = step_of(job)
+        if step != TRAINER_STEP and step not in INITIALIZERS:
+            refusals.of_runtime(
+                f"{where}[{index}]",
+                f"the job {string(job.get('name'))!r} is no trainer and no initializer",
+            )
+            continue
+        container = NODE if step == TRAINER_STEP else step
+        if container not in _containers(job, "containers"):
+            refusals.of_runtime(f"{where}[{index}].{_POD}.containers", f"none is named {container}")
+        for found in pod_misfits(pod_of(job)):
+            refusals.of_runtime(f"{where}[{index}].{_POD}.{found.path}", found.text)
+        annotations = string_map(at(job, "template", "metadata", "annotations"))
+        if _EXCLUSIVE in annotations:
+            refusals.of_runtime(f"{where}[{index}].template.metadata.annotations", _one_job_each())
+    return trainers[0] if len(trainers) == 1 else {}
+
+
+def _one_job_each() -> str:
+    return f"{_EXCLUSIVE} is JobSet's: a HyperJob keeps no other job from its nodes"
+
+
+def _check_initializers(
+    spec: Object, jobs: list[Object], trainer: Object, refusals: Refusals
+) -> None:
+    steps = {step_of(job) for job in jobs}
+    for step, field in INITIALIZERS.items():
+        if mapping(spec.get("initializer")).get(field) is not None and step not in steps:
+            refusals.field(f"initializer.{field}", f"{refusals.runtime} has no job {step}")
+    main = pod_of(trainer)
+    for index, job in enumerate(jobs):
+        if step_of(job) not in INITIALIZERS:
+            continue
+        where, pod = f"template.spec.replicatedJobs[{index}].{_POD}", pod_of(job)
+        if len(objects(pod.get("containers"))) > 1:
+            refusals.of_runtime(f"{where}.containers", "an initializer has one container")
+        for field, value in pod.items():
+            if field not in _OWN and value != main.get(field):
+                refusals.of_runtime(
+                    f"{where}.{field}",
+                    "the initializer runs in the pods of the trainer, which has another value",
+                )
+        theirs = {string(each.get("name")): each for each in objects(main.get("volumes"))}
+        for volume in objects(pod.get("volumes")):
+            if theirs.get(string(volume.get("name")), volume) != volume:
+                refusals.of_runtime(
+                    f"{where}.volumes", f"{volume.get('name')} is another volume of the trainer"
+                )
+
+
+def _check_claims(template: Object, jobs: list[Object], nodes: int, refusals: Refusals) -> None:
+    """Refuse volumes that the nodes of Trainer share and the nodes of a HyperJob do not."""
+    if nodes <= 1:
+        return
+    policies = objects(at(template, "spec", "volumeClaimPolicies"))
+    for index, policy in enumerate(policies):
+        for claim in objects(policy.get("templates")):
+            if "ReadWriteMany" in strings(at(claim, "spec", "accessModes")):
+                refusals.of_runtime(
+                    f"template.spec.volumeClaimPolicies[{index}]",
+                    "each node has a claim of its own, and a ReadWriteMany claim is shared",
+                )
+    for index, job in enumerate(jobs):
+        claims = [
+            string(volume.get("name"))
+            for volume in objects(pod_of(job).get("volumes"))
+            if "persistentVolumeClaim" in volume
+        ]
+        if step_of(job) in INITIALIZERS and claims:
+            refusals.of_runtime(
+                f"template.spec.replicatedJobs[{index}].{_POD}.volumes",
+                f"all {nodes} nodes would initialize the claim of {claims[0]} at the same time",
+            )
+
+
+def _check_names(runtime: Object, template: Object, trainer: Object, refusals: Refusals) -> None:
+    """Check the references of a runtime to its own jobs and containers."""
+    name = string(trainer.get("name"))
+    targets = at(template, "spec", "successPolicy", "targetReplicatedJobs")
+    if set(strings(targets)) - {name}:
+        refusals.of_runtime("template.spec.successPolicy.targetReplicatedJobs", f"only {name} ends")
+    if _EXCLUSIVE in string_map(at(template, "metadata", "annotations")):
+        refusals.of_runtime("template.metadata.annotations", _one_job_each())
+    there = {*_containers(trainer, "containers"), *_containers(trainer, "initContainers")}
+    injected = objects(at(runtime, "spec", "mlPolicy", "torch", "envInjection", "targets"))
+    for index, target in enumerate(injected):
+        where = f"mlPolicy.torch.envInjection.targets[{index}]"
+        if target.get("jobName") != name:
+            refusals.of_runtime(f"{where}.jobName", f"only {name} trains")
+        if missing := set(strings(target.get("containerNames"))) - there:
+            refusals.of_runtime(f"{where}.containerNames", f"{name} has no {min(missing)}")
+
+
+def _check_patches(spec: Object, runtime: Object, refusals: Refusals) -> None:
+    """Refuse patches of jobs and containers that the runtime lacks, as Trainer does."""
+    jobs = {
+        string(job.get("name")): job
+        for job in objects(at(runtime, "template", "spec", "replicatedJobs"))
+    }
+    for index, patch in enumerate(objects(spec.get("runtimePatches"))):
+        changes = at(patch, "trainingRuntimeSpec", "template", "spec", "replicatedJobs")
+        where = SPEC.child("runtimePatches").index(index)
+        path = where.child("trainingRuntimeSpec", "template", "spec", "replicatedJobs")
+        for number, change in enumerate(objects(changes)):
+            name = string(change.get("name"))
+            if name not in jobs:
+                refusals.field(path.index(number), f"{refusals.runtime} has no job {name!r}")
+                continue
+            _check_patch(change, jobs[name], path.index(number), refusals)
+
+
+def _check_patch(change: Object, job: Object, path: Path, refusals: Refusals) -> None:
+    for field in ("containers", "initContainers"):
+        there = _containers(job, field)
+        where = path.below(("template", "spec", "template", "spec", field))
+        for index, container in enumerate(objects(pod_of(change).get(field))):
+            name = string(container.get("name"))
+            if name not in there:
+                refusals.field(where.index(index), f"{refusals.runtime} has no container {name!r}")
+            elif name in {NODE, *INITIALIZERS} and container.get("env"):
+                refusals.field(
+                    where.index(index).child("env"), "set the variables in trainer or initializer"
+                )
+
+
+def _containers(job: Object, field: str) -> Iterable[str]:
+    return [string(each.get("name")) for each in objects(pod_of(job).get(field))]

@@ -1,0 +1,214 @@
+"""The HyperJob of a TrainJob: one sub-job for each cluster, one task for each node.
+
+A task of one pod has its rank, its labels and its variables in its template, as each pod of
+Trainer's indexed Job has. What cannot be carried over is refused by field.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from hyperjob_core.api.field import METADATA, FieldError
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.names import API_VERSION, KIND
+from hyperjob_core.api.trainer import (
+    KUEUE_QUEUE_NAME,
+    LABEL_TRAINJOB,
+    PORT,
+    QUEUE_NAME,
+    SPREAD,
+    TRAINER_STEP,
+    TRAINJOB_API_VERSION,
+    TRAINJOB_KIND,
+    TTL,
+)
+from hyperjob_core.api.wire import at, integer, mapping, objects, string, string_map
+from hyperjob_engine.trainjob.checks import check
+from hyperjob_engine.trainjob.merge import patched, step_of
+from hyperjob_engine.trainjob.pods import Training, pod_template
+from hyperjob_engine.trainjob.refusals import Refusals
+from hyperjob_engine.trainjob.spread import Spread, SpreadError, spread_of
+
+BACKOFF_LIMIT: Final = 6
+"""Restarts of failed pods that a Job allows where its spec has no backoffLimit."""
+_MOST_RESTARTS: Final = 1_000_000
+_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Converted:
+    """The HyperJob of a TrainJob, or why there is none."""
+
+    hyperjob: Object | None = None
+    refusals: tuple[FieldError, ...] = ()
+
+
+def convert(trainjob: Object, runtime: Object) -> Converted:
+    """Return the HyperJob of a TrainJob with the runtime that it refers to."""
+    refusals = Refusals(trainjob)
+    template = patched(runtime, trainjob)
+    nodes = nodes_of(trainjob, runtime, template)
+    check(trainjob, runtime, template, nodes, refusals)
+    if KUEUE_QUEUE_NAME in string_map(at(trainjob, "metadata", "labels")):
+        refusals.field(
+            METADATA.child("labels").key(KUEUE_QUEUE_NAME),
+            f"Kueue does not admit HyperJobs: name a queue in the annotation {SPREAD}",
+        )
+    spread = Spread()
+    sizes: tuple[int, ...] = (1,)
+    try:
+        spread = spread_of(trainjob, runtime)
+        sizes = spread.sizes(max(nodes, 1))
+    except SpreadError as error:
+        refusals.field(METADATA.child("annotations").key(SPREAD), str(error))
+    if refusals.errors:
+        return Converted(refusals=tuple(refusals.errors))
+    return Converted(hyperjob=_hyperjob(trainjob, runtime, template, spread, sizes))
+
+
+def nodes_of(trainjob: Object, runtime: Object, template: Object) -> int:
+    """Return the number of nodes: of the TrainJob, else of the runtime, else 1."""
+    asked = integer(at(trainjob, "spec", "trainer", "numNodes"))
+    if asked is not None:
+        return asked
+    policy = at(runtime, "spec", "mlPolicy")
+    if policy is not None:
+        found = integer(at(policy, "numNodes"))
+    else:
+        found = integer(at(trainer_of(template), "template", "spec", "parallelism"))
+    return 1 if found is None else found
+
+
+def trainer_of(template: Object) -> Object:
+    """Return the replicatedJob that trains."""
+    jobs = objects(at(template, "spec", "replicatedJobs"))
+    return next((job for job in jobs if step_of(job) == TRAINER_STEP), {})
+
+
+def _hyperjob(
+    trainjob: Object, runtime: Object, template: Object, spread: Spread, sizes: tuple[int, ...]
+) -> Object:
+    metadata, job = mapping(trainjob.get("metadata")), trainer_of(template)
+    name = string(metadata.get("name"))
+    training = Training(
+        name=name,
+        job=string(job.get("name")),
+        nodes=sum(sizes),
+        policy=mapping(at(runtime, "spec", "mlPolicy")),
+        trainer=mapping(at(trainjob, "spec", "trainer")),
+        initializer=mapping(at(trainjob, "spec", "initializer")),
+    )
+    topology = at(runtime, "spec", "podGroupPolicy", "volcano", "networkTopology")
+    labels = string_map(at(template, "metadata", "labels"))
+    annotations = string_map(at(template, "metadata", "annotations"))
+    annotations = {key: text for key, text in annotations.items() if key not in (_APPLIED, SPREAD)}
+    ttl = integer(at(template, "spec", "ttlSecondsAfterFinished"))
+    if ttl is not None:
+        annotations[TTL] = str(ttl)
+    spec: Object = {
+        "maxDomains": spread.parts,
+        "plugins": _plugins(training, alone=len(sizes) == 1),
+        "failurePolicy": {"maxRestarts": _restarts(template, job)},
+        "replicatedJobs": [
+            _part(template, job, training, spread, part, sizes, topology)
+            for part in range(len(sizes))
+        ],
+    }
+    if at(trainjob, "spec", "suspend") is True:
+        spec["suspend"] = True
+    if spread.quorum is not None:
+        spec["quorum"] = spread.quorum
+    return {
+        "apiVersion": API_VERSION,
+        "kind": KIND,
+        "metadata": {
+            "name": name,
+            "namespace": string(metadata.get("namespace")),
+            "labels": {**labels, LABEL_TRAINJOB: name},
+            **({"annotations": annotations} if annotations else {}),
+            "ownerReferences": [owner_reference(trainjob)],
+        },
+        "spec": spec,
+    }
+
+
+def owner_reference(trainjob: Object) -> Object:
+    """Return the reference that makes a TrainJob the controller of its HyperJob."""
+    return {
+        "apiVersion": TRAINJOB_API_VERSION,
+        "kind": TRAINJOB_KIND,
+        "name": string(at(trainjob, "metadata", "name")),
+        "uid": string(at(trainjob, "metadata", "uid")),
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
+def _plugins(training: Training, *, alone: bool) -> Mapping[str, list[str]]:
+    """Return the plugins; the pods of a single sub-job need no Service over clusters."""
+    framework = {"torch": "pytorch", "jax": "jax"}.get(training.framework)
+    if framework is None:
+        return {}
+    plugins = {framework: [f"--port={PORT}"]}
+    return plugins | ({"svc": ["--export=false"]} if alone else {})
+
+
+def _restarts(template: Object, job: Object) -> int:
+    """Return the restarts after which JobSet would give up: those of the Job, again each time."""
+    limit = integer(at(job, "template", "spec", "backoffLimit"))
+    again = integer(at(template, "spec", "failurePolicy", "maxRestarts")) or 0
+    each = (BACKOFF_LIMIT if limit is None else limit) + 1
+    return min(each * (again + 1) - 1, _MOST_RESTARTS)
+
+
+def _part(
+    template: Object,
+    job: Object,
+    training: Training,
+    spread: Spread,
+    part: int,
+    sizes: tuple[int, ...],
+    topology: object,
+) -> Object:
+    """Return one replicatedJob of one sub-job: the nodes of one cluster."""
+    first = sum(sizes[:part])
+    pods = range(first, first + sizes[part])
+    kept = {
+        field: string_map(at(job, "template", "metadata", field))
+        for field in ("labels", "annotations")
+    }
+    found: Object = {
+        "name": training.job if len(sizes) == 1 else f"{training.job}-{part}",
+        "replicas": 1,
+        "templateSpec": {
+            # Volcano fails the sub-job at its first failed pod; the failurePolicy starts it again.
+            "policies": [{"event": "PodFailed", "action": "RestartJob"}],
+            "maxRetry": 1,
+            "minAvailable": len(pods),
+            **_scheduling(template, job, topology, spread),
+            "tasks": list(_tasks(template, training, pods)),
+        },
+    }
+    if any(kept.values()):
+        found["templateMetadata"] = {field: values for field, values in kept.items() if values}
+    if spread.names:
+        found |= {"clusterNames": list(spread.names), "clusterPolicy": "Required"}
+    return found
+
+
+def _scheduling(template: Object, job: Object, topology: object, spread: Spread) -> Object:
+    """Return queue, priority class and network topology of a sub-job, where they are set."""
+    queue = string_map(at(template, "metadata", "annotations")).get(QUEUE_NAME, "")
+    priority = at(job, "template", "spec", "template", "spec", "priorityClassName")
+    found: Object = {
+        "queue": spread.queue or queue,
+        "priorityClassName": string(priority),
+        "networkTopology": topology,
+    }
+    return {field: value for field, value in found.items() if value}
+
+
+def _tasks(template: Object, training: Training, ranks: range) -> Iterator[Object]:
+    for rank in ranks:
+        pod = pod_template(template, trainer_of(template), training, rank)
+        yield {"name": f"{training.job}-{rank}", "replicas": 1, "minAvailable": 1, "template": pod}

@@ -1,0 +1,216 @@
+"""One pass of a TrainJob: what becomes of its HyperJob, its status, and when to look again."""
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from hyperjob_core.api.field import aggregate
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.trainer import (
+    COMPLETE,
+    FAILED,
+    RUNS_AS,
+    RUNS_AS_HYPERJOB,
+    SUSPENDED,
+    TRAINER_CONTROLLER,
+    TTL,
+)
+from hyperjob_core.api.wire import (
+    at,
+    condition,
+    integer,
+    mapping,
+    natural,
+    objects,
+    string,
+    string_map,
+    timestamp,
+)
+from hyperjob_engine.status.diff import merge_patch
+from hyperjob_engine.trainjob.convert import convert
+from hyperjob_engine.trainjob.refusals import Refusals
+from hyperjob_engine.trainjob.status import (
+    DEADLINE,
+    NOT_SUPPORTED,
+    Verdict,
+    is_finished,
+    outcome,
+    started,
+    status_of,
+    suspension,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What a pass of a TrainJob knows."""
+
+    trainjob: Object
+    runtime: Object | None
+    namespace: Object | None
+    hyperjob: Object | None
+    now: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class TrainJobEvent:
+    """One Event on a TrainJob."""
+
+    type: str
+    reason: str
+    action: str
+    note: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decided:
+    """What a pass of a TrainJob does, in this order: HyperJob, status, Events."""
+
+    create: Object | None = None
+    suspend: bool | None = None
+    """The value to write to `spec.suspend` of the HyperJob; None: it is right."""
+    delete: bool = False
+    status: Object | None = None
+    """Merge patch of the status; None: it is right."""
+    events: tuple[TrainJobEvent, ...] = ()
+    again: timedelta | None = None
+
+
+NOTHING = Decided()
+
+
+def runs_as_hyperjob(trainjob: Object, runtime: Object | None, namespace: Object | None) -> bool:
+    """Return whether labels make a TrainJob a HyperJob; the nearest label decides.
+
+    A TrainJob that MultiKueue manages is left alone.
+    """
+    if at(trainjob, "spec", "managedBy") not in (None, "", TRAINER_CONTROLLER):
+        return False
+    for obj in (trainjob, runtime, namespace):
+        value = string_map(at(obj, "metadata", "labels")).get(RUNS_AS)
+        if value is not None:
+            return value == RUNS_AS_HYPERJOB
+    return False
+
+
+def decide(seen: Seen) -> Decided:
+    """Return what a pass of a TrainJob does."""
+    trainjob = seen.trainjob
+    if at(trainjob, "metadata", "deletionTimestamp") is not None:
+        return NOTHING
+    owned = is_owned(seen.hyperjob, trainjob)
+    if not owned and not runs_as_hyperjob(trainjob, seen.runtime, seen.namespace):
+        return NOTHING
+    if is_finished(trainjob):
+        return _after_end(seen) if owned else NOTHING
+    if owned:
+        return _follow(seen, mapping(seen.hyperjob))
+    return _begin(seen)
+
+
+def is_owned(hyperjob: Object | None, trainjob: Object) -> bool:
+    """Return whether a HyperJob belongs to this TrainJob, not to an earlier one of its name."""
+    uid = string(at(trainjob, "metadata", "uid"))
+    return bool(uid) and any(
+        reference.get("uid") == uid and reference.get("controller") is True
+        for reference in objects(at(hyperjob, "metadata", "ownerReferences"))
+    )
+
+
+def _begin(seen: Seen) -> Decided:
+    """Create the HyperJob, or say why there is none."""
+    trainjob = seen.trainjob
+    if seen.hyperjob is not None:
+        # After the deletion of a TrainJob its HyperJob remains for a moment.
+        return _warned("HyperJobExists", "waits: another HyperJob has the name of this TrainJob")
+    if seen.runtime is None:
+        runtime = Refusals(trainjob).runtime
+        return _warned(
+            "RuntimeNotFound", f"waits: spec.runtimeRef names {runtime}, which is missing"
+        )
+    found = convert(trainjob, seen.runtime)
+    if found.hyperjob is None:
+        refused = Verdict(FAILED, True, NOT_SUPPORTED, aggregate(found.refusals))
+        return _written(seen, refused)
+    created = TrainJobEvent(
+        "Normal", "HyperJobCreated", "Create", "created the HyperJob of the same name"
+    )
+    decided = _written(seen)
+    return replace(decided, create=found.hyperjob, events=(created, *decided.events))
+
+
+def _follow(seen: Seen, hyperjob: Object) -> Decided:
+    """Carry suspend over to the HyperJob, and its status back to the TrainJob."""
+    trainjob = seen.trainjob
+    ended, left = outcome(hyperjob), _time_left(seen)
+    if ended is not None:
+        decided = _written(seen, ended)
+        return replace(decided, again=_until_deletion(hyperjob, timedelta()))
+    if left is not None and left <= timedelta():
+        message = "TrainJob exceeded its active deadline"
+        return replace(
+            _written(seen, Verdict(FAILED, True, DEADLINE, message)), again=timedelta(seconds=1)
+        )
+    wanted = at(trainjob, "spec", "suspend") is True
+    actual = at(hyperjob, "spec", "suspend") is True
+    decided = _written(seen)
+    return replace(decided, suspend=wanted if wanted != actual else None, again=left)
+
+
+def _after_end(seen: Seen) -> Decided:
+    """Delete the HyperJob after a missed deadline, or after the time to live of its JobSet."""
+    failed = condition(mapping(seen.trainjob.get("status")), FAILED)
+    if failed.get("status") == "True" and failed.get("reason") == DEADLINE:
+        return Decided(delete=True)
+    complete = condition(mapping(seen.trainjob.get("status")), COMPLETE)
+    ended = timestamp((complete or failed).get("lastTransitionTime"))
+    left = _until_deletion(mapping(seen.hyperjob), seen.now - ended if ended else timedelta())
+    if left is None:
+        return NOTHING
+    return Decided(delete=True) if left <= timedelta() else Decided(again=left)
+
+
+def _until_deletion(hyperjob: Object, passed: timedelta) -> timedelta | None:
+    seconds = natural(string_map(at(hyperjob, "metadata", "annotations")).get(TTL, ""))
+    return None if seconds is None else timedelta(seconds=min(seconds, 2**31)) - passed
+
+
+def _time_left(seen: Seen) -> timedelta | None:
+    """Return the time until the TrainJob's deadline; None without one, or while suspended."""
+    seconds = integer(at(seen.trainjob, "spec", "activeDeadlineSeconds"))
+    begin = started(seen.trainjob)
+    suspended = at(seen.trainjob, "spec", "suspend") is True
+    if not seconds or begin is None or suspended:
+        return None
+    if suspension(seen.trainjob) is not None and _was_suspended(seen.trainjob):
+        return timedelta(seconds=min(seconds, 2**31))  # this pass records the resume
+    return begin + timedelta(seconds=min(seconds, 2**31)) - seen.now
+
+
+def _was_suspended(trainjob: Object) -> bool:
+    return condition(mapping(trainjob.get("status")), SUSPENDED).get("status") == "True"
+
+
+def _warned(reason: str, note: str) -> Decided:
+    return Decided(events=(TrainJobEvent("Warning", reason, "Reconcile", note),))
+
+
+def _written(seen: Seen, *more: Verdict) -> Decided:
+    """Return the write of the status, with an Event for each condition that it changes."""
+    trainjob = seen.trainjob
+    paused = suspension(trainjob)
+    verdicts = {each.type: each for each in (paused, *more) if each is not None}
+    hyperjob = seen.hyperjob if is_owned(seen.hyperjob, trainjob) else None
+    status = status_of(trainjob, hyperjob, verdicts, now=seen.now)
+    old = mapping(trainjob.get("status"))
+    changed = [
+        each
+        for kind, each in verdicts.items()
+        if condition(old, kind).get("status") != ("True" if each.true else "False")
+    ]
+    events = tuple(
+        TrainJobEvent(
+            "Warning" if each.type == FAILED else "Normal", each.reason, "Reconcile", each.message
+        )
+        for each in changed
+    )
+    return Decided(status=merge_patch(old, status) or None, events=events)

@@ -1,0 +1,260 @@
+"""A pass of a TrainJob: its HyperJob, its status and its Events."""
+
+from copy import deepcopy
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hyperjob_core.api.trainer import RUNS_AS
+from hyperjob_core.api.wire import condition
+from hyperjob_engine.trainjob.convert import convert
+from hyperjob_engine.trainjob.decide import NOTHING, Decided, Seen, decide
+from tests.support.trainjobs import job, runtime, trainjob
+
+Object = dict[str, Any]
+NOW = datetime(2026, 1, 1, 0, 1, tzinfo=UTC)
+ENABLED = {"metadata": {"name": "team", "labels": {RUNS_AS: "HyperJob"}}}
+
+
+def seen(tj: Object, **changes: Any) -> Seen:
+    values: Object = {"runtime": runtime(), "namespace": None, "hyperjob": None, "now": NOW}
+    return Seen(trainjob=tj, **(values | changes))
+
+
+def running(tj: Object, rt: Object | None = None, **status: Any) -> Object:
+    """Return the HyperJob of a TrainJob with a status."""
+    found = convert(tj, rt or runtime()).hyperjob
+    assert found is not None
+    return found | {"status": status}
+
+
+def after(tj: Object, decided: Decided) -> Object:
+    """Return the TrainJob with the written status."""
+    status = {**tj.get("status", {}), **(decided.status or {})}
+    return {**deepcopy(tj), "status": status}
+
+
+def sub_job(phase: str, running: int = 0, pods: int = 1) -> Object:
+    return {"name": "x", "phase": phase, "running": running, "pods": pods}
+
+
+def reasons(decided: Decided) -> list[str]:
+    return [event.reason for event in decided.events]
+
+
+@pytest.mark.parametrize(
+    ("tj", "rt", "namespace", "ours"),
+    [
+        (trainjob(), runtime(), None, True),
+        (trainjob(labels={}), runtime(), None, False),
+        (trainjob(labels={}), runtime(), ENABLED, True),
+        (trainjob(labels={RUNS_AS: "TrainJob"}), runtime(), ENABLED, False),
+        (trainjob(managedBy="trainer.kubeflow.org/trainjob-controller"), runtime(), None, True),
+        (trainjob(managedBy="kueue.x-k8s.io/multikueue"), runtime(), ENABLED, False),
+        (trainjob(labels={}), {"metadata": {"labels": {RUNS_AS: "HyperJob"}}}, None, True),
+    ],
+)
+def test_the_nearest_label_decides_and_multikueues_trainjobs_are_left_alone(
+    tj: Object, rt: Object, namespace: Object | None, ours: bool
+) -> None:
+    decided = decide(seen(tj, runtime=rt, namespace=namespace))
+    assert (decided != NOTHING) is ours
+
+
+def test_a_new_trainjob_gets_its_hyperjob_and_no_condition() -> None:
+    decided = decide(seen(trainjob()))
+    assert decided.create is not None
+    assert decided.status is None
+    assert reasons(decided) == ["HyperJobCreated"]
+
+
+def test_a_trainjob_waits_for_its_runtime_and_for_a_name_that_is_taken() -> None:
+    missing = decide(seen(trainjob(), runtime=None))
+    assert (missing.create, reasons(missing)) == (None, ["RuntimeNotFound"])
+    assert "ClusterTrainingRuntime torch" in missing.events[0].note
+    other = {"metadata": {"name": "tj", "ownerReferences": [{"uid": "old", "controller": True}]}}
+    taken = decide(seen(trainjob(), hyperjob=other))
+    assert (taken.create, reasons(taken)) == (None, ["HyperJobExists"])
+
+
+def test_a_refused_trainjob_fails_until_it_can_be_carried_over() -> None:
+    tj = trainjob()
+    refused = decide(seen(tj, runtime=runtime(policy={"mpi": {}})))
+    found = condition(refused.status or {}, "Failed")
+    assert (found["status"], found["reason"]) == ("True", "TrainingRuntimeNotSupported")
+    assert "mlPolicy.mpi" in found["message"]
+    tj = after(tj, refused)
+    assert decide(seen(tj, runtime=runtime(policy={"mpi": {}}))).status is None
+    later = decide(seen(tj))
+    assert later.create is not None
+    assert later.status == {"conditions": []}
+
+
+def test_suspend_and_resume_reach_the_hyperjob_and_the_condition() -> None:
+    tj = trainjob(suspend=True)
+    hyperjob = running(trainjob())
+    paused = decide(seen(tj, hyperjob=hyperjob))
+    assert paused.suspend is True
+    assert condition(paused.status or {}, "Suspended")["status"] == "True"
+    tj = after(tj, paused)
+    tj["spec"]["suspend"] = False
+    resumed = decide(seen(tj, hyperjob=running(trainjob(suspend=True))))
+    assert resumed.suspend is False
+    found = condition(resumed.status or {}, "Suspended")
+    assert (found["status"], found["reason"]) == ("False", "Resumed")
+    assert reasons(resumed) == ["Resumed"]
+    again = decide(seen(after(tj, resumed), hyperjob=hyperjob))
+    assert again == NOTHING
+
+
+def test_the_numbers_of_sub_jobs_are_those_of_the_child_jobs() -> None:
+    jobs = [sub_job("Running", 1), sub_job("Pending"), sub_job("Completed"), sub_job("Queued")]
+    decided = decide(seen(trainjob(), hyperjob=running(trainjob(), jobs=jobs)))
+    assert decided.status == {
+        "jobsStatus": [
+            {
+                "name": "node",
+                "ready": 1,
+                "succeeded": 1,
+                "failed": 0,
+                "active": 2,
+                "suspended": 0,
+            }
+        ]
+    }
+
+
+def test_progress_becomes_the_status_of_the_trainer() -> None:
+    training = {
+        "updateTime": "2026-01-01T00:00:30Z",
+        "percent": 40,
+        "estimatedCompletionTime": "2026-01-01T00:02:00Z",
+        "metrics": {"loss": "0.5", "": "1", "x" * 65: "1"},
+    }
+    decided = decide(seen(trainjob(), hyperjob=running(trainjob(), training=training)))
+    assert decided.status == {
+        "trainerStatus": {
+            "lastUpdatedTime": "2026-01-01T00:00:30Z",
+            "progressPercentage": 40,
+            "estimatedRemainingSeconds": 90,
+            "metrics": [{"name": "loss", "value": "0.5"}],
+        }
+    }
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected", "reason"),
+    [("Completed", "Complete", "AllJobsCompleted"), ("Failed", "Failed", "JobFailed")],
+)
+def test_the_end_of_the_hyperjob_ends_the_trainjob_for_good(
+    kind: str, expected: str, reason: str
+) -> None:
+    ended = {"type": kind, "status": "True", "reason": "JobFailed", "message": "said"}
+    decided = decide(seen(trainjob(), hyperjob=running(trainjob(), conditions=[ended])))
+    found = condition(decided.status or {}, expected)
+    assert (found["status"], found["reason"], found["message"]) == ("True", reason, "said")
+    assert decide(seen(after(trainjob(), decided))) == NOTHING
+
+
+def test_the_hyperjob_is_deleted_a_time_to_live_after_the_end() -> None:
+    rt = runtime(ttlSecondsAfterFinished=60)
+    ended = {"type": "Completed", "status": "True"}
+    hyperjob = running(trainjob(), rt, conditions=[ended])
+    decided = decide(seen(trainjob(), hyperjob=hyperjob))
+    assert decided.again == timedelta(seconds=60)
+    tj = after(trainjob(), decided)
+    soon = decide(seen(tj, hyperjob=hyperjob, now=NOW + timedelta(seconds=20)))
+    assert (soon.delete, soon.again) == (False, timedelta(seconds=40))
+    late = decide(seen(tj, hyperjob=hyperjob, now=NOW + timedelta(seconds=60)))
+    assert late.delete
+    assert decide(seen(tj, hyperjob=running(trainjob()))) == NOTHING
+
+
+def test_a_missed_deadline_fails_the_trainjob_and_then_deletes_its_hyperjob() -> None:
+    tj = trainjob(activeDeadlineSeconds=90)
+    hyperjob = running(tj)
+    early = decide(seen(tj, hyperjob=hyperjob))
+    assert early.again == timedelta(seconds=30)
+    late = NOW + timedelta(seconds=30)
+    missed = decide(seen(tj, hyperjob=hyperjob, now=late))
+    assert condition(missed.status or {}, "Failed")["reason"] == "DeadlineExceeded"
+    assert not missed.delete
+    tj = after(tj, missed)
+    assert decide(seen(tj, hyperjob=hyperjob, now=late)).delete
+    assert decide(seen(tj, now=late)) == NOTHING
+
+
+def test_the_deadline_counts_from_the_last_resume() -> None:
+    tj = trainjob(activeDeadlineSeconds=10, suspend=True)
+    paused = decide(seen(tj, hyperjob=running(tj)))
+    assert paused.again is None
+    tj = after(tj, paused)
+    tj["spec"]["suspend"] = False
+    resumed = decide(seen(tj, hyperjob=running(tj), now=NOW + timedelta(hours=1)))
+    assert resumed.again == timedelta(seconds=10)
+    assert condition(resumed.status or {}, "Failed") == {}
+
+
+def test_a_trainjob_that_is_being_deleted_is_left_alone() -> None:
+    tj = trainjob()
+    tj["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    assert decide(seen(tj)) == NOTHING
+
+
+def test_a_hyperjob_that_a_person_deleted_is_created_again() -> None:
+    tj = trainjob()
+    tj["status"] = {"jobsStatus": [{"name": "node"}]}
+    assert decide(seen(tj)).create is not None
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda below: st.lists(below, max_size=3) | st.dictionaries(st.text(max_size=5), below),
+    max_leaves=5,
+)
+
+
+def _places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    items: list[tuple[Any, Any]] = []
+    if isinstance(value, dict):
+        items = list(value.items())
+    elif isinstance(value, list):
+        items = list(enumerate(value))
+    return [path] * bool(path) + [p for key, each in items for p in _places(each, (*path, key))]
+
+
+WHOLE = trainjob(
+    spread='{"clusters": 2}',
+    initializer={"dataset": {"storageUri": "a://b", "env": [], "secretRef": {"name": "s"}}},
+    trainer={"numNodes": 2, "env": [{"name": "A", "value": "b"}], "resourcesPerNode": {}},
+    runtimePatches=[
+        {
+            "manager": "a.b/c",
+            "trainingRuntimeSpec": {"template": {"spec": {"replicatedJobs": [{"name": "node"}]}}},
+        }
+    ],
+)
+RUNTIME = runtime(
+    "torch",
+    job("dataset-initializer", volumes=[{"name": "v", "emptyDir": {}}]),
+    job("trainer"),
+    volumeClaimPolicies=[{"templates": [{"metadata": {"name": "c"}, "spec": {}}]}],
+    successPolicy={"operator": "All", "targetReplicatedJobs": ["node"]},
+)
+
+
+@pytest.mark.parametrize("which", ["trainjob", "runtime"])
+@given(data=st.data(), value=_JSON)
+def test_no_value_in_any_place_makes_a_pass_raise(
+    which: str, data: st.DataObject, value: object
+) -> None:
+    objects = {"trainjob": deepcopy(WHOLE), "runtime": deepcopy(RUNTIME)}
+    path = data.draw(st.sampled_from(_places(objects[which])))
+    place: Any = objects[which]
+    for step in path[:-1]:
+        place = place[step]
+    place[path[-1]] = value
+    decide(seen(objects["trainjob"], runtime=objects["runtime"]))
