@@ -189,7 +189,7 @@ class Manager:
             capacity=capacity,
             admission=self.admission,
             unplaced=Unplaced(self.queue.add_after),
-            refusals=Refusals(),
+            refusals=Refusals(now=now),
             tombstones=Tombstones(self.caches.jobs, now=now),
             priorities=Priorities(self.caches.priority_classes),
         )

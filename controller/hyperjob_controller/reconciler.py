@@ -7,6 +7,7 @@ Each step has a file: `update`, `observe`, `hyperjob_engine.plan`, `apply/applie
 import logging
 from collections.abc import Sequence
 from datetime import timedelta
+from functools import partial
 from typing import Protocol
 
 from hyperjob_controller.apply.applier import Applier, FailedAction, Result
@@ -105,7 +106,7 @@ class Reconciler:
         for failure in result.failures:
             if not failure.is_reported:
                 raise failure.error
-        # An outage is no failure of the HyperJob, which keeps its admission meanwhile.
+        # An outage is no failure of the HyperJob: the queue does not let it rest.
         if not result.stale and not self._memory.refusals.is_unjudged(key):
             self._memory.admission.passed(observed, lambda: self._updater.update(key))
         if result.stale or written is Written.STALE:
@@ -124,7 +125,8 @@ class Reconciler:
             for action in result.done:
                 reservations.update(f"{hyperjob.namespace}/{action.name}", now=observed.now)
         for action in result.done:
-            self._memory.refusals.clear(hyperjob.key, action.name)
+            freed = self._memory.refusals.accepted(hyperjob.key, action.name)
+            self._memory.admission.rejoin(freed)
         if result.failures or result.stale:
             reservations.let_go(decided.actions)
         self._memory.wake_freed()
@@ -141,7 +143,10 @@ class Reconciler:
             reason = failure.error.reason or type(failure.error).__name__
             if failure.is_refusal:
                 self._meter.refused(reason)
-            note = refusals.note if failure.is_refusal else refusals.note_outage
+            note = refusals.note
+            if failure.is_outage:
+                scope = hyperjob.namespace if failure.is_of_quota else ""
+                note = partial(refusals.note_outage, scope=scope, tried=observed.now)
             note(
                 hyperjob.key,
                 failure.name,
@@ -149,7 +154,6 @@ class Reconciler:
                 generation=hyperjob.generation,
                 reason=reason,
                 message=failure.error.message,
-                now=observed.now,
             )
 
     def _forget(self, key: str) -> None:

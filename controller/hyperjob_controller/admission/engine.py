@@ -6,7 +6,7 @@ The pass of a HyperJob creates and records the sub-jobs that a round has admitte
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from math import inf
@@ -81,6 +81,7 @@ class Admission:
         self._wall = wall
         self._dropped: set[str] = set()
         self._torn = False
+        self._rejoining: dict[str, None] = {}
         self._mode = mode
         self._caches = caches
         self._queue = queue
@@ -106,6 +107,7 @@ class Admission:
 
     def _empty(self, mode: QueueAdmission) -> None:
         self._torn = False
+        self._rejoining.clear()
         self._state = queue_state.new_state(self._settings, self._confirmer(mode))
         self._refresh_at.clear()
 
@@ -211,13 +213,22 @@ class Admission:
             self._queue.add_after(key, rest.total_seconds())
             self.wake()
 
+    def rejoin(self, keys: Iterable[str]) -> None:
+        """Let the next round know HyperJobs again that gave their room back, all at once.
+
+        With some of them alone, the round would admit these in front of older HyperJobs.
+        """
+        self._rejoining |= dict.fromkeys(keys)
+        if self._rejoining:
+            self.wake()
+
     def wake(self) -> None:
         """Run a round soon."""
         self._changed.set()
 
     async def run(self, learn: Callable[[str], object]) -> None:
         """Run a round after each change, until cancelled; `learn` updates one HyperJob."""
-        await self._learn(learn)
+        await self._learn_all(learn)
         self.wake()
         async with asyncio.TaskGroup() as group:
             group.create_task(self._when_known())
@@ -248,6 +259,11 @@ class Admission:
                 await self._wait()
                 if self._torn:
                     await self._renew(learn)
+                while self._rejoining:
+                    keys, self._rejoining = self._rejoining, {}
+                    await self._learn(keys, learn)
+                    for key in keys:
+                        self._queue.add(key)
                 self._round()
                 pause = 0.0
             except Exception as error:  # noqa: BLE001 - the wall
@@ -315,7 +331,7 @@ class Admission:
             if entry.granted
         }
         self._empty(self._mode())
-        await self._learn(learn)
+        await self._learn_all(learn)
         if not self._state.shares.confirmer.needs_queues or self._caches.queues.synced.is_set():
             self._learn_queues()
         for key, clusters in granted.items():
@@ -332,11 +348,14 @@ class Admission:
             waits.append(self._capacity.changes_in(now=now))
         return min((wait for wait in waits if wait is not None), default=None)
 
-    async def _learn(self, learn: Callable[[str], object]) -> None:
+    async def _learn_all(self, learn: Callable[[str], object]) -> None:
         """Learn all HyperJobs before the first round, which must count every held share."""
         keys = dict.fromkeys(key_of(obj) for obj in self._caches.hyperjobs.items())
         for job in self._caches.jobs.items():
             keys |= dict.fromkeys(hyperjob_keys(job))
+        await self._learn(keys, learn)
+
+    async def _learn(self, keys: Iterable[str], learn: Callable[[str], object]) -> None:
         for number, key in enumerate(keys):
             with self._wall.around([key], Place.ROUND):
                 learn(key)

@@ -51,6 +51,8 @@ from hyperjob_engine.model.planned import (
 
 _DELETIONS: Final = (DeleteChild, DeleteHyperJob)
 REFUSALS: Final = (Invalid, Forbidden, BadRequest, NotFound)
+_QUOTA: Final = ("exceeded quota:", "status unknown for quota:")
+"""The words of a ResourceQuota whose answer is about other objects, as of Kubernetes 1.36."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +65,23 @@ class FailedAction:
     @property
     def is_refusal(self) -> bool:
         """Return whether the API server refused the object, and did not fail or ask to wait."""
-        return isinstance(self.error, REFUSALS)
+        return isinstance(self.error, REFUSALS) and not self.is_of_quota
+
+    @property
+    def is_of_quota(self) -> bool:
+        """Return whether a ResourceQuota of the namespace is full: other objects have used it."""
+        message = self.error.message
+        return isinstance(self.error, Forbidden) and any(each in message for each in _QUOTA)
 
     @property
     def is_outage(self) -> bool:
-        """Return whether an API server that answers could not judge the object.
+        """Return whether an API server that answers has not judged the object itself.
 
-        A webhook may be out of reach (500), or the API server has too many requests (429, 503).
+        A webhook may be out of reach (500), the API server has too many requests (429, 503), or a
+        ResourceQuota is full (403).
         """
+        if self.is_of_quota:
+            return True
         if isinstance(self.error, Unavailable):
             return self.error.answered and self.error.http_code == Unavailable.code
         return isinstance(self.error, InternalError | TooManyRequests)

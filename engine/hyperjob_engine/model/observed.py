@@ -380,11 +380,16 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """The API server refused an object of a sub-job; the controller retries at `retry_at`."""
+    """The API server refused an object of a sub-job; the controller retries at `retry_at`.
+
+    With `gives_back_at` the API server could not judge the object. From that time to `retry_at`
+    other HyperJobs have the room of the HyperJob's missing sub-jobs.
+    """
 
     reason: str
     message: str
     retry_at: datetime
+    gives_back_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,6 +20,7 @@ from hyperjob_engine.expansion.members import members_of
 from hyperjob_engine.expansion.parts import is_auto, part_of, pieces
 from hyperjob_engine.gang.giveback import backs_off
 from hyperjob_engine.lifecycle.dependencies import waiting
+from hyperjob_engine.lifecycle.outage import gives_back
 from hyperjob_engine.lifecycle.quorum import together
 from hyperjob_engine.lifecycle.stops import latest_reports
 from hyperjob_engine.model.child import Child, child_of
@@ -44,7 +45,8 @@ _NONE: Final[frozenset[str]] = frozenset()  # one object for all entries, to sav
 def unit_of(observed: Observed) -> QueuedHyperJob | None:
     """Return a HyperJob for the queue engine; None if it holds no share and does not wait.
 
-    It has no sub-job whose dependencies are not met, nor one of a gang that backs off.
+    It has no sub-job whose dependencies are not met, nor one of a gang that backs off, nor a
+    missing one during an outage that has lasted. In an outage the engine remembers the HyperJob.
     """
     hyperjob = observed.hyperjob
     if hyperjob.deleting or hyperjob.suspend or hyperjob.is_finished:
@@ -58,6 +60,10 @@ def unit_of(observed: Observed) -> QueuedHyperJob | None:
     later = set(waiting(observed, members).for_what)
     if backs_off(observed):
         later |= {child.name for _, child in members if not (child.exists or child.is_terminal)}
+        wishes = {}
+    if gives_back(observed):
+        # The status gives a recorded admission back first: a pass that fails must not lose that.
+        later |= {child.name for _, child in members if not (child.exists or _is_held(child))}
         wishes = {}
     if hyperjob.stop is not None:
         later |= {child.name for _, child in members if not (child.exists or _is_held(child))}

@@ -109,10 +109,14 @@ class Leaving:
 
 @dataclass(frozen=True, slots=True)
 class ServerRefused:
-    """The API server refused an object of the sub-job."""
+    """The API server refused an object of the sub-job.
+
+    `gives_back`: it could not judge the object, and others have the room of the HyperJob meanwhile.
+    """
 
     reason: str
     message: str
+    gives_back: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -252,7 +256,8 @@ def detail_text(detail: Detail | None) -> str:
         case SplitterWait():
             return _splitter(detail)
         case ServerRefused():
-            return f"{detail.reason}: {detail.message}"
+            text = f"{detail.reason}: {detail.message}"
+            return f"{text}; others may use its room meanwhile" if detail.gives_back else text
         case GaveBack():
             left = f" without {', '.join(detail.left)}" if detail.left else ""
             return (

@@ -9,6 +9,7 @@ from hyperjob_engine.gang.rejections import RejectionCheck
 from hyperjob_engine.gang.review import PinnedPlace, Review
 from hyperjob_engine.lifecycle.decisions import Member
 from hyperjob_engine.lifecycle.dependencies import Waiting
+from hyperjob_engine.lifecycle.outage import gives_back
 from hyperjob_engine.lifecycle.quorum import together
 from hyperjob_engine.lifecycle.silence import SilenceCheck, SilentCounts
 from hyperjob_engine.model.child import Child
@@ -138,6 +139,6 @@ class Draft:
         if self.observed.hyperjob.suspend:
             return False
         recorded = child.record is not None and child.record.admitted
-        if backs_off(self.observed):
+        if backs_off(self.observed) or gives_back(self.observed):
             return child.exists
         return recorded or child.exists or child.name in self.placement.assigned

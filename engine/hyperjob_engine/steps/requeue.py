@@ -5,7 +5,9 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from hyperjob_core.api.wire import timestamp
+from hyperjob_engine.gang.giveback import SOON
 from hyperjob_engine.lifecycle.loss import next_loss
+from hyperjob_engine.lifecycle.outage import records_share
 from hyperjob_engine.lifecycle.unstarted import next_due
 from hyperjob_engine.model.child import Child
 from hyperjob_engine.reasons.reason import Reason
@@ -33,6 +35,10 @@ def _waits(draft: Draft) -> Iterator[timedelta]:
     for name, refusal in observed.refusals.items():
         if name in draft.blocked and refusal.retry_at > now:
             yield refusal.retry_at - now
+            if refusal.gives_back_at is not None and refusal.gives_back_at > now:
+                yield refusal.gives_back_at - now
+    if records_share(observed, (child for _, child in draft.children)):
+        yield SOON
     for _, child in draft.children:
         due = child.record.retry_time if child.record is not None else None
         restarts = draft.blocked.get(child.name, (None,))[0] is Reason.RESTARTING

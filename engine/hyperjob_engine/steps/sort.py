@@ -11,6 +11,7 @@ from hyperjob_engine.gang.giveback import backs_off, gave_back
 from hyperjob_engine.gang.places import pinned_place_of
 from hyperjob_engine.gang.rejections import check_rejection
 from hyperjob_engine.lifecycle.delete import deletion
+from hyperjob_engine.lifecycle.outage import gives_back
 from hyperjob_engine.lifecycle.silence import check_silence
 from hyperjob_engine.model.child import Child
 from hyperjob_engine.model.observed import QueueAdmission
@@ -130,7 +131,10 @@ def _is_refused(draft: Draft, name: str) -> bool:
     refusal = draft.observed.refusals.get(name)
     if refusal is None or draft.observed.now >= refusal.retry_at:
         return False
-    draft.blocked[name] = Reason.REFUSED, ServerRefused(refusal.reason, refusal.message)
+    draft.blocked[name] = (
+        Reason.REFUSED,
+        ServerRefused(refusal.reason, refusal.message, gives_back=gives_back(draft.observed)),
+    )
     return True
 
 

@@ -156,17 +156,22 @@ async def test_one_refusal_stops_nobody_else() -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "reason", "refused"),
+    ("code", "reason", "message", "refused"),
     [
-        (403, "Forbidden", True),
-        (404, "NotFound", True),
-        (500, "InternalError", False),
-        (429, "TooManyRequests", False),
-        (503, "ServiceUnavailable", False),
+        (403, "Forbidden", "admission webhook denied the request", True),
+        (403, "Forbidden", "failed quota: q: must specify limits.cpu", True),
+        (403, "Forbidden", "exceeded quota: q, requested: count/jobs=1", False),
+        (403, "Forbidden", "status unknown for quota: q, resources: count/jobs", False),
+        (404, "NotFound", "", True),
+        (500, "InternalError", "failed calling webhook", False),
+        (429, "TooManyRequests", "", False),
+        (503, "ServiceUnavailable", "", False),
     ],
 )
-async def test_a_no_is_told_from_a_later(code: int, reason: str, refused: bool) -> None:
-    result, _ = await carry_out(Server(lambda *_: refusal(code, reason)), create("x"))
+async def test_a_no_is_told_from_a_later(
+    code: int, reason: str, message: str, refused: bool
+) -> None:
+    result, _ = await carry_out(Server(lambda *_: refusal(code, reason, message)), create("x"))
     assert [failure.is_refusal for failure in result.failures] == [refused]
     assert [failure.is_outage for failure in result.failures] == [not refused]
 

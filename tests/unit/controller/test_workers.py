@@ -1,12 +1,11 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import orjson
 import pytest
 
-from hyperjob_controller.memory.refusals import Refusals
 from hyperjob_controller.wake.workers import run_workers
 from hyperjob_core.api.meta import Object
 from hyperjob_core.kube.errors import from_status
@@ -175,90 +174,3 @@ async def test_keys_are_worked_on_side_by_side_but_one_key_never_twice_at_once()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-
-
-NOW = datetime(2026, 1, 1, tzinfo=UTC)
-
-
-def refused(refusals: Refusals, generation: int = 1) -> float:
-    refusals.note(
-        "ns/x", "j", uid="u", generation=generation, reason="Invalid", message="m", now=NOW
-    )
-    found = refusals.of("ns/x", uid="u", generation=generation)["j"]
-    return (found.retry_at - NOW).total_seconds()
-
-
-def test_each_refusal_waits_longer_up_to_a_limit() -> None:
-    refusals = Refusals()
-    assert [refused(refusals) for _ in range(8)] == [5, 10, 20, 40, 80, 160, 300, 300]
-
-
-def test_a_changed_spec_or_another_hyperjob_starts_afresh() -> None:
-    refusals = Refusals()
-    refused(refusals)
-    assert refusals.of("ns/x", uid="u", generation=2) == {}
-    assert refused(refusals, 2) == 5
-    assert refusals.of("ns/x", uid="other", generation=2) == {}
-
-
-def test_an_acceptance_is_remembered_as_such() -> None:
-    refusals = Refusals()
-    refused(refusals)
-    refusals.clear("ns/x", "j")
-    assert refusals.of("ns/x", uid="u", generation=1) == {}
-    assert refused(refusals) == 5
-    refusals.forget("ns/x")
-    assert refused(refusals) == 5
-
-
-def unjudged(refusals: Refusals, key: str, *, after: float) -> None:
-    refusals.note_outage(
-        key,
-        "j",
-        uid="u",
-        generation=1,
-        reason="InternalError",
-        message="failed calling webhook",
-        now=NOW + timedelta(seconds=after),
-    )
-
-
-def waits(refusals: Refusals, key: str) -> float:
-    found = refusals.of(key, uid="u", generation=1)["j"]
-    return (found.retry_at - NOW).total_seconds()
-
-
-def test_all_hyperjobs_share_the_short_wait_of_an_outage_and_one_of_them_tries_first() -> None:
-    refusals = Refusals()
-    for key in ("ns/first", "ns/second", "ns/third"):
-        unjudged(refusals, key, after=0)
-    assert waits(refusals, "ns/first") == 1
-    assert waits(refusals, "ns/second") == waits(refusals, "ns/third") == 2
-
-
-def test_a_try_that_fails_extends_the_outage_for_all_up_to_ten_seconds() -> None:
-    refusals, tries = Refusals(), []
-    unjudged(refusals, "ns/other", after=0)
-    for _ in range(6):
-        due = waits(refusals, "ns/other")
-        unjudged(refusals, "ns/probe", after=due)
-        tries.append(waits(refusals, "ns/probe") - due)
-        assert waits(refusals, "ns/other") == waits(refusals, "ns/probe") + 1
-    assert tries == [2, 4, 8, 10, 10, 10]
-
-
-def test_an_outage_long_after_another_begins_with_the_shortest_wait() -> None:
-    refusals = Refusals()
-    for after in (0, 1, 3):
-        unjudged(refusals, "ns/x", after=after)
-    assert waits(refusals, "ns/x") == 7
-    unjudged(refusals, "ns/x", after=600)
-    assert waits(refusals, "ns/x") == 601
-
-
-def test_a_sub_job_that_is_judged_after_an_outage_has_the_back_off_of_its_refusal() -> None:
-    refusals = Refusals()
-    unjudged(refusals, "ns/x", after=0)
-    assert refused(refusals) == 5
-    refusals.forget_all()
-    assert refusals.of("ns/x", uid="u", generation=1) == {}

@@ -10,6 +10,7 @@ ROOT = Path(__file__).parents[3]
 FOLDERS = ("certs", "controller", "core", "engine", "hyperjob", "rules", "webhook")
 WORDS = {"message", "note"}
 OTHERS_WORDS = {
+    "controller/hyperjob_controller/apply/applier.py": "API servers have no code for a full quota",
     "engine/hyperjob_engine/reasons/failure.py": "shows the last line of what a container printed",
     "hyperjob/cli/plan/view.py": "leaves out of a table what the line above says already",
     "hyperjob/install/preflight/webhooks.py": "API servers have no code for a webhook out of reach",

@@ -4,6 +4,7 @@ import copy
 import random
 from collections.abc import Iterable, Iterator
 from datetime import timedelta
+from functools import partial
 from typing import Any, Final
 
 from hyperjob_controller.memory.candidates import Candidates
@@ -225,15 +226,16 @@ def _amounts(resources: Any) -> str:
 def refusal_cases(seeds: Iterable[int]) -> Iterator[Case]:
     """Refuse sub-jobs in any order, and accept or forget some."""
     for seed in seeds:
-        rng, refusals, now = random.Random(f"refused {seed}"), Refusals(), NOW
+        rng, clock = random.Random(f"refused {seed}"), [NOW]
+        refusals = Refusals(now=partial(clock.__getitem__, 0))
         rows = []
         for _ in range(40):
             key, name = rng.choice(("default/x", "default/y")), rng.choice(("0", "1"))
             uid, generation = rng.choice(("u", "u", "u", "v")), rng.choice((1, 1, 1, 1, 2))
-            now += timedelta(seconds=rng.choice((0, 1, 10)))
+            clock[0] += timedelta(seconds=rng.choice((0, 1, 10)))
             match rng.randrange(8):
                 case 0:
-                    refusals.clear(key, name)
+                    refusals.accepted(key, name)
                     rows.append(f"{key} {name} is accepted")
                 case 1 if some(rng, 0.4):
                     refusals.forget(key)
@@ -241,7 +243,7 @@ def refusal_cases(seeds: Iterable[int]) -> Iterator[Case]:
                 case _:
                     refusals.note(
                         key, name, uid=uid, generation=generation, reason="Invalid",
-                        message=f"no {name}", now=now,
+                        message=f"no {name}",
                     )  # fmt: skip
                     rows.append(f"{key} {name} is refused, {uid} {generation}")
             for each in ("default/x", "default/y"):
