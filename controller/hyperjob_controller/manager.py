@@ -45,7 +45,9 @@ from hyperjob_controller.wake.ratelimit import PassRateLimit, Reconcile
 from hyperjob_controller.wake.workers import CONTROLLER, run_workers
 from hyperjob_controller.wall import Wall
 from hyperjob_controller.write import StatusWriter
-from hyperjob_core.api.names import CONTROLLER_VERSION, LEASE_NAME
+from hyperjob_core.api.leader import user_annotation
+from hyperjob_core.api.names import CONTROLLER_USER, CONTROLLER_VERSION, LEASE_NAME
+from hyperjob_core.kube.accessreviews import own_user
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import KubeError, NotFound
 from hyperjob_core.kube.events import EventRecorder
@@ -126,6 +128,7 @@ class Manager:
         self.options = options
         tuning = tuning or Tuning()
         self._lease_namespace = tuning.lease_namespace
+        self._user = ""
         self.metrics = metrics or Metrics()
         self.identity = f"{socket.gethostname()}_{os.getpid()}_{id(self):x}"
         self.working = asyncio.Event()
@@ -332,6 +335,7 @@ class Manager:
             try:
                 if self.options.leader_elect:
                     await self._look_for_namespace()
+                    await self._look_for_user()
                     await self._elector().run(self._work)
                 else:
                     await self._work()
@@ -461,6 +465,16 @@ class Manager:
         except KubeError as error:
             log.info("Cannot look for the namespace of the Lease", extra={"error": str(error)})
 
+    async def _look_for_user(self) -> None:
+        """Ask for the controller's own user, whose rights `hyperjob preflight` reviews."""
+        try:
+            user = await own_user(self._kube)
+        except KubeError as error:
+            log.info("Cannot ask for the controller's own user", extra={"error": str(error)})
+            return
+        if user is not None:
+            self._user = user_annotation(user.name, user.groups)
+
     def _elector(self) -> LeaderElector:
         return LeaderElector(
             self._kube,
@@ -473,6 +487,7 @@ class Manager:
             renew_seconds=self.options.leader_elect_lease_duration * 2 / 3,
             annotations=lambda: {
                 CONTROLLER_VERSION: hyperjob_core.__version__,
+                CONTROLLER_USER: self._user,
                 **annotations_of(self.options, admission=self.mode.current),
             },
         )

@@ -11,6 +11,7 @@ from typing import Final
 from hyperjob.install.objects import FIELD_MANAGER, Component, Item, title
 from hyperjob.install.plan import Action, Change, InstallPlan
 from hyperjob.install.problems import InstallError
+from hyperjob.install.reach import require_webhook
 from hyperjob.install.waiting import until
 from hyperjob_core.api import conditions
 from hyperjob_core.api.meta import Object
@@ -19,18 +20,28 @@ from hyperjob_core.kube.errors import KubeError, NotFound
 from hyperjob_core.kube.resources import CRDS
 
 WAIT_SECONDS: Final = 60.0
+WEBHOOK_SECONDS: Final = 10.0
 _AGAIN_SECONDS: Final = 0.5
 
 
 async def execute(
-    kube: Kube, plan: InstallPlan, *, force_conflicts: bool = False, wait: float = WAIT_SECONDS
+    kube: Kube,
+    plan: InstallPlan,
+    *,
+    force_conflicts: bool = False,
+    unreachable: bool = False,
+    wait: float = WAIT_SECONDS,
+    webhook_wait: float = WEBHOOK_SECONDS,
 ) -> AsyncGenerator[Change, None]:
     """Apply the objects that differ, and yield each change after it; raises InstallError.
 
     The function waits up to `wait` seconds for each new CRD before it applies objects of its kind.
+    Before it changes a webhook configuration, the API server must reach the webhook within
+    `webhook_wait` seconds, unless `unreachable` is set, and must trust its certificate.
     """
     fresh: list[str] = []
     replaced: set[Component] = set()
+    unchecked = True
     for step in plan.steps:
         if fresh and step.item.resource is not CRDS:
             await _established(kube, fresh, wait)
@@ -39,6 +50,11 @@ async def execute(
             await _delete(kube, step.item)
             replaced.add(step.item.part)
         elif step.change.action.changes:
+            if step.item.part is Component.WEBHOOKS and unchecked:
+                await require_webhook(
+                    kube, step.item, unreachable=unreachable, seconds=webhook_wait
+                )
+                unchecked = False
             patience = wait if step.item.part in replaced else 0
             await _apply(kube, step.item, force=force_conflicts, patience=patience)
         if step.item.resource is CRDS and step.change.action is Action.CREATED:

@@ -23,10 +23,14 @@ _LABELS: Final[Mapping[str, str]] = {
 
 
 class Component(enum.StrEnum):
-    """The parts of an installation that `--skip` can leave out, in the order of application."""
+    """The parts of an installation in the order of application; `--skip` leaves out any but RECORD.
+
+    RECORD is the namespace of the Lease, and the settings of the installation in it.
+    """
 
     CRDS = "crds"
     VOLCANO_CRDS = "volcano-crds"
+    RECORD = "record"
     RBAC = "rbac"
     INTERPRETERS = "interpreters"
     QUEUE_POLICY = "queue-policy"

@@ -84,6 +84,7 @@ def rbac(
             NAMESPACES,
             lease_namespace,
             {"metadata": {"labels": {SKIP_PROPAGATION: "true"}}},
+            part=Component.RECORD,
             only_where_missing=True,
         ),
         *accounts,
@@ -263,6 +264,7 @@ def _item(
     content: Object,
     *,
     namespace: str | None = None,
+    part: Component = Component.RBAC,
     only_where_missing: bool = False,
 ) -> Item:
     metadata = {"name": name, **content.get("metadata", {})}
@@ -275,7 +277,7 @@ def _item(
         "metadata": metadata,
     }
     return Item(
-        part=Component.RBAC,
+        part=part,
         resource=resource,
         object=labelled(obj, component="rbac"),
         only_where_missing=only_where_missing,

@@ -8,12 +8,12 @@ from typing import Final
 
 from hyperjob.install.objects import Item
 from hyperjob.install.rbac import CONTROLLER
+from hyperjob.install.record import MARK
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import NotFound
-from hyperjob_core.kube.resources import CLUSTER_ROLES, HYPERJOBS, MUTATING_WEBHOOKS
+from hyperjob_core.kube.resources import CLUSTER_ROLES, MUTATING_WEBHOOKS
 from hyperjob_rules.configuration import MUTATING_NAME
 
-MARK: Final = f"{HYPERJOBS.group}/release"
 _MARKED: Final = ((CLUSTER_ROLES, CONTROLLER), (MUTATING_WEBHOOKS, MUTATING_NAME))
 
 

@@ -6,10 +6,11 @@ The module deletes only objects with HyperJob's label, and the Lease of the cont
 from collections.abc import AsyncGenerator, Sequence
 from typing import Final
 
-from hyperjob.install.manifest import Settings, manifest
+from hyperjob.install.manifest import manifest
 from hyperjob.install.objects import Component, Item, is_ours
 from hyperjob.install.plan import Action, Change
 from hyperjob.install.problems import InstallError
+from hyperjob.install.settings import Settings
 from hyperjob.install.waiting import until
 from hyperjob_core.api.names import LEASE_NAME, LEASE_NAMESPACE
 from hyperjob_core.kube.client import Kube

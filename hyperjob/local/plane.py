@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Final
 
 from hyperjob.install.execute import execute
-from hyperjob.install.manifest import Settings, manifest
+from hyperjob.install.manifest import manifest
 from hyperjob.install.plan import Change, plan
 from hyperjob.install.problems import InstallError, problems_text
+from hyperjob.install.settings import Settings
 from hyperjob.local.lifeline import Lifeline
 from hyperjob.local.parts import StackError, StackProcess, part, run_once, until_file, until_ready
 from hyperjob.local.ready import READY_FILE
@@ -158,7 +159,7 @@ async def _install(kubeconfig: Path, settings: Settings) -> list[Change]:
             found = await plan(kube, manifest(settings))
             if found.problems:
                 raise StackError(problems_text(found.problems))
-            return [change async for change in execute(kube, found)]
+            return [change async for change in execute(kube, found, webhook_wait=_START_SECONDS)]
         except (InstallError, KubeError) as error:
             raise StackError(f"install: {error}") from error
 

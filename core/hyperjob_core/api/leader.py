@@ -1,13 +1,14 @@
 """The leading controller, from its Lease: holder, time, release, queue admission. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
 from hyperjob_core.api.meta import Object
-from hyperjob_core.api.names import CONTROLLER_VERSION, QUEUE_ADMISSION
+from hyperjob_core.api.names import CONTROLLER_USER, CONTROLLER_VERSION, QUEUE_ADMISSION
 
+_SEPARATOR: Final = "\n"
 _SECONDS: Final = 15  # a Lease without a duration
 
 
@@ -16,7 +17,8 @@ class Leader:
     """The last holder of a Lease; `leads` while it renews the Lease.
 
     `version` is its release and `admission` its queue admission; both are empty for a release
-    before 0.2, which did not write them.
+    before 0.2, which did not write them. `user` is its user in the API server, empty if unknown,
+    and `groups` are those of the user.
     """
 
     holder: str
@@ -24,6 +26,8 @@ class Leader:
     leads: bool
     version: str
     admission: str
+    user: str = ""
+    groups: tuple[str, ...] = ()
 
 
 def leader_of(lease: Object, *, now: datetime) -> Leader:
@@ -32,13 +36,21 @@ def leader_of(lease: Object, *, now: datetime) -> Leader:
     holder, renewed = str(spec.get("holderIdentity") or ""), _time(spec.get("renewTime"))
     seconds = spec.get("leaseDurationSeconds") or _SECONDS
     fresh = renewed is not None and now - renewed <= timedelta(seconds=2 * seconds)
+    user, *groups = _text(annotations, CONTROLLER_USER).split(_SEPARATOR)
     return Leader(
         holder=holder,
         renewed=renewed,
         leads=bool(holder) and fresh,
         version=_text(annotations, CONTROLLER_VERSION),
         admission=_text(annotations, QUEUE_ADMISSION),
+        user=user,
+        groups=tuple(groups),
     )
+
+
+def user_annotation(user: str, groups: Iterable[str]) -> str:
+    """Return the annotation of a Lease with the controller's user; `leader_of` reads it."""
+    return _SEPARATOR.join((user, *groups))
 
 
 def _text(values: Mapping[str, object], key: str) -> str:

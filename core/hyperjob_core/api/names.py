@@ -27,6 +27,7 @@ WEBHOOK_VERSION: Final = f"{GROUP}/webhook-version"
 
 # On the controller's Lease, for clients that ask which controller leads.
 CONTROLLER_VERSION: Final = f"{GROUP}/controller-version"
+CONTROLLER_USER: Final = f"{GROUP}/controller-user"
 QUEUE_ADMISSION: Final = f"{GROUP}/queue-admission"
 CONTROLLER_SETTINGS: Final = f"{GROUP}/controller-settings"
 

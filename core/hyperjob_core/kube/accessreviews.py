@@ -17,6 +17,7 @@ from hyperjob_core.kube.cached import Cached
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.resources import (
     SELF_SUBJECT_ACCESS_REVIEWS,
+    SELF_SUBJECT_REVIEWS,
     SUBJECT_ACCESS_REVIEWS,
     TOKEN_REVIEWS,
     Resource,
@@ -98,29 +99,48 @@ class AccessReviews:
         status = mapping((await self._create(TOKEN_REVIEWS, body)).get("status"))
         if status.get("authenticated") is not True:
             return None
-        found = mapping(status.get("user"))
-        name = string(found.get("username"))
-        if not name:
-            return None
-        extra = mapping(found.get("extra"))
-        return User(
-            name=name,
-            uid=string(found.get("uid")),
-            groups=strings(found.get("groups")),
-            extra=tuple(sorted((key, strings(value)) for key, value in extra.items())),
-        )
+        return _user(mapping(status.get("user")))
 
     async def _may(self, question: AccessQuestion) -> bool:
-        answer = await self._create(
-            SELF_SUBJECT_ACCESS_REVIEWS if question.user is None else SUBJECT_ACCESS_REVIEWS,
-            {"spec": _spec(question)},
-        )
-        status = mapping(answer.get("status"))
-        return status.get("allowed") is True and status.get("denied") is not True
+        return await allows(self._kube, question)
 
     async def _create(self, resource: Resource, body: Object) -> Object:
-        whole = {"apiVersion": resource.api_version, "kind": resource.kind, **body}
-        return await self._kube.create(resource, whole)
+        return await _review(self._kube, resource, body)
+
+
+async def allows(kube: Kube, question: AccessQuestion) -> bool:
+    """Return whether the API server allows it, by one review; raises KubeError."""
+    answer = await _review(
+        kube,
+        SELF_SUBJECT_ACCESS_REVIEWS if question.user is None else SUBJECT_ACCESS_REVIEWS,
+        {"spec": _spec(question)},
+    )
+    status = mapping(answer.get("status"))
+    return status.get("allowed") is True and status.get("denied") is not True
+
+
+async def own_user(kube: Kube) -> User | None:
+    """Return the user of this client; None if the API server names none. Raises KubeError."""
+    answer = await _review(kube, SELF_SUBJECT_REVIEWS, {})
+    return _user(mapping(mapping(answer.get("status")).get("userInfo")))
+
+
+async def _review(kube: Kube, resource: Resource, body: Object) -> Object:
+    whole = {"apiVersion": resource.api_version, "kind": resource.kind, **body}
+    return await kube.create(resource, whole)
+
+
+def _user(found: Object) -> User | None:
+    name = string(found.get("username"))
+    if not name:
+        return None
+    extra = mapping(found.get("extra"))
+    return User(
+        name=name,
+        uid=string(found.get("uid")),
+        groups=strings(found.get("groups")),
+        extra=tuple(sorted((key, strings(value)) for key, value in extra.items())),
+    )
 
 
 def _spec(question: AccessQuestion) -> Object:

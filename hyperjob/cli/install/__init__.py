@@ -19,14 +19,16 @@ from hyperjob.cli.install.common import (
     release_option,
 )
 from hyperjob.install.execute import execute
-from hyperjob.install.manifest import PREFIX, Settings, manifest
+from hyperjob.install.manifest import manifest
 from hyperjob.install.objects import Component
 from hyperjob.install.plan import InstallPlan, plan, require_karmada
 from hyperjob.install.problems import InstallError, problems_text
-from hyperjob.install.release import marked, other_release
+from hyperjob.install.record import differences, recorded
+from hyperjob.install.release import other_release
+from hyperjob.install.settings import PARTS, PREFIX, Asked, Settings, service_of
 from hyperjob_certs.x509 import InvalidPair, facts, split_bundle
 from hyperjob_core.api.names import LEASE_NAMESPACE
-from hyperjob_rules.configuration import ServiceReference
+from hyperjob_core.kube.client import Kube
 
 
 @click.command()
@@ -47,10 +49,9 @@ from hyperjob_rules.configuration import ServiceReference
 @click.option(
     "--user-prefix",
     metavar="PREFIX",
-    default=PREFIX,
-    show_default=True,
     help="Users get the rights of the processes by name: PREFIX with controller, certs, webhook, ui"
-    " and progress. The prefix system:serviceaccount:NAMESPACE:NAME- is that of service accounts.",
+    f" and progress; {PREFIX} at first. The prefix system:serviceaccount:NAMESPACE:NAME- is that of"
+    " service accounts.",
 )
 @click.option(
     "--service-accounts",
@@ -61,7 +62,7 @@ from hyperjob_rules.configuration import ServiceReference
 @click.option(
     "--with",
     "parts",
-    type=click.Choice(["tenancy", "progress", "ui", "secret-warnings"]),
+    type=click.Choice(PARTS),
     multiple=True,
     help="Add a part; may be given more than once. tenancy: a HyperJob may name only queues,"
     " PriorityClasses and clusters on which its user has the verb `use`. progress: the user that"
@@ -70,22 +71,30 @@ from hyperjob_rules.configuration import ServiceReference
     " secret-warnings: the webhook may get Secrets, to warn of HyperJobs whose Secrets are missing;"
     " it reads metadata only.",
 )
+@click.option(
+    "--without",
+    type=click.Choice(PARTS),
+    multiple=True,
+    help="Remove a part that an earlier run added; may be given more than once.",
+)
 @release_option
 @click.option(
     "--skip",
-    type=click.Choice([str(part) for part in Component]),
+    type=click.Choice([*(str(part) for part in Component if part != Component.RECORD), "none"]),
     multiple=True,
-    help="Skip a part; may be given more than once.",
+    help="Skip a part; may be given more than once. Later runs skip it too, until another --skip"
+    " names the parts; `none` skips none. Only this run skips webhooks.",
 )
 @click.option(
     "--allow",
     "allowed",
-    type=click.Choice(["conflicts", "interpreters", "field-loss"]),
+    type=click.Choice(["conflicts", "interpreters", "field-loss", "unreachable-webhook"]),
     multiple=True,
     help="Allow a change that the command refuses otherwise; may be given more than once."
     " conflicts: take over fields that other field managers own. interpreters: delete Volcano"
     " Global's ResourceInterpreterCustomizations, which conflict with HyperJob's. field-loss:"
-    " replace a HyperJob CRD that has more fields than this release's.",
+    " replace a HyperJob CRD that has more fields than this release's. unreachable-webhook: write"
+    " the webhook configurations although the API server does not reach the webhook.",
 )
 @dry_run_option
 @output_option
@@ -95,9 +104,10 @@ def install(
     webhook_url: str | None,
     webhook_service: str | None,
     ca_file: Path | None,
-    user_prefix: str,
+    user_prefix: str | None,
     service_accounts: bool,
     parts: Sequence[str],
+    without: Sequence[str],
     release: str | None,
     skip: Sequence[str],
     allowed: Sequence[str],
@@ -107,54 +117,53 @@ def install(
     """Create the objects that HyperJob needs in the Karmada API server.
 
     The command writes CRDs, RBAC, interpreters, the ClusterPropagationPolicy of Queues and, last,
-    the webhook configurations. A second run writes only objects that differ.
+    the webhook configurations. A second run writes only objects that differ. Options that are not
+    given keep the value of the last run, and changed settings are printed before the first write.
 
     Example: hyperjob install --webhook-url https://webhook.hj --ca-file ca.crt
     """
-    force_conflicts = "conflicts" in allowed
-    skipped = frozenset(Component(part) for part in skip)
-    if Component.WEBHOOKS not in skipped and (webhook_url is None) == (webhook_service is None):
-        raise click.UsageError("give either --webhook-url or --webhook-service")
-    if service_accounts and user_prefix != PREFIX:
-        raise click.UsageError("give either --user-prefix or --service-accounts")
-    settings = Settings(
-        url=webhook_url,
-        service=_service(webhook_service) if webhook_service else None,
-        ca_bundle=_authorities(ca_file) if ca_file else b"",
-        user_prefix=user_prefix,
-        service_accounts=service_accounts,
-        tenancy="tenancy" in parts,
-        progress="progress" in parts,
-        ui="ui" in parts,
-        secret_warnings="secret-warnings" in parts,
-        skip=skipped,
-    )
     try:
-        items = manifest(settings)
+        asked = Asked(
+            url=webhook_url,
+            service=service_of(webhook_service) if webhook_service else None,
+            ca_bundle=_authorities(ca_file) if ca_file else b"",
+            user_prefix=user_prefix,
+            service_accounts=service_accounts,
+            add=parts,
+            remove=without,
+            skip=skip,
+            release=release or "",
+        )
+        if asked.has_address:
+            manifest(asked.over(None))
     except ValueError as error:
         raise click.UsageError(str(error)) from None
-    if release:
-        items = marked(items, release)
 
     async def run() -> None:
         async with connect(kubeconfig, context) as kube:
             await require_karmada(kube)
-            if release and not force_conflicts and (other := await other_release(kube, release)):
-                raise InstallError(
-                    f"the Helm release {other} has installed HyperJob in this Karmada: upgrade or"
-                    " uninstall that release, or take over with --allow conflicts"
-                    " (setup.allow={conflicts})"
-                )
+            before = await recorded(kube)
+            settings = asked.over(before)
+            if not settings.address and Component.WEBHOOKS not in settings.skip:
+                raise click.UsageError("give either --webhook-url or --webhook-service")
+            await _own_release(kube, settings, allowed)
             found = await plan(
                 kube,
-                items,
-                force_conflicts=force_conflicts,
+                manifest(settings),
+                force_conflicts="conflicts" in allowed,
                 allow_field_loss="field-loss" in allowed,
                 replace_others="interpreters" in allowed,
             )
             if found.problems:
                 _refuse(found, dry_run=dry_run, output=output)
-            done = execute(kube, found, force_conflicts=force_conflicts)
+            for line in differences(before, settings) if before else ():
+                click.echo(f"changes of this installation: {line}", err=output == "json")
+            done = execute(
+                kube,
+                found,
+                force_conflicts="conflicts" in allowed,
+                unreachable="unreachable-webhook" in allowed,
+            )
             await print_changes(
                 found.changes,
                 done=None if dry_run else done,
@@ -165,19 +174,23 @@ def install(
     end(run())
 
 
+async def _own_release(kube: Kube, settings: Settings, allowed: Sequence[str]) -> None:
+    """Raise InstallError if another Helm release has installed HyperJob."""
+    if not settings.release or "conflicts" in allowed:
+        return
+    if other := await other_release(kube, settings.release):
+        raise InstallError(
+            f"the Helm release {other} has installed HyperJob in this Karmada: upgrade or"
+            " uninstall that release, or take over with --allow conflicts"
+            " (setup.allow={conflicts})"
+        )
+
+
 def _refuse(found: InstallPlan, *, dry_run: bool, output: str) -> NoReturn:
     """Print the problems that prevent the installation, and end the command."""
     if output == "json":
         click.echo(view.changes_json((), found.problems, dry_run=dry_run))
     raise InstallError(problems_text(found.problems))
-
-
-def _service(text: str) -> ServiceReference:
-    namespace, slash, rest = text.partition("/")
-    name, colon, port = rest.partition(":")
-    if not (namespace and slash and name) or (colon and not port.isdecimal()):
-        raise click.UsageError(f"--webhook-service {text!r} must be NAMESPACE/NAME[:PORT]")
-    return ServiceReference(namespace, name, int(port) if colon else 443)
 
 
 def _authorities(path: Path) -> bytes:

@@ -86,13 +86,18 @@ def report_json(report: PreflightReport, *, kubeconfig: Path | None) -> str:
 def command(remedy: str, *, kubeconfig: Path | None) -> str:
     """Return the command with the flags for the API server that `preflight` checked."""
     program, _, rest = remedy.partition(" ")
-    if kubeconfig is None or program not in {"kubectl", "hyperjob"} or not rest:
+    if (
+        kubeconfig is None
+        or program not in {"kubectl", "hyperjob", "hyperjob-certs"}
+        or not rest
+        or "--kubeconfig" in rest
+    ):
         return remedy
     where = shlex.quote(str(kubeconfig))
     if program == "kubectl":
         return f"kubectl --kubeconfig {where} {rest}"
     verb, _, options = rest.partition(" ")
-    return f"hyperjob {verb} --kubeconfig {where} {options}".rstrip()
+    return f"{program} {verb} --kubeconfig {where} {options}".rstrip()
 
 
 def _finding(finding: Finding, width: int, kubeconfig: Path | None) -> str:

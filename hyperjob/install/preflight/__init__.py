@@ -49,6 +49,7 @@ CHECKS: Final[Mapping[str, Callable[[ObservedPlane], CheckResult]]] = {
     "webhook-answers": webhooks.answers,
     "tenancy": tenancy.tenancy,
     "progress": progress.progress,
+    "controller-rights": controller.rights,
     "controller-leads": controller.leads,
     "queue-admission": controller.queue_admission,
 }

@@ -1,5 +1,6 @@
-"""Checks of the controller by its Lease: the leader, its release and its mode. Pure."""
+"""Checks of the controller: its leader, release and mode by its Lease, and its rights. Pure."""
 
+from dataclasses import replace
 from typing import Final
 
 import hyperjob
@@ -13,10 +14,14 @@ from hyperjob.install.preflight.finding import (
 )
 from hyperjob.install.preflight.observed import ObservedPlane, need
 from hyperjob.install.preflight.volcano import has_volcano_global
+from hyperjob.install.rbac import account_user
+from hyperjob.install.settings import PREFIX
 from hyperjob_core.api.leader import Leader, leader_of
 from hyperjob_core.api.names import LEASE_NAME, LEASE_NAMESPACE
-from hyperjob_core.text import human_duration
+from hyperjob_core.kube.errors import KubeError
+from hyperjob_core.text import human_duration, listed
 
+_PROCESS: Final = "controller"
 _START: Final = (
     "check in the host cluster that the Deployment hyperjob-controller runs, and read its log"
 )
@@ -64,6 +69,35 @@ def queue_admission(observed: ObservedPlane) -> CheckResult:
             remedy="run the controller with --queue-admission auto",
         )
     return ok(f"queue admission is {mode}")
+
+
+def rights(observed: ObservedPlane) -> CheckResult:
+    """Check that the controller's user may do the controller's work."""
+    found = observed.rights
+    if found is None:
+        return ok("the controller's user is unknown until HyperJob is installed")
+    if isinstance(found, KubeError):
+        return ok(f"the controller's rights cannot be reviewed: {found.message}")
+    if not found.refused:
+        return ok(f"the controller's user {found.user} may do its work")
+    return failed(
+        f"the controller's user {found.user} may not {listed(found.refused)}",
+        remedy=_installation_of(observed, found.user),
+    )
+
+
+def _installation_of(observed: ObservedPlane, user: str) -> str:
+    """Return the installation whose controller is this user."""
+    settings = observed.settings
+    if user == account_user(LEASE_NAMESPACE, f"{PREFIX}{_PROCESS}"):
+        return observed.install(settings=replace(settings, service_accounts=True))
+    if user == settings.user(_PROCESS):
+        return observed.install()
+    if user.endswith(_PROCESS):
+        prefix = user.removesuffix(_PROCESS)
+        changed = replace(settings, service_accounts=False, user_prefix=prefix)
+        return observed.install(settings=changed)
+    return f"run the controller as {settings.user(_PROCESS)}, whose rights the installation has"
 
 
 def _leader(observed: ObservedPlane) -> Leader | None:

@@ -7,7 +7,6 @@ from typing import Final
 ONE_RELEASE: Final = (
     "run webhook, controller and command line of one release: helm upgrade hyperjob charts/hyperjob"
 )
-INSTALL: Final = "hyperjob install --webhook-url https://HOST:PORT --ca-file ca.crt"
 
 
 class Status(enum.StrEnum):

@@ -10,7 +10,7 @@ from hyperjob.install.interpreters import (
     operations,
     targets,
 )
-from hyperjob.install.preflight.finding import INSTALL, CheckResult, failed, ok, warning
+from hyperjob.install.preflight.finding import CheckResult, failed, ok, warning
 from hyperjob.install.preflight.karmada import pod_templates_gate
 from hyperjob.install.preflight.observed import ObservedPlane, named, need
 from hyperjob_core.kube.resources import VCJOBS
@@ -27,17 +27,21 @@ def customizations(observed: ObservedPlane) -> CheckResult:
         what = "; ".join(f"{each.name} defines {', '.join(each.operations)}" for each in found)
         return failed(
             f"other customizations conflict with HyperJob's: {what}",
-            remedy=f"{INSTALL} --allow interpreters"
+            remedy=observed.install("--allow", "interpreters")
             if VOLCANO_GLOBAL.issuperset(names)
             else delete,
         )
     missing = [name for name in SCRIPTS if named(observed.interpreters, name) is None]
     if missing:
-        return failed(f"customizations are missing: {', '.join(missing)}", remedy=INSTALL)
+        return failed(
+            f"customizations are missing: {', '.join(missing)}", remedy=observed.install()
+        )
     for item in interpreters():
         live = named(observed.interpreters, item.name) or {}
         if live.get("spec") != item.object["spec"]:
-            return warning(f"customization {item.name} is not this release's", remedy=INSTALL)
+            return warning(
+                f"customization {item.name} is not this release's", remedy=observed.install()
+            )
     return ok(f"customizations are this release's: {', '.join(SCRIPTS)}")
 
 

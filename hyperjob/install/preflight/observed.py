@@ -6,9 +6,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from hyperjob.install.preflight.rights import ControllerRights, read_rights, user_of
 from hyperjob.install.preflight.stored import StoredHyperJobs, read_stored
+from hyperjob.install.record import UNKNOWN, command, recorded
+from hyperjob.install.settings import Settings
+from hyperjob.install.trial import trial_hyperjob
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import LEASE_NAME, LEASE_NAMESPACE, WEBHOOK_VERSION
+from hyperjob_core.api.wire import at
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import KubeError, NotFound
 from hyperjob_core.kube.resources import (
@@ -26,9 +31,8 @@ from hyperjob_core.kube.resources import (
     VALIDATING_WEBHOOKS,
     Resource,
 )
+from hyperjob_rules.configuration import MUTATING_NAME
 
-TRIAL_NAME: Final = "hyperjob-preflight"
-TRIAL_NAMESPACE: Final = "default"
 _SOME: Final = 500
 
 Read = list[Object] | KubeError
@@ -71,6 +75,26 @@ class ObservedPlane:
     tenancy: Read
     trial: DryRun | None
     stored: StoredHyperJobs | KubeError
+    installation: Settings | KubeError | None
+    rights: ControllerRights | KubeError | None
+
+    @property
+    def settings(self) -> Settings:
+        """Return the settings of the installation, with placeholders where there is none."""
+        found = self.installation
+        return UNKNOWN if found is None or isinstance(found, KubeError) else found
+
+    def install(self, *more: str, settings: Settings | None = None) -> str:
+        """Return the whole command that repeats the installation, or installs other settings."""
+        configurations = [] if isinstance(self.mutating, KubeError) else self.mutating
+        trusts = any(
+            at(hook, "clientConfig", "caBundle")
+            for configuration in configurations
+            if configuration["metadata"]["name"] == MUTATING_NAME
+            for hook in configuration.get("webhooks") or []
+        )
+        authorities = () if trusts else ("--ca-file", "ca.crt")
+        return command(settings or self.settings, *authorities, *more)
 
 
 def need(read: Read) -> list[Object]:
@@ -118,6 +142,10 @@ async def observe(kube: Kube, *, now: datetime) -> ObservedPlane:
         }
         trial = group.create_task(_trial(kube))
         stored = group.create_task(read_stored(kube))
+        installation = group.create_task(_installation(kube))
+    known = installation.result()
+    settings = None if isinstance(known, KubeError) else known
+    rights = await _rights(kube, reads["leases"].result(), settings)
     return ObservedPlane(
         now=now,
         host=kube.host,
@@ -125,6 +153,8 @@ async def observe(kube: Kube, *, now: datetime) -> ObservedPlane:
         groups=frozenset(each["name"] for each in groups.get("groups") or []),
         trial=trial.result(),
         stored=stored.result(),
+        installation=known,
+        rights=rights,
         **{name: task.result() for name, task in reads.items()},
     )
 
@@ -153,30 +183,33 @@ async def _one(
     return [await kube.get(resource, name, namespace=namespace)]
 
 
+async def _installation(kube: Kube) -> Settings | KubeError | None:
+    try:
+        return await recorded(kube)
+    except KubeError as error:
+        return error
+
+
+async def _rights(
+    kube: Kube, leases: Read, settings: Settings | None
+) -> ControllerRights | KubeError | None:
+    """Review the rights of the controller's user; None while no user is known."""
+    user = user_of([] if isinstance(leases, KubeError) else leases, settings)
+    if user is None:
+        return None
+    try:
+        return await read_rights(kube, user)
+    except KubeError as error:
+        return error
+
+
 async def _trial(kube: Kube) -> DryRun | None:
     """Create a HyperJob as a dry run, for which the API server calls the webhook."""
     try:
-        made = await kube.create(HYPERJOBS, _trial_hyperjob(), dry_run=True)
+        made = await kube.create(HYPERJOBS, trial_hyperjob(), dry_run=True)
     except NotFound:
         return None
     except KubeError as error:
         return DryRun(error)
     annotations = made["metadata"].get("annotations") or {}
     return DryRun(None, version=str(annotations.get(WEBHOOK_VERSION) or ""))
-
-
-def _trial_hyperjob() -> Object:
-    container = {"name": "main", "image": "busybox"}
-    task = {"name": "main", "replicas": 1, "template": {"spec": {"containers": [container]}}}
-    return {
-        "apiVersion": HYPERJOBS.api_version,
-        "kind": HYPERJOBS.kind,
-        "metadata": {
-            "name": TRIAL_NAME,
-            "namespace": TRIAL_NAMESPACE,
-            "annotations": {WEBHOOK_VERSION: ""},
-        },
-        "spec": {
-            "replicatedJobs": [{"name": "main", "replicas": 1, "templateSpec": {"tasks": [task]}}]
-        },
-    }

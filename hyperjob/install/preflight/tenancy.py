@@ -1,5 +1,7 @@
 """Check of the policies that restrict queues, PriorityClasses and clusters. Pure."""
 
+from dataclasses import replace
+
 from hyperjob.install.preflight.finding import CheckResult, ok, warning
 from hyperjob.install.preflight.observed import ObservedPlane, named
 from hyperjob.install.tenancy import POLICIES
@@ -14,5 +16,5 @@ def tenancy(observed: ObservedPlane) -> CheckResult:
         return ok("tenancy is off: every user may name all queues, PriorityClasses and clusters")
     return warning(
         f"tenancy is on in part: there is no ValidatingAdmissionPolicyBinding {', '.join(missing)}",
-        remedy="hyperjob install --with tenancy",
+        remedy=observed.install(settings=replace(observed.settings, tenancy=True)),
     )

@@ -7,7 +7,7 @@ from hyperjob.install.definitions import VOLCANO, lost_fields, missing_fields, n
 from hyperjob.install.diff import shorten
 from hyperjob.install.policies import DEFAULT_QUEUE, QUEUE_POLICY
 from hyperjob.install.preflight import stored
-from hyperjob.install.preflight.finding import INSTALL, CheckResult, failed, ok, warning
+from hyperjob.install.preflight.finding import CheckResult, failed, ok, warning
 from hyperjob.install.preflight.observed import ObservedPlane, UnreadError, named, need
 from hyperjob_core.api import conditions
 from hyperjob_core.api.meta import Object
@@ -24,13 +24,13 @@ def hyperjob_definition(observed: ObservedPlane) -> CheckResult:
     name = name_of(HYPERJOBS)
     definition = named(observed.definitions, name)
     if definition is None:
-        return failed(f"definition {name} is missing", remedy=INSTALL)
+        return failed(f"definition {name} is missing", remedy=observed.install())
     if not conditions.is_true(conditions.parse(definition.get("status")), "Established"):
         return failed(f"definition {name} is not served", remedy=f"kubectl describe crd {name}")
     if lacking := missing_fields(definition, HYPERJOBS):
         return failed(
             f"definition {name} is older than this release and lacks {_list(lacking)}",
-            remedy=INSTALL,
+            remedy=observed.install(),
         )
     if extra := lost_fields(definition):
         return warning(
@@ -52,7 +52,9 @@ def volcano_definitions(observed: ObservedPlane) -> CheckResult:
     live = {resource: named(observed.definitions, name_of(resource)) for resource in VOLCANO}
     missing = [name_of(resource) for resource, found in live.items() if found is None]
     if missing:
-        return failed(f"Volcano's definitions are missing: {', '.join(missing)}", remedy=INSTALL)
+        return failed(
+            f"Volcano's definitions are missing: {', '.join(missing)}", remedy=observed.install()
+        )
     vcjob = live[VCJOBS]
     if vcjob is not None and (lacking := missing_fields(vcjob, VCJOBS)):
         return warning(
@@ -89,7 +91,7 @@ def default_queue(observed: ObservedPlane) -> CheckResult:
             if checked
             else "jobs that name no queue wait until it exists"
         )
-        return verdict(f"queue {DEFAULT_QUEUE} does not exist: {why}", remedy=INSTALL)
+        return verdict(f"queue {DEFAULT_QUEUE} does not exist: {why}", remedy=observed.install())
     state = (queue.get("status") or {}).get("state")
     if state == "Open":
         return ok(f"queue {DEFAULT_QUEUE} is Open")
@@ -113,7 +115,9 @@ def queue_policies(observed: ObservedPlane) -> CheckResult:
         if any(_selects_queues(each) for each in _selectors(policy))
     }
     if not policies:
-        return failed("no ClusterPropagationPolicy copies queues to the members", remedy=INSTALL)
+        return failed(
+            "no ClusterPropagationPolicy copies queues to the members", remedy=observed.install()
+        )
     queue = named(observed.queues, DEFAULT_QUEUE)
     claimed = ((queue or {}).get("metadata", {}).get("annotations") or {}).get(_CLAIM)
     name = claimed if claimed in policies else next(iter(policies))

@@ -3,12 +3,13 @@
 import base64
 import binascii
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
+from urllib.parse import urlsplit
 
 import hyperjob
 from hyperjob.install.preflight.finding import (
-    INSTALL,
     ONE_RELEASE,
     CheckResult,
     failed,
@@ -16,7 +17,9 @@ from hyperjob.install.preflight.finding import (
     ok,
     warning,
 )
-from hyperjob.install.preflight.observed import TRIAL_NAMESPACE, ObservedPlane, named
+from hyperjob.install.preflight.observed import ObservedPlane, named
+from hyperjob.install.reach import is_untrusted
+from hyperjob.install.trial import TRIAL_NAMESPACE
 from hyperjob_certs.x509 import InvalidPair, facts, split_bundle
 from hyperjob_core.api.leader import leader_of
 from hyperjob_core.api.meta import Object
@@ -31,7 +34,9 @@ def configured(observed: ObservedPlane) -> CheckResult:
     """Check that both webhook configurations exist."""
     missing = [name for name, found in _configurations(observed) if found is None]
     if missing:
-        return failed(f"webhook configurations are missing: {', '.join(missing)}", remedy=INSTALL)
+        return failed(
+            f"webhook configurations are missing: {', '.join(missing)}", remedy=observed.install()
+        )
     where = sorted({_address(webhook) for _, webhook in _webhooks(observed)})
     return ok(f"webhooks are configured at {', '.join(where)}")
 
@@ -58,12 +63,17 @@ def trusted(observed: ObservedPlane) -> CheckResult:
         latest = max(ends, default=observed.now)
         first = latest if first is None else min(first, latest)
     if first is None:
-        return failed("no webhook is configured", remedy=INSTALL)
+        return failed("no webhook is configured", remedy=observed.install())
     until = f"{first:%Y-%m-%d}"
     if first <= observed.now:
         return failed(f"caBundle expired on {until}", remedy=_INJECT)
+    if said := _untrusted(observed):
+        return failed(
+            f"caBundle does not verify the certificate chain that the webhook serves: {said}",
+            remedy=_INJECT,
+        )
     if first <= observed.now + _SOON:
-        return warning(f"caBundle expires on {until}", remedy="hyperjob-certs rotate --inject")
+        return warning(f"caBundle expires on {until}", remedy=_rotation(observed))
     return ok(f"caBundle is valid until {until}")
 
 
@@ -71,9 +81,9 @@ def answers(observed: ObservedPlane) -> CheckResult:
     """Check by a dry run that the API server reaches the webhook."""
     trial = observed.trial
     if trial is None:
-        return failed("no HyperJob can be stored yet", remedy=INSTALL)
+        return failed("no HyperJob can be stored yet", remedy=observed.install())
     if not any(True for _ in _webhooks(observed)):
-        return failed("no webhook checks HyperJobs", remedy=INSTALL)
+        return failed("no webhook checks HyperJobs", remedy=observed.install())
     error = trial.error
     if error is None:
         return _admitted(observed, trial.version)
@@ -83,13 +93,30 @@ def answers(observed: ObservedPlane) -> CheckResult:
             f"the API server refuses a HyperJob in namespace {TRIAL_NAMESPACE}: {said}",
             remedy="correct the cause, if HyperJobs shall run in this namespace",
         )
-    if "x509" in said or "certificate" in said:
+    if _untrusted(observed):
         return failed(f"the API server does not trust the webhook: {said}", remedy=_INJECT)
+    moved = replace(observed.settings, url="https://HOST:PORT", service=None)
     return failed(
         f"the API server does not reach the webhook: {said}",
         remedy="start hyperjob-webhook, and check that the API server reaches its address by"
-        " network and DNS; if the address is wrong: hyperjob install --webhook-url"
-        " https://HOST:PORT",
+        f" network and DNS; if the address is wrong: {observed.install(settings=moved)}",
+    )
+
+
+def _untrusted(observed: ObservedPlane) -> str:
+    """Return the API server's error if it does not trust the webhook's certificate; else ""."""
+    error = observed.trial.error if observed.trial is not None else None
+    said = error.message if error is not None else ""
+    return said if "failed calling webhook" in said and is_untrusted(said) else ""
+
+
+def _rotation(observed: ObservedPlane) -> str:
+    """Return the command that renews the authority in its Secret or folder."""
+    address = observed.settings.url or "https://HOST"
+    return (
+        "hyperjob-certs rotate --secret karmada-system/hyperjob-webhook-tls"
+        " --kubeconfig host.config"
+        f" --karmada-kubeconfig karmada.config --name {urlsplit(address).hostname} --inject"
     )
 
 

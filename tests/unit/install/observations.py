@@ -12,7 +12,9 @@ import hyperjob
 from hyperjob.install.interpreters import interpreters
 from hyperjob.install.policies import queue_policy
 from hyperjob.install.preflight.observed import DryRun, ObservedPlane
+from hyperjob.install.preflight.rights import ControllerRights
 from hyperjob.install.preflight.stored import StoredHyperJobs
+from hyperjob.install.settings import Settings
 from hyperjob_certs.x509 import issue_ca
 from hyperjob_core.api.names import CONTROLLER_VERSION, QUEUE_ADMISSION
 from hyperjob_core.api.schema import hyperjob_crd
@@ -163,6 +165,8 @@ def healthy(**changes: Any) -> ObservedPlane:
         tenancy=[],
         trial=DryRun(None, hyperjob.__version__),
         stored=StoredHyperJobs(3),
+        installation=Settings(url="https://hj.svc:443"),
+        rights=ControllerRights("hyperjob-controller", ()),
     )
     return replace(observed, **changes)
 

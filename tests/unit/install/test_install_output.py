@@ -148,6 +148,8 @@ def test_a_refusal_says_what_to_do(error: Any, remedy: str) -> None:
 COMMANDS = {
     "kubectl get x": "kubectl --kubeconfig 'my file' get x",
     "hyperjob install --ca-file x": "hyperjob install --kubeconfig 'my file' --ca-file x",
+    "hyperjob-certs inject -x": "hyperjob-certs inject --kubeconfig 'my file' -x",
+    "hyperjob-certs rotate --kubeconfig h": "hyperjob-certs rotate --kubeconfig h",
     "karmadactl join": "karmadactl join",
     "upgrade Karmada": "upgrade Karmada",
     "": "",
@@ -185,7 +187,14 @@ def test_a_finding_is_one_line() -> None:
 
 CA = {"ca.crt": ca_pem(40_000), "old.crt": ca_pem(-1), "empty.crt": b"", "bad.crt": b"x"}
 USAGE = {
-    "no address": ([], "give either --webhook-url or --webhook-service"),
+    "accounts of two kinds": (
+        ["--service-accounts", "--user-prefix", "x:"],
+        "give either --user-prefix or --service-accounts",
+    ),
+    "a part that is added and removed": (
+        ["--with", "ui", "--without", "ui"],
+        "give either --with ui or --without ui",
+    ),
     "two addresses": (
         ["--webhook-url", "https://x", "--webhook-service", "a/b"],
         "give either --webhook-url or --webhook-service",

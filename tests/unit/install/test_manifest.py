@@ -7,9 +7,10 @@ import pytest
 
 from hyperjob.install import rbac
 from hyperjob.install.interpreters import SCRIPTS, Clash, clashes, interpreters
-from hyperjob.install.manifest import Settings, manifest
+from hyperjob.install.manifest import manifest
 from hyperjob.install.objects import Component, Item, is_ours
 from hyperjob.install.remove import targets
+from hyperjob.install.settings import Settings
 from hyperjob_controller.caches.informers import Caches
 from hyperjob_rules.configuration import ServiceReference
 from tests.unit.install.observations import ca_pem, interpreter

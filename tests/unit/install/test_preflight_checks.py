@@ -8,6 +8,7 @@ import pytest
 from hyperjob import __version__
 from hyperjob.install.preflight import CHECKS, Status, examine
 from hyperjob.install.preflight.observed import DryRun, ObservedPlane
+from hyperjob.install.preflight.rights import ControllerRights
 from hyperjob.install.preflight.stored import StoredHyperJobs
 from hyperjob.install.tenancy import POLICIES
 from hyperjob_core.kube.errors import Forbidden, InternalError, Invalid, make_status
@@ -357,7 +358,7 @@ CASES: dict[str, tuple[str, ObservedPlane, Status, str, str]] = {
         ),
         FAILED,
         "vcjob-configuration defines replicaResource; queue-configuration defines status",
-        "--ca-file ca.crt --allow interpreters",
+        "hyperjob install --webhook-url https://hj.svc:443 --allow interpreters",
     ),
     "an interpreter of somebody else in the way": (
         "interpreters",
@@ -575,6 +576,34 @@ CASES: dict[str, tuple[str, ObservedPlane, Status, str, str]] = {
         WARNING,
         "hyperjob-tenancy-priorityclasses, hyperjob-tenancy-clusters",
         "hyperjob install --with tenancy",
+    ),
+    "a controller with the rights of nobody": (
+        "controller-rights",
+        healthy(rights=ControllerRights("other-controller", ("list hyperjobs.x", "get leases"))),
+        FAILED,
+        "the controller's user other-controller may not list hyperjobs.x, get leases",
+        "hyperjob install --user-prefix other- --webhook-url https://hj.svc:443",
+    ),
+    "a controller whose roles lost rules": (
+        "controller-rights",
+        healthy(rights=ControllerRights("hyperjob-controller", ("list hyperjobs.x",))),
+        FAILED,
+        "may not list hyperjobs.x",
+        "hyperjob install --webhook-url https://hj.svc:443",
+    ),
+    "no rights are known": (
+        "controller-rights",
+        healthy(rights=None),
+        OK,
+        "unknown until HyperJob is installed",
+        "",
+    ),
+    "a caBundle that does not verify the chain": (
+        "webhook-ca",
+        healthy(trial=DryRun(Invalid(make_status(500, "failed calling webhook x: x509: unknown")))),
+        FAILED,
+        "does not verify the certificate chain",
+        "hyperjob-certs inject --ca-file ca.crt",
     ),
     "a cluster that Karmada's proxy cannot read for others": (
         "progress",

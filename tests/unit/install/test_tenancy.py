@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hyperjob.install.manifest import Settings, manifest
+from hyperjob.install.manifest import manifest
 from hyperjob.install.objects import Component
+from hyperjob.install.settings import Settings
 from hyperjob.install.tenancy import NAMES, POLICIES, tenancy
 from hyperjob_sandbox.apiserver.cel import Expression
 

@@ -38,19 +38,11 @@ helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 - install
 - --service-accounts
 - --release={{ .Release.Namespace }}/{{ .Release.Name }}
-{{- if .Values.ui.enabled }}
-- --with=ui
-{{- end }}
-{{- if .Values.setup.tenancy }}
-- --with=tenancy
-{{- end }}
-{{- if .Values.setup.secretWarnings }}
-- --with=secret-warnings
-{{- end }}
-{{- if .Values.controller.progress.enabled }}
-- --with=progress
-{{- end }}
-{{- range .Values.setup.skip }}
+- --{{ ternary "with" "without" .Values.ui.enabled }}=ui
+- --{{ ternary "with" "without" .Values.setup.tenancy }}=tenancy
+- --{{ ternary "with" "without" .Values.setup.secretWarnings }}=secret-warnings
+- --{{ ternary "with" "without" .Values.controller.progress.enabled }}=progress
+{{- range .Values.setup.skip | default (list "none") }}
 - --skip={{ . }}
 {{- end }}
 {{- range .Values.setup.allow }}
