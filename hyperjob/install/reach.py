@@ -81,7 +81,7 @@ async def _until_called(
         if ours and waited >= seconds:
             raise InstallError(_unreached(hook, said))
         if not ours and waited >= _NOTICED:
-            return  # another webhook or policy answers: preflight says so
+            return  # preflight prints the answer of another webhook or policy
         await asyncio.sleep(_AGAIN)
 
 
