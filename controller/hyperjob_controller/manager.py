@@ -53,8 +53,8 @@ from hyperjob_core.kube.errors import KubeError, NotFound
 from hyperjob_core.kube.events import EventRecorder
 from hyperjob_core.kube.informer import Informer
 from hyperjob_core.kube.leaderelection import LeaderElector
-from hyperjob_core.kube.ratelimit import DefaultLimiter
-from hyperjob_core.kube.resources import LEASES, NAMESPACES, key_of
+from hyperjob_core.kube.ratelimit import ItemBackoff
+from hyperjob_core.kube.resources import LEASES, NAMESPACES, key_of, split_key
 from hyperjob_core.kube.workqueue import WorkQueue
 from hyperjob_core.tasks import cancel
 from hyperjob_core.telemetry.metrics import Metrics, Place
@@ -68,7 +68,6 @@ log = logging.getLogger(__name__)
 _REPORT_SECONDS: Final = 10.0
 _LONGEST_BACKOFF: Final = 60.0
 _SWEEP: Final = 100
-_RETRIES_PER_SECOND: Final = 100.0
 _PLACES_EVERY: Final = timedelta(seconds=30)
 _IN_FLIGHT: Final = 200  # sub-jobs: a pass subtracts the reservations of all of them
 
@@ -146,8 +145,11 @@ class Manager:
         )
         self.queue: WorkQueue[str] = WorkQueue(
             CONTROLLER,
-            limiter=DefaultLimiter(cap=_LONGEST_BACKOFF, qps=_RETRIES_PER_SECOND),
+            # No bucket for all: failures in one namespace would delay the retries of the others.
+            limiter=ItemBackoff(cap=_LONGEST_BACKOFF),
             metrics=self.metrics,
+            namespace=lambda key: split_key(key)[0] or "",
+            most=max(1, options.workers - 1),
         )
         self._kube = kube
         self._wall = Wall(

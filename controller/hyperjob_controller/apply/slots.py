@@ -5,9 +5,11 @@ another namespace waits, the next free slot goes to the namespace that holds the
 """
 
 import asyncio
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+
+from hyperjob_core.turns import Turns
 
 _Turn = tuple[str, "asyncio.Future[None]"]
 """A cluster, and the future of a request that waits for a slot."""
@@ -17,17 +19,18 @@ class FairSlots:
     """A semaphore of `limit` slots, each held by a namespace, at most `of_cluster` for one cluster.
 
     Invariant: a request waits only while no slot is free or its cluster holds all of its own: a
-    member that does not answer takes no slot of the others. The next slot is for the waiting
-    namespace with the fewest slots; of equal ones, for the namespace whose last slot is older.
-    Within a namespace requests for one cluster are in order of arrival.
+    member that does not answer takes no slot of the others. `Turns` chooses the namespace of the
+    next slot. Within a namespace requests for one cluster are in order of arrival.
     """
 
     def __init__(self, limit: int, *, of_cluster: int | None = None) -> None:
         self._free = limit
         self._of_cluster = limit if of_cluster is None else of_cluster
-        self._held: Counter[str] = Counter()
         self._clusters: Counter[str] = Counter()
-        self._waiting: dict[str, deque[_Turn]] = {}
+        self._turns: Turns[_Turn] = Turns()
+
+    def __len__(self) -> int:
+        return len(self._turns)
 
     @asynccontextmanager
     async def of(self, namespace: str, cluster: str = "") -> AsyncIterator[None]:
@@ -40,59 +43,40 @@ class FairSlots:
 
     async def _take(self, namespace: str, cluster: str) -> None:
         if self._has_room(cluster):
-            self._hold(namespace, cluster)
+            self._turns.hold(namespace)
+            self._hold(cluster)
             return
-        turn = asyncio.get_running_loop().create_future()
-        self._waiting.setdefault(namespace, deque()).append((cluster, turn))
+        turn = cluster, asyncio.get_running_loop().create_future()
+        self._turns.put(namespace, turn)
         try:
-            await turn
+            await turn[1]
         except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled():
+            if turn[1].done() and not turn[1].cancelled():
                 self._leave(namespace, cluster)  # the slot came with the cancellation
             else:
-                self._forget(namespace, (cluster, turn))
+                self._turns.discard(namespace, turn)
             raise
 
     def _has_room(self, cluster: str) -> bool:
         return self._free > 0 and self._clusters[cluster] < self._of_cluster
 
-    def _hold(self, namespace: str, cluster: str) -> None:
+    def _hold(self, cluster: str) -> None:
         self._free -= 1
-        self._held[namespace] += 1
         self._clusters[cluster] += 1
 
     def _leave(self, namespace: str, cluster: str) -> None:
-        for held, name in ((self._held, namespace), (self._clusters, cluster)):
-            held[name] -= 1
-            if not held[name]:
-                del held[name]
+        self._turns.release(namespace)
+        self._clusters[cluster] -= 1
+        if not self._clusters[cluster]:
+            del self._clusters[cluster]
         self._free += 1
         self._grant()
 
     def _grant(self) -> None:
-        """Give free slots to the next namespaces; a cancelled request takes none."""
-        while (found := self._next()) is not None:
-            namespace, (cluster, turn) = found
-            queue = self._waiting.pop(namespace)
-            queue.remove((cluster, turn))
-            if queue:
-                self._waiting[namespace] = queue
-            if not turn.done():
-                self._hold(namespace, cluster)
-                turn.set_result(None)
-
-    def _next(self) -> "tuple[str, _Turn] | None":
-        """Return the next request, and its namespace; None without one whose cluster has room."""
-        # `sorted` keeps the order of equals, and the last served namespace is the last one.
-        for namespace in sorted(self._waiting, key=self._held.__getitem__) if self._free else ():
-            for turn in self._waiting[namespace]:
-                if self._has_room(turn[0]):
-                    return namespace, turn
-        return None
-
-    def _forget(self, namespace: str, turn: "_Turn") -> None:
-        queue = self._waiting.get(namespace)
-        if queue is not None and turn in queue:
-            queue.remove(turn)
-            if not queue:
-                del self._waiting[namespace]
+        """Give free slots to the next requests whose cluster has room."""
+        while self._free > 0:
+            turn = self._turns.take(lambda each: self._has_room(each[0]) and not each[1].done())
+            if turn is None:
+                return
+            self._hold(turn[0])
+            turn[1].set_result(None)

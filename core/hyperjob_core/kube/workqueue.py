@@ -1,20 +1,22 @@
 """The workqueue between informers and workers, with client-go's guarantees and two priorities.
 
-No two workers process an item at the same time, an item waits at most once, and it is never lost:
-an item that is added while it is being processed is queued again afterwards. The queue belongs to
-one event loop; other threads must not call it.
+Items of several namespaces take turns, so that a thousand changes in one delay no other. No two
+workers process an item at the same time, an item waits at most once, and it is never lost: an item
+that is added while it is being processed is queued again afterwards. The queue belongs to one event
+loop; other threads must not call it.
 """
 
 import asyncio
 import heapq
 import itertools
 from collections import deque
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Final, Generic, TypeVar
 
 from hyperjob_core.kube.clock import Cancellable, Clock, LoopClock
 from hyperjob_core.kube.instruments import SILENT, QueueMetrics
 from hyperjob_core.kube.ratelimit import DefaultLimiter, RateLimiter
+from hyperjob_core.turns import Turns
 
 K = TypeVar("K", bound=Hashable)
 
@@ -38,12 +40,19 @@ class WorkQueue(Generic[K]):
         limiter: RateLimiter[K] | None = None,
         clock: Clock | None = None,
         metrics: QueueMetrics = SILENT,
+        namespace: Callable[[K], str] = lambda _: "",
+        most: int | None = None,
     ) -> None:
+        """`namespace` returns that of an item; at most `most` items of one are in processing.
+
+        The bound does not hold for items of low priority.
+        """
         self.name = name
         self._clock = clock or LoopClock()
         self._limiter: RateLimiter[K] = limiter or DefaultLimiter(clock=self._clock)
         self._metrics = metrics
-        self._queue: deque[K] = deque()
+        self._namespace = namespace
+        self._queue: Turns[K] = Turns(most=most)
         self._low: dict[K, None] = {}
         self._passed_low = 0
         self._dirty: set[K] = set()
@@ -69,7 +78,7 @@ class WorkQueue(Generic[K]):
         if item in self._dirty:
             if not low and item in self._low:
                 del self._low[item]
-                self._queue.append(item)
+                self._queue.put(self._namespace(item), item)
             return
         self._metrics.queue_added(self.name)
         self._dirty.add(item)
@@ -117,7 +126,7 @@ class WorkQueue(Generic[K]):
 
     async def get(self) -> K:
         """Wait for an item and return it; the worker must call `done` afterwards."""
-        while not len(self):
+        while (item := self._pop()) is None:
             getter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._getters.append(getter)
             try:
@@ -128,7 +137,6 @@ class WorkQueue(Generic[K]):
                 elif len(self):
                     self._wake()  # passes the wake-up on to another worker
                 raise
-        item = self._pop()
         now = self._clock.now()
         self._processing[item] = now
         self._dirty.discard(item)
@@ -141,8 +149,11 @@ class WorkQueue(Generic[K]):
         if started is None:
             return
         self._metrics.queue_worked(self.name, self._clock.now() - started)
+        self._queue.release(self._namespace(item))
         if item in self._dirty:
             self._push(item)
+        elif len(self):
+            self._wake()  # for an item of this namespace, which may have held too many
 
     def depth(self) -> int:
         """Return the number of waiting items."""
@@ -159,18 +170,23 @@ class WorkQueue(Generic[K]):
             return 0.0
         return self._clock.now() - min(self._processing.values())
 
-    def _pop(self) -> K:
-        """Remove and return the next item; of low priority if no other waits, or in its turn."""
-        if self._low and (not self._queue or self._passed_low >= PATIENCE):
-            self._passed_low = 0
-            item = next(iter(self._low))
-            del self._low[item]
-            return item
-        self._passed_low += bool(self._low)
-        return self._queue.popleft()
+    def _pop(self) -> K | None:
+        """Remove and return the next item; of low priority if no other may, or in its turn."""
+        if not self._low or self._passed_low < PATIENCE:
+            item = self._queue.take()
+            if item is not None:
+                self._passed_low += bool(self._low)
+                return item
+        if not self._low:
+            return None
+        self._passed_low = 0
+        item = next(iter(self._low))
+        del self._low[item]
+        self._queue.hold(self._namespace(item))
+        return item
 
     def _push(self, item: K) -> None:
-        self._queue.append(item)
+        self._queue.put(self._namespace(item), item)
         self._wake()
 
     def _wake(self) -> None:

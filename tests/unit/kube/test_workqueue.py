@@ -87,6 +87,52 @@ def test_items_of_low_priority_come_last_and_are_never_left_out(clock):
     assert taken(queue) == "old"
 
 
+def by_letter(clock, **options):
+    """Return a queue in which the first letter of an item is its namespace."""
+    return WorkQueue(clock=clock, namespace=lambda item: item[0], **options)
+
+
+def test_namespaces_take_turns_however_many_items_one_has(clock):
+    queue = by_letter(clock)
+    for number in range(1000):
+        queue.add(f"a{number:03}")
+    for item in ("b0", "b1", "c0"):
+        queue.add(item)
+    assert [taken(queue) for _ in range(6)] == ["a000", "b0", "c0", "a001", "b1", "a002"]
+
+
+def test_a_namespace_with_the_fewest_items_in_work_is_next(clock):
+    queue = by_letter(clock)
+    for item in ("a0", "a1", "a2"):
+        queue.add(item)
+    assert [taken(queue) for _ in range(2)] == ["a0", "a1"]
+    queue.add("b0")
+    assert taken(queue) == "b0"
+    queue.done("b0")
+    queue.add("b0")
+    assert taken(queue) == "b0"
+    assert taken(queue) == "a2"
+
+
+async def test_one_namespace_never_has_every_worker():
+    queue = WorkQueue(namespace=lambda item: item[0], most=2)
+    for item in ("a0", "a1", "a2"):
+        queue.add(item)
+    assert [await queue.get(), await queue.get()] == ["a0", "a1"]
+    third = asyncio.create_task(queue.get())
+    await asyncio.sleep(0)
+    assert not third.done()
+    queue.add("b0")
+    async with asyncio.timeout(10):
+        assert await third == "b0"
+    fourth = asyncio.create_task(queue.get())
+    await asyncio.sleep(0)
+    assert not fourth.done()
+    queue.done("a1")
+    async with asyncio.timeout(10):
+        assert await fourth == "a2"
+
+
 def test_an_item_added_while_in_work_comes_back_when_it_is_done(clock):
     queue = WorkQueue(clock=clock)
     queue.add("a")
@@ -337,7 +383,7 @@ class QueueMachine(RuleBasedStateMachine):
 
     @invariant()
     def holds(self):
-        assert list(self.queue._queue) == self.line
+        assert len(self.queue) == len(self.line)
         assert len(set(self.line)) == len(self.line)
         assert set(self.queue._processing) == set(self.working)
         assert not set(self.line) & set(self.working)
