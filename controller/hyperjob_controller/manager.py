@@ -37,6 +37,7 @@ from hyperjob_controller.options import Options, annotations_of
 from hyperjob_controller.reconciler import Reconciler
 from hyperjob_controller.splitting.client import Splitter
 from hyperjob_controller.training.reader import Reader
+from hyperjob_controller.trainjobs.follow import TrainJobs
 from hyperjob_controller.tuning import LOGS_PER_SECOND, SPLITTER_SECONDS, Tuning
 from hyperjob_controller.update import Updater
 from hyperjob_controller.wake.guard import Guard
@@ -297,6 +298,18 @@ class Manager:
             settle=self._rate_limit.settle_seconds,
             now=now,
         )
+        self._trainjobs = None
+        if options.trainjobs:
+            self._trainjobs = TrainJobs(
+                kube,
+                self.caches.hyperjobs,
+                self._recorder,
+                namespace=options.namespace,
+                metrics=self.metrics,
+                now=now,
+                look_again=tuning.trainjobs_served,
+                faulty=lambda _resource, _obj, error: self._wall.failed(Place.TRAINJOBS, error),
+            )
         self.debug_routes = debug_routes(observer, self.memory, self.queue, now=now)
         self.metrics.families.computed(
             "hyperjob_queue_admission",
@@ -354,6 +367,8 @@ class Manager:
                 background = [group.create_task(keep(Place.ROUND, self._admit))]
                 if self.reader is not None:
                     background.append(group.create_task(keep(Place.PROGRESS, self.reader.run)))
+                if self._trainjobs is not None:
+                    background.append(group.create_task(keep(Place.TRAINJOBS, self._trainjobs.run)))
                 await run_workers(
                     self.queue,
                     self._rate_limit.reconcile,

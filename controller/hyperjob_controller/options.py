@@ -44,6 +44,7 @@ class Options:
     progress: bool = False
     progress_kubeconfig: str | None = None
     progress_interval: float = 30.0
+    trainjobs: bool = True
     require_vcjob_api: bool = True
     require_resource_summary: bool = True
     leader_elect: bool = True
@@ -209,6 +210,10 @@ SETTINGS: Final[Mapping[str, Setting]] = {
         " progress alone",
         float,
         metavar="SECONDS",
+    ),
+    "trainjobs": Setting(
+        "make HyperJobs of Kubeflow's TrainJobs with the label training.volcano.sh/runs-as, while"
+        " their CRDs are installed; see docs/tasks/trainjob.md"
     ),
     "tenant_messages": Setting(
         "names: messages of a HyperJob may name HyperJobs of other namespaces; counts: messages"

@@ -18,10 +18,12 @@ class Tuning:
 
     After `silence` without a report of a sub-job from its cluster the controller has Karmada apply
     the sub-job again. `failure_causes` reads the failed pods of a failed sub-job, where the
-    controller has the right.
+    controller has the right. `trainjobs_served` is the time between two requests whether the API
+    server serves TrainJobs.
     """
 
     writes: int = 50
     silence: timedelta = timedelta(seconds=30)
     failure_causes: bool = True
     lease_namespace: str = LEASE_NAMESPACE
+    trainjobs_served: timedelta = timedelta(seconds=30)

@@ -7,8 +7,17 @@ from hyperjob_core.api.trainer import (
     CLUSTER_RUNTIME_KIND,
     RUNS_AS,
     RUNS_AS_HYPERJOB,
+    TRAINER_CONTROLLER,
+    TRAINER_GROUP,
     TRAINJOB_API_VERSION,
     TRAINJOB_KIND,
+)
+from hyperjob_core.kube.resources import (
+    CLUSTER_TRAINING_RUNTIMES,
+    CRDS,
+    TRAINING_RUNTIMES,
+    TRAINJOBS,
+    Resource,
 )
 
 Object = dict[str, Any]
@@ -50,12 +59,10 @@ def trainjob(
     labels: dict[str, str] | None = None,
     **spec: Any,
 ) -> Object:
-    """Return a TrainJob that runs as a HyperJob."""
+    """Return a TrainJob that runs as a HyperJob, as its author writes it."""
     metadata: Object = {
         "name": name,
         "namespace": namespace,
-        "uid": f"uid-{name}",
-        "creationTimestamp": "2026-01-01T00:00:00Z",
         "labels": {RUNS_AS: RUNS_AS_HYPERJOB} if labels is None else labels,
     }
     if spread is not None:
@@ -65,4 +72,62 @@ def trainjob(
         "kind": TRAINJOB_KIND,
         "metadata": metadata,
         "spec": {"runtimeRef": {"name": "torch"}, **spec},
+    }
+
+
+def stored(obj: Object, created: str = "2026-01-01T00:00:00Z") -> Object:
+    """Return a TrainJob as the API server stores it."""
+    metadata = obj["metadata"]
+    known = {"uid": f"uid-{metadata['name']}", "creationTimestamp": created}
+    return {**obj, "metadata": {**metadata, **known}}
+
+
+def crds() -> list[Object]:
+    """Return definitions of Trainer's three kinds: their names, their defaults, any fields."""
+    anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    reference = {
+        "type": "object",
+        "properties": {
+            "name": {"type": "string"},
+            "apiGroup": {"type": "string", "default": TRAINER_GROUP},
+            "kind": {"type": "string", "default": CLUSTER_RUNTIME_KIND},
+        },
+    }
+    managed = {"type": "string", "default": TRAINER_CONTROLLER}
+    suspend = {"type": "boolean", "default": False}
+    spec = {
+        **anything,
+        "properties": {"runtimeRef": reference, "managedBy": managed, "suspend": suspend},
+    }
+    return [
+        _crd(TRAINJOBS, {"spec": spec, "status": anything}),
+        _crd(TRAINING_RUNTIMES, {"spec": anything}),
+        _crd(CLUSTER_TRAINING_RUNTIMES, {"spec": anything}),
+    ]
+
+
+def _crd(resource: Resource, properties: Object) -> Object:
+    version: Object = {
+        "name": resource.version,
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": {"type": "object", "properties": properties}},
+    }
+    if "status" in properties:
+        version["subresources"] = {"status": {}}
+    return {
+        "apiVersion": CRDS.api_version,
+        "kind": CRDS.kind,
+        "metadata": {"name": resource.group_resource},
+        "spec": {
+            "group": resource.group,
+            "scope": "Namespaced" if resource.namespaced else "Cluster",
+            "names": {
+                "plural": resource.plural,
+                "singular": resource.kind.lower(),
+                "kind": resource.kind,
+                "listKind": f"{resource.kind}List",
+            },
+            "versions": [version],
+        },
     }

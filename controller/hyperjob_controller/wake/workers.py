@@ -24,25 +24,32 @@ Reconcile = Callable[[str], Awaitable[timedelta | None]]
 
 
 async def run_workers(
-    queue: WorkQueue[str], reconcile: Reconcile, *, workers: int, metrics: Metrics
+    queue: WorkQueue[str],
+    reconcile: Reconcile,
+    *,
+    workers: int,
+    metrics: Metrics,
+    controller: str = CONTROLLER,
 ) -> None:
-    """Work until cancelled."""
-    metrics.controller_started(CONTROLLER, workers=workers)
+    """Work until cancelled; `controller` is the name of the kind in metrics and in the log."""
+    metrics.controller_started(controller, workers=workers)
     async with asyncio.TaskGroup() as group:
         for number in range(workers):
-            group.create_task(_work(queue, reconcile, metrics), name=f"worker {number}")
+            group.create_task(_work(queue, reconcile, metrics, controller), name=f"worker {number}")
 
 
-async def _work(queue: WorkQueue[str], reconcile: Reconcile, metrics: Metrics) -> None:
+async def _work(
+    queue: WorkQueue[str], reconcile: Reconcile, metrics: Metrics, controller: str
+) -> None:
     while True:
         key = await queue.get()
         try:
             namespace, name = split_key(key)
             with (
-                bound(hyperjob={"namespace": namespace, "name": name}),
-                metrics.reconciling(CONTROLLER),
+                bound(**{controller: {"namespace": namespace, "name": name}}),
+                metrics.reconciling(controller),
             ):
-                metrics.reconciled(CONTROLLER, await _pass(queue, reconcile, key))
+                metrics.reconciled(controller, await _pass(queue, reconcile, key))
         finally:
             queue.done(key)
         await asyncio.sleep(0)  # a pass without requests never yields to other tasks by itself

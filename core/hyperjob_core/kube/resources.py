@@ -8,6 +8,7 @@ from sys import intern
 from urllib.parse import quote
 
 from hyperjob_core.api.meta import Object
+from hyperjob_core.api.trainer import TRAINER_GROUP
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,16 @@ def split_key(key: str) -> tuple[str | None, str]:
 
 
 HYPERJOBS = Resource("training.volcano.sh", "v1alpha1", "hyperjobs", "HyperJob")
+
+TRAINJOBS = Resource(TRAINER_GROUP, "v1alpha1", "trainjobs", "TrainJob")
+TRAINING_RUNTIMES = Resource(TRAINER_GROUP, "v1alpha1", "trainingruntimes", "TrainingRuntime")
+CLUSTER_TRAINING_RUNTIMES = Resource(
+    TRAINER_GROUP,
+    "v1alpha1",
+    "clustertrainingruntimes",
+    "ClusterTrainingRuntime",
+    namespaced=False,
+)
 
 VCJOBS = Resource("batch.volcano.sh", "v1alpha1", "jobs", "Job")
 QUEUES = Resource("scheduling.volcano.sh", "v1beta1", "queues", "Queue", namespaced=False)

@@ -53,6 +53,7 @@ class Place(StrEnum):
     SPLITTER = "splitter"
     INFORMER = "informer"
     EVENTS = "events"
+    TRAINJOBS = "trainjobs"
 
 
 class Queue(Protocol):

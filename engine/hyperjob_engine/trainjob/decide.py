@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import Literal
 
 from hyperjob_core.api.field import aggregate
 from hyperjob_core.api.meta import Object
@@ -55,7 +56,7 @@ class Seen:
 class TrainJobEvent:
     """One Event on a TrainJob."""
 
-    type: str
+    type: Literal["Normal", "Warning"]
     reason: str
     action: str
     note: str

@@ -9,9 +9,16 @@ from hyperjob_core.api.wire import at
 from hyperjob_engine.trainjob.convert import convert
 from hyperjob_rules.defaulting import default
 from hyperjob_rules.validation.create import validate_create
-from tests.support.trainjobs import job, runtime, trainjob
+from tests.support.trainjobs import job, runtime, stored
+from tests.support.trainjobs import trainjob as written
 
 Object = dict[str, Any]
+
+
+def trainjob(**given: Any) -> Object:
+    return stored(written(**given))
+
+
 TORCH = {"numNodes": 1, "torch": {}}
 
 

@@ -12,9 +12,16 @@ from hyperjob_core.api.trainer import RUNS_AS
 from hyperjob_core.api.wire import condition
 from hyperjob_engine.trainjob.convert import convert
 from hyperjob_engine.trainjob.decide import NOTHING, Decided, Seen, decide
-from tests.support.trainjobs import job, runtime, trainjob
+from tests.support.trainjobs import job, runtime, stored
+from tests.support.trainjobs import trainjob as written
 
 Object = dict[str, Any]
+
+
+def trainjob(**given: Any) -> Object:
+    return stored(written(**given))
+
+
 NOW = datetime(2026, 1, 1, 0, 1, tzinfo=UTC)
 ENABLED = {"metadata": {"name": "team", "labels": {RUNS_AS: "HyperJob"}}}
 
