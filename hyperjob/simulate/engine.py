@@ -76,6 +76,7 @@ async def _played(scenario: Scenario, progress: Progress) -> History:
     options = Options(
         queue_admission=QueueAdmission.BUILTIN,
         leader_elect=False,
+        trainjobs=False,
         workers=1,
     )
     async with Kube(plane) as kube:

@@ -65,6 +65,7 @@ class Fleet:
         self.options = Options(
             queue_admission=self.rng.choice((QueueAdmission.BUILTIN, QueueAdmission.NONE)),
             leader_elect=False,
+            trainjobs=False,
             workers=1,
             cluster_lost_timeout=20.0,
         )

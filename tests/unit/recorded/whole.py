@@ -240,6 +240,7 @@ async def _played(seed: int, *, jobs: int, refuses: float, mode: QueueAdmission)
     options = Options(
         queue_admission=mode,
         leader_elect=False,
+        trainjobs=False,
         workers=1,
     )
     tuning = Tuning(writes=1, failure_causes=seed % 2 == 0)
