@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
 from typing import Final
 
-from hyperjob_controller.trainjobs.reconcile import Objects, Reconciler
+from hyperjob_controller.trainjobs.reconcile import Objects, Passes
 from hyperjob_controller.wake.workers import run_workers
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.trainer import CLUSTER_RUNTIME_KIND, RUNTIME_KIND
@@ -95,7 +95,7 @@ class TrainJobs:
             namespaces=self._informer(NAMESPACES),
             hyperjobs=self._hyperjobs,
         )
-        reconciler = Reconciler(self._kube, followed, self._recorder, now=self._now)
+        passes = Passes(self._kube, followed, self._recorder, now=self._now)
         followed.trainjobs.add_handler(self._trainjob_changed)
         followed.runtimes.add_handler(self._runtime_changed)
         followed.cluster_runtimes.add_handler(self._runtime_changed)
@@ -103,7 +103,7 @@ class TrainJobs:
         try:
             async with asyncio.TaskGroup() as group:
                 tasks = [group.create_task(each.run()) for each in followed.all]
-                tasks.append(group.create_task(self._work(followed, reconciler.reconcile)))
+                tasks.append(group.create_task(self._work(followed, passes.reconcile)))
                 while await self._are_served():  # noqa: ASYNC110 - the server sends no event
                     await asyncio.sleep(self._look_again)
                 for task in tasks:

@@ -39,7 +39,7 @@ class Objects:
         return self.trainjobs, self.runtimes, self.cluster_runtimes, self.namespaces
 
 
-class Reconciler:
+class Passes:
     """Makes passes of TrainJobs."""
 
     def __init__(
