@@ -41,8 +41,9 @@ class Memory:
         """Take over the present objects of a HyperJob, which may change the order of its queue."""
         self.reservations.expire(now=seen.now)
         self.wake_freed()
+        uids = {job.uid for job in seen.jobs.values()}
         for binding in seen.bindings.values():
-            if binding.apply_error:
+            if binding.apply_error and binding.job_uid in uids:
                 self.tombstones.not_applied(binding.job_uid)
         self.admission.update(seen)
 

@@ -16,7 +16,7 @@ from hyperjob_core.api.meta import Object
 
 MAX_BYTES: Final = 7 * 1024 * 1024
 MAX_NODES: Final = 100_000
-"""The fields of an object: a tenth of it is a HyperJob of 400 replicatedJobs, and 3 s of reading."""
+"""The fields of an object: ten times those of a HyperJob with 400 replicatedJobs."""
 MAX_DEPTH: Final = 100
 MAX_LETTERS: Final = 16 * 1024 * 1024
 """The letters of the paths of all fields of an object together."""
