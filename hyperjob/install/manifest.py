@@ -36,6 +36,7 @@ def manifest(settings: Settings) -> list[Item]:
         service_accounts=settings.service_accounts,
         more_accounts=(ACCOUNT,) if settings.progress else (),
         secret_warnings=settings.secret_warnings,
+        trainjobs=settings.trainjobs,
     )
     items.append(record_item(settings))
     items += certs_guard(settings.user("certs"))
@@ -50,7 +51,12 @@ def manifest(settings: Settings) -> list[Item]:
 
 
 def _webhooks(settings: Settings) -> list[Item]:
-    pair = configurations(url=settings.url, service=settings.service, ca_bundle=settings.ca_bundle)
+    pair = configurations(
+        url=settings.url,
+        service=settings.service,
+        ca_bundle=settings.ca_bundle,
+        trainjobs=settings.trainjobs,
+    )
     return [
         Item(
             part=Component.WEBHOOKS,

@@ -11,6 +11,7 @@ from hyperjob_core.api.names import LEASE_NAME
 from hyperjob_core.kube.resources import (
     CLUSTER_ROLE_BINDINGS,
     CLUSTER_ROLES,
+    CLUSTER_TRAINING_RUNTIMES,
     CLUSTERS,
     CONFIG_MAPS,
     CORE_EVENTS,
@@ -29,6 +30,8 @@ from hyperjob_core.kube.resources import (
     SERVICE_EXPORTS,
     SUBJECT_ACCESS_REVIEWS,
     TOKEN_REVIEWS,
+    TRAINING_RUNTIMES,
+    TRAINJOBS,
     VALIDATING_WEBHOOKS,
     VCJOBS,
     Resource,
@@ -48,6 +51,7 @@ ROLES: Final = Resource("rbac.authorization.k8s.io", "v1", "roles", "Role")
 ROLE_BINDINGS: Final = Resource("rbac.authorization.k8s.io", "v1", "rolebindings", "RoleBinding")
 
 _SERVICE_ACCOUNT: Final = "system:serviceaccount:"
+_RUNTIMES: Final = (TRAINING_RUNTIMES, CLUSTER_TRAINING_RUNTIMES)
 _READ: Final = ("get", "list", "watch")
 _EDIT: Final = (*_READ, "create", "update", "patch", "delete")
 
@@ -62,6 +66,7 @@ def rbac(
     ui_user: str = "",
     more_accounts: tuple[str, ...] = (),
     secret_warnings: bool = False,
+    trainjobs: bool = False,
 ) -> list[Item]:
     """Return roles and bindings for the processes, and roles for people.
 
@@ -69,7 +74,7 @@ def rbac(
     has a service account for each user and for `more_accounts`, in the namespace of the
     controller's Lease, and `certs_user` may renew the tokens of all. The result has that namespace
     too. `ui_user` is the user of a shared web page, empty without one. `secret_warnings` lets the
-    webhook get Secrets.
+    webhook get Secrets. `trainjobs` lets controller and webhook follow TrainJobs.
     """
     accounts: list[Item] = []
     if service_accounts:
@@ -88,12 +93,16 @@ def rbac(
             only_where_missing=True,
         ),
         *accounts,
-        _item(CLUSTER_ROLES, CONTROLLER, {"rules": controller_rules()}),
+        _item(CLUSTER_ROLES, CONTROLLER, {"rules": controller_rules(trainjobs=trainjobs)}),
         _item(
             ROLES, CONTROLLER, {"rules": lease_rules(lease_namespace)}, namespace=lease_namespace
         ),
         _item(CLUSTER_ROLES, CERTS, {"rules": certs_rules()}),
-        _item(CLUSTER_ROLES, WEBHOOK, {"rules": webhook_rules(secrets=secret_warnings)}),
+        _item(
+            CLUSTER_ROLES,
+            WEBHOOK,
+            {"rules": webhook_rules(secrets=secret_warnings, trainjobs=trainjobs)},
+        ),
         _item(CLUSTER_ROLES, "hyperjob-edit", _for_people("edit", _EDIT)),
         _item(CLUSTER_ROLES, "hyperjob-view", _for_people("view", _READ)),
         _item(
@@ -111,9 +120,17 @@ def rbac(
     ]
 
 
-def controller_rules() -> list[Object]:
-    """Return the controller's rules for all namespaces."""
+def controller_rules(*, trainjobs: bool = False) -> list[Object]:
+    """Return the controller's rules for all namespaces, those for TrainJobs where asked."""
+    more = [
+        _rule(HYPERJOBS, "create", "patch"),
+        *(_rule(each, "list", "watch") for each in (TRAINJOBS, *_RUNTIMES, NAMESPACES)),
+        _rule(TRAINJOBS, "patch", subresource="status"),
+        # HyperJobs of TrainJobs have blockOwnerDeletion too.
+        _rule(TRAINJOBS, "update", subresource="finalizers"),
+    ]
     return [
+        *(more if trainjobs else ()),
         _rule(HYPERJOBS, "list", "watch", "delete"),
         _rule(HYPERJOBS, "patch", subresource="status"),
         # Sub-jobs have blockOwnerDeletion, for which the admission plugin
@@ -149,8 +166,8 @@ def certs_rules() -> list[Object]:
     ]
 
 
-def webhook_rules(*, secrets: bool = False) -> list[Object]:
-    """Return the webhook's rules, which it needs for warnings only.
+def webhook_rules(*, secrets: bool = False, trainjobs: bool = False) -> list[Object]:
+    """Return the webhook's rules, which it needs for warnings, and for TrainJobs where asked.
 
     The webhook requests metadata only, but RBAC has no such right: a role that may get Secrets may
     read their data. Therefore `secrets` is optional.
@@ -160,6 +177,7 @@ def webhook_rules(*, secrets: bool = False) -> list[Object]:
         PERSISTENT_VOLUME_CLAIMS,
         SERVICE_ACCOUNTS,
         *((SECRETS,) if secrets else ()),
+        *((*_RUNTIMES, NAMESPACES) if trainjobs else ()),
     )
     return [
         *(_rule(each, "list", "watch") for each in (CLUSTERS, QUEUES, PRIORITY_CLASSES)),

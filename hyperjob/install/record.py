@@ -27,6 +27,7 @@ from hyperjob_core.kube.resources import (
     HYPERJOBS,
     MUTATING_WEBHOOKS,
     SECRETS,
+    TRAINJOBS,
     Resource,
 )
 from hyperjob_rules.configuration import MUTATING_NAME, ServiceReference
@@ -142,7 +143,8 @@ async def _inferred(kube: Kube) -> Settings | None:
         "tenancy": await _get(kube, ADMISSION_POLICY_BINDINGS, POLICIES[0]),
         "progress": await _get(kube, CLUSTER_PROPAGATION_POLICIES, ACCOUNT),
         "ui": await _get(kube, CLUSTER_ROLE_BINDINGS, UI),
-        "secret-warnings": _reads_secrets(await _get(kube, CLUSTER_ROLES, WEBHOOK)),
+        "secret-warnings": _reads(await _get(kube, CLUSTER_ROLES, WEBHOOK), SECRETS),
+        "trainjobs": _reads(await _get(kube, CLUSTER_ROLES, CONTROLLER), TRAINJOBS),
     }
     url, service = _address(await _get(kube, MUTATING_WEBHOOKS, MUTATING_NAME))
     return Settings(
@@ -154,9 +156,9 @@ async def _inferred(kube: Kube) -> Settings | None:
     ).with_parts([part for part, found in parts.items() if found])
 
 
-def _reads_secrets(role: Object | None) -> bool:
+def _reads(role: Object | None, resource: Resource) -> bool:
     rules = objects((role or {}).get("rules"))
-    return any(SECRETS.plural in strings(rule.get("resources")) for rule in rules)
+    return any(resource.plural in strings(rule.get("resources")) for rule in rules)
 
 
 def _address(configuration: Object | None) -> tuple[str | None, ServiceReference | None]:

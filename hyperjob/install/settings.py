@@ -10,7 +10,7 @@ from hyperjob_core.api.names import LEASE_NAMESPACE
 from hyperjob_rules.configuration import ServiceReference
 
 PREFIX: Final = "hyperjob-"
-PARTS: Final = ("tenancy", "progress", "ui", "secret-warnings")
+PARTS: Final = ("tenancy", "progress", "ui", "secret-warnings", "trainjobs")
 """The optional parts, as `hyperjob install --with` names them."""
 
 
@@ -24,7 +24,8 @@ class Settings:
     `progress`; `service_accounts` makes all of them service accounts in the namespace of the Lease.
     `tenancy` requires a right to use queues, PriorityClasses and clusters. `progress` adds the user
     that reads the progress of trainings, `ui` the user of a shared web page. `secret_warnings` lets
-    the webhook get Secrets, to warn of missing Secrets. `release` is the Helm release that
+    the webhook get Secrets, to warn of missing Secrets. `trainjobs` adds the rights and the webhook
+    for TrainJobs of Kubeflow Trainer. `release` is the Helm release that
     installs, empty without one.
     """
 
@@ -37,6 +38,7 @@ class Settings:
     progress: bool = False
     ui: bool = False
     secret_warnings: bool = False
+    trainjobs: bool = False
     skip: frozenset[Component] = frozenset()
     release: str = ""
 
@@ -49,7 +51,7 @@ class Settings:
     @property
     def parts(self) -> tuple[str, ...]:
         """Return the optional parts that are on."""
-        on = (self.tenancy, self.progress, self.ui, self.secret_warnings)
+        on = (self.tenancy, self.progress, self.ui, self.secret_warnings, self.trainjobs)
         return tuple(part for part, is_on in zip(PARTS, on, strict=True) if is_on)
 
     @property
@@ -67,6 +69,7 @@ class Settings:
             progress="progress" in parts,
             ui="ui" in parts,
             secret_warnings="secret-warnings" in parts,
+            trainjobs="trainjobs" in parts,
         )
 
 

@@ -13,7 +13,10 @@ from hyperjob_core.api.names import AFFINITY_GATED, AFFINITY_HELD, VCJOB_API_VER
 MUTATE_HYPERJOB: Final = "/mutate-training-volcano-sh-v1alpha1-hyperjob"
 VALIDATE_HYPERJOB: Final = "/validate-training-volcano-sh-v1alpha1-hyperjob"
 MUTATE_RESOURCEBINDING: Final = "/mutate-work-karmada-io-v1alpha2-resourcebinding"
-PATHS: Final = frozenset({MUTATE_HYPERJOB, VALIDATE_HYPERJOB, MUTATE_RESOURCEBINDING})
+VALIDATE_TRAINJOB: Final = "/validate-trainer-kubeflow-org-v1alpha1-trainjob"
+PATHS: Final = frozenset(
+    {MUTATE_HYPERJOB, VALIDATE_HYPERJOB, MUTATE_RESOURCEBINDING, VALIDATE_TRAINJOB}
+)
 """The URL paths of the webhooks, in the form of kubebuilder."""
 
 # The API server calls mutating webhooks in the order of configuration names: HyperJob's must see a
@@ -72,12 +75,14 @@ def configurations(
     url: str | None = None,
     service: ServiceReference | None = None,
     ca_bundle: bytes = b"",
+    trainjobs: bool = False,
 ) -> tuple[Object, Object]:
     """Return the mutating and the validating configuration.
 
     Exactly one of `url` (base, `https://host[:port]`) and `service` is the address of the webhook;
     a Karmada API server reaches it only by `url`. An empty `ca_bundle` (PEM) is omitted, for
-    cert-manager or `hyperjob-certs inject` to set. Raises ValueError for a wrong address.
+    cert-manager or `hyperjob-certs inject` to set. `trainjobs` adds the webhook that validates
+    TrainJobs of Kubeflow Trainer. Raises ValueError for a wrong address.
     """
     if (url is None) == (service is None):
         raise ValueError("give either url or service")
@@ -112,6 +117,15 @@ def configurations(
         [
             _webhook("vhyperjob.training.volcano.sh", client(VALIDATE_HYPERJOB))
             | {"rules": [_HYPERJOBS], "matchConditions": [_NOT_DELETED_OR_CHANGED]},
+            # Ignore: most TrainJobs may be Trainer's own, and the controller decides again.
+            *(
+                [
+                    _webhook("vtrainjob.training.volcano.sh", client(VALIDATE_TRAINJOB))
+                    | {"rules": [_TRAINJOBS], "failurePolicy": "Ignore"}
+                ]
+                if trainjobs
+                else []
+            ),
         ],
     )
     return mutating, validating
@@ -129,6 +143,7 @@ def _rule(group: str, version: str, resource: str) -> Object:
 
 
 _HYPERJOBS: Final = _rule("training.volcano.sh", "v1alpha1", "hyperjobs")
+_TRAINJOBS: Final = _rule("trainer.kubeflow.org", "v1alpha1", "trainjobs")
 _RESOURCEBINDINGS: Final = _rule("work.karmada.io", "v1alpha2", "resourcebindings")
 _GATED: Final[Object] = {
     "name": "gated-by-hyperjob",

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any
 
+import orjson
 import pytest
 
 from hyperjob_controller.tuning import Tuning
@@ -22,6 +23,9 @@ from hyperjob_core.kube.resources import (
     VCJOBS,
     Resource,
 )
+from hyperjob_core.telemetry.metrics import Metrics
+from hyperjob_webhook.review import AdmissionRequest, decode
+from hyperjob_webhook.surroundings import watched
 from tests.support.controller import clusters, eventually, running_controller
 from tests.support.controlplane import ControlPlane
 from tests.support.trainjobs import crds, job, runtime, trainjob
@@ -262,3 +266,32 @@ async def test_the_part_can_be_switched_off(
     async with running_controller(control_plane.kubeconfig, namespace, tuning=SOON):
         assert manager.options.trainjobs is False
         assert (await has(kube, HYPERJOBS, namespace))["metadata"]["name"] == "tj"
+
+
+async def test_the_webhook_reads_the_runtime_and_refuses_by_field(
+    control_plane: ControlPlane, kube: Kube, namespace: str, trainer: None
+) -> None:
+    await kube.create(CLUSTER_TRAINING_RUNTIMES, runtime("mpi", policy={"mpi": {}}))
+
+    def request(name: str) -> AdmissionRequest:
+        given = trainjob("tj", namespace, runtimeRef={"name": name})
+        review = {
+            "apiVersion": "admission.k8s.io/v1",
+            "kind": "AdmissionReview",
+            "request": {
+                "uid": "u",
+                "kind": {"group": TRAINJOBS.group, "version": "v1alpha1", "kind": "TrainJob"},
+                "operation": "CREATE",
+                "namespace": namespace,
+                "name": "tj",
+                "object": given,
+            },
+        }
+        return decode(orjson.dumps(review))
+
+    async with watched(str(control_plane.kubeconfig), metrics=Metrics()) as around:
+        assert (await around.judge(request("torch"))).allowed
+        (error,) = (await around.judge(request("mpi"))).errors
+        assert (error.field, "mlPolicy.mpi" in error.detail) == ("spec.runtimeRef", True)
+        (missing,) = (await around.judge(request("missing"))).errors
+        assert str(missing) == 'spec.runtimeRef: Not found: "missing"'

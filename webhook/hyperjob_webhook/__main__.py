@@ -109,6 +109,7 @@ async def _serve(options: Options, metrics: Metrics, around: "Surroundings | Non
         limits=LIMITS,
         context=_with_options(around.context if around else lambda: NOTHING_KNOWN, options),
         missing=around.missing if around else None,
+        judge=around.judge if around else None,
     )
     readyz = Checks("readyz")
     readyz.add("certificate", lambda: _certificate(source))

@@ -13,7 +13,12 @@ from typing import Final, NamedTuple
 import hyperjob_core
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import WEBHOOK_VERSION
-from hyperjob_rules.configuration import MUTATE_HYPERJOB, MUTATE_RESOURCEBINDING, VALIDATE_HYPERJOB
+from hyperjob_rules.configuration import (
+    MUTATE_HYPERJOB,
+    MUTATE_RESOURCEBINDING,
+    VALIDATE_HYPERJOB,
+    VALIDATE_TRAINJOB,
+)
 from hyperjob_rules.defaulting import default
 from hyperjob_rules.patch import diff
 from hyperjob_rules.stamp import stamp
@@ -128,6 +133,12 @@ def validate_hyperjob(request: AdmissionRequest, context: Context) -> Decision:
     return validate_update(raw, request.old_object, context=context, at_most=request.size)
 
 
+def read_trainjob(request: AdmissionRequest, _: Context) -> Decision:
+    """Allow a TrainJob: the server reads its runtime and decides by `trainjobs.judge`."""
+    _required(request)
+    return ALLOWED
+
+
 def stamp_binding(request: AdmissionRequest, context: Context) -> Decision:
     """Return the patch that closes the gate of a sub-job's ResourceBinding or keeps it closed."""
     binding = _required(request)
@@ -139,6 +150,7 @@ def stamp_binding(request: AdmissionRequest, context: Context) -> Decision:
 ROUTES: Final[Mapping[str, Route]] = {
     MUTATE_HYPERJOB: Route("training.volcano.sh", "v1alpha1", "HyperJob", default_hyperjob),
     VALIDATE_HYPERJOB: Route("training.volcano.sh", "v1alpha1", "HyperJob", validate_hyperjob),
+    VALIDATE_TRAINJOB: Route("trainer.kubeflow.org", "v1alpha1", "TrainJob", read_trainjob),
     MUTATE_RESOURCEBINDING: Route("work.karmada.io", "v1alpha2", "ResourceBinding", stamp_binding),
 }
 

@@ -18,8 +18,9 @@ from aiohttp import web
 from hyperjob_core.api.meta import Object
 from hyperjob_core.serving.listener import OTHER_FILES, Listener, allow_files
 from hyperjob_core.serving.table import ConnectionTable
-from hyperjob_rules.configuration import PATHS, VALIDATE_HYPERJOB
+from hyperjob_rules.configuration import PATHS, VALIDATE_HYPERJOB, VALIDATE_TRAINJOB
 from hyperjob_rules.validation.context import NOTHING_KNOWN, Context
+from hyperjob_rules.validation.rules import Decision
 from hyperjob_webhook.admission import Reply, admit, check_http, fail, refuse
 from hyperjob_webhook.connections import (
     HEADER_SECONDS,
@@ -33,6 +34,7 @@ from hyperjob_webhook.connections import (
 )
 from hyperjob_webhook.review import MAX_BODY_BYTES, AdmissionRequest, encode
 
+Judge: TypeAlias = Callable[[AdmissionRequest], Awaitable[Decision]]
 Missing: TypeAlias = Callable[[AdmissionRequest, Object], Awaitable[Sequence[str]]]
 
 LARGE_BODY_BYTES: Final = 128 * 1024
@@ -70,12 +72,17 @@ class WebhookServer:
         limits: Limits | None = None,
         context: Callable[[], Context] = lambda: NOTHING_KNOWN,
         missing: Missing | None = None,
+        judge: Judge | None = None,
     ) -> None:
-        """`missing` returns warnings about objects that an allowed new HyperJob needs."""
+        """`missing` returns warnings about objects that an allowed new HyperJob needs.
+
+        `judge` decides about a TrainJob with its runtime.
+        """
         self._reporter = reporter
         self._limits = limits or Limits()
         self._context = context
         self._missing = missing
+        self._judge = judge
         self._bodies = Bodies(at_a_time=self._limits.requests_inflight)
         self._table = ConnectionTable(
             limit=self._limits.connections, per_peer=self._limits.connections_per_peer
@@ -146,6 +153,8 @@ class WebhookServer:
             reply = await self._answer(request, path, connection)
             if self._missing is not None and path == VALIDATE_HYPERJOB:
                 reply = await _with_warnings(reply, self._missing)
+            if self._judge is not None and path == VALIDATE_TRAINJOB:
+                reply = await _judged(reply, self._judge)
         except ConnectionError:
             reply = refuse(400, "the client went away before its review was read")
         except Exception as bug:  # noqa: BLE001 - ours, and reported as such
@@ -216,6 +225,15 @@ class WebhookServer:
         # A thread cannot be interrupted: its slot is free at its end, not at the time limit.
         judging.add_done_callback(lambda _: self._large_slots.release())
         return await asyncio.shield(judging)
+
+
+async def _judged(reply: Reply, judge: Judge) -> Reply:
+    """Return the reply to a TrainJob that its runtime decides."""
+    request = reply.request
+    if request is None or request.object is None or request.subresource:
+        return reply
+    decision = await judge(request)
+    return reply._replace(body=encode(request, decision), decision=decision)
 
 
 async def _with_warnings(reply: Reply, missing: Missing) -> Reply:

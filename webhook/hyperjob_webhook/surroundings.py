@@ -3,7 +3,8 @@
 Only a webhook with `--kubeconfig` watches them. A review never waits for the informers: before
 their sync there are no such warnings. The webhook reads the ConfigMaps, Secrets, claims and
 ServiceAccounts that the pods of a new HyperJob need by name, for a second at most, as far as its
-role allows it, and only their metadata. These objects only cause warnings, never a denial.
+role allows it, and only their metadata. These objects only cause warnings, never a denial. The
+runtime and the namespace of a TrainJob decide whether it becomes a HyperJob, and of what form.
 """
 
 import asyncio
@@ -12,10 +13,20 @@ from contextlib import asynccontextmanager, suppress
 from typing import Final
 
 from hyperjob_core.api.meta import Object
+from hyperjob_core.api.wire import at, string
 from hyperjob_core.kube.client import EventType, Kube
+from hyperjob_core.kube.errors import KubeError, NotFound
 from hyperjob_core.kube.existing import existing
 from hyperjob_core.kube.informer import Informer
-from hyperjob_core.kube.resources import CLUSTERS, PRIORITY_CLASSES, QUEUES
+from hyperjob_core.kube.resources import (
+    CLUSTER_TRAINING_RUNTIMES,
+    CLUSTERS,
+    NAMESPACES,
+    PRIORITY_CLASSES,
+    QUEUES,
+    TRAINING_RUNTIMES,
+    Resource,
+)
 from hyperjob_core.telemetry.metrics import Metrics
 from hyperjob_rules.validation.context import (
     NOTHING_KNOWN,
@@ -26,8 +37,9 @@ from hyperjob_rules.validation.context import (
 )
 from hyperjob_rules.validation.needs import needs
 from hyperjob_rules.validation.references import warn_references
-from hyperjob_rules.validation.rules import Report
+from hyperjob_rules.validation.rules import ALLOWED, Decision, Report
 from hyperjob_webhook.review import AdmissionRequest
+from hyperjob_webhook.trainjobs import Around, judge
 
 USER_AGENT: Final = "hyperjob-webhook/1"
 LOOK_SECONDS: Final = 1.0
@@ -111,6 +123,43 @@ class Surroundings:
         report = Report()
         warn_references(hyperjob, report, context=known_objects(there, request.namespace))
         return report.decision().warnings
+
+    async def judge(self, request: AdmissionRequest) -> Decision:
+        """Return the decision about a TrainJob, with its runtime and namespace.
+
+        The webhook allows a TrainJob whose runtime it cannot read within a second: the controller
+        decides again.
+        """
+        trainjob = request.object or {}
+        reference = at(trainjob, "spec", "runtimeRef")
+        name = string(at(reference, "name"))
+        if not name or self._looks >= LOOKS_AT_A_TIME:
+            return ALLOWED
+        scoped = at(reference, "kind") == TRAINING_RUNTIMES.kind
+        self._looks += 1
+        try:
+            async with asyncio.timeout(LOOK_SECONDS):
+                around = Around(
+                    runtime=await self._read(
+                        TRAINING_RUNTIMES if scoped else CLUSTER_TRAINING_RUNTIMES,
+                        name,
+                        namespace=request.namespace if scoped else None,
+                    ),
+                    namespace=await self._read(NAMESPACES, request.namespace),
+                )
+        except (KubeError, TimeoutError):
+            return ALLOWED
+        finally:
+            self._looks -= 1
+        return judge(trainjob, request.old_object, around, self.context())
+
+    async def _read(
+        self, resource: Resource, name: str, *, namespace: str | None = None
+    ) -> Object | None:
+        try:
+            return await self.kube.get(resource, name, namespace=namespace)
+        except NotFound:
+            return None
 
     def _note(self, kind: EventType, old: Object | None, new: Object | None) -> None:
         del kind, old, new

@@ -69,7 +69,8 @@ from hyperjob_core.kube.client import Kube
     " reads training progress for the controller's --progress may get clusters/proxy in Karmada,"
     " and list pods and read logs in every member. ui: rights of `hyperjob ui --require-login`."
     " secret-warnings: the webhook may get Secrets, to warn of HyperJobs whose Secrets are missing;"
-    " it reads metadata only.",
+    " it reads metadata only. trainjobs: the controller makes HyperJobs of Kubeflow's TrainJobs,"
+    " and the webhook validates them; Trainer's CRDs may be installed before or after.",
 )
 @click.option(
     "--without",

@@ -16,6 +16,7 @@ from hyperjob.install.preflight import (
     members,
     progress,
     tenancy,
+    trainjobs,
     volcano,
     webhooks,
 )
@@ -49,6 +50,7 @@ CHECKS: Final[Mapping[str, Callable[[ObservedPlane], CheckResult]]] = {
     "webhook-answers": webhooks.answers,
     "tenancy": tenancy.tenancy,
     "progress": progress.progress,
+    "trainjobs": trainjobs.trainjobs,
     "controller-rights": controller.rights,
     "controller-leads": controller.leads,
     "queue-admission": controller.queue_admission,

@@ -198,7 +198,7 @@ async def _rights(
     if user is None:
         return None
     try:
-        return await read_rights(kube, user)
+        return await read_rights(kube, user, trainjobs=settings is not None and settings.trainjobs)
     except KubeError as error:
         return error
 

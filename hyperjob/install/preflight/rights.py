@@ -45,7 +45,7 @@ def user_of(leases: Sequence[Object], settings: Settings | None) -> User | None:
     return User(settings.user("controller"), groups=groups)
 
 
-async def read_rights(kube: Kube, user: User) -> ControllerRights:
+async def read_rights(kube: Kube, user: User, *, trainjobs: bool) -> ControllerRights:
     """Review every right of the controller's roles for a user; raises KubeError."""
     slots = asyncio.Semaphore(_AT_ONCE)
 
@@ -53,7 +53,7 @@ async def read_rights(kube: Kube, user: User) -> ControllerRights:
         async with slots:
             return await allows(kube, question)
 
-    questions = list(_questions(user))
+    questions = list(_questions(user, trainjobs=trainjobs))
     answers = await asyncio.gather(*(is_allowed(question) for question in questions))
     refused = dict.fromkeys(
         _text(question) for question, allowed in zip(questions, answers, strict=True) if not allowed
@@ -61,9 +61,9 @@ async def read_rights(kube: Kube, user: User) -> ControllerRights:
     return ControllerRights(user.name, tuple(refused))
 
 
-def _questions(user: User) -> Iterator[AccessQuestion]:
+def _questions(user: User, *, trainjobs: bool) -> Iterator[AccessQuestion]:
     for rules, namespace in (
-        (controller_rules(), ""),
+        (controller_rules(trainjobs=trainjobs), ""),
         (lease_rules(LEASE_NAMESPACE), LEASE_NAMESPACE),
     ):
         for rule in rules:

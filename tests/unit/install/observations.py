@@ -20,6 +20,7 @@ from hyperjob_core.api.names import CONTROLLER_VERSION, QUEUE_ADMISSION
 from hyperjob_core.api.schema import hyperjob_crd
 from hyperjob_rules.configuration import configurations
 from tests.support.structural import crds
+from tests.support.trainjobs import crds as trainer_crds
 
 Object = dict[str, Any]
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
@@ -181,3 +182,18 @@ def with_bundle(pem: bytes | None) -> ObservedPlane:
             else:
                 webhook["clientConfig"]["caBundle"] = base64.b64encode(pem).decode()
     return observed
+
+
+def with_trainjobs(*, trainjobs: bool, webhook: str = "") -> ObservedPlane:
+    """Install Trainer's definitions, and a webhook configuration of Trainer by its name."""
+    plane = healthy()
+    assert isinstance(plane.definitions, list)
+    assert isinstance(plane.validating, list)
+    rules = [{"apiGroups": ["trainer.kubeflow.org"], "resources": ["trainjobs"]}]
+    other = {"metadata": {"name": webhook}, "webhooks": [{"rules": rules}]}
+    return replace(
+        plane,
+        definitions=[*plane.definitions, *trainer_crds()],
+        validating=[*plane.validating, *([other] if webhook else [])],
+        installation=replace(plane.settings, trainjobs=trainjobs),
+    )

@@ -27,6 +27,7 @@ from tests.unit.install.observations import (
     vcjob_validation,
     volcano_global,
     with_bundle,
+    with_trainjobs,
 )
 
 OK, WARNING, FAILED, UNKNOWN = Status.OK, Status.WARNING, Status.FAILED, Status.UNKNOWN
@@ -577,6 +578,13 @@ CASES: dict[str, tuple[str, ObservedPlane, Status, str, str]] = {
         "hyperjob-tenancy-priorityclasses, hyperjob-tenancy-clusters",
         "hyperjob install --with tenancy",
     ),
+    "Kubeflow Trainer beside HyperJob": (
+        "trainjobs",
+        with_trainjobs(trainjobs=True, webhook="validator.trainer.kubeflow.org"),
+        WARNING,
+        "webhook configuration validator.trainer.kubeflow.org",
+        "stop the controller of Kubeflow Trainer",
+    ),
     "a controller with the rights of nobody": (
         "controller-rights",
         healthy(rights=ControllerRights("other-controller", ("list hyperjobs.x", "get leases"))),
@@ -640,6 +648,20 @@ def test_the_mode_of_tenancy_is_said(names: tuple[str, ...], said: str) -> None:
     bound = [{"metadata": {"name": name}} for name in names]
     status, message, _ = run("tenancy", healthy(tenancy=bound))
     assert (status, message.partition(":")[0]) == (OK, f"tenancy is {said}")
+
+
+@pytest.mark.parametrize(
+    ("plane", "said"),
+    [
+        (healthy(), "are not installed"),
+        (with_trainjobs(trainjobs=False), "hyperjob install --with trainjobs"),
+        (with_trainjobs(trainjobs=True), "managedBy trainer.kubeflow.org/trainjob-controller"),
+    ],
+)
+def test_the_controller_of_trainjobs_is_named(plane: ObservedPlane, said: str) -> None:
+    status, message, _ = run("trainjobs", plane)
+    assert status == OK
+    assert said in message
 
 
 def test_every_check_can_go_wrong() -> None:

@@ -41,6 +41,7 @@ helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 - --{{ ternary "with" "without" .Values.ui.enabled }}=ui
 - --{{ ternary "with" "without" .Values.setup.tenancy }}=tenancy
 - --{{ ternary "with" "without" .Values.setup.secretWarnings }}=secret-warnings
+- --{{ ternary "with" "without" .Values.setup.trainjobs }}=trainjobs
 - --{{ ternary "with" "without" .Values.controller.progress.enabled }}=progress
 {{- range .Values.setup.skip | default (list "none") }}
 - --skip={{ . }}
