@@ -51,7 +51,7 @@ def test_a_trainjob_of_trainer_itself_is_never_judged() -> None:
         (
             trainjob("x" * 63),
             TORCH,
-            f'spec: Invalid value: "{"x" * 63}": its HyperJob is refused: spec.replicatedJobs[0].name',
+            f'spec: Invalid value: "{"x" * 63}": its HyperJob is refused: spec.replicated',
         ),
     ],
 )
