@@ -68,7 +68,7 @@ class Group:
     automatic: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Summary:
     """A HyperJob; `phase` is Pending while it has no status."""
 
@@ -98,6 +98,11 @@ class Summary:
     training: Object = field(default_factory=dict)
     goodput: Object = field(default_factory=dict)
     expected_start: ExpectedStart | None = None
+
+    def __repr__(self) -> str:
+        where = f" on {', '.join(self.clusters)}" if self.clusters else ""
+        why = f": {self.message or self.reason}" if self.message or self.reason else ""
+        return f"<{self.key} {self.phase} {self.jobs_ready}{where}{why}>"
 
     @property
     def key(self) -> str:

@@ -26,6 +26,8 @@ _LEASE_SECONDS: Final = 120
 """Lease duration of the controller, which other work on this machine may delay."""
 
 _LOOK_SECONDS: Final = 0.5
+_TRIES: Final = 3
+_TAKEN: Final = "address already in use"
 _PROGRESS_SECONDS: Final = 5.0
 
 Say = Callable[[str], None]
@@ -95,7 +97,6 @@ async def local_plane(options: PlaneOptions, lifeline: Lifeline) -> AsyncIterato
         )
     directory, tls = options.directory, options.directory / "tls"
     kubeconfig = directory / "karmada.kubeconfig"
-    webhook_port, webhook_probe, metrics, probe = _free_ports(4)
     ready = directory / READY_FILE
     ready.unlink(missing_ok=True)
     async with contextlib.AsyncExitStack() as stack:
@@ -115,42 +116,82 @@ async def local_plane(options: PlaneOptions, lifeline: Lifeline) -> AsyncIterato
             group=lifeline.group,
         )
         await until_file(sandbox, ready, seconds=_START_SECONDS)
-        webhook = await stack.enter_async_context(
-            part(
-                "webhook",
-                *(sys.executable, "-m", "hyperjob_webhook", "--bind-address=127.0.0.1"),
-                f"--kubeconfig={kubeconfig}",
-                f"--secure-port={webhook_port}",
-                f"--tls-cert-file={tls / 'tls.crt'}",
-                f"--tls-private-key-file={tls / 'tls.key'}",
-                f"--health-probe-bind-address=127.0.0.1:{webhook_probe}",
-                "--shutdown-delay=0",
-                log=directory / "webhook.log",
-                group=lifeline.group,
-            )
+        servers = await _servers(stack, options, lifeline)
+        yield Plane(kubeconfig, (sandbox, *servers.parts), servers.url, servers.installed)
+
+
+@dataclass(frozen=True, slots=True)
+class _Servers:
+    """The webhook and the controller."""
+
+    parts: Sequence[StackProcess]
+    url: str
+    installed: Sequence[Change]
+
+
+async def _servers(
+    stack: contextlib.AsyncExitStack, options: PlaneOptions, lifeline: Lifeline
+) -> _Servers:
+    """Start webhook and controller; another process may take a port before they listen on it."""
+    for left in range(_TRIES - 1, -1, -1):
+        attempt = contextlib.AsyncExitStack()
+        try:
+            found = await _start_servers(attempt, options, lifeline)
+        except StackError as error:
+            await attempt.aclose()
+            if not left or _TAKEN not in str(error):
+                raise
+        except BaseException:
+            await attempt.aclose()
+            raise
+        else:
+            stack.push_async_exit(attempt)
+            return found
+    raise AssertionError("the last attempt returns or raises")
+
+
+async def _start_servers(
+    stack: contextlib.AsyncExitStack, options: PlaneOptions, lifeline: Lifeline
+) -> _Servers:
+    directory, tls = options.directory, options.directory / "tls"
+    kubeconfig = directory / "karmada.kubeconfig"
+    webhook_port, webhook_probe, metrics, probe = _free_ports(4)
+    webhook = await stack.enter_async_context(
+        part(
+            "webhook",
+            *(sys.executable, "-m", "hyperjob_webhook", "--bind-address=127.0.0.1"),
+            f"--kubeconfig={kubeconfig}",
+            f"--secure-port={webhook_port}",
+            f"--tls-cert-file={tls / 'tls.crt'}",
+            f"--tls-private-key-file={tls / 'tls.key'}",
+            f"--health-probe-bind-address=127.0.0.1:{webhook_probe}",
+            "--shutdown-delay=0",
+            log=directory / "webhook.log",
+            group=lifeline.group,
         )
-        controller = await stack.enter_async_context(
-            part(
-                "controller",
-                *(sys.executable, "-m", "hyperjob_controller"),
-                f"--kubeconfig={kubeconfig}",
-                f"--metrics-bind-address=127.0.0.1:{metrics}",
-                f"--health-probe-bind-address=127.0.0.1:{probe}",
-                f"--leader-elect-lease-duration={_LEASE_SECONDS}",
-                "--progress",
-                f"--progress-interval={_PROGRESS_SECONDS:g}",
-                log=directory / "controller.log",
-                group=lifeline.group,
-            )
+    )
+    controller = await stack.enter_async_context(
+        part(
+            "controller",
+            *(sys.executable, "-m", "hyperjob_controller"),
+            f"--kubeconfig={kubeconfig}",
+            f"--metrics-bind-address=127.0.0.1:{metrics}",
+            f"--health-probe-bind-address=127.0.0.1:{probe}",
+            f"--leader-elect-lease-duration={_LEASE_SECONDS}",
+            "--progress",
+            f"--progress-interval={_PROGRESS_SECONDS:g}",
+            log=directory / "controller.log",
+            group=lifeline.group,
         )
-        url = f"https://127.0.0.1:{webhook_port}"
-        settings = Settings(url=url, ca_bundle=(tls / "ca.crt").read_bytes())
-        installed, *_ = await asyncio.gather(
-            _install(kubeconfig, settings),
-            until_ready(webhook, ("127.0.0.1", webhook_probe), seconds=_START_SECONDS),
-            until_ready(controller, ("127.0.0.1", probe), seconds=_START_SECONDS),
-        )
-        yield Plane(kubeconfig, (sandbox, webhook, controller), url, installed)
+    )
+    url = f"https://127.0.0.1:{webhook_port}"
+    settings = Settings(url=url, ca_bundle=(tls / "ca.crt").read_bytes())
+    installed, *_ = await asyncio.gather(
+        _install(kubeconfig, settings),
+        until_ready(webhook, ("127.0.0.1", webhook_probe), seconds=_START_SECONDS),
+        until_ready(controller, ("127.0.0.1", probe), seconds=_START_SECONDS),
+    )
+    return _Servers((webhook, controller), url, installed)
 
 
 async def _install(kubeconfig: Path, settings: Settings) -> list[Change]:

@@ -2,9 +2,11 @@
 
 import asyncio
 import contextlib
+import re
 from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, Unpack
 
@@ -13,7 +15,7 @@ import yaml
 from hyperjob.client import requests, suspending
 from hyperjob.client.events import events_of
 from hyperjob.client.goals import Goal, parse_goal, reach
-from hyperjob.client.logs.choosing import Wanted
+from hyperjob.client.logs.choosing import ContainerLog, Wanted
 from hyperjob.client.logs.following import Following
 from hyperjob.client.logs.standing import ChosenLogs
 from hyperjob.client.summary import Summary
@@ -24,12 +26,20 @@ from hyperjob.client.why.gather import gather
 from hyperjob.local.lifeline import lifeline
 from hyperjob.local.parts import StackError
 from hyperjob.local.plane import PlaneOptions, local_plane
-from hyperjob.sdk.errors import HyperJobError, SourceError, UnreachableError, translated, warn
+from hyperjob.sdk.errors import (
+    HyperJobError,
+    NeverReachedError,
+    SourceError,
+    UnreachableError,
+    translated,
+    warn,
+)
 from hyperjob.sdk.machine import machine_of, prepare, require_sources
 from hyperjob.sdk.packages import requirements_of
 from hyperjob.sdk.program import Machine, Train
 from hyperjob.sdk.training import TrainerOptions, trainer, with_its_parameters
 from hyperjob.sdk.view import Access, JobView, Reading
+from hyperjob_core.api.lines import LogLine as Line
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import KIND
 from hyperjob_core.api.v1alpha1 import HyperJob
@@ -47,12 +57,23 @@ _PROPAGATION = {"propagationPolicy": "Background"}
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
-    """A line of a container's log."""
+    """A line of a container's log.
+
+    `time` is when the container wrote it, None where the kubelet sent none; `rank` is that of the
+    pod in its HyperJob, None without ranks.
+    """
 
     cluster: str
     pod: str
     container: str
     text: str
+    time: datetime | None = None
+    rank: int | None = None
+
+    def __str__(self) -> str:
+        """Return the line behind its time, its cluster and its pod or rank."""
+        when = f"{self.time:%H:%M:%S} " if self.time else ""
+        return f"{when}{self.cluster}/{self.pod if self.rank is None else self.rank} {self.text}"
 
 
 class AsyncClient(Access):
@@ -226,20 +247,32 @@ class AsyncJob(JobView):
         job: Sequence[str] = (),
         cluster: str | None = None,
         task: str | None = None,
+        rank: int | Sequence[int] | None = None,
         tail: int | None = None,
+        since: float | None = None,
+        search: str | None = None,
         previous: bool = False,
     ) -> AsyncIterator[LogLine]:
-        """Yield the lines of the pods' logs from all clusters.
+        """Yield the lines of the pods' logs from all clusters, in the order of their times.
 
-        With `follow`, yield new lines, also of pods that start later, until the HyperJob has ended.
+        `rank` selects pods by their ranks. `tail` is the number of last lines of each container,
+        -1 for all: by default 10, or all of a single container. `since` is in seconds before now.
+        `search` is a regular expression that a line must contain. With `follow`, yield new lines as
+        they come, also of pods that start later, until the HyperJob has ended.
         """
-        wanted = Wanted(jobs=tuple(job), cluster=cluster, task=task)
-        query = {"follow": "true"} if follow else {"previous": "true"} if previous else {}
+        ranks = None if rank is None else frozenset([rank] if isinstance(rank, int) else rank)
+        wanted = Wanted(jobs=tuple(job), cluster=cluster, task=task, ranks=ranks)
+        contains = re.compile(search or "")
+        query = {
+            "timestamps": "true",
+            **({"follow": "true"} if follow else {}),
+            **({"previous": "true"} if previous and not follow else {}),
+            **({"sinceSeconds": str(max(1, round(since)))} if since is not None else {}),
+        }
         summary = await self.refresh()
         with translated():
-            source: Following | ChosenLogs
             if follow:
-                source = Following(
+                followed = Following(
                     self._kube,
                     summary,
                     wanted,
@@ -248,18 +281,17 @@ class AsyncJob(JobView):
                     limit=_MOST_LOGS,
                     say=silent,
                 )
+                found = followed.lines()
             else:
-                source = await ChosenLogs.of(
+                standing = await ChosenLogs.of(
                     self._kube, summary, wanted, query=query, tail=tail, say=silent
                 )
-            async with aclosing(source.lines()) as lines:
-                async for container, text in lines:
-                    yield LogLine(
-                        container.cluster,
-                        container.pod,
-                        container.container,
-                        text.decode(errors="replace"),
-                    )
+                found = standing.in_order()
+            async with aclosing(found) as lines:
+                async for container, raw in lines:
+                    line = _line(container, raw)
+                    if contains.search(line.text):
+                        yield line
         await self._read_again()
 
     async def why(self) -> Explanation:
@@ -321,10 +353,21 @@ class AsyncJob(JobView):
         try:
             with translated():
                 found = await reaching
+        except NeverReachedError as error:
+            await self._read_again()
+            raise NeverReachedError("\n".join((str(error), *self._last_words()))) from None
         except HyperJobError:
             await self._read_again()
             raise
         return self._take(found)
+
+    def _last_words(self) -> list[str]:
+        """Return the last lines of the first failed container, such as a traceback."""
+        failures = [job.failure for job in self.status.jobs if job.failure is not None]
+        for failure in failures:
+            if failure.message.strip():
+                return [f"The last lines of pod {failure.pod}:", failure.message.strip()]
+        return []
 
     async def _switch(self, *, on: bool, wait: bool, timeout: float) -> Summary:
         with translated():
@@ -347,6 +390,18 @@ class AsyncJob(JobView):
             return found
 
         return await self._reached(answered())
+
+
+def _line(source: ContainerLog, raw: bytes) -> LogLine:
+    line = Line.of(raw)
+    return LogLine(
+        source.cluster,
+        source.pod,
+        source.container,
+        line.text.decode(errors="replace"),
+        line.moment if line.time else None,
+        source.rank,
+    )
 
 
 def _document(hyperjob: Object | HyperJob | str | Path) -> Object:

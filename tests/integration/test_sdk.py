@@ -58,7 +58,7 @@ def pairs(until: int, pause: float) -> None:
 
 
 def fails() -> None:
-    raise SystemExit(3)
+    raise RuntimeError("boom of this training")
 
 
 def one_of_two_dies() -> None:
@@ -84,6 +84,17 @@ def test_a_function_trains_in_two_clusters_and_its_logs_come_as_they_are_written
     assert job.wait("Completed", timeout=60).phase == "Completed"
     assert sorted({line.cluster for line in lines}) == ["east", "west"]
     assert len({line.pod for line in lines}) == 4
+    assert {line.rank for line in lines} == {0, 1, 2, 3}
+    read = list(job.logs(tail=-1))
+    assert sorted(read, key=lambda line: line.time) == read
+    assert set(read) == set(lines)
+    assert [line.text[-1] for line in job.logs(rank=3, tail=-1)] == ["0", "1", "2"]
+    assert {line.rank for line in job.logs(rank=[0, 2])} == {0, 2}
+    assert {line.text for line in job.logs(search=r" [12]$", cluster="east")} == {
+        "east 1",
+        "east 2",
+    }
+    assert list(job.logs(since=0.01, tail=-1, search="never")) == []
     assert sorted(line.text for line in lines if line.cluster == "east") == sorted(
         f"east {number}" for number in range(3) for _ in range(2)
     )
@@ -136,8 +147,10 @@ def test_torchrun_without_torch_is_refused_before_the_submission(
 
 def test_a_training_that_fails_says_so(client: Client) -> None:
     job = client.train(fails)
-    with pytest.raises(NeverReachedError, match="is Failed"):
+    with pytest.raises(NeverReachedError, match=r"is Failed[^$]*boom of this training"):
         job.wait("Completed", timeout=60)
+    assert len(repr(job.status)) < 400, repr(job.status)
+    assert repr(job.why()).splitlines()[0] == job.why().headline
     assert job.phase == "Failed", "read again when the wait failed"
     assert job.why().headline
     ended(job)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hyperjob.client.errors import ClientError, NotYetError
-from hyperjob.client.pods import task_of
+from hyperjob.client.pods import rank_of, task_of
 from hyperjob.client.selection import choose, meant
 from hyperjob.client.summary import SubJob, Summary
 from hyperjob_core.api.meta import Object
@@ -22,13 +22,15 @@ class Wanted:
     task: str | None = None
     container: str | None = None
     all_containers: bool = False
+    ranks: frozenset[int] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContainerLog:
     """The log of a container, through restarts of the container and of its pod.
 
-    `uid` is that of the pod. `running`: the container runs now. `final`: the pod has ended.
+    `uid` is that of the pod, `rank` its rank, None without the plugins env and jax. `running`: the
+    container runs now. `final`: the pod has ended.
     """
 
     cluster: str
@@ -40,6 +42,7 @@ class ContainerLog:
     several: bool = field(default=False, compare=False)
     running: bool = field(default=False, compare=False)
     final: bool = field(default=False, compare=False)
+    rank: int | None = field(default=None, compare=False)
 
     @property
     def label(self) -> str:
@@ -109,6 +112,9 @@ def sources(
         for pod in pods.get(job.name, ()):
             if wanted.task and task_of(pod) != wanted.task:
                 continue
+            rank = rank_of(pod)
+            if wanted.ranks is not None and rank not in wanted.ranks:
+                continue
             names = _containers(pod)
             waiting = _waiting(pod)
             statuses = objects(at(pod, "status", "containerStatuses"))
@@ -125,6 +131,7 @@ def sources(
                     several=wanted.all_containers and len(names) > 1,
                     running="running" in mapping(state.get("state")),
                     final=string(at(pod, "status", "phase")) in ("Succeeded", "Failed"),
+                    rank=rank,
                 )
                 if container in waiting:
                     left_out[source] = f"{source.label}: has not started: {waiting[container]}"

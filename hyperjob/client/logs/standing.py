@@ -1,6 +1,7 @@
 """The present logs of a HyperJob, one container after the other."""
 
 import asyncio
+import heapq
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from hyperjob.client.logs.choosing import (
 from hyperjob.client.logs.reading import Line, LogReader, Say, tail_of
 from hyperjob.client.members import pods_of_all
 from hyperjob.client.summary import Summary
+from hyperjob_core.api.lines import LogLine
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.tasks import cancel
 
@@ -80,6 +82,36 @@ class ChosenLogs:
                 while (line := await queues[position].get()) is not None:
                     yield source, line
                 await tasks[position]
+        finally:
+            await cancel(tasks)
+
+    async def in_order(self) -> AsyncGenerator[Line, None]:
+        """Yield the lines of all logs, which must have timestamps, in the order of their times."""
+        queues: list[asyncio.Queue[bytes | None]] = [
+            asyncio.Queue(_LINES_HELD) for _ in self.chosen
+        ]
+        tasks = [
+            asyncio.create_task(self._fill(source, queue))
+            for source, queue in zip(self.chosen, queues, strict=True)
+        ]
+        heads: list[tuple[int, int, bytes]] = []
+        try:
+            for number, queue in enumerate(queues):
+                if (line := await queue.get()) is not None:
+                    heads.append((LogLine.of(line).time, number, line))
+            heapq.heapify(heads)
+            while heads:
+                time, number, line = heads[0]
+                yield self.chosen[number], line
+                following = await queues[number].get()
+                if following is None:
+                    heapq.heappop(heads)
+                else:
+                    # A line without a time stays behind the line before it.
+                    heapq.heapreplace(
+                        heads, (max(time, LogLine.of(following).time), number, following)
+                    )
+            await asyncio.gather(*tasks)
         finally:
             await cancel(tasks)
 

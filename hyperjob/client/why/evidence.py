@@ -88,7 +88,7 @@ class Cause:
     log: Sequence[str] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Explanation:
     """The answer: a headline, the causes, the decisive cause first, and the unreadable objects."""
 
@@ -99,6 +99,13 @@ class Explanation:
     unseen: Sequence[str] = ()
     admission: str = ""
     """The queue admission, while the HyperJob waits for it; else empty."""
+
+    def __repr__(self) -> str:
+        causes = [
+            f"  {cause.reason}: {cause.message}" + (f"\n    {cause.next}" if cause.next else "")
+            for cause in self.causes
+        ]
+        return "\n".join((self.headline, *causes))
 
 
 def is_older(time: str, now: datetime) -> bool:
