@@ -504,7 +504,7 @@ class Manager:
             renew_seconds=self.options.leader_elect_lease_duration * 2 / 3,
             annotations=lambda: {
                 CONTROLLER_VERSION: hyperjob_core.__version__,
-                CONTROLLER_USER: self._user,
+                **({CONTROLLER_USER: self._user} if self._user else {}),
                 **annotations_of(self.options, admission=self.mode.current),
             },
         )

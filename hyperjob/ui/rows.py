@@ -20,7 +20,9 @@ _MESSAGE_LIMIT: Final = 4096
 _WORD: Final = 64
 _METRICS: Final = 12
 _FAILURES: Final = 50
-_BAD_ENDS: Final = frozenset({Reason.JOBS_FAILED, Reason.JOB_FAILED, Reason.CLUSTER_LOST})
+_BAD_ENDS: Final = frozenset(
+    {Reason.JOBS_FAILED, Reason.JOB_FAILED, Reason.CLUSTER_LOST, Reason.OBJECT_DELETED}
+)
 _NOT_IN_LINE: Final = frozenset(
     {
         Reason.WAITING_FOR_DEPENDENCY,

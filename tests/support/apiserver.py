@@ -48,7 +48,7 @@ class ApiServer(MemoryServer):
     def answer(self, call: Call) -> Any:
         name = f"{call.name}/{call.subresource}" if call.subresource else call.name
         if call.method == "POST":
-            name = call.content()["metadata"]["name"]
+            name = call.content().get("metadata", {}).get("name", "")
         verb = VERBS.get(call.method) or ("get" if name else "list")
         if call.method in VERBS:
             self.calls.append((verb, call.resource.plural, name))

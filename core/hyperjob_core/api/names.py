@@ -37,6 +37,9 @@ AFFINITY_GATED: Final = "hyperjob-gang"
 AFFINITY_HELD: Final = "hyperjob-held"
 AFFINITY_UNGATED: Final = "hyperjob"
 
+# On a template that a PropagationPolicy claims: Karmada then creates its ResourceBinding.
+LABEL_CLAIMED: Final = "propagationpolicy.karmada.io/permanent-id"
+
 LABEL_BINDING: Final = f"{GROUP}/binding"
 LABEL_BINDING_VALUE: Final = "hyperjob"
 GATE: Final = f"{GROUP}/gate"

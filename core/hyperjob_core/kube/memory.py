@@ -221,6 +221,8 @@ class MemoryServer:
         resource, key = call.resource, call.key
         if call.method == "POST":
             obj: Object = call.content()
+            if resource.kind.endswith("Review"):
+                return obj  # an answer without a status, since this server knows no users
             if resource is EVENTS:
                 for listener in self._listeners:
                     listener(EVENTS.kind, None, obj)

@@ -14,6 +14,7 @@ from hyperjob_core.api.phases import JobPhase
 from hyperjob_core.api.wire import count, timestamp
 from hyperjob_engine.lifecycle.decisions import End, Member, Recreation, Restart
 from hyperjob_engine.lifecycle.history import failure_of
+from hyperjob_engine.lifecycle.loss import reason_of_loss
 from hyperjob_engine.lifecycle.quorum import trainers
 from hyperjob_engine.model.observed import FailurePolicy, FailureRule, Observed
 from hyperjob_engine.reasons.outcomes import (
@@ -30,7 +31,7 @@ from hyperjob_engine.reasons.reason import Reason
 _UNMATCHED: Final = FailureRule(action=FailurePolicyAction.RESTART_HYPERJOB)
 _ALONE: Final = FailureRule(action=FailurePolicyAction.RESTART_JOB)
 _LOST: Final = FailureRule(action=FailurePolicyAction.RESTART_JOB_AND_IGNORE_MAX_RESTARTS)
-"""The rule for a lost cluster with a quorum: no program has failed, and the others train on."""
+"""The rule for a loss with a quorum or without a policy: no program has failed."""
 _FREE: Final = frozenset(
     {
         FailurePolicyAction.RESTART_HYPERJOB_AND_IGNORE_MAX_RESTARTS,
@@ -71,17 +72,20 @@ def judge(
 ) -> Restart | End | None:
     """Return the decision of the failure policy; None without a failure or without a policy.
 
-    With a quorum the sub-jobs of lost clusters are recreated without a policy too.
+    Without a policy the sub-jobs that lack an object are recreated too, and with a quorum those of
+    lost clusters.
     """
     policy, quorum = observed.hyperjob.failure_policy, observed.hyperjob.quorum
-    failures = (
-        failures_of(observed, members, losses) if policy is not None or quorum is not None else []
-    )
+    if policy is None and quorum is None and not losses:
+        return None
+    failures = failures_of(observed, members, losses)
+    alone = policy is None or quorum is not None
     if policy is None:
-        policy, failures = FailurePolicy(), [each for each in failures if each.phase is None]
+        policy = FailurePolicy()
+        failures = [each for each in failures if _is_recreated(each, quorum)]
     if not failures:
         return None
-    answers = [(failure, *_answer(policy, failure, quorum)) for failure in failures]
+    answers = [(failure, *_answer(policy, failure, alone=alone)) for failure in failures]
     for failure, rule, where in answers:
         if rule.action is FailurePolicyAction.FAIL_HYPERJOB:
             cause = FailedByRule(failure.cause, where)
@@ -115,6 +119,13 @@ def judge(
     return Restart(again=tuple(_again(failure, rule) for failure, rule, _ in answers), spent=costs)
 
 
+def _is_recreated(failure: Failure, quorum: int | None) -> bool:
+    """Return whether a sub-job is recreated without a policy."""
+    if not isinstance(failure.cause, Lost):
+        return False
+    return quorum is not None or failure.cause.loss.missing is not None
+
+
 def _affordable(
     answers: Sequence[MatchedFailure], *, left: int, spare: int, groups: Collection[str]
 ) -> list[MatchedFailure]:
@@ -132,11 +143,17 @@ def _again(failure: Failure, rule: FailureRule) -> Recreation:
     moves = rule.action is FailurePolicyAction.MIGRATE_JOB
     return Recreation(
         name=child.name,
-        reason=Reason.CLUSTER_LOST if failure.phase is None else Reason.JOB_FAILED,
+        reason=_reason(failure),
         cause=failure.cause,
         leave=child.cluster if moves else "",
         delayed=rule is not _LOST,
     )
+
+
+def _reason(failure: Failure) -> Reason:
+    if isinstance(failure.cause, Failed):
+        return Reason.JOB_FAILED
+    return reason_of_loss(failure.cause.loss)
 
 
 def _failure(observed: Observed, member: Member, losses: Mapping[str, Loss]) -> Iterator[Failure]:
@@ -162,12 +179,12 @@ def _failure(observed: Observed, member: Member, losses: Mapping[str, Loss]) -> 
         yield Failure(member=member, phase=None, at=loss.at, cause=Lost(child.name, loss))
 
 
-def _answer(policy: FailurePolicy, failure: Failure, quorum: int | None) -> tuple[FailureRule, str]:
-    """Return the first rule that matches, and its index."""
+def _answer(policy: FailurePolicy, failure: Failure, *, alone: bool) -> tuple[FailureRule, str]:
+    """Return the first rule that matches, and its index; `alone`: the others train on."""
     for index, rule in enumerate(policy.rules):
         if _matches(rule, failure):
             return rule, f"failurePolicy.rules[{index}]"
-    if quorum is None:
+    if not alone:
         return _UNMATCHED, "failurePolicy"
     return (_LOST if failure.phase is None else _ALONE), "quorum"
 

@@ -266,7 +266,8 @@ class ReportedStatus:
     """A vcjob's status as its cluster reported it; a status without a phase is no report.
 
     `unmoved`: Volcano has seen the vcjob and has reported no progress so far. `began` is when the
-    vcjob first ran by its conditions; empty if they do not say it.
+    vcjob first ran by its conditions; empty if they do not say it. `retries` counts its restarts by
+    Volcano.
     """
 
     phase: JobPhase
@@ -278,6 +279,7 @@ class ReportedStatus:
     since: datetime | None = None
     unmoved: bool = False
     began: str = ""
+    retries: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -308,6 +310,7 @@ class Job:
     report: ReportedStatus | None
     created: datetime | None = None
     world: str = ""
+    claimed: bool = False
     spec: Object = field(default_factory=dict, compare=False, repr=False)  # the cache's: read only
 
 

@@ -14,6 +14,7 @@ from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import (
     GATE,
     LABEL_ATTEMPT,
+    LABEL_CLAIMED,
     LABEL_HYPERJOB,
     LABEL_REPLICATED_JOB,
     VCJOB_API_VERSION,
@@ -150,6 +151,7 @@ def parse_job(raw: Object, *, owner: HyperJob) -> Job:
         report=parse_report(raw.get("status")),
         created=timestamp(metadata.get("creationTimestamp")),
         world=string_map(metadata.get("annotations")).get(WORLD, ""),
+        claimed=LABEL_CLAIMED in labels,
         spec=spec,
     )
 
@@ -226,6 +228,7 @@ def parse_report(raw: object) -> ReportedStatus | None:
         and not count(status.get("retryCount"))
         and {string(item.get("status")) for item in objects(status.get("conditions"))} <= {phase},
         began=_began(status),
+        retries=count(status.get("retryCount")),
     )
 
 

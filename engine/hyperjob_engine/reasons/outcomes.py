@@ -12,17 +12,26 @@ from hyperjob_engine.reasons.failure import ContainerFailure, container_text
 from hyperjob_engine.reasons.shortage import Shortage, shortage_text
 
 
+class Missing(enum.StrEnum):
+    """The object of a started sub-job that another client deleted; its pods are deleted with it."""
+
+    CLUSTER = "Cluster"
+    BINDING = "ResourceBinding"
+    MEMBER_JOB = "vcjob in the member"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loss:
-    """The cluster of a sub-job is not Ready, or was deleted; it counts as lost from `at` on.
+    """A sub-job whose cluster is not Ready, or that lacks an object; it is lost from `at` on.
 
-    `since` is when the Cluster stopped being Ready; None: Karmada has no such Cluster any more.
+    `since` is when the Cluster stopped being Ready; None with a `missing` object.
     """
 
     cluster: str
     at: datetime
     is_lost: bool
     since: datetime | None = None
+    missing: Missing | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,6 +178,10 @@ class RefusedRequest:
 
 def loss_text(loss: Loss) -> str:
     """Return the trouble of a cluster, and from when on the cluster counts as lost."""
+    if loss.missing is Missing.BINDING:
+        return f"its ResourceBinding was deleted, and Karmada deleted its pods on {loss.cluster}"
+    if loss.missing is Missing.MEMBER_JOB:
+        return f"its vcjob on {loss.cluster} was deleted, and Karmada created it without its pods"
     if loss.since is None:
         return f"cluster {loss.cluster} is gone"
     text = f"cluster {loss.cluster} is not Ready since {rfc3339(loss.since)}"

@@ -35,6 +35,7 @@ class Reason(enum.StrEnum):
     PODS_PENDING = "PodsPending"
     CLUSTER_NOT_READY = "ClusterNotReady"
     CLUSTER_LOST = "ClusterLost"
+    OBJECT_DELETED = "ObjectDeleted"  # the ResourceBinding or the member's vcjob of a sub-job
     # runs, or has run
     JOBS_RUNNING = "JobsRunning"
     MIN_AVAILABLE_NOT_MET = "MinAvailableNotMet"

@@ -14,6 +14,7 @@ from hyperjob_core.text import shortened
 from hyperjob_engine.gang.gate import is_held, is_released
 from hyperjob_engine.lifecycle.decisions import End
 from hyperjob_engine.lifecycle.history import PresentRun, failure_of, present_run
+from hyperjob_engine.lifecycle.loss import reason_of_loss
 from hyperjob_engine.model.observed import (
     Observed,
     QueueAdmission,
@@ -213,7 +214,7 @@ def _silent(outlook: Outlook, record: Record) -> tuple[str, str]:
 
 
 def _trouble(loss: Loss) -> tuple[Reason, str]:
-    return Reason.CLUSTER_LOST if loss.is_lost else Reason.CLUSTER_NOT_READY, loss_text(loss)
+    return reason_of_loss(loss), loss_text(loss)
 
 
 def _ended(end: End) -> str:

@@ -22,7 +22,7 @@ _LEASE_SECONDS: Final = 15
 _SILENT_SECONDS: Final = 900
 _SILENT_STEPS: Final = 100
 _SHOWN: Final = 3
-_FAILURES: Final = (Reason.JOB_FAILED, Reason.CLUSTER_LOST)
+_FAILURES: Final = (Reason.JOB_FAILED, Reason.CLUSTER_LOST, Reason.OBJECT_DELETED)
 _MADE_WAY: Final = (Reason.PREEMPTED, Reason.RECLAIMED)
 _LOOK_THERE: Final = "check in the host cluster that hyperjob-controller runs"
 

@@ -52,6 +52,7 @@ _TOLD: Final[Mapping[str, tuple[str, bool]]] = {
     Reason.WAITING_FOR_DEPENDENCY: ("kubectl hyperjob tree {name} -n {namespace} -w", False),
     Reason.CLUSTER_NOT_READY: ("kubectl get clusters", True),
     Reason.CLUSTER_LOST: ("kubectl get clusters", True),
+    Reason.OBJECT_DELETED: (_SEE, False),
 }
 
 

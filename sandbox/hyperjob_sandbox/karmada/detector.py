@@ -5,7 +5,7 @@ from uuid import uuid4
 
 from hyperjob_core.api.meta import Object
 from hyperjob_core.kube.resources import key_of
-from hyperjob_sandbox.controller import Controller, RetryError, changed_besides_status, vanished
+from hyperjob_sandbox.controller import Controller, RetryError, changed_besides_status
 from hyperjob_sandbox.karmada import interpreter, names, policies
 from hyperjob_sandbox.karmada.bindings import build_binding, new_binding, sync_binding
 from hyperjob_sandbox.karmada.caches import BY_POLICY, BY_TEMPLATE, Caches
@@ -21,11 +21,6 @@ class Detector:
         self.policies = Controller("policy-detector", self._sync_policy, workers=2)
         self.templates.watch(
             *caches.templates, when=changed_besides_status, keys=lambda each: (names.item_of(each),)
-        )
-        self.templates.watch(  # a deleted binding is recreated, unless its template is gone
-            *caches.bindings,
-            when=vanished,
-            keys=lambda binding: (names.item_of(binding["spec"]["resource"]),),
         )
         self.policies.watch(*caches.policies, when=changed_besides_status)
 

@@ -198,7 +198,7 @@ def test_the_policy_of_a_running_sub_job_is_made_again_for_its_own_cluster() -> 
     raw = hyperjob(group(replicas=1))
     running = binding(cluster="b", status=vcjob_status("Running", {"running": 8}))
     for admission in QueueAdmission:
-        decided = plan(observed(raw, job(), running, clusters=(A,), admission=admission))
+        decided = plan(observed(raw, job(), running, clusters=(A, B), admission=admission))
         action = creations(decided)["hj-trainer-0"]
         assert action.job is None
         assert action.policy is not None
@@ -239,7 +239,7 @@ def test_children_of_the_go_controller_are_taken_as_they_are() -> None:
     pp = policy()
     pp["spec"]["placement"] = {"spreadConstraints": [{"spreadByField": "cluster"}]}
     where = binding(cluster="b", status=vcjob_status("Running", {"running": 8}))
-    decided = plan(observed(hyperjob(group(replicas=1)), theirs, pp, where, clusters=(A,)))
+    decided = plan(observed(hyperjob(group(replicas=1)), theirs, pp, where, clusters=(A, B)))
     assert decided.actions == ()
     assert decided.status is not None
     assert decided.status["clusterNames"] == "b"

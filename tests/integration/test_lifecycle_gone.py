@@ -1,0 +1,101 @@
+"""Objects of a running sub-job that another client deletes: noticed, reported, repaired."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hyperjob_core.api.names import binding_name
+from hyperjob_core.kube.resources import CLUSTERS, EVENTS, RESOURCE_BINDINGS, WORKS
+from tests.integration.test_lifecycle_members import Life, group, jobs_of, living, phase_of
+
+pytestmark = pytest.mark.scenario
+
+Object = dict[str, Any]
+NOTICED = 5.0
+JOB = "hj-g-0"
+
+
+async def delete_binding(life: Life, _member: str) -> None:
+    await life.kube.delete(RESOURCE_BINDINGS, binding_name(JOB), namespace="default")
+
+
+async def delete_work(life: Life, member: str) -> None:
+    space = f"karmada-es-{member}"
+    (work,) = [
+        each
+        for each in (await life.kube.list(WORKS, namespace=space)).items
+        if each["spec"]["workload"]["manifests"][0]["metadata"]["name"] == JOB
+    ]
+    await life.kube.delete(WORKS, work["metadata"]["name"], namespace=space)
+
+
+DELETIONS = {"the ResourceBinding": delete_binding, "the Work": delete_work}
+POLICIES = {
+    "without a policy": ({}, 0),
+    "with a policy": ({"failurePolicy": {"maxRestarts": 2}}, 1),
+}
+
+
+def runs_again(obj: Object) -> bool:
+    (job,) = jobs_of(obj)
+    return phase_of(obj) == "Running" and job.get("attempt") == 1
+
+
+@pytest.mark.parametrize("case", POLICIES)
+@pytest.mark.parametrize("what", DELETIONS)
+async def test_a_deleted_object_is_noticed_and_the_sub_job_starts_again(
+    what: str, case: str, tmp_path: Path
+) -> None:
+    fields, restarts = POLICIES[case]
+    async with living(tmp_path) as life:
+        await life.create("hj", group("g"), **fields)
+        before = await life.until("hj", "Running")
+        member = before["jobs"][0]["cluster"]
+        await DELETIONS[what](life, member)
+        gone = time.monotonic()
+        await life.hyperjobs.now("default/hj", lambda obj: jobs_of(obj)[0].get("attempt") == 1)
+        assert time.monotonic() - gone < NOTICED
+        status = (await life.hyperjobs.now("default/hj", runs_again))["status"]
+        (job,) = status["jobs"]
+        assert status.get("restarts", 0) == restarts
+        (run,) = job["history"]
+        assert run["reason"] == "ObjectDeleted"
+        assert "was deleted, and Karmada" in run["message"]
+        assert job["startTime"] >= run["endTime"]
+        notes = [
+            each["note"]
+            for each in (await life.kube.list(EVENTS)).items
+            if each["reason"] == "Restarting"
+        ]
+        assert any("was deleted, and Karmada" in note for note in notes), notes
+        assert await life.in_member(job["cluster"]) == {JOB: "Running"}
+
+
+async def test_a_removed_cluster_counts_at_once_and_may_join_again(tmp_path: Path) -> None:
+    async with living(tmp_path) as life:
+        await life.create("hj", group("g"))
+        before = await life.until("hj", "Running")
+        member = before["jobs"][0]["cluster"]
+        cluster = await life.kube.get(CLUSTERS, member)
+        await life.kube.delete(CLUSTERS, member)
+        gone = time.monotonic()
+        await life.hyperjobs.now("default/hj", lambda obj: jobs_of(obj)[0].get("attempt") == 1)
+        assert time.monotonic() - gone < NOTICED
+        status = (await life.hyperjobs.now("default/hj", runs_again))["status"]
+        (job,) = status["jobs"]
+        assert job["cluster"] != member
+        (run,) = job["history"]
+        assert (run["reason"], run["cluster"]) == ("ClusterLost", member)
+
+        kept = {
+            key: cluster["metadata"][key]
+            for key in ("name", "labels")
+            if key in cluster["metadata"]
+        }
+        joined = {**cluster, "metadata": kept}
+        joined.pop("status", None)
+        await life.kube.create(CLUSTERS, joined)
+        (job,) = (await life.until("hj", "Running"))["jobs"]
+        assert (job["attempt"], job["cluster"] == member) == (1, False)
