@@ -1,7 +1,9 @@
 """TrainJobs over HTTP: the controller makes HyperJobs of them and writes their status."""
 
+import asyncio
 import contextlib
 import logging
+import sys
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any
@@ -295,3 +297,39 @@ async def test_the_webhook_reads_the_runtime_and_refuses_by_field(
         assert (error.field, "mlPolicy.mpi" in error.detail) == ("spec.runtimeRef", True)
         (missing,) = (await around.judge(request("missing"))).errors
         assert str(missing) == 'spec.runtimeRef: Not found: "missing"'
+
+
+async def test_the_commands_take_the_name_of_a_trainjob(
+    control_plane: ControlPlane, kube: Kube, namespace: str, trainer: None
+) -> None:
+    async def command(*words: str) -> tuple[int, str]:
+        flags = ["--kubeconfig", str(control_plane.kubeconfig), "-n", namespace]
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "hyperjob", *words, *flags),
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+        )
+        output, _ = await process.communicate()
+        return process.returncode or 0, output.decode()
+
+    async with (
+        clusters(kube, one=100),
+        running_controller(control_plane.kubeconfig, namespace, tuning=SOON),
+    ):
+        await kube.create(TRAINJOBS, trainjob("tj", namespace))
+        await sub_jobs(kube, namespace, 1)
+        for words in (["get", "trainjob/tj"], ["tree", "trainjobs/tj"], ["why", "trainjob/tj"]):
+            code, text = await command(*words)
+            assert "tj" in text
+            assert code in (0, 3), text
+        assert (await command("suspend", "trainjob/tj"))[0] == 2
+        mpi = {"name": "missing"}
+        await kube.create(TRAINJOBS, trainjob("waits", namespace, runtimeRef=mpi))
+        await kube.create(TRAINJOBS, trainjob("others", namespace, labels={}))
+
+        async def says() -> bool:
+            return "spec.runtimeRef names" in (await command("why", "trainjob/waits"))[1]
+
+        await eventually(says, what="the Event about the missing runtime")
+        code, text = await command("why", "trainjob/others")
+        assert (code, "training.volcano.sh/runs-as=HyperJob" in text) == (3, True)

@@ -22,7 +22,7 @@ from hyperjob_core.kube.resources import HYPERJOBS, key_of
 
 
 @click.command()
-@names_argument(required=False)
+@names_argument(required=False, trainjobs=True)
 @access(everywhere=True)
 @click.option(
     "-l", "--selector", metavar="LABELS", help="Only HyperJobs with these labels: a=b,c!=d."

@@ -24,7 +24,7 @@ _FORMS = (out.JSON,)
 
 
 @click.command()
-@name_argument()
+@name_argument(trainjobs=True)
 @access()
 @click.option(
     "-f",

@@ -7,12 +7,14 @@ import click
 from hyperjob.cli.kubectl import output as out
 from hyperjob.cli.kubectl.access import Access, access
 from hyperjob.cli.kubectl.exits import Code, run
-from hyperjob.cli.kubectl.names import name_argument
+from hyperjob.cli.kubectl.names import TrainJobName, name_argument
 from hyperjob.cli.why import view
 from hyperjob.client.reading import items
+from hyperjob.client.trainjobs import without_hyperjob
 from hyperjob.client.why.evidence import Outcome
 from hyperjob.client.why.explain import explain
 from hyperjob.client.why.gather import gather
+from hyperjob_core.kube.errors import NotFound
 
 _CODES = {
     Outcome.FINE: Code.OK,
@@ -22,7 +24,7 @@ _CODES = {
 
 
 @click.command()
-@name_argument()
+@name_argument(trainjobs=True)
 @access()
 @out.output(out.JSON, out.YAML)
 def why(name: str, access: Access, form: str) -> None:
@@ -30,7 +32,7 @@ def why(name: str, access: Access, form: str) -> None:
 
     The command reads the HyperJob's status, ResourceBindings and events, Queues, Clusters, the
     controller's Lease and, where pods do not start, the pods. It names the objects that you may
-    not read and explains without them.
+    not read and explains without them. The name trainjob/NAME is that of a TrainJob.
 
     Exit code 0: the HyperJob runs or has completed; 3: it waits for free accelerators or in its
     queue; 4: a person must act.
@@ -40,7 +42,12 @@ def why(name: str, access: Access, form: str) -> None:
 
     async def show() -> Outcome:
         async with access.connect() as kube:
-            evidence = await gather(kube, access.home(kube), name)
+            try:
+                evidence = await gather(kube, access.home(kube), name)
+            except NotFound:
+                if isinstance(name, TrainJobName):
+                    raise await without_hyperjob(kube, access.home(kube), name) from None
+                raise
         explanation = explain(evidence)
         if form:
             out.dump(view.value(explanation, access.command), form)
