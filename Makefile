@@ -102,6 +102,7 @@ docs: $(VENV)/.dev ## regenerate the pages and pictures that are made from code
 	$(BIN)/python -m hyperjob.cli.reference docs/reference/cli.md
 	$(BIN)/python -m charts.reference docs/reference/values.md
 	$(BIN)/python -m hyperjob_core.telemetry.reference docs/reference/metrics.md
+	$(BIN)/python -m hyperjob_engine.trainjob.reference docs/reference/trainjob.md
 	$(BIN)/python docs/images/sequence.py docs/images/*.seq
 
 picture: $(VENV)/.dev ## record the picture of the demo in the README

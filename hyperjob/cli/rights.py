@@ -21,6 +21,7 @@ from hyperjob_core.kube.resources import (
     RESOURCE_BINDINGS,
     SECRETS,
     SERVICE_ACCOUNTS,
+    TRAINJOBS,
     VCJOBS,
     Resource,
 )
@@ -73,6 +74,7 @@ RIGHTS: Final[Mapping[str, Sequence[Right]]] = {
     ),
     "why": (
         _right(HYPERJOBS, "get"),
+        _right(TRAINJOBS, "get", when="for trainjob/NAME", optional=True),
         _VCJOBS,
         _right(RESOURCE_BINDINGS, "list", optional=True),
         _right(QUEUES, "list", optional=True),

@@ -36,6 +36,13 @@ _INITIALIZER: Final = "of the init container that every node runs before its tra
 _PATCHED: Final = "changes the pods"
 _INDEXED: Final = "HyperJob creates one pod for each node"
 
+
+def _unnamed(path: str) -> Mapping[str, Field]:
+    """Return the fields of a template's metadata that no template of a pod or job may have."""
+    why = "HyperJob names the objects, and deletes them without finalizers"
+    return {f"{path}.{name}": _refused(why, "") for name in ("name", "namespace", "finalizers")}
+
+
 TRAINJOB: Final[Mapping[str, Field]] = {
     "runtimeRef.name": _carried("the runtime, read once, when the HyperJob is created"),
     "runtimeRef.apiGroup": _carried("trainer.kubeflow.org only"),
@@ -57,7 +64,7 @@ TRAINJOB: Final[Mapping[str, Field]] = {
     "trainer.numNodes": _carried("number of pods of all sub-jobs together; 0 is refused"),
     "trainer.resourcesPerNode": _carried("resources of the container `node`"),
     "trainer.numProcPerNode": _carried(
-        "PET_NPROC_PER_NODE; refused where the runtime is not torch"
+        "PET_NPROC_PER_NODE of a torch runtime; no effect for others, as in Trainer"
     ),
     "runtimePatches.manager": _carried("the author of the patch; no effect"),
     "runtimePatches.time": _carried("the time of the patch; no effect"),
@@ -67,10 +74,13 @@ TRAINJOB: Final[Mapping[str, Field]] = {
     "runtimePatches.trainingRuntimeSpec.template.metadata.annotations": _carried(
         "annotations of the HyperJob"
     ),
+    **_unnamed("runtimePatches.trainingRuntimeSpec.template.metadata"),
     **{
         f"runtimePatches.trainingRuntimeSpec.template.spec.replicatedJobs.{path}": decided
         for path, decided in {
             "name": _carried("the job that the patch changes"),
+            **_unnamed("template.metadata"),
+            **_unnamed(f"{_POD}.metadata"),
             "template.metadata.labels": _carried(_JOB_KEPT),
             "template.metadata.annotations": _carried(_JOB_KEPT),
             f"{_POD}.metadata.labels": _carried("labels of the pods"),
@@ -121,6 +131,7 @@ RUNTIME: Final[Mapping[str, Field]] = {
         "a HyperJob starts as one gang; the time limit of the gang is the controller's"
     ),
     "podGroupPolicy.volcano.networkTopology": _carried("networkTopology of the sub-jobs"),
+    **_unnamed("template.metadata"),
     "template.metadata.labels": _carried("labels of the HyperJob"),
     "template.metadata.annotations": _carried(
         "annotations of the HyperJob; scheduling.volcano.sh/queue-name is its queue"
@@ -159,6 +170,8 @@ RUNTIME: Final[Mapping[str, Field]] = {
                     "replicas": _refused("Trainer has one job of each kind", 1),
                     "dependsOn.name": _carried("the trainer waits for its initializers"),
                     "dependsOn.status": _refused("an initializer must complete", "Complete"),
+                    **_unnamed("template.metadata"),
+                    **_unnamed(f"{_POD}.metadata"),
                     "template.metadata.labels": _carried(_JOB_KEPT),
                     "template.metadata.annotations": _carried(_JOB_KEPT),
                     "template.spec.parallelism": _carried("number of nodes without an mlPolicy"),
