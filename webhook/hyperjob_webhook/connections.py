@@ -94,6 +94,7 @@ class ReviewProtocol(RequestHandler):
         "_header_seconds",
         "_idle",
         "_known",
+        "_paused_by_body",
         "_reporter",
         "_table",
     )
@@ -121,6 +122,7 @@ class ReviewProtocol(RequestHandler):
         self._reporter = reporter
         self._idle = True
         self._known = False
+        self._paused_by_body = False
         self._header_bytes = 0
         self._header_seconds = header_seconds
         self._header_end: asyncio.TimerHandle | None = None
@@ -160,6 +162,17 @@ class ReviewProtocol(RequestHandler):
         self._idle = False
         self._header_bytes = 0
         self._end_header()
+
+    def pause_reading(self) -> None:
+        """Pause reading: the body has more bytes than its reader has taken."""
+        self._paused_by_body = True
+        super().pause_reading()
+
+    def resume_reading(self, resume_parser: bool = True) -> None:
+        """Resume reading if it was paused: aiohttp asks for it, and parses again, at every read."""
+        if self._paused_by_body:
+            self._paused_by_body = False
+            super().resume_reading(resume_parser)
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """Drop the connection."""

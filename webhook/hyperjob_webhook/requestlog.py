@@ -1,19 +1,21 @@
 """One log line for each request, and controller-runtime's webhook metrics.
 
-A line has the name of the object and none of its fields. The lines of ResourceBindings that are
-allowed have the level debug.
+A line has the name of the object and none of its fields. The line of an allowed mutation has the
+level debug: the line of the validation that follows says that a HyperJob was written, and a
+sub-job has many reviews of its ResourceBinding.
 """
 
 import logging
 from typing import Final
 
 from hyperjob_core.telemetry.metrics import Metrics
-from hyperjob_rules.configuration import MUTATE_RESOURCEBINDING
+from hyperjob_rules.configuration import MUTATE_HYPERJOB, MUTATE_RESOURCEBINDING
 from hyperjob_rules.validation.rules import Decision
 from hyperjob_webhook.admission import Reply
 from hyperjob_webhook.review import AdmissionRequest
 
 _log: Final = logging.getLogger("hyperjob_webhook")
+_MUTATIONS: Final = frozenset({MUTATE_HYPERJOB, MUTATE_RESOURCEBINDING})
 
 
 class RequestLog:
@@ -31,8 +33,7 @@ class RequestLog:
         self._metrics.webhook_done(webhook, code=reply.status, seconds=seconds)
         request, decision = reply.request, reply.decision
         if request is not None and decision is not None:
-            # A sub-job has many reviews of its ResourceBinding, and a user asks for none of them.
-            is_routine = webhook == MUTATE_RESOURCEBINDING and decision.allowed
+            is_routine = decision.allowed and webhook in _MUTATIONS
             level = logging.DEBUG if is_routine else logging.INFO
             if _log.isEnabledFor(level):
                 fields = _decided(webhook, request, decision, seconds)

@@ -110,8 +110,11 @@ def _moment(record: logging.LogRecord) -> str:
 
 
 def _fields(record: logging.LogRecord) -> dict[str, object]:
-    own = {name: value for name, value in vars(record).items() if name not in _STANDARD}
-    return {name: _clean(name, value) for name, value in {**_context.get(), **own}.items()}
+    fields = {name: _clean(name, value) for name, value in _context.get().items()}
+    for name, value in vars(record).items():
+        if name not in _STANDARD:
+            fields[name] = _clean(name, value)
+    return fields
 
 
 def _clean(name: str, value: object) -> object:

@@ -1,7 +1,5 @@
 """Bounds of a HyperJob: what its sub-jobs take together in etcd, in sums and in time."""
 
-from collections.abc import Iterator
-
 import orjson
 
 from hyperjob_core.api.field import SPEC, Path
@@ -50,14 +48,20 @@ def validate_bounds(hyperjob: Object, report: Report, *, most_grace: int) -> Non
     at = SPEC.child("replicatedJobs")
     jobs: list[Object] = spec.get("replicatedJobs") or []
     _validate_copies(jobs, at, report, max_domains=spec.get("maxDomains"))
-    _validate_sums(jobs, at, report)
-    for pod, path in _pods(jobs, at):
-        grace = pod.get("terminationGracePeriodSeconds")
-        if grace is not None and grace > most_grace:
-            field = path.child("terminationGracePeriodSeconds")
-            report.add(GRACE, field, grace, most=most_grace)
-        if pod.get("resourceClaims"):
-            report.add(CLAIMS, path.child("resourceClaims"))
+    sums: dict[str, int] = {}
+    for index, job in enumerate(jobs):
+        tasks = (job.get("templateSpec") or {}).get("tasks") or ()
+        for number, (task, pods) in enumerate(zip(tasks, pods_of(job), strict=True)):
+            pod = (task.get("template") or {}).get("spec") or {}
+            _add_requests(sums, pod, pods=pods)
+            grace = pod.get("terminationGracePeriodSeconds")
+            if pod.get("resourceClaims") or (grace is not None and grace > most_grace):
+                tasks_at = at.index(index).child("templateSpec", "tasks")
+                path = tasks_at.index(number).child("template", "spec")
+                _refuse_pod(pod, path, report, most_grace=most_grace)
+    for name in sorted(sums):
+        if sums[name] > MAX:
+            report.add(SUM, at, sums[name] // NANO, name=name)
     grace = (spec.get("checkpoint") or {}).get("gracePeriodSeconds")
     if grace is not None and grace > most_grace:
         report.add(GRACE, SPEC.child("checkpoint", "gracePeriodSeconds"), grace, most=most_grace)
@@ -90,37 +94,29 @@ def _bytes(part: object) -> int:
         return 0  # invalid text, which the API server does not store
 
 
-def _validate_sums(jobs: list[Object], path: Path, report: Report) -> None:
-    """Add what all pods request, by an upper bound: init containers count like the others."""
-    sums: dict[str, int] = {}
-    for job in jobs:
-        for task, pods in zip(
-            (job.get("templateSpec") or {}).get("tasks") or (), pods_of(job), strict=True
-        ):
-            for name, nano in _requested((task.get("template") or {}).get("spec") or {}):
-                # An amount that is too large by itself has an error of its own.
-                sums[name] = sums.get(name, 0) + (pods * nano if nano <= MAX else 0)
-    for name in sorted(sums):
-        if sums[name] > MAX:
-            report.add(SUM, path, sums[name] // NANO, name=name)
-
-
-def _requested(pod: Object) -> Iterator[tuple[str, int]]:
-    for field in ("containers", "initContainers"):
-        for container in pod.get(field) or ():
+def _add_requests(sums: dict[str, int], pod: Object, *, pods: int) -> None:
+    """Add what so many pods request, by an upper bound: init containers count like the others."""
+    for containers in (pod.get("containers"), pod.get("initContainers")):
+        for container in containers or ():
             resources = container.get("resources") or {}
-            amounts = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
-            for name, value in amounts.items():
-                if value is not None:
-                    yield name, max(try_parse(value).nano, 0)
-    for name, value in (pod.get("overhead") or {}).items():
+            amounts, limits = resources.get("requests") or {}, resources.get("limits")
+            _add(sums, {**limits, **amounts} if limits else amounts, pods=pods)
+    if overhead := pod.get("overhead"):
+        _add(sums, overhead, pods=pods)
+
+
+def _add(sums: dict[str, int], amounts: Object, *, pods: int) -> None:
+    for name, value in amounts.items():
         if value is not None:
-            yield name, max(try_parse(value).nano, 0)
+            nano = try_parse(value).nano
+            # An amount that is negative or too large by itself has an error of its own.
+            if 0 < nano <= MAX:
+                sums[name] = sums.get(name, 0) + pods * nano
 
 
-def _pods(jobs: list[Object], path: Path) -> Iterator[tuple[Object, Path]]:
-    for index, job in enumerate(jobs):
-        at = path.index(index).child("templateSpec", "tasks")
-        for number, task in enumerate((job.get("templateSpec") or {}).get("tasks") or ()):
-            pod = (task.get("template") or {}).get("spec") or {}
-            yield pod, at.index(number).child("template", "spec")
+def _refuse_pod(pod: Object, path: Path, report: Report, *, most_grace: int) -> None:
+    grace = pod.get("terminationGracePeriodSeconds")
+    if grace is not None and grace > most_grace:
+        report.add(GRACE, path.child("terminationGracePeriodSeconds"), grace, most=most_grace)
+    if pod.get("resourceClaims"):
+        report.add(CLAIMS, path.child("resourceClaims"))

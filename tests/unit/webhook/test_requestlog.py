@@ -43,28 +43,31 @@ def said(caplog):
 
 
 def test_a_decision_names_user_object_operation_outcome_and_time(caplog):
-    RequestLog(Metrics()).done(MUTATE_HYPERJOB, admit(MUTATE_HYPERJOB, REVIEW), 0.0012345678)
+    RequestLog(Metrics()).done(VALIDATE_HYPERJOB, admit(VALIDATE_HYPERJOB, REVIEW), 0.0012345678)
     level, line = said(caplog)
     assert level == "INFO"
     assert line["HyperJob"] == {"namespace": "default", "name": "llm-training"}
     assert (line["operation"], line["user"]) == ("CREATE", "system:admin")
     assert (line["allowed"], line["duration"]) == (True, 0.001235)
     assert line["requestID"] == "cfaa5fae-d355-4477-99b5-91f1eecc63b3"
-    assert line["patched"] > 0
     assert "dryRun" not in line
 
 
-def test_a_resourcebinding_that_is_allowed_is_logged_at_debug_alone(caplog):
-    reply = admit(MUTATE_RESOURCEBINDING, BINDING)
+@pytest.mark.parametrize(
+    ("webhook", "review"), [(MUTATE_HYPERJOB, REVIEW), (MUTATE_RESOURCEBINDING, BINDING)]
+)
+def test_an_allowed_mutation_is_logged_at_debug_alone(caplog, webhook, review):
+    reply = admit(webhook, review)
     assert reply.decision is not None
     assert reply.decision.allowed
-    RequestLog(Metrics()).done(MUTATE_RESOURCEBINDING, reply, 0.001)
+    RequestLog(Metrics()).done(webhook, reply, 0.001)
     assert not caplog.records
     caplog.set_level(logging.DEBUG, logger="hyperjob_webhook")
-    RequestLog(Metrics()).done(MUTATE_RESOURCEBINDING, reply, 0.001)
+    RequestLog(Metrics()).done(webhook, reply, 0.001)
     level, line = said(caplog)
     assert level == "DEBUG"
-    assert line["webhook"] == MUTATE_RESOURCEBINDING
+    assert line["webhook"] == webhook
+    assert line["allowed"] is True
 
 
 def test_a_refusal_says_the_first_reason_and_how_many_there_are(caplog):
