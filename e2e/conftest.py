@@ -15,6 +15,14 @@ def pytest_itemcollected(item: pytest.Item) -> None:
         item.add_marker(pytest.mark.timeout(600))
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put modules with a world of their own first: the shared world stays until the last scenario.
+
+    The webhook of one world excludes another world on the same Karmada.
+    """
+    items.sort(key=lambda item: "shared_world" in getattr(item, "fixturenames", ()))
+
+
 @pytest.fixture(scope="session")
 def shared_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """Yield the control plane that the environment names, or an embedded control plane."""
