@@ -36,8 +36,9 @@ _PROXY = "/apis/cluster.karmada.io/v1alpha1/clusters/{member}/proxy"
 
 
 def install(kubeconfig: Path, *arguments: str) -> None:
-    """Install or delete only the account."""
-    others = [f"--skip={part}" for part in Component if part is not Component.PROGRESS]
+    """Install or delete only the account; an installation always records itself."""
+    kept = (Component.PROGRESS, Component.RECORD)
+    others = [f"--skip={part}" for part in Component if part not in kept]
     command = [sys.executable, "-m", "hyperjob", "install", f"--kubeconfig={kubeconfig}"]
     subprocess.run([*command, *others, *arguments], check=True, timeout=180)
 
@@ -79,7 +80,7 @@ def narrow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
             )
         yield path
     finally:
-        install(kubeconfig, "--no-progress")
+        install(kubeconfig, "--without=progress")
         kubectl(kubeconfig, "delete", "namespace", NAMESPACE, "--ignore-not-found", "--wait=false")
 
 
