@@ -13,7 +13,7 @@ _RIGHTS: Final = "docs/reference/cli.md#rights"
 
 Rule = Callable[[Evidence], Iterator[Cause]]
 
-_ALWAYS: Final[Sequence[Rule]] = (life.deleted, life.unseen)
+_ALWAYS: Final[Sequence[Rule]] = (life.deleted, life.unseen, waiting.failed_at)
 _ENDED: Final[Sequence[Rule]] = (life.failed, life.asked)
 _RUNNING: Final[Sequence[Rule]] = (
     life.failed,
@@ -26,7 +26,6 @@ _RUNNING: Final[Sequence[Rule]] = (
 _ON_THE_WAY: Final[Sequence[Rule]] = (
     life.suspended,
     waiting.invalid,
-    waiting.failed_at,
     life.failed,
     waiting.silent,
     waiting.karmada,

@@ -13,6 +13,7 @@ from hyperjob.client.why.evidence import Evidence, Explanation, Outcome
 from hyperjob.client.why.explain import explain
 from hyperjob_core.api.names import GATE, GATE_HELD, QUEUE_ADMISSION, RESTART_REQUEST
 from hyperjob_core.kube.errors import Forbidden, make_status
+from hyperjob_engine.reasons.incident import InternalFault, fault_text
 from tests.unit.cli.objects import (
     GPU,
     NOW,
@@ -475,6 +476,14 @@ CASES = {
     "the spec makes no sense": Case(
         hyperjob("Pending", reason="InvalidSpec", message="9 GPUs are no whole number of pods"),
         HELP, "InvalidSpec", "9 GPUs", "kubectl edit hj llm -n ml",
+    ),
+    "the controller failed at it, while its sub-jobs run": Case(
+        hyperjob(
+            "Running", sub_job(phase="Running", cluster="east"), reason="InternalError",
+            message=fault_text(InternalFault("b3f44994b6")),
+        ),
+        HELP, "InternalError", "the controller failed at this HyperJob (incident b3f44994b6)",
+        "kubectl logs -n karmada-system deploy/hyperjob-controller | grep incident",
     ),
     "a sub-job failed": Case(
         hyperjob("Failed", sub_job(phase="Failed", cluster="east", message="exit code 3")),

@@ -55,10 +55,12 @@ class Logged(logging.Handler):
     def __init__(self) -> None:
         super().__init__()
         self.records: list[logging.LogRecord] = []
+        self.at: list[tuple[float, logging.LogRecord]] = []
 
     def emit(self, record: logging.LogRecord) -> None:
         if hasattr(record, "incident"):
             self.records.append(record)
+            self.at.append((asyncio.get_running_loop().time(), record))
 
 
 class World:
