@@ -1,26 +1,26 @@
-"""Two tenants whose pods ignore SIGTERM: no queue ever holds more GPUs than its share.
+"""Let two tenants run pods that ignore SIGTERM, and print the most GPUs that their queues hold.
 
-Pods are processes of this machine. HYPERJOB_SLOW_SECONDS is how long the tenants go on (20 s by
-default), HYPERJOB_CHAOS_SEED what they do. `pytest -rP` shows the most GPUs of each queue.
+Pods are processes of this machine. Each queue has a capability of 4 GPUs. The controller counts a
+stopped pod until its grace period is over; on a slow machine the pod gets SIGTERM seconds after the
+controller saw the deletion, and may outlive that. The benchmark asserts nothing, and prints for how
+long a queue held more than its share.
 """
 
+import argparse
 import asyncio
 import contextlib
-import os
 import random
-import sys
+import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-import pytest
 import yaml
 
 from e2e.support.manifests import group, hyperjob
-from e2e.support.scenario import Scenario
+from e2e.support.scenario import Scenario, open_scenario
 from e2e.support.settings import from_environment
 from e2e.support.world import World, open_world
 from hyperjob.install.interpreters import interpreters
@@ -31,8 +31,6 @@ from hyperjob_core.kube.informer import Informer
 from hyperjob_core.kube.resources import HYPERJOBS, PODS
 from tests.support.stack import kubectl
 
-SECONDS = float(os.environ.get("HYPERJOB_SLOW_SECONDS", "20"))
-SEED = int(os.environ.get("HYPERJOB_CHAOS_SEED", "0")) or random.SystemRandom().randrange(1, 10**6)
 GPU = "nvidia.com/gpu"
 SHARE = 4
 TENANTS = ("ann", "ben")
@@ -46,22 +44,6 @@ CLUSTERS = {
     "karmada": {"clusterStatusSeconds": 0.5, "clusterFailureSeconds": 5},
 }
 
-pytestmark = pytest.mark.timeout(600 + 2 * SECONDS)
-
-
-@pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    """Yield two clusters with 16 GPUs, whose pods are processes."""
-    settings, directory = from_environment(), tmp_path_factory.mktemp("slow")
-    if not settings.embedded:
-        pytest.skip("the pods of a Karmada at hand end when their nodes say so")
-    file: Path = directory / "clusters.yaml"
-    file.write_text(yaml.safe_dump(CLUSTERS))
-    with open_world(settings, directory, clusters=file, queue_admission="builtin") as opened:
-        scripts = yaml.safe_dump_all([item.object for item in interpreters()])
-        kubectl(opened.kubeconfig, "apply", "-f", "-", stdin=scripts)
-        yield opened
-
 
 @dataclass(slots=True)
 class Held:
@@ -70,6 +52,8 @@ class Held:
     now: dict[str, tuple[str, int]] = field(default_factory=dict)
     most: Counter[str] = field(default_factory=Counter)
     slow: int = 0
+    above: dict[str, float] = field(default_factory=dict)
+    longest: float = 0.0
 
     def saw(self, member: str, kind: EventType, old: Object | None, new: Object | None) -> None:
         """Record a pod of a member; a pod that is being deleted holds its GPUs until it ends."""
@@ -77,9 +61,9 @@ class Held:
         name, phase = obj["metadata"]["name"], (obj.get("status") or {}).get("phase")
         if kind is EventType.DELETED or phase != "Running":
             self.now.pop(f"{member}/{name}", None)
-            return
-        limits = obj["spec"]["containers"][0]["resources"]["limits"]
-        self.now[f"{member}/{name}"] = name.partition("-")[0], int(limits[GPU])
+        else:
+            limits = obj["spec"]["containers"][0]["resources"]["limits"]
+            self.now[f"{member}/{name}"] = name.partition("-")[0], int(limits[GPU])
         self.slow += "deletionTimestamp" in obj["metadata"] and (
             "deletionTimestamp" not in (old or obj)["metadata"]
         )
@@ -87,6 +71,14 @@ class Held:
         for tenant, number in self.now.values():
             held[tenant] += number
         self.most |= held
+        for tenant in TENANTS:
+            if held[tenant] > SHARE:
+                if tenant not in self.above:
+                    shown = [each for each, (owner, _) in self.now.items() if owner == tenant]
+                    print(f"{tenant} holds {held[tenant]} GPUs: {', '.join(sorted(shown))}")
+                self.above.setdefault(tenant, time.monotonic())
+            elif tenant in self.above:
+                self.longest = max(self.longest, time.monotonic() - self.above.pop(tenant))
 
 
 @contextlib.asynccontextmanager
@@ -176,23 +168,50 @@ class Tenant:
         self.mine.append(name)
 
 
-async def test_pods_that_end_slowly_hold_the_share_of_their_queue(scenario: Scenario) -> None:
+async def play(scenario: Scenario, *, seconds: float, seed: int) -> None:
+    """Let both tenants act for some time, and print what their queues held."""
     limit = {GPU: str(SHARE)}
     async with (
         scenario.queue("-ann", capability=limit) as first,
         scenario.queue("-ben", capability=limit) as second,
         watched(scenario) as held,
     ):
-        until = time.monotonic() + SECONDS
+        until = time.monotonic() + seconds
         tenants = [
-            Tenant(scenario, name, queue, random.Random(f"{SEED} {name}"))
+            Tenant(scenario, name, queue, random.Random(f"{seed} {name}"))
             for name, queue in zip(TENANTS, (first, second), strict=True)
         ]
         async with asyncio.TaskGroup() as tasks:
             for tenant in tenants:
                 tasks.create_task(tenant.run(until))
     made = sum(tenant.number for tenant in tenants)
-    figures = f"{made} HyperJobs, {held.slow} pods ended slowly, most GPUs {dict(held.most)}"
-    sys.stdout.write(f"seed {SEED}, {SECONDS:g} s: {figures} of {SHARE} each\n")
-    assert all(0 < held.most[name] <= SHARE for name in TENANTS), figures
-    assert held.slow, "some pods ignored SIGTERM"
+    print(
+        f"seed {seed}, {seconds:g} s: {made} HyperJobs, {held.slow} pods ended slowly,"
+        f" most GPUs {dict(held.most)} of {SHARE} each, above it for {held.longest:.1f} s at most"
+    )
+
+
+async def run(world: World, *, seconds: float, seed: int) -> None:
+    async with open_scenario(world) as scenario:
+        await play(scenario, seconds=seconds, seed=seed)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=20.0)
+    parser.add_argument("--seed", type=int, default=1)
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        directory = Path(folder)
+        file = directory / "clusters.yaml"
+        file.write_text(yaml.safe_dump(CLUSTERS))
+        with open_world(
+            from_environment({}), directory, clusters=file, queue_admission="builtin"
+        ) as world:
+            scripts = yaml.safe_dump_all([item.object for item in interpreters()])
+            kubectl(world.kubeconfig, "apply", "-f", "-", stdin=scripts)
+            asyncio.run(run(world, seconds=given.seconds, seed=given.seed))
+
+
+if __name__ == "__main__":
+    main()
