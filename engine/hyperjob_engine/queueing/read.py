@@ -57,16 +57,9 @@ def unit_of(observed: Observed) -> QueuedHyperJob | None:
     except SpecError:
         return None
     members = list(_members(observed, groups, open_=frozenset(wishes)))
-    later = set(waiting(observed, members).for_what)
-    if backs_off(observed):
-        later |= {child.name for _, child in members if not (child.exists or child.is_terminal)}
+    later = _later(observed, members)
+    if backs_off(observed) or gives_back(observed):
         wishes = {}
-    if gives_back(observed):
-        # The status gives a recorded admission back first: a pass that fails must not lose that.
-        later |= {child.name for _, child in members if not (child.exists or _is_held(child))}
-        wishes = {}
-    if hyperjob.stop is not None:
-        later |= {child.name for _, child in members if not (child.exists or _is_held(child))}
     parts = [
         QueuedSubJob(queue=queue_of(sub_job.size.template), request=_request(sub_job, child))
         for sub_job, child in members
@@ -105,6 +98,17 @@ def unit_of(observed: Observed) -> QueuedHyperJob | None:
         estimate=_estimate(hyperjob),
         grace=_grace(children),
     )
+
+
+def _later(observed: Observed, members: Sequence[tuple[SubJob, Child]]) -> set[str]:
+    """Return the sub-jobs that neither hold a share now nor wait for one."""
+    later = set(waiting(observed, members).for_what)
+    if backs_off(observed):
+        later |= {child.name for _, child in members if not (child.exists or child.is_terminal)}
+    # The status gives a recorded admission back first: a pass that fails must not lose that.
+    if gives_back(observed) or observed.hyperjob.stop is not None:
+        later |= {child.name for _, child in members if not (child.exists or _is_held(child))}
+    return later
 
 
 def _pieces(

@@ -82,8 +82,12 @@ def schedule(
 ) -> Decisions:
     """Play a round with the free resources of the clusters minus the reservations.
 
-    `shown` are the free resources by each Cluster's status alone, without the reservations. The
-    round records its decisions in the state: equal states and clusters give equal decisions.
+    `shown` are the free resources by each Cluster's status alone, without the reservations. Equal
+    states and clusters give equal decisions.
+
+    The round changes `state` in place: a copy of thousands of HyperJobs costs more than the round.
+    Invariant: the state has every decision that a round returns. A round that raises may leave a
+    part of its sums in the state: the caller then fills a new state and plays the round again.
     `faulty` gets an exception of the forecast, on which no decision depends.
     """
     begin(state, clusters, shown=shown, now=now)

@@ -10,13 +10,14 @@ from typing import Final
 from hyperjob_core.api.quantity import NANO
 from hyperjob_engine.model.observed import Cluster, QueueVerdict
 from hyperjob_engine.placement.place import Placement, place
+from hyperjob_engine.queueing.admit import Block
 from hyperjob_engine.queueing.confirm import IMPLICIT
 from hyperjob_engine.queueing.evict import evicted_for, has_overrun, is_preempted
 from hyperjob_engine.queueing.forecast import start_of
 from hyperjob_engine.queueing.messages import message_facts
 from hyperjob_engine.queueing.room import Space
 from hyperjob_engine.queueing.state import QueueState, admitted, block_of, exceeds
-from hyperjob_engine.queueing.workload import Pending
+from hyperjob_engine.queueing.workload import Entry, Pending
 from hyperjob_engine.reasons.detail import Detail
 from hyperjob_engine.reasons.reason import Reason
 from hyperjob_engine.reasons.shortage import ShortageCode
@@ -62,26 +63,46 @@ def verdict_of(state: QueueState, key: str, *, patient: bool = False) -> QueueVe
             overran=overran,
         )
     waiting = entry.waiting
-    place_ = state.lines.place(waiting.queue, waiting.order)
     block = block_of(state, entry)
     if block is None and (state.known or patient) and not entry.holding:
         return QueueVerdict(undecided=True)
-    code, reason = _CODES[block.code] if block is not None else _UNBLOCKED
-    if not state.known:
-        code = WaitCode.QUEUES_UNKNOWN
-    if block is not None and block.code is WaitCode.LIMIT and exceeds(state, waiting):
-        reason = Reason.EXCEEDS_QUEUE
-        code = WaitCode.LIMIT_OF_GANG if code is WaitCode.LIMIT else code
+    code, reason = _code_of(state, waiting, block)
     room: RoomDetail | None = None
     unplaced: Mapping[str, Detail] = {}
     if code is WaitCode.CAPACITY or waiting.queue == IMPLICIT:
         room, unplaced = _shortage(state, waiting)
         if code is WaitCode.CAPACITY and isinstance(room, GangShortage) and room.never:
             reason = Reason.EXCEEDS_CLUSTERS
-    preempts, reclaims_from, passed = _make_way(state, key)
-    wait = Wait(
+    wait = _wait_of(state, entry, waiting, code=code, room=room)
+    return QueueVerdict(
+        admitted=admitted(state, key),
+        reason=reason,
+        wait=wait,
+        reclaimed_for=reclaimed_for,
+        preempted=preempted,
+        overran=overran,
+        message_facts=message_facts(state, entry, wait.place),
+        unplaced=unplaced,
+    )
+
+
+def _code_of(state: QueueState, waiting: Pending, block: Block | None) -> tuple[WaitCode, Reason]:
+    """Return why a HyperJob waits: an unknown Queue first, then the block of the last round."""
+    code, reason = _CODES[block.code] if block is not None else _UNBLOCKED
+    if block is not None and block.code is WaitCode.LIMIT and exceeds(state, waiting):
+        code, reason = WaitCode.LIMIT_OF_GANG, Reason.EXCEEDS_QUEUE
+    return code if state.known else WaitCode.QUEUES_UNKNOWN, reason
+
+
+def _wait_of(
+    state: QueueState, entry: Entry, waiting: Pending, *, code: WaitCode, room: RoomDetail | None
+) -> Wait:
+    """Return the facts of a wait, from which its message is made."""
+    block = block_of(state, entry)
+    preempts, reclaims_from, passed = _make_way(state, entry.unit.key)
+    return Wait(
         queue=_named(waiting.queue),
-        place=place_,
+        place=state.lines.place(waiting.queue, waiting.order),
         length=len(state.lines.line(waiting.queue)),
         code=code,
         share=share_of(state, waiting.queue, waiting.parts[0].request.demand),
@@ -91,20 +112,10 @@ def verdict_of(state: QueueState, key: str, *, patient: bool = False) -> QueueVe
         room=room,
         behind=_first(state, waiting) if code is WaitCode.BEHIND else "",
         until=entry.rests_until,
-        start=_expected(state, key),
+        start=_expected(state, entry.unit.key),
         preempts=preempts,
         reclaims_from=reclaims_from,
         overran=passed,
-    )
-    return QueueVerdict(
-        admitted=admitted(state, key),
-        reason=reason,
-        wait=wait,
-        reclaimed_for=reclaimed_for,
-        preempted=preempted,
-        overran=overran,
-        message_facts=message_facts(state, entry, place_),
-        unplaced=unplaced,
     )
 
 
