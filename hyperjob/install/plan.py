@@ -183,6 +183,7 @@ class _Planner:
         return await self._attempt(item, lambda: self._configure(kept, live))
 
     async def _create(self, item: Item, items: Sequence[Item]) -> Step | Problem:
+        """Return the step that creates an object, after a dry run where the API server has one."""
         created = _step(item, Action.CREATED)
         if item.only_where_served and not await self._is_served(item.resource):
             return _step(item, Action.ABSENT)

@@ -81,6 +81,10 @@ class EventRecorder:
         clock: Clock | None = None,
         wall: Callable[[], datetime] = utc_now,
     ) -> None:
+        """`instance` is the name of the process in its Events, by default the controller's.
+
+        `clock` measures series and rates, `wall` is the time that Events show.
+        """
         self._kube = kube
         self._controller = reporting_controller
         self._instance = (instance or reporting_controller)[:128]

@@ -19,6 +19,8 @@ class Lines:
     `changed` are the lines in which a HyperJob waits for another reason since the last search for
     stale messages, `moved` those in which only places changed. A resting HyperJob is in its line
     and in no group.
+
+    Invariants: every list is sorted and has an item, and what is in a group is in its line.
     """
 
     changed: set[str] = field(default_factory=set)
@@ -68,7 +70,7 @@ class Lines:
         self.moved.add(queue)
 
     def leave(self, queue: str, shape: Shape, order: OrderInQueue) -> None:
-        """Remove a HyperJob."""
+        """Remove a HyperJob from its line, and from its group unless it rests."""
         self.moved.add(queue)
         if _remove(self._lines[queue], order) and not self._lines[queue]:
             del self._lines[queue]

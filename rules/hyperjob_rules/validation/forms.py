@@ -45,10 +45,10 @@ def validate_labels(labels: Object, path: Path, report: Report) -> None:
 
 
 def validate_annotations(annotations: Object, path: Path, report: Report) -> None:
-    """Check the keys of annotations, whose case does not matter, and their size."""
+    """Check the keys of annotations, whose case does not matter, and their size in bytes."""
     size = 0
     for key in sorted(annotations):
-        size += len(key) + len(annotations[key])
+        size += len(f"{key}{annotations[key]}".encode(errors="surrogatepass"))
         for message in formats.qualified_name(key.lower()):
             report.add(FORM, path, key, message=message)
     if size > MAX_ANNOTATIONS:

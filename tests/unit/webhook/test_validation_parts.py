@@ -22,7 +22,7 @@ from hyperjob_core.hints import (
 from hyperjob_rules.resourcenames import is_native, is_unqualified, may_be_overcommitted
 from hyperjob_rules.validation.changes import changes
 from hyperjob_rules.validation.create import Repair
-from hyperjob_rules.validation.forms import check
+from hyperjob_rules.validation.forms import MAX_ANNOTATIONS, check, validate_annotations
 from hyperjob_rules.validation.names import MISSING, _validate_distinct
 from hyperjob_rules.validation.rules import MAX_REFUSALS, EnoughError, Report
 
@@ -236,3 +236,13 @@ def test_a_name_says_whose_a_resource_is(
     assert is_native(name) is native
     assert is_unqualified(name) is unqualified
     assert may_be_overcommitted(name) is overcommit
+
+
+@pytest.mark.parametrize("text", ["a", "\u00e9", "\u4e2d"])
+def test_annotations_are_as_large_as_their_bytes(text: str) -> None:
+    room = MAX_ANNOTATIONS - len("note")
+    for more, expected in ((0, 0), (1, 1)):
+        report = Report()
+        value = text * (room // len(text.encode())) + "x" * (room % len(text.encode()) + more)
+        validate_annotations({"note": value}, ROOT, report)
+        assert len(report.decision().errors) == expected
