@@ -5,29 +5,65 @@ This file needs only Python's standard library: import it, or copy it into a tra
     from hyperjob.sdk import progress
 
     progress(step=1200, steps=5000, saved=1000, loss=2.1)
+
+A process that calls `progress` also watches itself: when its steps stop to come, it prints what its
+threads do, and `kubectl hyperjob why` compares the processes of all clusters.
 """
 
+import contextlib
+import faulthandler
 import json
 import os
+import re
+import select
+import signal
+import statistics
 import sys
+import threading
 import time
 from typing import Any
 
 _SECONDS = 1.0
 _last: dict[str, Any] = {"time": 0.0, "saved": None}
 
+_LEAST_SECONDS = 20.0
+_PATIENCE = 5.0
+_INTERVALS = 32
+_REPORTS = 4
+_THREADS = 8
+_FRAMES = 12
+_TEXT = 60
+_PIPE_BYTES = 1 << 16
+_FRAME = re.compile(r'  File "(.*)", line (\d+) in (.*)')
+_THREAD = re.compile(r"(?:Current thread|Thread) 0x([0-9a-f]+)")
+_RANK = ("RANK", "JAX_PROCESS_ID", "OMPI_COMM_WORLD_RANK")
+_WORLD = ("WORLD_SIZE", "JAX_NUM_PROCESSES", "OMPI_COMM_WORLD_SIZE")
+
 
 def progress(
-    *, step: int, steps: int | None = None, saved: int | None = None, **metrics: float
+    *,
+    step: int | None = None,
+    steps: int | None = None,
+    saved: int | None = None,
+    phase: str | None = None,
+    **metrics: float,
 ) -> bool:
     """Print one progress line; return whether it was printed.
 
     The training has finished `step` of `steps`, and `saved` is the step of the last complete
     checkpoint. Other keywords are metrics. A call within a second after the last line prints
-    nothing, unless it reports the last step or a new checkpoint. Call this function in one process
-    of the training, for the first time before the first step, with the step from which the
-    training resumes.
+    nothing, unless it reports the last step or a new checkpoint. Call this function for the first
+    time before the first step, with the step from which the training resumes. Each process may call
+    it: where a launcher sets LOCAL_RANK, only process 0 of a pod prints progress.
+
+    After 20 seconds without a new step, or five times the median time of a step if that is more,
+    the process prints the stacks of its threads; the signal SIGUSR1 causes that at any time.
+    `phase` names what the program does instead of steps, such as "evaluate", "save" or "compile":
+    no step is expected until the next call with a step, and no line is printed.
     """
+    _watchdog.steps(None if phase is not None else step)
+    if step is None or os.environ.get("LOCAL_RANK", "0") != "0":
+        return False
     now = time.monotonic()
     new = saved is not None and saved != _last["saved"]
     if now - _last["time"] < _SECONDS and not new and step != steps:
@@ -40,8 +76,118 @@ def progress(
         report["saved"] = saved
     if metrics:
         report["metrics"] = metrics
+    _print(report)
+    return True
+
+
+def _print(report: dict[str, Any]) -> None:
     line = json.dumps({"hyperjob": report}) + "\n"
-    sys.stdout.flush()
+    with contextlib.suppress(OSError, ValueError):  # a closed output must not end a training
+        sys.stdout.flush()
     # A single write keeps the lines of processes that share a pipe separate.
     os.write(sys.stdout.fileno(), line.encode())
-    return True
+
+
+class _Watchdog:
+    """Prints the stacks of this process when its steps stop to come.
+
+    `faulthandler` writes them without Python's lock: a main thread that hangs in native code is
+    seen too.
+    """
+
+    def __init__(self) -> None:
+        self._pid = 0
+        self._times: list[float] = []
+        self._step: int | None = None
+        self._since = 0.0
+        self._reports = 0
+        self._due: float | None = None
+        self._read = self._write = -1
+
+    def steps(self, step: int | None) -> None:
+        """Record a step; None: no step is expected now."""
+        now = time.monotonic()
+        self._start()
+        if step is None:
+            self._due, self._since = None, 0.0
+            return
+        if self._since and step != self._step:
+            self._times = [*self._times, now - self._since][-_INTERVALS:]
+        if step != self._step or not self._since:
+            self._step, self._since, self._reports = step, now, 0
+        self._due = self._next(self._since)
+
+    def _next(self, begin: float) -> float | None:
+        """Return when the next report is due; three steps show the pace of a program."""
+        if len(self._times) < 3 or self._reports == _REPORTS:
+            return None
+        patience = max(_LEAST_SECONDS, _PATIENCE * statistics.median(self._times))
+        return begin + patience * 2.0**self._reports
+
+    def _start(self) -> None:
+        """Start the thread once in each process that reports."""
+        if self._pid == os.getpid() or not hasattr(signal, "SIGUSR1"):
+            return
+        self._pid = os.getpid()
+        self._read, self._write = os.pipe()
+        os.set_blocking(self._write, False)  # a stack that is too long is cut
+        if signal.getsignal(signal.SIGUSR1) is signal.SIG_DFL:
+            faulthandler.register(signal.SIGUSR1, file=self._write, all_threads=True)
+            os.register_at_fork(after_in_child=self._leave)
+        threading.Thread(target=self._run, name="hyperjob-watchdog", daemon=True).start()
+
+    def _leave(self) -> None:
+        """Keep the workers that this process forks away from its pipe."""
+        faulthandler.unregister(signal.SIGUSR1)
+
+    def _run(self) -> None:
+        while True:
+            due = self._due
+            left = 1.0 if due is None else due - time.monotonic()
+            if select.select([self._read], [], [], max(0.0, min(1.0, left)))[0]:
+                self._report(self._written().decode(errors="replace"))
+            elif due is not None and left <= 0 and self._due == due:
+                self._reports += 1
+                self._due = self._next(self._since)
+                faulthandler.dump_traceback(file=self._write, all_threads=True)
+
+    def _written(self) -> bytes:
+        """Return the text of faulthandler, which it writes in many small parts."""
+        text = b""
+        while len(text) < _PIPE_BYTES and select.select([self._read], [], [], 0.1)[0]:
+            text += os.read(self._read, _PIPE_BYTES)
+        return text
+
+    def _report(self, text: str) -> None:
+        stacks: dict[str, Any] = {"pid": self._pid, "threads": _threads(text)}
+        if self._since:
+            stacks["seconds"] = round(time.monotonic() - self._since, 1)
+        known = {"step": self._step, "rank": _first(_RANK), "of": _first(_WORLD)}
+        stacks.update((key, value) for key, value in known.items() if value is not None)
+        _print({"stacks": stacks})
+
+
+def _first(names: tuple[str, ...]) -> int | None:
+    found = (os.environ[name] for name in names if os.environ.get(name, "").isdigit())
+    return next(map(int, found), None)
+
+
+def _threads(text: str) -> list[list[list[Any]]]:
+    """Return the stacks in the text of faulthandler: [function, file, line], the last call first.
+
+    The main thread comes first, and the watchdog's own thread is left out.
+    """
+    main, mine = threading.main_thread().ident, threading.get_ident()
+    found: dict[int, list[list[Any]]] = {}
+    frames: list[list[Any]] = []
+    for line in text.splitlines():
+        if thread := _THREAD.match(line):
+            frames = found.setdefault(int(thread[1], 16), [])
+        elif (frame := _FRAME.fullmatch(line)) and len(frames) < _FRAMES:
+            frames.append([frame[3][-_TEXT:], frame[1][-_TEXT:], int(frame[2])])
+    found.pop(mine, None)
+    order = sorted(found, key=lambda ident: ident != main)
+    return [found[ident] for ident in order[:_THREADS]]
+
+
+_watchdog = _Watchdog()

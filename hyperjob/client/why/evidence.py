@@ -8,6 +8,7 @@ from typing import Final
 
 from hyperjob.client.reading import Reading, items
 from hyperjob.client.summary import SubJob, Summary
+from hyperjob.client.why.stacks import Stack
 from hyperjob_core.api.leader import Leader, leader_of
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import timestamp
@@ -46,6 +47,8 @@ class Evidence:
     pods: Mapping[str, Sequence[Object]] = field(default_factory=dict)
     pod_errors: Mapping[str, KubeError] = field(default_factory=dict)
     pod_groups: Mapping[str, Sequence[Object]] = field(default_factory=dict)
+    stacks: Sequence[Stack] = ()
+    """What the processes of a training without steps do."""
 
     @property
     def leader(self) -> Leader | None:

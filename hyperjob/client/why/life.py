@@ -1,6 +1,7 @@
 """Causes of a HyperJob's lifecycle: deletion, no controller, suspension, its end. Pure."""
 
 from collections.abc import Collection, Iterator
+from datetime import datetime
 from typing import Final
 
 from hyperjob.client.durations import age
@@ -8,6 +9,7 @@ from hyperjob.client.reading import items
 from hyperjob.client.summary import SubJob, Summary
 from hyperjob.client.training import training_of
 from hyperjob.client.why.evidence import Cause, Evidence, is_older
+from hyperjob.client.why.stacks import comparison
 from hyperjob_core.api.names import MIGRATE_REQUEST, RESTART_REQUEST
 from hyperjob_core.api.phases import Phase
 from hyperjob_core.api.wire import mapping, string, timestamp
@@ -19,8 +21,10 @@ from hyperjob_engine.reasons.reason import Reason
 
 _FOREGROUND: Final = "foregroundDeletion"
 _LEASE_SECONDS: Final = 15
-_SILENT_SECONDS: Final = 900
-_SILENT_STEPS: Final = 100
+_SILENT_SECONDS: Final = 60
+_SILENT_STEPS: Final = 5
+_VERY_SILENT: Final = 15
+"""With no stack from a watchdog, a silence that is so many times as long."""
 _SHOWN: Final = 3
 _FAILURES: Final = (Reason.JOB_FAILED, Reason.CLUSTER_LOST, Reason.OBJECT_DELETED)
 _MADE_WAY: Final = (Reason.PREEMPTED, Reason.RECLAIMED)
@@ -220,18 +224,33 @@ def _leads(evidence: Evidence) -> bool:
     return leader is not None and leader.leads
 
 
-def stalled(evidence: Evidence) -> Iterator[Cause]:
-    """Yield a cause if a program has stopped to report its progress."""
-    summary = evidence.summary
+def silent_seconds(summary: Summary, now: datetime) -> float | None:
+    """Return how long a program that makes steps has reported none; None if that is usual."""
     training = training_of(summary.training)
     if training is None or training.updated is None or not training.steps_per_second:
+        return None
+    silent = (now - training.updated).total_seconds()
+    return silent if silent > _usual(training.steps_per_second) else None
+
+
+def _usual(steps_per_second: float) -> float:
+    """Return the seconds without a progress line that are usual at a speed."""
+    return max(_SILENT_SECONDS, _SILENT_STEPS / steps_per_second)
+
+
+def stalled(evidence: Evidence) -> Iterator[Cause]:
+    """Yield a cause if a program has stopped to report its progress, and what it does instead."""
+    summary = evidence.summary
+    training, silent = training_of(summary.training), silent_seconds(summary, evidence.now)
+    if training is None or silent is None:
         return
-    silent = (evidence.now - training.updated).total_seconds()
-    if silent > _SILENT_SECONDS and silent * training.steps_per_second > _SILENT_STEPS:
+    where = comparison(evidence.stacks)
+    if where or silent > _VERY_SILENT * _usual(training.steps_per_second or 1.0):
         yield Cause(
             reason="NoProgress",
             message=f"the program has reported no progress for {human_duration(silent)}: it was"
-            f" at step {training.step}, and made {training.steps_per_second:g} steps/s before",
+            f" at step {training.step}, and made {training.steps_per_second:g} steps/s before"
+            + (f"; {where}" if where else ""),
             next=f"kubectl hyperjob logs {summary.name} -n {summary.namespace} --since 15m",
             needs_help=True,
         )

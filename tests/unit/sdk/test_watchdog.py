@@ -1,0 +1,131 @@
+"""The watchdog of hyperjob.sdk.progress, in processes of its own."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+import pytest
+
+from hyperjob.sdk import progress
+
+FILE = Path(sys.modules[progress.__module__].__file__ or "")
+
+PROGRAM = """
+import sys, threading, time
+sys.path.insert(0, sys.argv[1])
+import progress
+progress._LEAST_SECONDS = 0.2
+
+def all_reduce():
+    threading.Event().wait()
+
+def train(steps):
+    for step in range(steps):
+        progress.progress(step=step, steps=9)
+        time.sleep(0.001)
+"""
+
+
+@contextmanager
+def program(folder: Path, end: str, **env: str) -> Iterator[subprocess.Popen[str]]:
+    (folder / "progress.py").write_text(FILE.read_text())
+    process = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM + end, str(folder)],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=os.environ | env,
+    )
+    with process:
+        yield process
+        process.kill()
+
+
+def stacks(output: IO[str] | None) -> dict:
+    """Wait for the next stacks."""
+    assert output is not None
+    for line in output:
+        found = json.loads(line)["hyperjob"].get("stacks")
+        if found is not None:
+            return found
+    raise AssertionError("the program ended without stacks")
+
+
+def test_a_program_whose_steps_stop_prints_what_its_main_thread_waits_for(tmp_path: Path) -> None:
+    with program(tmp_path, "train(5)\nall_reduce()", RANK="3", WORLD_SIZE="8") as process:
+        found = stacks(process.stdout)
+        again = stacks(process.stdout)
+    assert (found["rank"], found["of"], found["step"]) == (3, 8, 4)
+    assert found["seconds"] >= 0.2
+    assert "all_reduce" in [function for function, _, _ in found["threads"][0]]
+    assert again["seconds"] >= found["seconds"], "it reports again, each time after twice as long"
+
+
+def test_a_signal_asks_for_the_stacks_at_any_time(tmp_path: Path) -> None:
+    with program(tmp_path, "train(1)\nall_reduce()") as process:
+        assert process.stdout is not None
+        assert "step" in process.stdout.readline()
+        process.send_signal(signal.SIGUSR1)
+        found = stacks(process.stdout)
+    assert "rank" not in found
+    assert found["threads"][0][-1][0] == "<module>"
+
+
+def test_a_phase_without_steps_is_no_hang(tmp_path: Path) -> None:
+    end = """
+train(5)
+progress.progress(phase="evaluate")
+time.sleep(1.0)
+train(1)
+progress.progress(step=9, steps=9)
+"""
+    with program(tmp_path, end) as process:
+        lines = [json.loads(line)["hyperjob"] for line in process.stdout or ()]
+    assert not [line for line in lines if "stacks" in line]
+    assert lines[-1]["step"] == 9
+
+
+def test_other_processes_of_a_pod_print_no_progress_and_are_watched(tmp_path: Path) -> None:
+    with program(tmp_path, "train(5)\nall_reduce()", LOCAL_RANK="1") as process:
+        assert process.stdout is not None
+        first = json.loads(process.stdout.readline())["hyperjob"]
+    assert list(first) == ["stacks"]
+
+
+def test_stacks_of_any_depth_stay_below_the_longest_line(tmp_path: Path) -> None:
+    deep = """
+def dive(n):
+    dive(n - 1) if n else all_reduce()
+
+for _ in range(20):
+    threading.Thread(target=dive, args=(90,), daemon=True).start()
+train(5)
+dive(90)
+"""
+    with program(tmp_path, deep) as process:
+        found = stacks(process.stdout)
+    assert len(json.dumps(found)) < 16 * 1024
+    assert found["threads"]
+
+
+def test_a_program_with_a_handler_of_its_own_for_the_signal_keeps_it(tmp_path: Path) -> None:
+    end = """
+import signal
+signal.signal(signal.SIGUSR1, lambda *_: print('{"hyperjob": {"stacks": "mine"}}', flush=True))
+train(1)
+import os
+os.kill(os.getpid(), signal.SIGUSR1)
+"""
+    with program(tmp_path, end) as process:
+        assert stacks(process.stdout) == "mine"
+
+
+@pytest.mark.parametrize("call", ["progress(step=1)", "progress(phase='save')"])
+def test_a_call_ends_with_its_program(tmp_path: Path, call: str) -> None:
+    with program(tmp_path, f"progress.{call}") as process:
+        assert process.wait(timeout=60) == 0
