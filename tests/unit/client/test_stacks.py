@@ -51,8 +51,8 @@ CASES = {
     "processes without ranks": (
         [stack(pod="a"), stack(pod="b"), stack(LOADER, pod="c")],
         (
-            "2 of 3 processes are in all_reduce (distributed.py:288), called from step (train.py:88);"
-            " pod gpu-east/c is in __next__ (loader.py:412)"
+            "2 of 3 processes are in all_reduce (distributed.py:288),"
+            " called from step (train.py:88); pod gpu-east/c is in __next__ (loader.py:412)"
         ),
     ),
     "the last stack of a process counts": (
