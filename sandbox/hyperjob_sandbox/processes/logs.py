@@ -16,6 +16,10 @@ _POLL_SECONDS: Final = 0.1
 _BLOCK: Final = 1 << 16
 
 
+_TRUE: Final = ("1", "t", "T", "true", "TRUE", "True")
+"""What an API server reads as true in a query; Python's client sends True."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogOptions:
     """The query of a `log` request; `tail` None means all lines."""
@@ -37,9 +41,9 @@ class LogOptions:
             since = moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
         return cls(
             container=query.get("container", ""),
-            previous=query.get("previous") in ("true", "1"),
-            follow=query.get("follow") in ("true", "1"),
-            timestamps=query.get("timestamps") in ("true", "1"),
+            previous=query.get("previous") in _TRUE,
+            follow=query.get("follow") in _TRUE,
+            timestamps=query.get("timestamps") in _TRUE,
             tail=_number(query, "tailLines", least=0),
             limit_bytes=_number(query, "limitBytes", least=1),
             since=since.removesuffix("Z"),
