@@ -2,20 +2,21 @@
 
 import asyncio
 import contextlib
+import itertools
 import re
+import secrets
 from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Self, Unpack
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import yaml
 
 from hyperjob.client import requests, suspending
 from hyperjob.client.events import events_of
 from hyperjob.client.goals import Goal, parse_goal, reach
-from hyperjob.client.logs.choosing import ContainerLog, Wanted
+from hyperjob.client.logs.choosing import Wanted
 from hyperjob.client.logs.following import Following
 from hyperjob.client.logs.standing import ChosenLogs
 from hyperjob.client.summary import Summary
@@ -34,6 +35,7 @@ from hyperjob.sdk.errors import (
     translated,
     warn,
 )
+from hyperjob.sdk.lines import LogLine, line_of, row_of
 from hyperjob.sdk.machine import machine_of, prepare, require_sources
 from hyperjob.sdk.packages import requirements_of
 from hyperjob.sdk.program import Machine, Train
@@ -46,6 +48,8 @@ from hyperjob_core.api.v1alpha1 import HyperJob
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import KubeError
 from hyperjob_core.kube.resources import HYPERJOBS
+from hyperjob_core.tasks import cancel
+from hyperjob_engine.model.training import parse
 
 if TYPE_CHECKING:
     from hyperjob.client.plan.judge import Judgement
@@ -53,27 +57,6 @@ if TYPE_CHECKING:
 _FIELD_MANAGER = "hyperjob-sdk"
 _MOST_LOGS = 200
 _PROPAGATION = {"propagationPolicy": "Background"}
-
-
-@dataclass(frozen=True, slots=True)
-class LogLine:
-    """A line of a container's log.
-
-    `time` is when the container wrote it, None where the kubelet sent none; `rank` is that of the
-    pod in its HyperJob, None without ranks.
-    """
-
-    cluster: str
-    pod: str
-    container: str
-    text: str
-    time: datetime | None = None
-    rank: int | None = None
-
-    def __str__(self) -> str:
-        """Return the line behind its time, its cluster and its pod or rank."""
-        when = f"{self.time:%H:%M:%S} " if self.time else ""
-        return f"{when}{self.cluster}/{self.pod if self.rank is None else self.rank} {self.text}"
 
 
 class AsyncClient(Access):
@@ -154,6 +137,47 @@ class AsyncClient(Access):
         if self._machine is not None:
             await prepare(requirements_of(options.get("packages")), self._machine)
         return await self.submit(hyperjob)
+
+    async def sweep(
+        self,
+        train: Train,
+        grid: Mapping[str, Sequence[Any]],
+        *,
+        parallel: int = 4,
+        **options: Unpack[TrainerOptions],
+    ) -> "list[dict[str, Any]]":
+        """Train a function once for each combination of arguments, and return a row for each.
+
+        `grid` has the values of each argument; `parallel` HyperJobs exist at a time that have not
+        ended. The options are those of `train`, with arguments of all runs in `args`. Each HyperJob
+        has the label `sweep`. A row has the arguments, the `job` and the `phase` of the HyperJob,
+        and the `step` and the metrics that it reported last. The function chooses no values: a
+        library for optimization can call `train` with its own.
+        """
+        args, labels = options.get("args") or {}, options.get("labels") or {}
+        if not callable(train) or not isinstance(args, Mapping):
+            raise SourceError("a sweep calls a function, whose args are a dict")
+        label = {"sweep": f"{getattr(train, '__name__', 'sweep')}-{secrets.token_hex(3)}"}
+        room = asyncio.Semaphore(parallel)
+
+        async def run(values: tuple[Any, ...]) -> dict[str, Any]:
+            point = dict(zip(grid, values, strict=True))
+            chosen = options.copy()
+            chosen["args"], chosen["labels"] = {**args, **point}, {**labels, **label}
+            async with room:
+                job = await self.train(train, **chosen)
+                with contextlib.suppress(NeverReachedError):
+                    await job.wait("Completed")
+                last: Mapping[str, object] = {}
+                with contextlib.suppress(HyperJobError):
+                    last = next(reversed(await job.metrics()), {})
+            return {**point, "job": job.name, "phase": job.phase, **last}
+
+        runs = [asyncio.create_task(run(values)) for values in itertools.product(*grid.values())]
+        try:
+            return await asyncio.gather(*runs)
+        finally:
+            await cancel(runs)
 
     async def submit(self, hyperjob: Object | HyperJob | str | Path) -> "AsyncJob":
         """Create a HyperJob from a document, a model or the path of a YAML file with one document.
@@ -289,10 +313,34 @@ class AsyncJob(JobView):
                 found = standing.in_order()
             async with aclosing(found) as lines:
                 async for container, raw in lines:
-                    line = _line(container, raw)
+                    line = line_of(container, raw)
                     if contains.search(line.text):
                         yield line
         await self._read_again()
+
+    async def metrics(self) -> list[dict[str, float | datetime]]:
+        """Return every progress line that the logs of its pods have, in the order of time.
+
+        A row has `time`, `step`, `rank`, the metrics by their names, and `steps` and `saved` where
+        the program reports them: pandas.DataFrame and polars.DataFrame take the rows. The logs of
+        pods before the last restart of their sub-job are gone.
+        """
+        rows: list[dict[str, float | datetime]] = []
+        summary = await self.refresh()
+        with translated():
+            standing = await ChosenLogs.of(
+                self._kube,
+                summary,
+                Wanted(),
+                query={"timestamps": "true"},
+                tail=-1,
+                say=silent,
+            )
+            async with aclosing(standing.in_order()) as lines:
+                async for container, raw in lines:
+                    if (found := parse(Line.of(raw))) is not None:
+                        rows.append(row_of(container, found))
+        return rows
 
     async def why(self) -> Explanation:
         """Explain why the HyperJob is not running: a headline, and causes with a next step."""
@@ -390,18 +438,6 @@ class AsyncJob(JobView):
             return found
 
         return await self._reached(answered())
-
-
-def _line(source: ContainerLog, raw: bytes) -> LogLine:
-    line = Line.of(raw)
-    return LogLine(
-        source.cluster,
-        source.pod,
-        source.container,
-        line.text.decode(errors="replace"),
-        line.moment if line.time else None,
-        source.rank,
-    )
 
 
 def _document(hyperjob: Object | HyperJob | str | Path) -> Object:

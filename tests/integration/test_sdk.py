@@ -116,6 +116,45 @@ def test_a_script_trains_with_its_folder(client: Client, tmp_path: Path) -> None
     ended(job)
 
 
+def descends(steps: int, rate: float) -> None:
+    import os
+
+    from hyperjob.sdk.progress import _last, progress
+
+    if rate > 1:
+        raise ValueError("diverges")
+    for step in range(1, steps + 1):
+        _last["time"] = 0.0  # every step counts
+        if os.environ["HYPERJOB_RANK_OFFSET"] == "0":
+            progress(step=step, steps=steps, loss=(1 - rate) ** step)
+
+
+def test_metrics_are_rows_of_every_reported_step(client: Client) -> None:
+    job = client.train(descends, args={"steps": 20, "rate": 0.5}, clusters=2, replicas=2)
+    job.wait("Completed", timeout=60)
+    rows = job.metrics()
+    assert [row["step"] for row in rows] == list(range(1, 21))
+    assert rows[1]["loss"] == 0.25
+    assert {(row["rank"], row["steps"]) for row in rows} == {(0, 20)}
+    assert sorted(rows, key=lambda row: row["time"]) == rows
+    ended(job)
+
+
+def test_a_sweep_has_a_row_for_each_combination(client: Client) -> None:
+    rows = client.sweep(
+        descends, {"rate": [0.5, 0.25, 2.0]}, args={"steps": 2}, labels={"team": "x"}, parallel=2
+    )
+    assert [(row["rate"], row["phase"], row.get("loss")) for row in rows] == [
+        (0.5, "Completed", 0.25),
+        (0.25, "Completed", 0.5625),
+        (2.0, "Failed", None),
+    ]
+    jobs = client.list(labels="sweep,team=x")
+    assert {job.name for job in jobs} == {row["job"] for row in rows}
+    for job in jobs:
+        ended(job)
+
+
 def test_packages_are_installed_before_a_training_is_submitted(
     client: Client, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
