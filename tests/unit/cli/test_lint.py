@@ -230,7 +230,11 @@ def test_fix_adds_the_defaults_and_leaves_the_rest(tmp_path: Path):
     assert yaml.safe_load(after) == default(yaml.safe_load(GOOD))
     kept = iter(after.splitlines())
     assert all(line in kept for line in GOOD.splitlines())
-    assert "                limits: {nvidia.com/gpu: 1}\n        minAvailable: 4\n" in after
+    assert (
+        "                limits: {nvidia.com/gpu: 1}\n"
+        "              terminationMessagePolicy: FallbackToLogsOnError\n"
+        "        minAvailable: 4\n"
+    ) in after
 
 
 def test_fix_twice_is_fix_once(tmp_path: Path):

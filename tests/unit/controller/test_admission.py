@@ -158,7 +158,7 @@ async def test_other_tasks_run_while_a_new_leader_learns_of_many_hyperjobs(
             await asyncio.sleep(0)
 
     task = asyncio.create_task(other())
-    await admission._learn(learned.append)
+    await admission._learn_all(learned.append)
     await task
     assert turns == [50, 100]
 

@@ -41,6 +41,10 @@ PATHS = {
     "VALIDATING_WEBHOOKS": (
         "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/x"
     ),
+    "SELF_SUBJECT_REVIEWS": "/apis/authentication.k8s.io/v1/selfsubjectreviews/x",
+    "TRAINJOBS": "/apis/trainer.kubeflow.org/v1alpha1/namespaces/n/trainjobs/x",
+    "TRAINING_RUNTIMES": "/apis/trainer.kubeflow.org/v1alpha1/namespaces/n/trainingruntimes/x",
+    "CLUSTER_TRAINING_RUNTIMES": "/apis/trainer.kubeflow.org/v1alpha1/clustertrainingruntimes/x",
     "TOKEN_REVIEWS": "/apis/authentication.k8s.io/v1/tokenreviews/x",
     "SUBJECT_ACCESS_REVIEWS": "/apis/authorization.k8s.io/v1/subjectaccessreviews/x",
     "SELF_SUBJECT_ACCESS_REVIEWS": "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews/x",

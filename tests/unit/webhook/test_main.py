@@ -20,7 +20,7 @@ import pytest
 
 from hyperjob_certs.x509 import issue_ca, issue_serving
 from hyperjob_core.telemetry.metrics import Metrics
-from hyperjob_rules.configuration import MUTATE_HYPERJOB
+from hyperjob_rules.configuration import MUTATE_HYPERJOB, VALIDATE_HYPERJOB
 from hyperjob_rules.validation.context import NOTHING_KNOWN, Context
 from hyperjob_webhook import __main__ as process
 from hyperjob_webhook.__main__ import CannotStart, _certificate, main
@@ -221,7 +221,7 @@ async def test_a_process_serves_until_its_signal_and_drains(
             "[+]ping ok\n[+]certificate ok\n[+]shutdown ok\nreadyz check passed\n",
         )
         assert await seen("/healthz") == (200, "ok")
-        url = f"https://{said.address}{MUTATE_HYPERJOB}"
+        url = f"https://{said.address}{VALIDATE_HYPERJOB}"
         async with session.post(url, json=body) as answer:
             assert (await answer.json())["response"]["allowed"]
         decided: Any = await lines.next()
