@@ -11,13 +11,13 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from pathlib import Path
 from typing import Final
 
 import hyperjob_core
 from hyperjob_controller.admission.engine import MESSAGES_PER_SECOND, Admission
 from hyperjob_controller.admission.mode import Mode
 from hyperjob_controller.apply.applier import Applier
+from hyperjob_controller.background import splitter_of
 from hyperjob_controller.caches.informers import Caches
 from hyperjob_controller.causes.reader import CauseReader
 from hyperjob_controller.events import Events
@@ -35,10 +35,9 @@ from hyperjob_controller.memory.unplaced import Unplaced
 from hyperjob_controller.observe import Limits, Observer
 from hyperjob_controller.options import Options, annotations_of
 from hyperjob_controller.reconciler import Reconciler
-from hyperjob_controller.splitting.client import Splitter
 from hyperjob_controller.training.reader import Reader
 from hyperjob_controller.trainjobs.follow import TrainJobs
-from hyperjob_controller.tuning import LOGS_PER_SECOND, SPLITTER_SECONDS, Tuning
+from hyperjob_controller.tuning import LOGS_PER_SECOND, Tuning
 from hyperjob_controller.update import Updater
 from hyperjob_controller.wake.guard import Guard
 from hyperjob_controller.wake.handlers import Handlers
@@ -76,31 +75,6 @@ _IN_FLIGHT: Final = 200  # sub-jobs: a pass subtracts the reservations of all of
 def utc_now() -> datetime:
     """Return the present time in UTC."""
     return datetime.now(UTC)
-
-
-def _splitter(
-    options: Options,
-    *,
-    answered: Callable[[str], None],
-    now: Callable[[], datetime],
-    faulty: Callable[[BaseException], None],
-) -> Splitter | None:
-    """Return the client of the external splitter; None without `--splitter-url`."""
-    if options.splitter_url is None:
-        return None
-    return Splitter(
-        options.splitter_url,
-        time_limit=SPLITTER_SECONDS,
-        answered=answered,
-        now=now,
-        faulty=faulty,
-        token_file=_path(options.splitter_token_file),
-        ca_file=_path(options.splitter_ca_file),
-    )
-
-
-def _path(name: str | None) -> Path | None:
-    return None if name is None else Path(name)
 
 
 class Manager:
@@ -199,7 +173,7 @@ class Manager:
             tombstones=Tombstones(self.caches.jobs, now=now),
             priorities=Priorities(self.caches.priority_classes),
         )
-        self._splitter = _splitter(
+        self._splitter = splitter_of(
             options,
             answered=self.queue.add,
             now=now,
