@@ -25,6 +25,7 @@ from hyperjob_controller.insight.accelerators import accelerator_samples
 from hyperjob_controller.insight.debug import debug_routes
 from hyperjob_controller.insight.measures import Meter
 from hyperjob_controller.insight.timeuse import TimeUses
+from hyperjob_controller.members.reader import Members
 from hyperjob_controller.memory.capacity import Capacity
 from hyperjob_controller.memory.memory import Memory
 from hyperjob_controller.memory.priorities import Priorities
@@ -46,6 +47,7 @@ from hyperjob_controller.wake.ratelimit import PassRateLimit, Reconcile
 from hyperjob_controller.wake.workers import CONTROLLER, run_workers
 from hyperjob_controller.wall import Wall
 from hyperjob_controller.write import StatusWriter
+from hyperjob_core.api.choices import MemberAccess
 from hyperjob_core.api.leader import user_annotation
 from hyperjob_core.api.names import CONTROLLER_USER, CONTROLLER_VERSION, LEASE_NAME
 from hyperjob_core.kube.accessreviews import own_user
@@ -67,6 +69,7 @@ from hyperjob_engine.queueing.state import Settings
 log = logging.getLogger(__name__)
 
 _REPORT_SECONDS: Final = 10.0
+_MEMBERS_SECONDS: Final = 10.0
 _LONGEST_BACKOFF: Final = 60.0
 _SWEEP: Final = 100
 _PLACES_EVERY: Final = timedelta(seconds=30)
@@ -114,14 +117,15 @@ class Manager:
         metrics: Metrics | None = None,
         now: Callable[[], datetime] = utc_now,
         clock: Callable[[], float] = time.monotonic,
-        progress: Kube | None = None,
+        members: Kube | None = None,
         messages_per_second: float = MESSAGES_PER_SECOND,
         tuning: Tuning | None = None,
         through: Callable[[Reconcile], Reconcile] = lambda reconcile: reconcile,
     ) -> None:
         """`now` returns the time of day, `clock` the seconds for measuring passes.
 
-        `progress` is the client for the logs of trainings; None: the controller reads no logs.
+        `members` is the client that reads in the members, as far as `options.members` says; None:
+        the controller reads nothing there.
         `messages_per_second` bounds the refreshed messages of waiting HyperJobs, and `tuning`
         has what only tests change. `through` wraps the pass of a HyperJob.
         """
@@ -170,8 +174,23 @@ class Manager:
             binding=self.caches.binding_of,
             lag=options.lag,
         )
+        self.members = None
+        if members is not None:
+            self.members = Members(
+                members,
+                self.caches.clusters,
+                nodes=options.members.includes(MemberAccess.NODES),
+                now=now,
+                freed=lambda name: self.memory.wake_freed([name]),
+                wake=self.queue.add,
+                faulty=partial(self._wall.failed, Place.MEMBERS),
+            )
         capacity = Capacity(
-            self.caches.clusters, reservations, candidacy=options.candidacy, now=now
+            self.caches.clusters,
+            reservations,
+            candidacy=options.candidacy,
+            now=now,
+            views=(lambda _: {}) if self.members is None else self.members.views,
         )
         self.admission = Admission(
             self.caches,
@@ -209,7 +228,7 @@ class Manager:
         if tuning.failure_causes:
             # The ServiceAccount that may read logs may also read failed pods.
             self._causes = CauseReader(
-                progress or kube,
+                members or kube,
                 answered=self.queue.add,
                 now=now,
                 time_limit=CAUSE_RECHECK,
@@ -218,9 +237,9 @@ class Manager:
         training_metrics = TrainingMetrics(self.metrics.families)
         self.reader = (
             None
-            if progress is None
+            if members is None or not options.members.includes(MemberAccess.LOGS)
             else Reader(
-                progress,
+                members,
                 qps=LOGS_PER_SECOND,
                 interval=options.progress_interval,
                 now=now,
@@ -248,7 +267,9 @@ class Manager:
         self.updater = Updater(observer, self.memory)
         meter = Meter(training_metrics)
         self._background = [
-            task for task in (self._splitter, self._causes, self.reader) if task is not None
+            task
+            for task in (self._splitter, self._causes, self.reader, self.members)
+            if task is not None
         ]
         events = Events(self.caches, self._recorder)
         reconciler = Reconciler(
@@ -310,7 +331,9 @@ class Manager:
                 look_again=tuning.trainjobs_served,
                 faulty=lambda _resource, _obj, error: self._wall.failed(Place.TRAINJOBS, error),
             )
-        self.debug_routes = debug_routes(observer, self.memory, self.queue, now=now)
+        self.debug_routes = debug_routes(
+            observer, self.memory, self.queue, now=now, members=self.members
+        )
         self.metrics.families.computed(
             "hyperjob_queue_admission",
             "The present queue admission has the value 1",
@@ -347,6 +370,8 @@ class Manager:
                 tasks.append(group.create_task(keep(Place.SPLITTER, self._splitter.run)))
             if self._causes is not None:
                 tasks.append(group.create_task(keep(Place.CAUSES, self._causes.run)))
+            if self.members is not None:
+                tasks.append(group.create_task(keep(Place.MEMBERS, self.members.run)))
             try:
                 if self.options.leader_elect:
                     await self._look_for_namespace()
@@ -433,6 +458,8 @@ class Manager:
 
     async def _begin(self) -> None:
         await self._wait_for_caches()
+        if self.members is not None:
+            await self.members.tried(_MEMBERS_SECONDS)
         for number, _ in enumerate(self._handlers.begin(), start=1):
             if number % _SWEEP == 0:
                 await asyncio.sleep(0)  # lets the leader election renew the Lease
