@@ -11,13 +11,13 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from pathlib import Path
 from typing import Final
 
 import hyperjob_core
 from hyperjob_controller.admission.engine import MESSAGES_PER_SECOND, Admission
 from hyperjob_controller.admission.mode import Mode
 from hyperjob_controller.apply.applier import Applier
+from hyperjob_controller.background import logs_of, members_of, splitter_of
 from hyperjob_controller.caches.informers import Caches
 from hyperjob_controller.causes.reader import CauseReader
 from hyperjob_controller.events import Events
@@ -25,7 +25,6 @@ from hyperjob_controller.insight.accelerators import accelerator_samples
 from hyperjob_controller.insight.debug import debug_routes
 from hyperjob_controller.insight.measures import Meter
 from hyperjob_controller.insight.timeuse import TimeUses
-from hyperjob_controller.members.reader import Members
 from hyperjob_controller.memory.capacity import Capacity
 from hyperjob_controller.memory.memory import Memory
 from hyperjob_controller.memory.priorities import Priorities
@@ -36,10 +35,8 @@ from hyperjob_controller.memory.unplaced import Unplaced
 from hyperjob_controller.observe import Limits, Observer
 from hyperjob_controller.options import Options, annotations_of
 from hyperjob_controller.reconciler import Reconciler
-from hyperjob_controller.splitting.client import Splitter
-from hyperjob_controller.training.reader import Reader
 from hyperjob_controller.trainjobs.follow import TrainJobs
-from hyperjob_controller.tuning import LOGS_PER_SECOND, SPLITTER_SECONDS, Tuning
+from hyperjob_controller.tuning import Tuning
 from hyperjob_controller.update import Updater
 from hyperjob_controller.wake.guard import Guard
 from hyperjob_controller.wake.handlers import Handlers
@@ -47,7 +44,6 @@ from hyperjob_controller.wake.ratelimit import PassRateLimit, Reconcile
 from hyperjob_controller.wake.workers import CONTROLLER, run_workers
 from hyperjob_controller.wall import Wall
 from hyperjob_controller.write import StatusWriter
-from hyperjob_core.api.choices import MemberAccess
 from hyperjob_core.api.leader import user_annotation
 from hyperjob_core.api.names import CONTROLLER_USER, CONTROLLER_VERSION, LEASE_NAME
 from hyperjob_core.kube.accessreviews import own_user
@@ -79,31 +75,6 @@ _IN_FLIGHT: Final = 200  # sub-jobs: a pass subtracts the reservations of all of
 def utc_now() -> datetime:
     """Return the present time in UTC."""
     return datetime.now(UTC)
-
-
-def _splitter(
-    options: Options,
-    *,
-    answered: Callable[[str], None],
-    now: Callable[[], datetime],
-    faulty: Callable[[BaseException], None],
-) -> Splitter | None:
-    """Return the client of the external splitter; None without `--splitter-url`."""
-    if options.splitter_url is None:
-        return None
-    return Splitter(
-        options.splitter_url,
-        time_limit=SPLITTER_SECONDS,
-        answered=answered,
-        now=now,
-        faulty=faulty,
-        token_file=_path(options.splitter_token_file),
-        ca_file=_path(options.splitter_ca_file),
-    )
-
-
-def _path(name: str | None) -> Path | None:
-    return None if name is None else Path(name)
 
 
 class Manager:
@@ -174,17 +145,15 @@ class Manager:
             binding=self.caches.binding_of,
             lag=options.lag,
         )
-        self.members = None
-        if members is not None:
-            self.members = Members(
-                members,
-                self.caches.clusters,
-                nodes=options.members.includes(MemberAccess.NODES),
-                now=now,
-                freed=lambda name: self.memory.wake_freed([name]),
-                wake=self.queue.add,
-                faulty=partial(self._wall.failed, Place.MEMBERS),
-            )
+        self.members = members_of(
+            options,
+            members,
+            self.queue,
+            clusters=self.caches.clusters,
+            freed=lambda name: self.memory.wake_freed([name]),
+            now=now,
+            wall=self._wall,
+        )
         capacity = Capacity(
             self.caches.clusters,
             reservations,
@@ -218,12 +187,7 @@ class Manager:
             tombstones=Tombstones(self.caches.jobs, now=now),
             priorities=Priorities(self.caches.priority_classes),
         )
-        self._splitter = _splitter(
-            options,
-            answered=self.queue.add,
-            now=now,
-            faulty=partial(self._wall.failed, Place.SPLITTER),
-        )
+        self._splitter = splitter_of(options, self.queue, now=now, wall=self._wall)
         self._causes = None
         if tuning.failure_causes:
             # The ServiceAccount that may read logs may also read failed pods.
@@ -235,18 +199,8 @@ class Manager:
                 faulty=partial(self._wall.failed, Place.CAUSES),
             )
         training_metrics = TrainingMetrics(self.metrics.families)
-        self.reader = (
-            None
-            if members is None or not options.members.includes(MemberAccess.LOGS)
-            else Reader(
-                members,
-                qps=LOGS_PER_SECOND,
-                interval=options.progress_interval,
-                now=now,
-                wake=self.queue.add_after,
-                counts=training_metrics,
-                faulty=partial(self._wall.failed, Place.PROGRESS),
-            )
+        self.reader = logs_of(
+            options, members, self.queue, counts=training_metrics, now=now, wall=self._wall
         )
         observer = Observer(
             self.caches,
