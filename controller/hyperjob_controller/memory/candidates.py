@@ -6,11 +6,14 @@ time.
 
 from collections.abc import Mapping
 from datetime import datetime
+from typing import Final
 
 from hyperjob_controller.memory.reservations import Reservations
 from hyperjob_engine.model.members import MemberView
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.placement.capacity import ClusterSummary, candidates
+
+_NO_VIEWS: Final[Mapping[str, MemberView]] = {}
 
 
 class Candidates:
@@ -27,7 +30,7 @@ class Candidates:
     def of(
         self,
         summaries: Mapping[str, ClusterSummary],
-        views: Mapping[str, MemberView],
+        views: Mapping[str, MemberView] = _NO_VIEWS,
         *,
         now: datetime,
     ) -> tuple[Cluster, ...]:
