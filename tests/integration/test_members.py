@@ -193,10 +193,12 @@ async def test_nodes_pods_and_hypernodes_are_known_and_their_changes(world: Worl
         return [each.state for each in world.reader.views(world.now())["east"].nodes]
 
     await until(lambda: states() == [NodeState.READY, NodeState.CORDONED])
+    await until(lambda: not world.reader._due)  # the cordon was reported
     world.freed.clear()
     await end(east, "a")
     await until(lambda: world.free("east")["east-1"] == 8)
-    await until(lambda: world.freed == ["east"])
+    await until(lambda: world.freed)
+    assert set(world.freed) == {"east"}
     shown = world.reader.state(world.now())
     assert shown["east"]["nodes"]["east-2"]["state"] == "Cordoned"
     assert shown["west"]["errors"].keys() == {"hypernodes.topology.volcano.sh"}
