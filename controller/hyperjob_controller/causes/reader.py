@@ -18,7 +18,7 @@ from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import Forbidden, KubeError
 from hyperjob_core.kube.resources import CLUSTERS, PODS, split_key
 from hyperjob_core.telemetry.metrics import Place
-from hyperjob_engine.members.failures import first_failure
+from hyperjob_engine.members.podfailures import first_failure
 from hyperjob_engine.model.observed import Observed
 from hyperjob_engine.model.planned import FailedJob, Plan
 from hyperjob_engine.reasons.failure import ContainerFailure

@@ -20,8 +20,8 @@ from hyperjob_core.kube.client import EventType, Kube, ObjectList, WatchEvent
 from hyperjob_core.kube.errors import Forbidden, Gone, KubeError, NotFound, Unauthorized
 from hyperjob_core.kube.reflector import Reflector
 from hyperjob_core.kube.resources import HYPERNODES, NODES, PODS, Resource, key_of
+from hyperjob_engine.members.facts import hypernode_fact, node_fact, pod_fact
 from hyperjob_engine.members.fold import MemberFold, News
-from hyperjob_engine.members.parse import hypernode_fact, node_fact, pod_fact
 from hyperjob_engine.model.members import MemberView
 from hyperjob_engine.resources import quantities
 

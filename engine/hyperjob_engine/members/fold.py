@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from hyperjob_engine.members.parse import HyperNodeFact, NodeFact, PodFact
+from hyperjob_engine.members.facts import HyperNodeFact, NodeFact, PodFact
 from hyperjob_engine.model.members import HyperNode, MemberNode, MemberView, PodHeld
 from hyperjob_engine.reasons.failure import ContainerFailure
 from hyperjob_engine.resources import accumulate

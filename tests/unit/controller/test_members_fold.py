@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hyperjob_engine.members.facts import hypernode_fact, is_pattern, node_fact, pod_fact
 from hyperjob_engine.members.fold import MemberFold
-from hyperjob_engine.members.parse import hypernode_fact, is_pattern, node_fact, pod_fact
 from hyperjob_engine.model.members import MemberView, NodeState
 from hyperjob_engine.resources import whole
 

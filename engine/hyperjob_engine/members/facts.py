@@ -21,7 +21,7 @@ from hyperjob_core.api.wire import (
     string,
     string_map,
 )
-from hyperjob_engine.members.failures import first_failure
+from hyperjob_engine.members.podfailures import first_failure
 from hyperjob_engine.model.members import Labels, NodeState, PodHeld, Taint
 from hyperjob_engine.model.wants import parse_apart, parse_wants
 from hyperjob_engine.reasons.failure import ContainerFailure
