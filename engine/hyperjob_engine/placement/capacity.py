@@ -15,6 +15,7 @@ from hyperjob_core.api.names import VCJOB_API_VERSION, VCJOB_KIND
 from hyperjob_core.api.phases import JobPhase
 from hyperjob_core.api.wire import at, condition, count, mapping, objects, string, timestamp
 from hyperjob_engine.model.clusterusage import room_of
+from hyperjob_engine.model.members import MemberView
 from hyperjob_engine.model.nodes import Nodes, PodGroup, parse_nodes
 from hyperjob_engine.model.observed import Cluster, ReportedStatus
 from hyperjob_engine.model.request import PlacementRequest
@@ -142,13 +143,14 @@ def candidates(
     reserved: Mapping[str, Resources],
     settling: Mapping[str, Resources] | None = None,
     pods: Mapping[str, tuple[PodGroup, ...]] | None = None,
+    views: Mapping[str, MemberView] | None = None,
 ) -> tuple[Cluster, ...]:
     """Return the clusters, by name, with the reservations subtracted from their free resources.
 
     `settling` is the part of the reservations that the summaries may count already; `pods` are
-    the pods of all reservations.
+    the pods of all reservations. `views` are the members whose nodes are known.
     """
-    settling, pods = settling or {}, pods or {}
+    settling, pods, views = settling or {}, pods or {}, views or {}
     return tuple(
         Cluster(
             name=summary.name,
@@ -164,6 +166,7 @@ def candidates(
             nodes=summary.nodes,
             reserved_pods=pods.get(summary.name, ()),
             unscheduled=summary.unscheduled,
+            view=views.get(summary.name),
         )
         for summary in sorted(summaries, key=lambda summary: summary.name)
     )
