@@ -379,7 +379,7 @@ class Cluster:
     zone: str = ""
     not_ready_since: datetime | None = None
     nodes: Nodes | None = None  # None: the Cluster reports no resource models
-    reserved_pods: tuple[PodGroup, ...] = ()  # pods that `nodes` may not count yet
+    reserved_pods: tuple[PodGroup, ...] = ()  # pods that `nodes` and `view` may not count yet
     unscheduled: Resources | None = None
     view: MemberView | None = None
 

@@ -1,4 +1,8 @@
-"""What a pod demands of its node beside resources, read from its spec."""
+"""What a pod demands of its node beside resources: read from its spec, and compared with a node.
+
+The rules are those of the Kubernetes scheduler for nodeSelector, node affinity, taints and
+tolerations, and required anti-affinity between pods.
+"""
 
 from collections.abc import Iterable, Mapping
 from typing import Final
@@ -10,12 +14,29 @@ from hyperjob_engine.model.members import (
     Apart,
     Expression,
     Labels,
+    MemberNode,
+    NodeState,
     NodeWants,
+    Taint,
     Toleration,
 )
+from hyperjob_engine.model.memo import Memo
 
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
+_REPELLING: Final = frozenset({"NoSchedule", "NoExecute"})
+_WANTS: Final[Memo[Object, NodeWants]] = Memo()
+
+
+def wants_of(template: Object) -> NodeWants:
+    """Return what a pod template demands of a node; it is computed once for each template."""
+    return _WANTS.of(id(template), template, _wants_of)
+
+
+def _wants_of(template: Object) -> NodeWants:
+    return parse_wants(
+        mapping(template.get("spec")), string_map(at(template, "metadata", "labels"))
+    )
 
 
 def parse_wants(spec: Object, labels: Mapping[str, str]) -> NodeWants:
@@ -58,6 +79,85 @@ def parse_apart(spec: Object, labels: Mapping[str, str]) -> tuple[Apart, ...]:
         )
         for term in objects(at(spec, "affinity", "podAntiAffinity", _REQUIRED))
         if term.get("labelSelector") is not None  # without one, no pod matches
+    )
+
+
+def admits(node: MemberNode, wants: NodeWants) -> bool:
+    """Return whether the scheduler may place a pod on a node, as far as resources allow."""
+    return node.state is NodeState.READY and matches(node, wants) and not repels(node, wants)
+
+
+def matches(node: MemberNode, wants: NodeWants) -> bool:
+    """Return whether a node has the labels and fields that a pod requires."""
+    if not wants.selector and not wants.terms:
+        return True
+    labels = dict(node.labels)
+    if any(labels.get(key) != value for key, value in wants.selector):
+        return False
+    return not wants.terms or any(_fulfils(node.name, labels, term) for term in wants.terms)
+
+
+def repels(node: MemberNode, wants: NodeWants) -> Taint | None:
+    """Return the first taint of a node that keeps a pod away; None if it has none."""
+    for taint in node.taints:
+        if taint.effect in _REPELLING and not _tolerated(taint, wants.tolerations):
+            return taint
+    return None
+
+
+def parted_by(
+    one: tuple[Labels, Iterable[Apart]], other: tuple[Labels, Iterable[Apart]]
+) -> frozenset[str]:
+    """Return the topology keys by which two pods of one namespace must be apart, either's term."""
+    return frozenset(
+        term.topology_key
+        for (_, terms), (labels, _) in ((one, other), (other, one))
+        for term in terms
+        if selects(term.expressions, labels)
+    )
+
+
+def selects(expressions: Iterable[Expression], labels: Labels) -> bool:
+    """Return whether a label selector selects an object with these labels."""
+    known = dict(labels)
+    return all(_holds(each, known.get(each.key)) for each in expressions)
+
+
+def _fulfils(name: str, labels: Mapping[str, str], term: tuple[Expression, ...]) -> bool:
+    """Return whether a node fulfils a term; an empty term matches no node."""
+    return bool(term) and all(
+        _holds(each, name if each.field else labels.get(each.key)) for each in term
+    )
+
+
+def _holds(wanted: Expression, value: str | None) -> bool:
+    match wanted.operator:
+        case "In":
+            return value in wanted.values
+        case "NotIn":
+            return value not in wanted.values
+        case "Exists":
+            return value is not None
+        case "DoesNotExist":
+            return value is None
+        case "Gt" | "Lt" if value is not None and len(wanted.values) == 1:
+            try:
+                own, limit = int(value), int(wanted.values[0])
+            except ValueError:
+                return False
+            return own > limit if wanted.operator == "Gt" else own < limit
+        case _:
+            return False
+
+
+def _tolerated(taint: Taint, tolerations: Iterable[Toleration]) -> bool:
+    return any(
+        each.effect in ("", taint.effect)
+        and (
+            (each.operator == "Exists" and each.key in ("", taint.key))
+            or (each.operator == "Equal" and (each.key, each.value) == (taint.key, taint.value))
+        )
+        for each in tolerations
     )
 
 

@@ -13,11 +13,11 @@ REPEATED = {
         "training.py": "the API of the progress lines, and the metrics of trainings",
     },
     "engine": {
-        "members.py": "the nodes and pods of member clusters, and the sub-jobs of a replicatedJob",
+        "members.py": "the sub-jobs that exist, and the clusters as their API servers show them",
         "training.py": "the progress of one sub-job, and the section of the status",
     },
     "rules": {"job.py": "the defaults of a vcjob's template, and its rules"},
-    "controller": {"reader.py": "the readers of failed pods, of progress lines and of members"},
+    "controller": {"reader.py": "the reader of failed pods, and that of progress lines"},
     "webhook": {},
     "certs": {},
 }
