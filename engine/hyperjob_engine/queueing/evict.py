@@ -121,8 +121,17 @@ def victims_for(state: QueueState, waiting: Pending, *, now: datetime) -> Sequen
 
 
 def room_after_ends(state: QueueState) -> Space:
-    """Return the room after every Cluster's status shows the pods that have ended."""
-    return state.last.open.emptied(state.occupancy.fading, leaving=Vacating.ENDING)
+    """Return the most room that the Clusters may have once their status is up to date.
+
+    A status may still count the pods of an ended sub-job, and may count new pods that a reservation
+    counts too. Both amounts become free, but never more than what no sub-job of this controller
+    holds: no HyperJob is stopped for room that may be free, and a full cluster delays no eviction.
+    """
+    space = state.last.open
+    unsettled = [(each.name, each.settling) for each in space.clusters if each.settling]
+    most = {each.name: state.occupancy.unheld(each) for each in space.clusters}
+    ended = [*state.occupancy.fading, *unsettled]
+    return space.emptied(ended, leaving=Vacating.ENDING).at_most(most, least=space.free)
 
 
 def loss_of(entry: Entry, *, now: datetime) -> int:

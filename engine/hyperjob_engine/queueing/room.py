@@ -123,6 +123,20 @@ class Space:
             made.take(cluster, demand, -1)
         return made
 
+    def at_most(self, most: Mapping[str, Resources], *, least: Mapping[str, Resources]) -> "Space":
+        """Return a copy with at most these resources free, and at least those of `least`."""
+        made = self.copy()
+        for name, free in self.free.items():
+            bound, floor = most.get(name, {}), least.get(name, {})
+            over = {
+                each: excess
+                for each, amount in free.items()
+                if each in bound and (excess := amount - max(bound[each], floor.get(each, 0))) > 0
+            }
+            if over:
+                made.take(name, over)
+        return made
+
     def put(self, request: PlacementRequest, cluster: str) -> None:
         """Subtract the demand of a sub-job from a cluster."""
         self.take(cluster, request.demand)
