@@ -24,6 +24,8 @@ ACCOUNT = "system:serviceaccount:karmada-system:hyperjob-controller"
 def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     """Run an API server on which Roles decide."""
     with control_plane(tmp_path_factory.mktemp("plane"), rbac=True) as plane:
+        # A real server without controllers would never finish deleting it.
+        plane.kubectl("create", "namespace", "karmada-system")
         yield plane
 
 
