@@ -36,8 +36,8 @@ SEED = int(os.environ.get("HYPERJOB_FUZZ_SEED", "20261124"))
 BATCH = 200
 HONEST = 20
 MINUTES = 3
-WILD = {GPU: "160", "cpu": "1000", "memory": "8Ti"}
-"""What the extreme HyperJobs may use of 640 GPUs and 5,120 CPUs."""
+WILD = {GPU: "160", "cpu": "1000", "memory": "8Ti", "pods": "2000"}
+"""What the extreme HyperJobs may use of 640 GPUs, 5,120 CPUs and 8,800 pods."""
 
 Object = dict[str, Any]
 
