@@ -6,9 +6,12 @@ from typing import Any
 
 import pytest
 
+from hyperjob_core.api.microtime import utc_now
 from hyperjob_core.api.names import binding_name
+from hyperjob_core.api.wire import rfc3339
 from hyperjob_core.kube.resources import CLUSTERS, EVENTS, RESOURCE_BINDINGS, WORKS
 from tests.integration.test_lifecycle_members import Life, group, jobs_of, living, phase_of
+from tests.support.controller import eventually
 
 pytestmark = pytest.mark.scenario
 
@@ -52,7 +55,12 @@ async def test_a_deleted_object_is_noticed_and_the_sub_job_starts_again(
     async with living(tmp_path) as life:
         await life.create("hj", group("g"), **fields)
         before = await life.until("hj", "Running")
-        member = before["jobs"][0]["cluster"]
+        member, started = before["jobs"][0]["cluster"], before["jobs"][0]["startTime"]
+
+        async def a_later_second() -> bool:
+            return rfc3339(utc_now()) > started  # Volcano's times have no parts of a second
+
+        await eventually(a_later_second, what="a later second than that of the start")
         await DELETIONS[what](life, member)
         gone = time.monotonic()
         await life.hyperjobs.now("default/hj", lambda obj: jobs_of(obj)[0].get("attempt") == 1)
