@@ -166,7 +166,7 @@ async def test_every_command_asks_for_exactly_what_the_reference_says(
     commands = {
         "get": (["get"], ["get", "llm"]),
         "tree": (["tree"], ["tree", "llm", "--pods"]),
-        "why": (["why", "llm"], ["why", "urgent"]),
+        "why": (["why", "llm"], ["why", "urgent"], ["why", "trainjob/absent"]),
         "describe": (["describe"], ["describe", "llm"]),
         "logs": (["logs", "llm", "--tail=1"], ["logs", "done", "-f"]),
         "top": (["top"],),
