@@ -34,7 +34,7 @@ async def delete_work(life: Life, member: str) -> None:
     await life.kube.delete(WORKS, work["metadata"]["name"], namespace=space)
 
 
-DELETIONS = {"the ResourceBinding": delete_binding, "the Work": delete_work}
+DELETIONS = {"the ResourceBinding": delete_binding}
 POLICIES = {
     "without a policy": ({}, 0),
     "with a policy": ({"failurePolicy": {"maxRestarts": 2}}, 1),

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
 from hyperjob_core.api.phases import JobPhase
-from hyperjob_core.api.wire import timestamp
 from hyperjob_engine.lifecycle.decisions import Member
 from hyperjob_engine.model.child import Child
 from hyperjob_engine.model.observed import Observed
@@ -43,7 +42,7 @@ def losses_of(observed: Observed, members: Sequence[Member]) -> Mapping[str, Los
 
 def reason_of_loss(loss: Loss) -> Reason:
     """Return the reason of a sub-job with trouble of its cluster or its objects."""
-    if loss.missing in (Missing.BINDING, Missing.MEMBER_JOB):
+    if loss.missing is Missing.BINDING:
         return Reason.OBJECT_DELETED
     return Reason.CLUSTER_LOST if loss.is_lost else Reason.CLUSTER_NOT_READY
 
@@ -57,23 +56,14 @@ def next_loss(observed: Observed, losses: Mapping[str, Loss]) -> timedelta | Non
 def _missing(child: Child) -> Missing | None:
     """Return the object that a started sub-job lacks.
 
-    Karmada does not create a deleted ResourceBinding again while the vcjob stays as it is. For a
-    deleted Work it creates the vcjob in the member again: the report is then that of a new vcjob
-    although the sub-job has run.
+    Karmada does not create a deleted ResourceBinding again while the vcjob stays as it is.
     """
-    job, report, record = child.job, child.report, child.record
+    job, report = child.job, child.report
     if not child.exists or child.is_terminal or job is None or report is None:
         return None
     if child.binding is None and job.claimed and not child.left_behind:
         return Missing.BINDING
-    if record is None or not record.start_time or record.attempt != child.attempt:
-        return None
-    first = timestamp(record.start_time)
-    if first is None or job.created is None or job.created > first or report.retries:
-        return None  # the controller or Volcano has started the sub-job again
-    began = timestamp(report.began)
-    runs_again = began is not None and began > first
-    return Missing.MEMBER_JOB if report.unmoved or runs_again else None
+    return None
 
 
 def _was_started(child: Child) -> bool:

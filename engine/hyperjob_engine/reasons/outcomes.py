@@ -17,7 +17,6 @@ class Missing(enum.StrEnum):
 
     CLUSTER = "Cluster"
     BINDING = "ResourceBinding"
-    MEMBER_JOB = "vcjob in the member"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,8 +179,6 @@ def loss_text(loss: Loss) -> str:
     """Return the trouble of a cluster, and from when on the cluster counts as lost."""
     if loss.missing is Missing.BINDING:
         return f"its ResourceBinding was deleted, and Karmada deleted its pods on {loss.cluster}"
-    if loss.missing is Missing.MEMBER_JOB:
-        return f"its vcjob on {loss.cluster} was deleted, and Karmada created it without its pods"
     if loss.since is None:
         return f"cluster {loss.cluster} is gone"
     text = f"cluster {loss.cluster} is not Ready since {rfc3339(loss.since)}"
