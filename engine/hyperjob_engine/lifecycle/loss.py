@@ -1,8 +1,8 @@
 """The sub-jobs whose cluster or objects are gone, and when they count as lost.
 
 A cluster that is not Ready may be disconnected and still run its pods: it counts as lost only after
-`--cluster-lost-timeout`. Karmada deletes the pods with a removed Cluster, a deleted ResourceBinding
-or a deleted Work: such a sub-job is lost at once.
+`--cluster-lost-timeout`. Karmada deletes the pods with a removed Cluster and with a deleted
+ResourceBinding: such a sub-job is lost at once.
 """
 
 from collections.abc import Mapping, Sequence
