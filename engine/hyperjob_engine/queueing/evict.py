@@ -15,6 +15,7 @@ from typing import Final
 from hyperjob_core.api.duration import later
 from hyperjob_core.api.quantity import NANO
 from hyperjob_core.api.wire import timestamp
+from hyperjob_engine.placement.ground import Vacating
 from hyperjob_engine.queueing.admit import Grant, gang_of, try_to_admit
 from hyperjob_engine.queueing.forecast import is_overdue
 from hyperjob_engine.queueing.queues import ROOT, Tree
@@ -120,8 +121,17 @@ def victims_for(state: QueueState, waiting: Pending, *, now: datetime) -> Sequen
 
 
 def room_after_ends(state: QueueState) -> Space:
-    """Return the room after every Cluster's status shows the pods that have ended."""
-    return state.last.open.emptied(state.occupancy.fading)
+    """Return the most room that the Clusters may have once their status is up to date.
+
+    A status may still count the pods of an ended sub-job, and may count new pods that a reservation
+    counts too. Both amounts become free, but never more than what no sub-job of this controller
+    holds: no HyperJob is stopped for room that may be free, and a full cluster delays no eviction.
+    """
+    space = state.last.open
+    unsettled = [(each.name, each.settling) for each in space.clusters if each.settling]
+    most = {each.name: state.occupancy.unheld(each) for each in space.clusters}
+    ended = [*state.occupancy.fading, *unsettled]
+    return space.emptied(ended, leaving=Vacating.ENDING).at_most(most, least=space.free)
 
 
 def loss_of(entry: Entry, *, now: datetime) -> int:
@@ -230,6 +240,7 @@ class _Trial:
         return isinstance(found, Grant)
 
     def _move(self, entry: Entry, sign: int) -> None:
+        namespace = entry.unit.key.partition("/")[0]
         for part, cluster in entry.holding.values():
             self.usage.add(part.queue, part.request.demand, sign)
-            self._space.take(cluster, part.request.demand, sign)
+            self._space.leave(part.request, cluster, f"{namespace}/{part.name}", -sign)

@@ -70,6 +70,10 @@ class Occupancy:
         """Return the demands of ended sub-jobs that Clusters may still count."""
         return [(ended.cluster, ended.demand) for ended in self._fading]
 
+    def unheld(self, cluster: Cluster) -> Resources:
+        """Return the resources of a cluster that no known sub-job holds: at least what is free."""
+        return subtract(cluster.allocatable, self._held.get(cluster.name, {}))
+
     def unseen(self, clusters: Iterable[Cluster], free: Mapping[str, Resources]) -> list[Fading]:
         """Return the demands of ended sub-jobs that Cluster summaries still count as used."""
         found: list[Fading] = []

@@ -1,16 +1,19 @@
 """What was lent comes back at once where the borrower's queue allows it, and nowhere else."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hyperjob_core.api.quantity import NANO
 from hyperjob_engine.queueing.evict import evict, evicted_for
 from hyperjob_engine.queueing.queues import Queue
 from hyperjob_engine.queueing.round import begin, next_change, schedule
 from hyperjob_engine.queueing.state import requeue
 from hyperjob_engine.queueing.workload import QueuedHyperJob
+from tests.unit.controller.builders import GPU
 from tests.unit.controller.queueworld import LAG, QueueWorld, queue, unit, world
 
 LENDS = queue("x", reclaimable=True)
@@ -306,3 +309,65 @@ def test_whose_queue_is_closed_meanwhile_keeps_nothing_and_has_nobody_stopped() 
         assert "y" not in made.state.last.heads
         made.now += 2 * LAG
     assert made.reclaimed == ["lent2"]
+
+
+def test_nothing_is_stopped_for_room_that_is_counted_twice() -> None:
+    made = world([unit("lent", 16, queue="x", age=-1)], LENDS, OWNER, one=32)
+    made.decide()
+    made.now += 2 * LAG
+    made.submit(unit("owner", 16, queue="y", age=5))
+    (only,) = made.clusters()
+    twice = {GPU: 16 * NANO}
+    # The summary counts the 16 devices of `lent`, and so does its reservation.
+    late = replace(only, free=only.free | {GPU: 0}, settling=twice)
+    decided = schedule(made.state, [late], now=made.now)
+    assert decided.evicted == ()
+    settled = replace(only, free=only.free | twice, settling={})
+    assert schedule(made.state, [settled], now=made.now).keys == ["ns/owner"]
+
+
+def test_a_full_cluster_delays_no_reclaim_though_its_numbers_are_unsettled() -> None:
+    made = world([unit("lent", 16, 16, queue="x", age=-1)], LENDS, OWNER, one=32)
+    made.decide()
+    made.now += 2 * LAG
+    made.submit(unit("owner", 16, queue="y", age=5))
+    (only,) = made.clusters()
+    late = replace(only, free=only.free | {GPU: -16 * NANO}, settling={GPU: 16 * NANO})
+    assert schedule(made.state, [late], now=made.now).evicted == ("ns/lent",)
+
+
+@given(
+    pods=st.lists(st.tuples(st.integers(1, 8), st.booleans()), max_size=4),
+    ended=st.integers(0, 8),
+    counted=st.booleans(),
+    needs=st.integers(1, 16),
+)
+@settings(max_examples=1000, deadline=None)
+def test_no_history_of_starts_and_ends_stops_a_hyperjob_beside_idle_devices(
+    pods: list[tuple[int, bool]], ended: int, counted: bool, needs: int
+) -> None:
+    """`pods` are started sub-jobs with whether the late summary counts them beside a reservation.
+
+    `ended` devices belong to a sub-job that has ended, which the summary may still count.
+    """
+    most = 32
+    units = [unit(f"lent{i}", number, queue="x", age=-1) for i, (number, _) in enumerate(pods)]
+    gone = [unit("gone", ended, queue="x", age=-2)] if ended else []
+    made = world([*units, *gone], LENDS, OWNER, one=most)
+    made.decide()
+    made.now += 2 * LAG
+    if ended:
+        made.end("ns/gone")
+    held = sum(number for number, _ in pods)
+    made.submit(unit("owner", needs, queue="y", age=5))
+    (only,) = made.clusters()
+    twice = sum(number for number, late in pods if late)
+    shown = most - held - twice - (ended if counted else 0)
+    late = replace(
+        only,
+        free=only.free | {GPU: shown * NANO},
+        settling={GPU: twice * NANO} if twice else {},
+    )
+    decided = schedule(made.state, [late], now=made.now)
+    if most - held >= needs:
+        assert decided.evicted == ()
