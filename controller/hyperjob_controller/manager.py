@@ -216,6 +216,7 @@ class Manager:
             splitter=self._splitter,
             cause_reader=self._causes,
             trainings=(lambda _key: {}) if self.reader is None else self.reader.trainings,
+            members=self.members,
         )
         self.observer = observer
         self.updater = Updater(observer, self.memory)

@@ -17,6 +17,7 @@ from hyperjob_core.kube.informer import Informer
 from hyperjob_core.kube.resources import CLUSTERS, HYPERNODES, NODES, PODS, Resource
 from hyperjob_core.tasks import cancel
 from hyperjob_engine.model.members import NodeState
+from hyperjob_engine.model.observed import Record
 from hyperjob_sandbox.apiserver import ApiServer, errors
 from hyperjob_sandbox.apiserver.state.clock import wire_now
 from hyperjob_sandbox.apiserver.transport.call import Call, Reply, Stream
@@ -216,18 +217,23 @@ async def test_a_list_of_several_pages_is_whole(
     await until(lambda: world.free("west") == {"west-1": 3})
 
 
+def left(world: World, cluster: str = "east") -> int | None:
+    record = Record(name="hj-a-0", replicated_job="a", index=0, cluster=cluster)
+    return world.reader.pods_left("default", {"hj-a-0": record}, world.now()).get("hj-a-0")
+
+
 async def test_the_end_of_the_last_pod_of_a_sub_job_requests_a_pass(world: World) -> None:
     await until(lambda: world.free("east"))
     world.reader.planned(observed(None, job("hj-a-0")))
-    assert world.reader.pods_of("east", "default/hj-a-0", world.now()) == 0
+    assert left(world) == 0
     for name in ("w-0", "w-1"):
         await make(world.there["east"], PODS, on(name, "east-1", job="hj-a-0"))
-    await until(lambda: world.reader.pods_of("east", "default/hj-a-0", world.now()) == 2)
+    await until(lambda: left(world) == 2)
     assert world.woken == []
     for name in ("w-0", "w-1"):
         await end(world.there["east"], name)
     await until(lambda: world.woken)
-    assert world.reader.pods_of("east", "default/hj-a-0", world.now()) == 0
+    assert left(world) == 0
     assert world.woken == ["default/hj"]
     world.reader.forget("default/hj")
 
@@ -240,8 +246,11 @@ async def test_a_member_that_hangs_is_unknown_after_a_minute_and_others_are_not(
     await world.members["east"].stop_listening()
     world.later = timedelta(seconds=61)
     await make(world.there["west"], PODS, on("b", "west-1"))
+    await until(lambda: world.free("west") == {"west-1": 7})
     assert world.free("east") == {}
-    assert world.reader.pods_of("east", "default/hj-a-0", world.now()) is None
+    assert left(world) is None
+    assert left(world, cluster="west") == 0
+    assert left(world, cluster="") is None
 
 
 async def test_a_member_that_refuses_is_unknown_and_is_asked_rarely(

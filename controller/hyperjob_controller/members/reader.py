@@ -4,7 +4,7 @@ A member that hangs, refuses or is gone costs the others nothing: each has tasks
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import datetime
 from typing import Final
@@ -19,7 +19,7 @@ from hyperjob_core.tasks import cancel
 from hyperjob_core.telemetry.metrics import Place
 from hyperjob_engine.members.fold import News
 from hyperjob_engine.model.members import MemberView
-from hyperjob_engine.model.observed import Observed
+from hyperjob_engine.model.observed import Observed, Record
 from hyperjob_engine.model.planned import Plan
 
 _LISTS: Final = 8
@@ -75,12 +75,22 @@ class Members:
         found = ((name, member.view(now)) for name, member in self._members.items())
         return {name: view for name, view in found if view is not None}
 
-    def pods_of(self, cluster: str, job: str, now: datetime) -> int | None:
-        """Return the pods of a vcjob (namespace/name) that have not ended; None: not known."""
-        member = self._members.get(cluster)
-        if member is None or not member.is_known(now):
-            return None
-        return member.fold.jobs.get(job, 0)
+    def pods_left(
+        self, namespace: str, records: Mapping[str, Record], now: datetime
+    ) -> dict[str, int]:
+        """Return the pods of sub-jobs that have not ended, by name, on all members.
+
+        A sub-job is absent if the member of its cluster is not known; without a cluster, if any
+        member is not known.
+        """
+        known = {name: each for name, each in self._members.items() if each.is_known(now)}
+        found: dict[str, int] = {}
+        for name, record in records.items():
+            if record.cluster not in known and (record.cluster or len(known) < len(self._members)):
+                continue
+            job = f"{namespace}/{name}"
+            found[name] = sum(each.fold.jobs.get(job, 0) for each in known.values())
+        return found
 
     def state(self, now: datetime) -> dict[str, Object]:
         """Return what is known of each member, for the debug page."""

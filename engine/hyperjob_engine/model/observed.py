@@ -451,4 +451,6 @@ class Observed:
     stopped_by: TimeUse | None = None  # the use to which goodput counts the time of a restart
     # Why vcjobs failed, by UID: a value None means unknown; None means that pods are not read.
     causes: Mapping[str, ContainerFailure | None] | None = None
+    # Pods of a sub-job, of any attempt, that its members still have; absent: they are not known.
+    pods_left: Mapping[str, int] = field(default_factory=dict)
     followers: Collection[str] = ()  # vcjobs created soon after the deletion of a namesake
