@@ -198,7 +198,7 @@ async def measure(options: argparse.Namespace, directory: Path, plane: ControlPl
         watching = Informer(kube, HYPERJOBS, namespace=NAMESPACE)
         watching.add_handler(known)
         task = asyncio.create_task(watching.run())
-        reading = ["--progress", f"--progress-kubeconfig={kubeconfig}"]
+        reading = ["--members=logs", f"--members-kubeconfig={kubeconfig}"]
         controller = controller_service(
             directory, plane.kubeconfig, queue_admission="none", more=reading
         )

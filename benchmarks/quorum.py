@@ -125,7 +125,9 @@ async def measure(*, quorum: bool) -> Result:
     with (
         tempfile.TemporaryDirectory() as name,
         training.open_process_world(
-            Settings(timeout=180), Path(name), controller=["--progress", "--progress-interval=5"]
+            Settings(timeout=180),
+            Path(name),
+            controller=["--members=logs", "--progress-interval=5"],
         ) as world,
     ):
         async with open_scenario(world) as scenario:

@@ -87,7 +87,7 @@ def narrow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 @pytest.fixture(scope="module")
 def world(narrow: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """Yield the Karmada of the settings, and a controller that reads logs with the account only."""
-    reading = ["--progress", f"--progress-kubeconfig={narrow}", "--progress-interval=1"]
+    reading = ["--members=logs", f"--members-kubeconfig={narrow}", "--progress-interval=1"]
     directory = tmp_path_factory.mktemp("account-world")
     with open_world(from_environment(), directory, controller=reading) as opened:
         yield opened

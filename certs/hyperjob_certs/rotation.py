@@ -50,6 +50,8 @@ class RotationPolicy:
             raise ValueError("a policy needs at least one name to issue a certificate for")
         if not 0 < self.renew_at < 1:
             raise ValueError("renew_at is a part of the life, between 0 and 1")
+        if self.leaf_lifetime <= timedelta():
+            raise ValueError("a serving certificate must live longer than 0 days: raise --days")
         if self.leaf_lifetime >= self.ca_lifetime:
             raise ValueError("a serving certificate must live shorter than its authority")
 

@@ -1,20 +1,25 @@
-"""The clients of the background tasks, from the options of the controller."""
+"""The readers that run beside the passes, as the options ask for them."""
 
 from collections.abc import Callable
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
+from hyperjob_controller.members.reader import Members
 from hyperjob_controller.options import Options
 from hyperjob_controller.splitting.client import Splitter
-from hyperjob_controller.tuning import SPLITTER_SECONDS
+from hyperjob_controller.training.reader import Counts, Reader
+from hyperjob_controller.tuning import LOGS_PER_SECOND, SPLITTER_SECONDS
+from hyperjob_controller.wall import Wall
+from hyperjob_core.api.choices import MemberAccess
+from hyperjob_core.kube.client import Kube
+from hyperjob_core.kube.informer import Informer
+from hyperjob_core.kube.workqueue import WorkQueue
+from hyperjob_core.telemetry.metrics import Place
 
 
 def splitter_of(
-    options: Options,
-    *,
-    answered: Callable[[str], None],
-    now: Callable[[], datetime],
-    faulty: Callable[[BaseException], None],
+    options: Options, queue: WorkQueue[str], *, now: Callable[[], datetime], wall: Wall
 ) -> Splitter | None:
     """Return the client of the external splitter; None without `--splitter-url`."""
     if options.splitter_url is None:
@@ -22,11 +27,58 @@ def splitter_of(
     return Splitter(
         options.splitter_url,
         time_limit=SPLITTER_SECONDS,
-        answered=answered,
+        answered=queue.add,
         now=now,
-        faulty=faulty,
+        faulty=partial(wall.failed, Place.SPLITTER),
         token_file=_path(options.splitter_token_file),
         ca_file=_path(options.splitter_ca_file),
+    )
+
+
+def members_of(
+    options: Options,
+    kube: Kube | None,
+    queue: WorkQueue[str],
+    *,
+    clusters: Informer,
+    freed: Callable[[str], None],
+    now: Callable[[], datetime],
+    wall: Wall,
+) -> Members | None:
+    """Return the reader of pods and nodes; None with `--members off`, without a client."""
+    if kube is None:
+        return None
+    return Members(
+        kube,
+        clusters,
+        nodes=options.members.includes(MemberAccess.NODES),
+        now=now,
+        freed=freed,
+        wake=queue.add,
+        faulty=partial(wall.failed, Place.MEMBERS),
+    )
+
+
+def logs_of(
+    options: Options,
+    kube: Kube | None,
+    queue: WorkQueue[str],
+    *,
+    counts: Counts,
+    now: Callable[[], datetime],
+    wall: Wall,
+) -> Reader | None:
+    """Return the reader of training progress; None unless `--members logs`."""
+    if kube is None or not options.members.includes(MemberAccess.LOGS):
+        return None
+    return Reader(
+        kube,
+        qps=LOGS_PER_SECOND,
+        interval=options.progress_interval,
+        now=now,
+        wake=queue.add_after,
+        counts=counts,
+        faulty=partial(wall.failed, Place.PROGRESS),
     )
 
 

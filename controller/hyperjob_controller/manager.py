@@ -17,7 +17,7 @@ import hyperjob_core
 from hyperjob_controller.admission.engine import MESSAGES_PER_SECOND, Admission
 from hyperjob_controller.admission.mode import Mode
 from hyperjob_controller.apply.applier import Applier
-from hyperjob_controller.background import splitter_of
+from hyperjob_controller.background import logs_of, members_of, splitter_of
 from hyperjob_controller.caches.informers import Caches
 from hyperjob_controller.causes.reader import CauseReader
 from hyperjob_controller.events import Events
@@ -35,9 +35,8 @@ from hyperjob_controller.memory.unplaced import Unplaced
 from hyperjob_controller.observe import Limits, Observer
 from hyperjob_controller.options import Options, annotations_of
 from hyperjob_controller.reconciler import Reconciler
-from hyperjob_controller.training.reader import Reader
 from hyperjob_controller.trainjobs.follow import TrainJobs
-from hyperjob_controller.tuning import LOGS_PER_SECOND, Tuning
+from hyperjob_controller.tuning import Tuning
 from hyperjob_controller.update import Updater
 from hyperjob_controller.wake.guard import Guard
 from hyperjob_controller.wake.handlers import Handlers
@@ -66,6 +65,7 @@ from hyperjob_engine.queueing.state import Settings
 log = logging.getLogger(__name__)
 
 _REPORT_SECONDS: Final = 10.0
+_MEMBERS_SECONDS: Final = 10.0
 _LONGEST_BACKOFF: Final = 60.0
 _SWEEP: Final = 100
 _PLACES_EVERY: Final = timedelta(seconds=30)
@@ -88,14 +88,15 @@ class Manager:
         metrics: Metrics | None = None,
         now: Callable[[], datetime] = utc_now,
         clock: Callable[[], float] = time.monotonic,
-        progress: Kube | None = None,
+        members: Kube | None = None,
         messages_per_second: float = MESSAGES_PER_SECOND,
         tuning: Tuning | None = None,
         through: Callable[[Reconcile], Reconcile] = lambda reconcile: reconcile,
     ) -> None:
         """`now` returns the time of day, `clock` the seconds for measuring passes.
 
-        `progress` is the client for the logs of trainings; None: the controller reads no logs.
+        `members` is the client that reads in the members, as far as `options.members` says; None:
+        the controller reads nothing there.
         `messages_per_second` bounds the refreshed messages of waiting HyperJobs, and `tuning`
         has what only tests change. `through` wraps the pass of a HyperJob.
         """
@@ -144,8 +145,21 @@ class Manager:
             binding=self.caches.binding_of,
             lag=options.lag,
         )
+        self.members = members_of(
+            options,
+            members,
+            self.queue,
+            clusters=self.caches.clusters,
+            freed=lambda name: self.memory.wake_freed([name]),
+            now=now,
+            wall=self._wall,
+        )
         capacity = Capacity(
-            self.caches.clusters, reservations, candidacy=options.candidacy, now=now
+            self.caches.clusters,
+            reservations,
+            candidacy=options.candidacy,
+            now=now,
+            views=(lambda _: {}) if self.members is None else self.members.views,
         )
         self.admission = Admission(
             self.caches,
@@ -173,35 +187,20 @@ class Manager:
             tombstones=Tombstones(self.caches.jobs, now=now),
             priorities=Priorities(self.caches.priority_classes),
         )
-        self._splitter = splitter_of(
-            options,
-            answered=self.queue.add,
-            now=now,
-            faulty=partial(self._wall.failed, Place.SPLITTER),
-        )
+        self._splitter = splitter_of(options, self.queue, now=now, wall=self._wall)
         self._causes = None
         if tuning.failure_causes:
             # The ServiceAccount that may read logs may also read failed pods.
             self._causes = CauseReader(
-                progress or kube,
+                members or kube,
                 answered=self.queue.add,
                 now=now,
                 time_limit=CAUSE_RECHECK,
                 faulty=partial(self._wall.failed, Place.CAUSES),
             )
         training_metrics = TrainingMetrics(self.metrics.families)
-        self.reader = (
-            None
-            if progress is None
-            else Reader(
-                progress,
-                qps=LOGS_PER_SECOND,
-                interval=options.progress_interval,
-                now=now,
-                wake=self.queue.add_after,
-                counts=training_metrics,
-                faulty=partial(self._wall.failed, Place.PROGRESS),
-            )
+        self.reader = logs_of(
+            options, members, self.queue, counts=training_metrics, now=now, wall=self._wall
         )
         observer = Observer(
             self.caches,
@@ -217,12 +216,15 @@ class Manager:
             splitter=self._splitter,
             cause_reader=self._causes,
             trainings=(lambda _key: {}) if self.reader is None else self.reader.trainings,
+            members=self.members,
         )
         self.observer = observer
         self.updater = Updater(observer, self.memory)
         meter = Meter(training_metrics)
         self._background = [
-            task for task in (self._splitter, self._causes, self.reader) if task is not None
+            task
+            for task in (self._splitter, self._causes, self.reader, self.members)
+            if task is not None
         ]
         events = Events(self.caches, self._recorder)
         reconciler = Reconciler(
@@ -284,7 +286,9 @@ class Manager:
                 look_again=tuning.trainjobs_served,
                 faulty=lambda _resource, _obj, error: self._wall.failed(Place.TRAINJOBS, error),
             )
-        self.debug_routes = debug_routes(observer, self.memory, self.queue, now=now)
+        self.debug_routes = debug_routes(
+            observer, self.memory, self.queue, now=now, members=self.members
+        )
         self.metrics.families.computed(
             "hyperjob_queue_admission",
             "The present queue admission has the value 1",
@@ -321,6 +325,8 @@ class Manager:
                 tasks.append(group.create_task(keep(Place.SPLITTER, self._splitter.run)))
             if self._causes is not None:
                 tasks.append(group.create_task(keep(Place.CAUSES, self._causes.run)))
+            if self.members is not None:
+                tasks.append(group.create_task(keep(Place.MEMBERS, self.members.run)))
             try:
                 if self.options.leader_elect:
                     await self._look_for_namespace()
@@ -407,6 +413,8 @@ class Manager:
 
     async def _begin(self) -> None:
         await self._wait_for_caches()
+        if self.members is not None:
+            await self.members.tried(_MEMBERS_SECONDS)
         for number, _ in enumerate(self._handlers.begin(), start=1):
             if number % _SWEEP == 0:
                 await asyncio.sleep(0)  # lets the leader election renew the Lease

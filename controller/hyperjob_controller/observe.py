@@ -12,6 +12,7 @@ from typing import Final
 from hyperjob_controller.caches.informers import Caches
 from hyperjob_controller.caches.parsed import Parsed
 from hyperjob_controller.causes.reader import CauseReader
+from hyperjob_controller.members.reader import Members
 from hyperjob_controller.memory.memory import Memory
 from hyperjob_controller.splitting.client import Splitter
 from hyperjob_core.api.limits import MAX_SUB_JOBS
@@ -60,6 +61,7 @@ class Observer:
         splitter: Splitter | None = None,
         cause_reader: CauseReader | None = None,
         trainings: Callable[[str], Mapping[str, JobTraining]] = lambda _key: {},
+        members: Members | None = None,
     ) -> None:
         self._caches = caches
         self._memory = memory
@@ -69,6 +71,7 @@ class Observer:
         self._splitter = splitter
         self._cause_reader = cause_reader
         self._trainings = trainings
+        self._members = members
         self._hyperjobs: Parsed[HyperJob] = Parsed()
         self._jobs: Parsed[Job] = Parsed()
         self._policies: Parsed[Policy] = Parsed()
@@ -121,6 +124,9 @@ class Observer:
             priority=self._memory.priorities.of(hyperjob),
             preempts=self._memory.priorities.preempts(hyperjob),
             trainings=self._trainings(key),
+            pods_left={}
+            if self._members is None
+            else self._members.pods_left(hyperjob.namespace, hyperjob.records, now),
             split_answers=None if self._splitter is None else self._splitter.answers(key),
             causes=None if self._cause_reader is None else self._cause_reader.causes(key),
         )

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final, Literal
 from urllib.parse import urlsplit
 
+from hyperjob_core.api.choices import MemberAccess
 from hyperjob_core.api.names import (
     CONTROLLER_SETTINGS,
     LEASE_NAME,
@@ -41,8 +42,8 @@ class Options:
     splitter_url: str | None = None
     splitter_token_file: str | None = None
     splitter_ca_file: str | None = None
-    progress: bool = False
-    progress_kubeconfig: str | None = None
+    members: MemberAccess = MemberAccess.OFF
+    members_kubeconfig: str | None = None
     progress_interval: float = 30.0
     trainjobs: bool = True
     require_vcjob_api: bool = True
@@ -196,12 +197,15 @@ SETTINGS: Final[Mapping[str, Setting]] = {
     "splitter_ca_file": Setting(
         "certificate authorities of the splitter; default: the system's", metavar="FILE"
     ),
-    "progress": Setting(
-        "read the progress of trainings from the logs of their pods, through Karmada's cluster"
-        " proxy; it needs the right to read logs in the clusters, see docs/tasks/progress.md"
+    "members": Setting(
+        "what the controller reads in the clusters, through Karmada's cluster proxy: pods, so that"
+        " a sub-job has ended when its pods have; nodes, also nodes and HyperNodes, for placement;"
+        " logs, also the progress of trainings. It needs the rights of docs/tasks/members.md",
+        MemberAccess,
+        choices=tuple(MemberAccess),
     ),
-    "progress_kubeconfig": Setting(
-        "kubeconfig of the account that reads these logs, best an account without other rights;"
+    "members_kubeconfig": Setting(
+        "kubeconfig of the account that reads the clusters, best an account without other rights;"
         " default: the controller's own",
         metavar="FILE",
     ),

@@ -8,6 +8,7 @@ from typing import Final
 from hyperjob_certs.metrics import protection
 from hyperjob_controller.manager import Manager
 from hyperjob_controller.options import AUTO, Options
+from hyperjob_core.api.choices import MemberAccess
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.telemetry.endpoints import serve
 from hyperjob_core.telemetry.health import Checks
@@ -16,19 +17,24 @@ from hyperjob_core.telemetry.metrics import Metrics
 log = logging.getLogger(__name__)
 
 USER_AGENT: Final = "hyperjob-controller/1"
+_CONNECTIONS: Final = 4096
 
 
 @asynccontextmanager
-async def _progress_client(options: Options, own: Kube) -> AsyncIterator[Kube | None]:
-    """Yield the client that reads logs; its requests have metrics of their own."""
-    if not options.progress:
+async def _members_client(options: Options) -> AsyncIterator[Kube | None]:
+    """Yield the client that reads the members; its requests have metrics of their own.
+
+    It has several open watches for each member, which take no connection from other requests.
+    """
+    if options.members is MemberAccess.OFF:
         yield None
-    elif options.progress_kubeconfig is None:
-        yield own
-    else:
-        kubeconfig = options.progress_kubeconfig
-        async with Kube.connect(kubeconfig=kubeconfig, user_agent=USER_AGENT) as kube:
-            yield kube
+        return
+    async with Kube.connect(
+        kubeconfig=options.members_kubeconfig or options.kubeconfig,
+        user_agent=USER_AGENT,
+        connections=_CONNECTIONS,
+    ) as kube:
+        yield kube
 
 
 async def run(options: Options) -> None:
@@ -40,10 +46,10 @@ async def run(options: Options) -> None:
             user_agent=USER_AGENT,
             metrics=metrics,
         ) as kube,
-        _progress_client(options, kube) as progress,
+        _members_client(options) as members,
         protection(options.metrics_cert_dir, user_agent=USER_AGENT) as protected,
     ):
-        manager = Manager(kube, options, metrics=metrics, progress=progress)
+        manager = Manager(kube, options, metrics=metrics, members=members)
         readyz = Checks("readyz")
         readyz.add("caches", manager.ready)
         async with serve(

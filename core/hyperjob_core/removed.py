@@ -99,6 +99,8 @@ SETTINGS: Final[Mapping[str, Mapping[str, str]]] = {
         "silence_timeout": "Karmada applies a silent sub-job again after 30 seconds",
         "splitter_timeout": "a call of the splitter ends after 10 seconds",
         "failure_causes": "the controller reads failed pods where it has the right to",
+        "progress": "use --members logs",
+        "progress_kubeconfig": "use --members-kubeconfig",
         "progress_qps": "the controller reads up to 40 logs per second",
         "leader_elect_namespace": f"{_NAMESPACE} of the Karmada API server",
         "leader_elect_name": "the Lease is hyperjob-controller",

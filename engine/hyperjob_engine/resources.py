@@ -128,6 +128,11 @@ def amount_text(name: str, amount: int) -> str:
     return f"{Quantity(amount, form).canonical} {name}"
 
 
+def amount_only(name: str, amount: int) -> str:
+    """Return an amount without the name of its resource."""
+    return amount_text(name, amount).split(" ", maxsplit=1)[0]
+
+
 def quantities(vector: Resources) -> dict[str, str]:
     """Print amounts as a ResourceList, in canonical form."""
     return {

@@ -178,7 +178,7 @@ async def _start_servers(
             f"--metrics-bind-address=127.0.0.1:{metrics}",
             f"--health-probe-bind-address=127.0.0.1:{probe}",
             f"--leader-elect-lease-duration={_LEASE_SECONDS}",
-            "--progress",
+            "--members=logs",
             f"--progress-interval={_PROGRESS_SECONDS:g}",
             log=directory / "controller.log",
             group=lifeline.group,

@@ -428,7 +428,7 @@ def test_tokens_live_three_days_and_are_renewed_every_six_hours(helms: list[Path
             CONTROLLER_SETTINGS,
             (
                 "kubeconfig queue_admission leader_elect health_probe_bind_address"
-                " metrics_bind_address metrics_cert_dir progress progress_kubeconfig"
+                " metrics_bind_address metrics_cert_dir members members_kubeconfig"
             ),
         ),
     ],

@@ -18,7 +18,7 @@ if find_spec("torch") is None:
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """Give clusters whose pods are processes; torch takes long to import on a small machine."""
     directory = tmp_path_factory.mktemp("torch")
-    reading = ["--progress", "--progress-interval=1"]
+    reading = ["--members=logs", "--progress-interval=1"]
     with open_process_world(Settings(timeout=400), directory, controller=reading) as opened:
         yield opened
 

@@ -13,12 +13,12 @@ from typing import Final
 
 import orjson
 
-from hyperjob_controller.causes.pods import first_failure
 from hyperjob_core.api.wire import objects
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import Forbidden, KubeError
 from hyperjob_core.kube.resources import CLUSTERS, PODS, split_key
 from hyperjob_core.telemetry.metrics import Place
+from hyperjob_engine.members.podfailures import first_failure
 from hyperjob_engine.model.observed import Observed
 from hyperjob_engine.model.planned import FailedJob, Plan
 from hyperjob_engine.reasons.failure import ContainerFailure

@@ -22,7 +22,9 @@ def accelerator_samples(
 
     def free() -> Iterator[Sample]:
         for cluster in clusters():
-            yield from _devices(cluster.name, cluster.free)
+            # A reservation and a late summary may count the same pods, and no device is negative.
+            free = {name: max(0, amount) for name, amount in cluster.free.items()}
+            yield from _devices(cluster.name, free)
 
     def held() -> Iterator[Sample]:
         sums = reserved()

@@ -1,4 +1,4 @@
-"""The debug pages: the observation and the plan of a HyperJob, and the controller's memory.
+"""The debug pages: observation and plan of a HyperJob, the members, the controller's memory.
 
 It is served only with `--debug-bind-address`. A request reads memory and causes no API call.
 """
@@ -10,6 +10,7 @@ import orjson
 from aiohttp import web
 
 from hyperjob_controller.insight.explain import QueueState, explain
+from hyperjob_controller.members.reader import Members
 from hyperjob_controller.memory.memory import Memory
 from hyperjob_controller.observe import Observer
 from hyperjob_core.kube.workqueue import WorkQueue
@@ -23,6 +24,7 @@ def debug_routes(
     queue: WorkQueue[str],
     *,
     now: Callable[[], datetime],
+    members: Members | None = None,
 ) -> dict[str, Handler]:
     """Return the handlers by path."""
 
@@ -38,12 +40,23 @@ def debug_routes(
             queue=QueueState(failures=queue.failures(key), due_in=queue.due_in(key)),
             reserved=memory.reservations.reserved(now=now()),
         )
-        return web.Response(
-            body=orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE),
-            content_type="application/json",
-        )
+        return _json(document)
+
+    async def show_members(_request: web.Request) -> web.StreamResponse:
+        return _json({} if members is None else members.state(now()))
 
     async def remember(_request: web.Request) -> web.StreamResponse:
         return web.Response(text=f"{memory}\n")
 
-    return {"/debug/hyperjobs/{namespace}/{name}": show, "/debug/memory": remember}
+    return {
+        "/debug/hyperjobs/{namespace}/{name}": show,
+        "/debug/members": show_members,
+        "/debug/memory": remember,
+    }
+
+
+def _json(document: object) -> web.Response:
+    return web.Response(
+        body=orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE),
+        content_type="application/json",
+    )

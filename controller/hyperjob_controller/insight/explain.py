@@ -141,6 +141,7 @@ def _cluster(cluster: Cluster, reserved: Resources) -> Object:
         "allocatable": _amounts(cluster.allocatable),
         "reserved": _amounts(reserved),
         "settling": _amounts(cluster.settling),
+        **({} if cluster.view is None else {"nodesAsOf": rfc3339(cluster.view.as_of)}),
     }
 
 

@@ -6,10 +6,14 @@ time.
 
 from collections.abc import Mapping
 from datetime import datetime
+from typing import Final
 
 from hyperjob_controller.memory.reservations import Reservations
+from hyperjob_engine.model.members import MemberView
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.placement.capacity import ClusterSummary, candidates
+
+_NO_VIEWS: Final[Mapping[str, MemberView]] = {}
 
 
 class Candidates:
@@ -18,16 +22,24 @@ class Candidates:
     def __init__(self, reservations: Reservations) -> None:
         self._reservations = reservations
         self._summaries: Mapping[str, ClusterSummary] = {}
+        self._views: Mapping[str, MemberView] = {}
         self._known: dict[str, tuple[ClusterSummary, int, Cluster]] = {}
         self._versions: Mapping[str, int] = {}
         self._found: tuple[Cluster, ...] = ()
 
-    def of(self, summaries: Mapping[str, ClusterSummary], *, now: datetime) -> tuple[Cluster, ...]:
+    def of(
+        self,
+        summaries: Mapping[str, ClusterSummary],
+        views: Mapping[str, MemberView] = _NO_VIEWS,
+        *,
+        now: datetime,
+    ) -> tuple[Cluster, ...]:
         """Return the clusters by name; `summaries` must be a new mapping after each change."""
         versions, ended = self._reservations.versions, self._reservations.ended_on(now=now)
-        if not ended and summaries is self._summaries and versions == self._versions:
+        seen = {name for name in summaries if views.get(name) is not self._views.get(name)}
+        if not ended and not seen and summaries is self._summaries and versions == self._versions:
             return self._found
-        stale = ended | {
+        stale = (ended | seen) | {
             name
             for name, summary in summaries.items()
             if self._is_stale(name, summary, versions.get(name, 0))
@@ -38,12 +50,14 @@ class Candidates:
             self._reservations.reserved(now=now, clusters=stale),
             self._reservations.settling(now=now, clusters=stale),
             self._reservations.pods(now=now, clusters=stale),
+            views,
         )
         known = {name: each for name, each in self._known.items() if name in summaries}
         for each in renewed:
             version = versions.get(each.name, 0) if each.name not in ended else -1
             known[each.name] = summaries[each.name], version, each
         self._known, self._summaries, self._versions = known, summaries, dict(versions)
+        self._views = views
         self._found = tuple(known[name][2] for name in sorted(known))
         return self._found
 

@@ -12,6 +12,7 @@ from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import at, string
 from hyperjob_core.kube.client import EventType
 from hyperjob_core.kube.informer import Informer
+from hyperjob_engine.model.members import MemberView
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.model.request import PlacementRequest
 from hyperjob_engine.placement.capacity import (
@@ -34,7 +35,10 @@ class Capacity:
         *,
         candidacy: Candidacy,
         now: Callable[[], datetime],
+        views: Callable[[datetime], Mapping[str, MemberView]] = lambda _: {},
     ) -> None:
+        """Use `views`, which returns the clusters whose nodes are known at a time."""
+        self._views = views
         self._reservations = reservations
         self._candidacy = candidacy
         self._now = now
@@ -46,7 +50,7 @@ class Capacity:
         self, *, now: datetime, promised: Mapping[str, Iterable[PlacementRequest]] | None = None
     ) -> tuple[Cluster, ...]:
         """Return the clusters with their free resources, minus the `promised` requests on each."""
-        found = self._candidates.of(self._summaries, now=now)
+        found = self._candidates.of(self._summaries, self._views(now), now=now)
         return less_each(found, promised) if promised else found
 
     def room(self, cluster: str) -> Resources | None:

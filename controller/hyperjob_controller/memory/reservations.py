@@ -18,8 +18,9 @@ from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import KIND, LABEL_HYPERJOB, LABEL_REPLICATED_JOB
 from hyperjob_core.api.wire import at, mapping, string, string_map
 from hyperjob_engine.expansion.expand import pod_groups
+from hyperjob_engine.model.members import NodeWants
 from hyperjob_engine.model.memo import Memo
-from hyperjob_engine.model.nodes import PodGroup
+from hyperjob_engine.model.nodes import Domain, Frozen, PodGroup
 from hyperjob_engine.model.observed import Binding, Cluster, ReportedStatus
 from hyperjob_engine.model.parse import (
     controller_of,
@@ -33,7 +34,7 @@ from hyperjob_engine.queueing.occupancy import Occupancy
 from hyperjob_engine.resources import Resources, accumulate, scale, total
 
 Lookup = Callable[[str], Object | None]
-PodKind: TypeAlias = tuple[tuple[str, int], ...]
+PodKind: TypeAlias = tuple[Frozen, NodeWants, tuple[Domain, ...]]
 T = TypeVar("T")
 
 
@@ -173,7 +174,7 @@ class Reservations:
             _count_pods(ended.setdefault(entry.cluster, Counter()), entry.pods, 1)
         found = {
             cluster: tuple(
-                PodGroup(dict(kind), left)
+                PodGroup(dict(kind[0]), left, kind[1], kind[2])
                 for kind, number in sums.items()
                 if (left := number - ended.get(cluster, Counter())[kind])
             )
@@ -357,7 +358,7 @@ class Reservations:
 
 def _count_pods(sums: Counter[PodKind], pods: Iterable[PodGroup], sign: int) -> None:
     for group in pods:
-        kind = tuple(sorted(group.request.items()))
+        kind = group.frozen, group.wants, group.domains
         sums[kind] += sign * group.number
         if not sums[kind]:
             del sums[kind]

@@ -63,3 +63,17 @@ class TimeUse(StrEnum):
     LOST_TO_PLANNED_STOPS = "lostToPlannedStops"
     SUSPENDED = "suspended"
     FINISHING = "finishing"
+
+
+class MemberAccess(StrEnum):
+    """What the controller reads in the members; each step includes those before it."""
+
+    OFF = "off"
+    PODS = "pods"
+    NODES = "nodes"
+    LOGS = "logs"
+
+    def includes(self, step: "MemberAccess") -> bool:
+        """Return whether this step includes another."""
+        order = tuple(MemberAccess)
+        return order.index(self) >= order.index(step)

@@ -24,8 +24,9 @@ from hyperjob_core.kube import config
 from hyperjob_core.kube.errors import Gone, from_status, unreachable
 from hyperjob_core.kube.exchange import Warn, log_warning
 from hyperjob_core.kube.instruments import SILENT, ClientMetrics
+from hyperjob_core.kube.proxied import Proxied
 from hyperjob_core.kube.resources import Resource, key_of
-from hyperjob_core.kube.transport import Params, Response, Transport
+from hyperjob_core.kube.transport import CONNECTIONS, Params, Response, Transport
 
 USER_AGENT = f"hyperjob/{hyperjob_core.__version__}"
 TIME_LIMIT = 30.0
@@ -93,19 +94,26 @@ class Kube:
         context: str | None = None,
         user_agent: str = USER_AGENT,
         time_limit: float = TIME_LIMIT,
+        connections: int = CONNECTIONS,
         metrics: ClientMetrics = SILENT,
         warn: Warn = log_warning,
     ) -> AsyncIterator[Self]:
         """Find the API server as kubectl does and close all connections at the end.
 
-        `warn` gets each warning of the API server once.
+        `warn` gets each warning of the API server once. `connections` are open concurrently.
         `user_agent` up to its slash is also the field manager of creates, updates and patches.
         Raises ConfigError with the file and the next step.
         """
         connection = await config.load(kubeconfig, context=context)
         from hyperjob_core.kube.http import HttpTransport  # a slow import: not for --help
 
-        transport = HttpTransport(connection, user_agent=user_agent, metrics=metrics, warn=warn)
+        transport = HttpTransport(
+            connection,
+            user_agent=user_agent,
+            connections=connections,
+            metrics=metrics,
+            warn=warn,
+        )
         async with cls(transport, time_limit=time_limit, namespace=connection.namespace) as kube:
             yield kube
 
@@ -128,6 +136,10 @@ class Kube:
     def host(self) -> str:
         """Return the server's host and port."""
         return self._transport.host
+
+    def member(self, cluster: str, *, time_limit: float = TIME_LIMIT) -> "Kube":
+        """Return a client of a member through Karmada's proxy, over this client's connections."""
+        return Kube(Proxied(self._transport, cluster), time_limit=time_limit)
 
     async def get(
         self,

@@ -23,9 +23,8 @@ from hyperjob_core.kube import errors
 from hyperjob_core.kube.config import Connection
 from hyperjob_core.kube.exchange import Exchange, Warn, log_warning, why_no_connection
 from hyperjob_core.kube.instruments import SILENT, ClientMetrics
-from hyperjob_core.kube.transport import Params, Response
+from hyperjob_core.kube.transport import CONNECTIONS, Params, Response
 
-_CONNECTIONS = 256
 _TURNS_TO_CLOSE = 100
 
 
@@ -46,6 +45,7 @@ class HttpTransport(Exchange):
         connection: Connection,
         *,
         user_agent: str,
+        connections: int = CONNECTIONS,
         metrics: ClientMetrics = SILENT,
         warn: Warn = log_warning,
     ) -> None:
@@ -54,7 +54,7 @@ class HttpTransport(Exchange):
         self._sockets: WeakSet[socket.socket] = WeakSet()
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(
-                limit=_CONNECTIONS, ssl=connection.tls or True, socket_factory=self._socket
+                limit=connections, ssl=connection.tls or True, socket_factory=self._socket
             ),
             cookie_jar=aiohttp.DummyCookieJar(),
             headers={"User-Agent": user_agent},

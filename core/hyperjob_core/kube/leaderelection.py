@@ -123,9 +123,13 @@ class LeaderElector:
         if lost:
             raise LeadershipLostError(
                 f"lease {self._namespace}/{self._name} could not be renewed within "
-                f"{self._renew_seconds:g}s" + (f": {self.leader} has it" if self.leader else "")
+                f"{self._renew_seconds:g}s" + self._other_holder()
             )
         await task
+
+    def _other_holder(self) -> str:
+        """Return which other replica holds the Lease, for the end of a sentence; "" for none."""
+        return f": {self.leader} has it" if self.leader not in ("", self.identity) else ""
 
     async def _acquire(self) -> None:
         log.info("Waiting to lead", extra=self._about())

@@ -87,11 +87,17 @@ class Reflector:
         transform: Transform = unchanged,
         page_size: int = 500,
         idle_limit: float = IDLE_LIMIT,
+        watch_seconds: tuple[int, int] = _WATCH_SECONDS,
         backoff: Backoff | None = None,
         report: Report = silent,
+        opened: Callable[[], None] = lambda: None,
         metrics: InformerMetrics = SILENT,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
+        """Call `opened` for each watch that the server accepts.
+
+        A watch ends after a random time within `watch_seconds`.
+        """
         self.version = ""
         self.last_error: KubeError | None = None
         self._kube = kube
@@ -102,6 +108,8 @@ class Reflector:
         self._transform = transform
         self._page_size = page_size
         self._idle_limit = idle_limit
+        self._watch_seconds = watch_seconds
+        self._tell_opened = opened
         self._backoff = backoff or Backoff()
         self._report = report
         self._metrics = metrics
@@ -159,7 +167,7 @@ class Reflector:
             self._resource,
             resource_version=self.version,
             # Random end times: many watches must not reconnect at the same moment.
-            timeout_seconds=random.randint(*_WATCH_SECONDS),
+            timeout_seconds=random.randint(*self._watch_seconds),
             idle_limit=self._idle_limit,
             opened=self._flowing,
             namespace=self._namespace,
@@ -179,6 +187,7 @@ class Reflector:
         """Record that the server has accepted the watch."""
         self._opened = asyncio.get_running_loop().time()
         self.last_error = None
+        self._tell_opened()
 
     def _recovered(self) -> None:
         """Reset the failures, after a watch has lasted or has brought a change."""

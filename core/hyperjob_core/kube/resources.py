@@ -110,6 +110,9 @@ RESOURCE_INTERPRETERS = Resource(
 
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 NODES = Resource("", "v1", "nodes", "Node", namespaced=False)
+HYPERNODES = Resource(
+    "topology.volcano.sh", "v1alpha1", "hypernodes", "HyperNode", namespaced=False
+)
 PODS = Resource("", "v1", "pods", "Pod")
 SECRETS = Resource("", "v1", "secrets", "Secret")
 CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")

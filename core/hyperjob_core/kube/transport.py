@@ -2,11 +2,14 @@
 
 from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import orjson
 
 Params = Mapping[str, str]
+
+CONNECTIONS: Final = 256
+"""The concurrent connections of one client."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,6 +50,7 @@ class Place(StrEnum):
     MESSAGES = "messages"
     PROGRESS = "progress"
     CAUSES = "causes"
+    MEMBERS = "members"
     SPLITTER = "splitter"
     INFORMER = "informer"
     EVENTS = "events"

@@ -10,7 +10,7 @@ from hyperjob_core.api.limits import MAX_PODS, MAX_SUB_JOBS
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import child_name
 from hyperjob_core.api.quantity import NANO
-from hyperjob_core.api.wire import count, objects
+from hyperjob_core.api.wire import count, mapping, objects
 from hyperjob_engine.expansion.split import (
     Scale,
     SplitError,
@@ -24,6 +24,8 @@ from hyperjob_engine.expansion.split import (
 from hyperjob_engine.model.nodes import PodGroup
 from hyperjob_engine.model.observed import HyperJob, ReplicatedJob, SplitPolicy
 from hyperjob_engine.model.subjobs import Group, Size, SubJob
+from hyperjob_engine.model.topology import partitioned, tier_of, together
+from hyperjob_engine.model.wants import wants_of
 from hyperjob_engine.resources import PODS, accelerator_of, scale, total, whole
 
 
@@ -122,14 +124,19 @@ def demand_of(template: Object) -> dict[str, int]:
 
 
 def pod_groups(template: Object) -> tuple[PodGroup, ...]:
-    """Return the pods of each task of a vcjob spec."""
-    return tuple(
-        PodGroup(
-            {**request_of(task), PODS: whole(1)},
-            count(task.get("replicas")),
+    """Return the pods of each task of a vcjob spec, with their demands on nodes."""
+    groups = [
+        partitioned(
+            PodGroup(
+                {**request_of(task), PODS: whole(1)},
+                count(task.get("replicas")),
+                wants_of(mapping(task.get("template"))),
+            ),
+            task,
         )
         for task in objects(template.get("tasks"))
-    )
+    ]
+    return together(groups, tier_of(template))
 
 
 def _sizes(group: ReplicatedJob, shares: Sequence[int] | None) -> Sequence[Size]:

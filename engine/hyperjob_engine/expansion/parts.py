@@ -17,6 +17,7 @@ from hyperjob_engine.model.child import Child, child_of
 from hyperjob_engine.model.nodes import PodGroup
 from hyperjob_engine.model.observed import Observed, Ownership, Record, ReplicatedJob, SplitPolicy
 from hyperjob_engine.model.request import PlacementRequest
+from hyperjob_engine.model.topology import tier_of
 from hyperjob_engine.placement.share import Wish
 from hyperjob_engine.resources import scale as multiply
 
@@ -97,8 +98,8 @@ def _piece(wish: Wish, share: int, *, first: bool) -> PlacementRequest:
     piece = wish.request(share)
     if first:
         return piece
-    pods = PodGroup(wish.pod, share)
-    return replace(piece, demand=multiply(wish.pod, share), pods=(pods,))
+    pods = (PodGroup(wish.pod, share, wish.wants),)
+    return replace(piece, demand=multiply(wish.pod, share), pods=pods)
 
 
 def _scale_of(group: ReplicatedJob) -> tuple[SplitPolicy, Scale]:
@@ -134,7 +135,10 @@ def _wish(
     excluded: frozenset[str],
 ) -> Wish:
     groups = pod_groups(group.template)
-    others = (*groups[: scale.task], *groups[scale.task + 1 :])
+    others = tuple(
+        replace(each, domains=each.domains[1:] if tier_of(group.template) else each.domains)
+        for each in (*groups[: scale.task], *groups[scale.task + 1 :])
+    )
     return Wish(
         group=group.name,
         accelerators=accelerators,
@@ -143,6 +147,8 @@ def _wish(
         per_pod=scale.per_pod,
         others=others,
         pod=groups[scale.task].request,
+        wants=groups[scale.task].wants,
+        tier=tier_of(group.template),
         preferred=group.cluster_names,
         required=group.required,
         excluded=excluded,

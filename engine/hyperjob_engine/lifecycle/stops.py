@@ -18,7 +18,7 @@ from hyperjob_core.api.phases import JobPhase
 from hyperjob_core.api.wire import count, integer, mapping, objects, rfc3339, string, timestamp
 from hyperjob_engine.lifecycle.decisions import Member, Restart
 from hyperjob_engine.model.child import Child
-from hyperjob_engine.model.observed import Observed
+from hyperjob_engine.model.observed import Observed, Stop
 from hyperjob_engine.model.training import JobTraining, known
 from hyperjob_engine.reasons.reason import Reason
 
@@ -101,12 +101,24 @@ def going_on(observed: Observed, members: Sequence[Member]) -> Object:
 
 
 def is_over(observed: Observed, children: Iterable[Child]) -> bool:
-    """Return whether all sub-jobs of the planned stop have ended, or its time limit has passed."""
+    """Return whether all sub-jobs of the planned stop have ended, or its time limit has passed.
+
+    The limit does not count while a member shows pods of them: two attempts never run together.
+    """
     stop = observed.hyperjob.stop
-    if stop is None or observed.now >= stop.until:
+    if stop is None:
+        return True
+    if observed.now >= stop.until and not pods_of_stop(observed, stop):
         return True
     by_name = {child.name: child for child in children}
     return all(_has_ended(observed, by_name.get(name)) for name in stop.jobs)
+
+
+def pods_of_stop(observed: Observed, stop: Stop) -> int | None:
+    """Return the pods that the members have of the stopped sub-jobs; None if any is not known."""
+    found = [observed.pods_left.get(name) for name in stop.jobs]
+    known_pods = [each for each in found if each is not None]
+    return sum(known_pods) if len(known_pods) == len(found) or any(known_pods) else None
 
 
 def latest_reports(observed: Observed) -> dict[str, JobTraining]:
@@ -211,9 +223,16 @@ def _runs(child: Child) -> bool:
 
 
 def _has_ended(observed: Observed, child: Child | None) -> bool:
+    """Return whether a stopped sub-job has no pod left, and its last lines are read.
+
+    Without knowledge of its pods, the end of its log counts.
+    """
     if child is None or child.is_terminal:
         return True
     if child.job is not None:
         return False  # its vcjob still exists
     training = observed.trainings.get(child.name)
+    left = observed.pods_left.get(child.name)
+    if left is not None:
+        return not left and (training is None or training.ended)
     return training is not None and training.ended

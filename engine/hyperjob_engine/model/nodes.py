@@ -1,4 +1,6 @@
-"""An upper bound of the pods that the nodes of a cluster can hold, from its resource models.
+"""The pods of a sub-job, and an upper bound of the pods that the nodes of a cluster can hold.
+
+The bound is from the resource models of the Cluster.
 
 Karmada counts the nodes of a cluster by grade, that is by the range of their free resources. The
 grades cannot prove that a pod fits on a node, but together with the free resources of all nodes
@@ -7,18 +9,47 @@ they can prove that it does not. The controller uses them for this proof only.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import at, count, integer, mapping, objects, string
+from hyperjob_engine.model.members import ANY_NODE, NodeWants
 from hyperjob_engine.resources import Resources, parse_resources, subtract
+
+Frozen: TypeAlias = tuple[tuple[str, int], ...]
+"""A request as sorted pairs of resource and amount, which can be a key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """Pods that must be inside one HyperNode of a tier of at most `tier`, or of this tier's name.
+
+    `each` is how many of a group's pods one domain has. The groups that share domains have an equal
+    `key`.
+    """
+
+    tier: int
+    tier_name: str
+    each: int
+    key: str
 
 
 @dataclass(frozen=True, slots=True)
 class PodGroup:
-    """`number` pods with equal requests; a request includes 1 of the resource `pods`."""
+    """`number` pods with equal requests; a request includes 1 of the resource `pods`.
+
+    `domains` are from outside inwards: that of the whole job, that of a partition.
+    """
 
     request: Resources
     number: int
+    wants: NodeWants = ANY_NODE
+    domains: tuple[Domain, ...] = ()
+
+    @property
+    def frozen(self) -> Frozen:
+        """Return the request as a key."""
+        return tuple(sorted(self.request.items()))
 
 
 @dataclass(frozen=True, slots=True)

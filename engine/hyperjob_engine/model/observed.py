@@ -19,6 +19,7 @@ from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import CONDITION_COMPLETED, CONDITION_FAILED
 from hyperjob_core.api.phases import JobPhase
 from hyperjob_core.api.wire import at, integer, mapping, objects
+from hyperjob_engine.model.members import MemberView
 from hyperjob_engine.model.nodes import Nodes, PodGroup
 from hyperjob_engine.model.runs import Run
 from hyperjob_engine.model.training import JobTraining
@@ -364,6 +365,7 @@ class Cluster:
     `not_ready_since` is when a Cluster that was Ready stopped being so.
     `settling` is the part of the reservations that the Cluster's status may count already.
     `unscheduled` is the sum of the requests of its pods without a node; None: not reported.
+    `view` has its nodes and pods; None: the controller does not read them, or knows them no more.
     """
 
     name: str
@@ -377,8 +379,9 @@ class Cluster:
     zone: str = ""
     not_ready_since: datetime | None = None
     nodes: Nodes | None = None  # None: the Cluster reports no resource models
-    reserved_pods: tuple[PodGroup, ...] = ()  # pods that `nodes` may not count yet
+    reserved_pods: tuple[PodGroup, ...] = ()  # pods that `nodes` and `view` may not count yet
     unscheduled: Resources | None = None
+    view: MemberView | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -448,4 +451,6 @@ class Observed:
     stopped_by: TimeUse | None = None  # the use to which goodput counts the time of a restart
     # Why vcjobs failed, by UID: a value None means unknown; None means that pods are not read.
     causes: Mapping[str, ContainerFailure | None] | None = None
+    # Pods of a sub-job, of any attempt, that its members still have; absent: they are not known.
+    pods_left: Mapping[str, int] = field(default_factory=dict)
     followers: Collection[str] = ()  # vcjobs created soon after the deletion of a namesake

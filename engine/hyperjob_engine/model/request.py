@@ -26,7 +26,9 @@ class PlacementRequest:
 
     def __post_init__(self) -> None:
         """Compute `kind` and `measure` once: each round of a queue compares them often."""
-        pods = tuple((_frozen(group.request), group.number) for group in self.pods)
+        pods = tuple(
+            (group.frozen, group.number, group.wants, group.domains) for group in self.pods
+        )
         demand = _frozen(self.demand)
         kind = self.group, self.preferred, self.required, self.excluded, demand, pods
         object.__setattr__(self, "kind", _shared(kind))

@@ -87,7 +87,7 @@ class FreeRoom:
         return (
             request.allows(name)
             and fits(request.demand, self.free[name])
-            and self.slots.crowding(name, request.pods) is None
+            and self.slots.holds(name, request.pods)
         )
 
     def ranked(self, request: PlacementRequest) -> list[str]:

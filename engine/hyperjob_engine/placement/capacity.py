@@ -15,9 +15,11 @@ from hyperjob_core.api.names import VCJOB_API_VERSION, VCJOB_KIND
 from hyperjob_core.api.phases import JobPhase
 from hyperjob_core.api.wire import at, condition, count, mapping, objects, string, timestamp
 from hyperjob_engine.model.clusterusage import room_of
+from hyperjob_engine.model.members import MemberView
 from hyperjob_engine.model.nodes import Nodes, PodGroup, parse_nodes
 from hyperjob_engine.model.observed import Cluster, ReportedStatus
 from hyperjob_engine.model.request import PlacementRequest
+from hyperjob_engine.placement.ground import ground_of
 from hyperjob_engine.reasons.hindrance import ClusterTrouble, Trouble
 from hyperjob_engine.resources import PODS, Resources, scale, subtract, total, whole
 
@@ -142,19 +144,20 @@ def candidates(
     reserved: Mapping[str, Resources],
     settling: Mapping[str, Resources] | None = None,
     pods: Mapping[str, tuple[PodGroup, ...]] | None = None,
+    views: Mapping[str, MemberView] | None = None,
 ) -> tuple[Cluster, ...]:
     """Return the clusters, by name, with the reservations subtracted from their free resources.
 
     `settling` is the part of the reservations that the summaries may count already; `pods` are
-    the pods of all reservations.
+    the pods of all reservations. `views` are the members whose nodes are known.
     """
-    settling, pods = settling or {}, pods or {}
+    settling, pods, views = settling or {}, pods or {}, views or {}
     return tuple(
         Cluster(
             name=summary.name,
             usable=summary.usable,
             trouble=summary.trouble,
-            free=free_of(summary, reserved.get(summary.name, {})),
+            free=free_of(summary, reserved.get(summary.name, {}), view=views.get(summary.name)),
             allocatable=summary.allocatable,
             settling=settling.get(summary.name, {}),
             provider=summary.provider,
@@ -164,32 +167,35 @@ def candidates(
             nodes=summary.nodes,
             reserved_pods=pods.get(summary.name, ()),
             unscheduled=summary.unscheduled,
+            view=views.get(summary.name),
         )
         for summary in sorted(summaries, key=lambda summary: summary.name)
     )
 
 
-def free_of(summary: ClusterSummary, reserved: Resources) -> Resources:
-    """Return the free resources of a cluster: those of its status minus its reservations.
+def free_of(
+    summary: ClusterSummary, reserved: Resources, *, view: MemberView | None = None
+) -> Resources:
+    """Return the free resources of a cluster: those of its nodes minus its reservations.
 
-    The reservations count at most as much as the cluster has.
+    Without a view, the free resources are those of its status. The reservations count at most as
+    much as the cluster has.
     """
+    free = summary.free if view is None else ground_of(summary.name, view).free
     if not reserved:
-        return summary.free
+        return free
     possible = {
         name: min(amount, max(0, summary.allocatable.get(name, 0)))
         for name, amount in reserved.items()
     }
-    return subtract(summary.free, possible)
+    return subtract(free, possible)
 
 
 def less(cluster: Cluster, requests: Iterable[PlacementRequest], sign: int = 1) -> Cluster:
     """Return a cluster with the requests subtracted; with sign -1, with them added back."""
     requests = list(requests)
     pods = (
-        PodGroup(group.request, sign * group.number)
-        for request in requests
-        for group in request.pods
+        replace(group, number=sign * group.number) for request in requests for group in request.pods
     )
     return holding(cluster, scale(total(each.demand for each in requests), sign), pods)
 

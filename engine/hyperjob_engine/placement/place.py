@@ -4,13 +4,15 @@ A gang is placed as a whole or not at all. Calls are independent of each other.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.model.request import PlacementRequest
 from hyperjob_engine.placement.assign import FreeRoom
 from hyperjob_engine.placement.explain import explain, explain_overflow
+from hyperjob_engine.placement.ground import Vacating
 from hyperjob_engine.placement.search import assign
+from hyperjob_engine.placement.slots import Slots
 from hyperjob_engine.reasons.shortage import Overflow, Shortage, ShortageCode
 
 
@@ -91,6 +93,9 @@ def could_hold(
     max_domains: int | None,
 ) -> bool:
     """Return whether `minimum` requests have room on the usable clusters when these are empty."""
-    empty = FreeRoom.of((replace(each, nodes=None) for each in clusters), ())
-    empty.free = {name: cluster.allocatable for name, cluster in empty.clusters.items()}
+    known = tuple(clusters)
+    slots = Slots(known)
+    slots.vacate(Vacating.ALL)
+    free = {each.name: each.allocatable for each in known if each.usable}
+    empty = FreeRoom.of(known, (), free=free, slots=slots)
     return len(assign(requests, empty, max_domains=max_domains).assigned) >= minimum

@@ -14,8 +14,10 @@ from itertools import combinations
 from math import comb
 from typing import Final
 
+from hyperjob_engine.model.members import ANY_NODE, NodeWants
 from hyperjob_engine.model.nodes import PodGroup
 from hyperjob_engine.model.request import PlacementRequest
+from hyperjob_engine.model.topology import HardTier, together
 from hyperjob_engine.placement.assign import FreeRoom, whereabouts
 from hyperjob_engine.resources import Resources, scale, subtract, total
 
@@ -28,7 +30,8 @@ class Wish:
     """The accelerators of one kind to share out, and the requests of a sub-job's pods.
 
     A sub-job has `fixed` accelerators in the pods of `others`, and `per_pod` in each pod of the
-    scaled task, which requests `pod`.
+    scaled task, which requests `pod` and has these `wants` of its node. All pods of a sub-job are
+    within one HyperNode of `tier`.
     """
 
     group: str
@@ -37,6 +40,8 @@ class Wish:
     fixed: int
     per_pod: int
     pod: Resources
+    wants: NodeWants = ANY_NODE
+    tier: HardTier | None = None
     others: tuple[PodGroup, ...] = ()
     preferred: tuple[str, ...] = ()
     required: bool = False
@@ -44,7 +49,7 @@ class Wish:
 
     def request(self, pods: int, name: str = "") -> PlacementRequest:
         """Return the request of a sub-job with so many pods in the scaled task."""
-        groups = (*self.others, PodGroup(self.pod, pods))
+        groups = together((*self.others, PodGroup(self.pod, pods, self.wants)), self.tier)
         return PlacementRequest(
             name=name,
             group=self.group,
@@ -243,6 +248,6 @@ def _most(wish: Wish, room: FreeRoom, name: str) -> int:
     most = min(free.get(each, 0) // amount for each, amount in wish.pod.items() if amount > 0)
 
     def crowded(pods: int) -> bool:
-        return room.slots.crowding(name, wish.request(pods).pods) is not None
+        return not room.slots.holds(name, wish.request(pods).pods)
 
     return bisect_left(range(1, most + 1), True, key=crowded)

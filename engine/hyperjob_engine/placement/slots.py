@@ -1,76 +1,116 @@
-"""The check of placed pods against the nodes of their cluster, by its resource models.
+"""The check of placed pods against the nodes of their cluster.
 
-A cluster without resource models has no such check: only its free resources count.
+A cluster with a view has the exact check, by its nodes and the pods on them. Of other clusters the
+resource models can prove that pods do not fit.
 """
 
-from collections.abc import Iterable, Mapping
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from typing import Final
 
-from hyperjob_engine.model.nodes import Nodes, PodGroup
+from hyperjob_engine.model.memo import Memo
+from hyperjob_engine.model.nodes import PodGroup
 from hyperjob_engine.model.observed import Cluster
+from hyperjob_engine.placement.grades import Grades
+from hyperjob_engine.placement.ground import Ground, Vacating, ground_of
+from hyperjob_engine.placement.nodeshortage import node_shortage
+from hyperjob_engine.placement.packing import Item, Unfit, items_of, unfit
+from hyperjob_engine.reasons.crowded import NodeShortage
 from hyperjob_engine.reasons.hindrance import Crowding
+
+_ITEMS: Final[Memo[Collection[PodGroup], Mapping[Item, int]]] = Memo()
 
 
 class Slots:
     """The pods placed on each cluster; `add` changes them."""
 
     def __init__(self, clusters: Iterable[Cluster]) -> None:
-        self._nodes = {cluster.name: cluster.nodes for cluster in clusters if cluster.nodes}
-        self._resources = {name: nodes.resources for name, nodes in self._nodes.items()}
-        self._put: dict[tuple[str, str], Mapping[int, int]] = {}
-        self._most: dict[tuple[str, str, int], int] = {}
+        known = tuple(clusters)
+        self._grounds = {
+            each.name: ground_of(each.name, each.view) for each in known if each.view is not None
+        }
+        self._grades = Grades(each for each in known if each.view is None)
+        self._held: dict[str, Mapping[Item, int]] = {}
+        self._gone: dict[str, frozenset[str]] = {}
+        self._trials: dict[tuple[str, frozenset[str]], Ground] = {}
 
     def __bool__(self) -> bool:
         """Return whether the nodes of any cluster are known."""
-        return bool(self._nodes)
+        return bool(self._grounds) or bool(self._grades)
 
     def copy(self) -> "Slots":
         """Return an independent copy."""
         made = Slots(())
-        made._nodes, made._resources, made._most = self._nodes, self._resources, self._most
-        made._put = dict(self._put)
+        made._grounds, made._trials = self._grounds, self._trials
+        made._held, made._gone = dict(self._held), dict(self._gone)
+        made._grades = self._grades.copy()
         return made
 
-    def crowding(self, cluster: str, pods: Iterable[PodGroup]) -> Crowding | None:
+    def vacate(self, pods: Vacating) -> None:
+        """Let running pods leave their nodes; without views, drop the checks."""
+        self._grades = Grades(())
+        self._grounds = {name: ground.vacated(pods) for name, ground in self._grounds.items()}
+        self._trials = {}
+
+    def leave(self, cluster: str, job: str, sign: int = 1) -> None:
+        """Let the pods of a vcjob, by namespace/name, leave their nodes; with sign -1, return."""
+        gone = self._gone.get(cluster, frozenset())
+        self._gone[cluster] = gone | {job} if sign > 0 else gone - {job}
+
+    def crowding(self, cluster: str, pods: Collection[PodGroup]) -> Crowding | NodeShortage | None:
         """Return why pods do not fit on the nodes beside those placed before; None if they may."""
-        nodes = self._nodes.get(cluster)
-        if nodes is None:
-            return None
-        for resource in sorted(self._resources[cluster]):
-            wanted = _by_amount(pods, resource)
-            if not wanted:
-                continue
-            largest = max(wanted)
-            for amount, number in self._put.get((cluster, resource), {}).items():
-                wanted[amount] = wanted.get(amount, 0) + number
-            total = 0
-            for amount in sorted(wanted, reverse=True):
-                total += wanted[amount]
-                if amount > largest:
-                    continue
-                most = self._bound(nodes, cluster, resource, amount)
-                if total > most:
-                    return Crowding(resource, amount, total, most)
-        return None
+        ground = self._ground(cluster)
+        if ground is None:
+            return self._grades.crowding(cluster, pods)
+        found = self._unfit(ground, cluster, _ITEMS.of(id(pods), pods, items_of))
+        return None if found is None else node_shortage(ground, found)
+
+    def holds(self, cluster: str, pods: Collection[PodGroup]) -> bool:
+        """Return whether pods fit on the nodes beside those placed before, or may fit."""
+        ground = self._ground(cluster)
+        if ground is None:
+            return self._grades.crowding(cluster, pods) is None
+        return self._unfit(ground, cluster, _ITEMS.of(id(pods), pods, items_of)) is None
+
+    def most(self, cluster: str, pods: Collection[PodGroup], limit: int) -> int:
+        """Return how often the same pods fit beside each other, at most `limit` times."""
+        ground = self._ground(cluster)
+        if ground is None:
+            return limit
+        once = _ITEMS.of(id(pods), pods, items_of)
+
+        def crowded(times: int) -> bool:
+            wanted = {item: number * times for item, number in once.items()}
+            return self._unfit(ground, cluster, wanted) is not None
+
+        if not crowded(limit):
+            return limit
+        return bisect_left(range(1, limit), True, key=crowded)
 
     def add(self, cluster: str, pods: Iterable[PodGroup], sign: int = 1) -> None:
         """Add pods to a cluster, or with sign -1 remove them."""
-        for resource in self._resources.get(cluster, ()):
-            put = dict(self._put.get((cluster, resource), {}))
-            for amount, number in _by_amount(pods, resource).items():
-                put[amount] = put.get(amount, 0) + sign * number
-            self._put[cluster, resource] = {a: n for a, n in put.items() if n > 0}
+        if cluster not in self._grounds:
+            self._grades.add(cluster, pods, sign)
+            return
+        held = Counter(self._held.get(cluster, {}))
+        for item, number in items_of(pods).items():
+            held[item] += sign * number
+        self._held[cluster] = {item: number for item, number in held.items() if number > 0}
 
-    def _bound(self, nodes: Nodes, cluster: str, resource: str, amount: int) -> int:
-        key = cluster, resource, amount
-        if key not in self._most:
-            self._most[key] = nodes.most(resource, amount)
-        return self._most[key]
+    @property
+    def graded(self) -> bool:
+        """Return whether resource models are the only check of some cluster's nodes."""
+        return bool(self._grades)
 
+    def _unfit(self, ground: Ground, cluster: str, wanted: Mapping[Item, int]) -> Unfit | None:
+        return unfit(ground, wanted, self._held.get(cluster, {}))
 
-def _by_amount(pods: Iterable[PodGroup], resource: str) -> dict[int, int]:
-    found: dict[int, int] = {}
-    for group in pods:
-        amount = group.request.get(resource, 0)
-        if amount > 0:
-            found[amount] = found.get(amount, 0) + group.number
-    return found
+    def _ground(self, cluster: str) -> Ground | None:
+        ground, gone = self._grounds.get(cluster), self._gone.get(cluster)
+        if ground is None or not gone:
+            return ground
+        key = cluster, gone
+        if key not in self._trials:
+            self._trials[key] = ground.without(gone)
+        return self._trials[key]

@@ -15,6 +15,7 @@ from typing import Final
 from hyperjob_core.api.duration import later
 from hyperjob_core.api.quantity import NANO
 from hyperjob_core.api.wire import timestamp
+from hyperjob_engine.placement.ground import Vacating
 from hyperjob_engine.queueing.admit import Grant, gang_of, try_to_admit
 from hyperjob_engine.queueing.forecast import is_overdue
 from hyperjob_engine.queueing.queues import ROOT, Tree
@@ -121,7 +122,7 @@ def victims_for(state: QueueState, waiting: Pending, *, now: datetime) -> Sequen
 
 def room_after_ends(state: QueueState) -> Space:
     """Return the room after every Cluster's status shows the pods that have ended."""
-    return state.last.open.emptied(state.occupancy.fading)
+    return state.last.open.emptied(state.occupancy.fading, leaving=Vacating.ENDING)
 
 
 def loss_of(entry: Entry, *, now: datetime) -> int:
@@ -230,6 +231,7 @@ class _Trial:
         return isinstance(found, Grant)
 
     def _move(self, entry: Entry, sign: int) -> None:
+        namespace = entry.unit.key.partition("/")[0]
         for part, cluster in entry.holding.values():
             self.usage.add(part.queue, part.request.demand, sign)
-            self._space.take(cluster, part.request.demand, sign)
+            self._space.leave(part.request, cluster, f"{namespace}/{part.name}", -sign)

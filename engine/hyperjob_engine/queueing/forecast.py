@@ -189,7 +189,8 @@ def forecasts(state: QueueState, *, now: datetime) -> dict[str, Start]:
     start earlier, and a later HyperJob of higher priority may delay it. Without one of the
     estimates that a time depends on, there is no expected start.
     """
-    space, coming = state.last.open.emptied(()), ends(state, now=now)
+    space = state.last.open.emptied(())
+    coming = ends(state, now=now)
     found: dict[str, Start] = {}
     last: ExpectedEnd | None = None
     position = 0

@@ -7,11 +7,11 @@ then delay it.
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
-from dataclasses import replace
 
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.model.request import PlacementRequest
 from hyperjob_engine.placement.assign import FreeRoom
+from hyperjob_engine.placement.ground import Vacating
 from hyperjob_engine.placement.search import assign
 from hyperjob_engine.placement.slots import Slots
 from hyperjob_engine.resources import Resources, fits, scale, total
@@ -80,15 +80,16 @@ class Space:
         The answer equals that of `assign`. Requests of one kind are only counted: their order makes
         no difference to a cluster.
         """
-        if not alike or self.slots:
+        if not alike or self.slots.graded:
             return len(self.assign(requests, standing, max_domains, least=least)) >= least
         if len(requests) < least:
             return False
         request, number = requests[0], len(requests)
         held = {
-            name: min(number, _holds(free, request.demand, default=number))
+            name: self.slots.most(name, request.pods, most)
             for name, free in self.free.items()
             if request.allows(name)
+            and (most := min(number, _holds(free, request.demand, default=number)))
         }
         if max_domains is None:
             return sum(held.values()) >= least
@@ -101,15 +102,23 @@ class Space:
         self, requests: Sequence[PlacementRequest], standing: Standing, max_domains: int | None
     ) -> int:
         """Return how many requests have room after the end of all HyperJobs."""
-        # The nodes' free resources will be others then.
-        room = FreeRoom.of((replace(each, nodes=None) for each in self.clusters), standing)
-        room.free = {name: self._eventual.get(name, {}) for name in room.free}
+        slots = Slots(self.clusters)
+        slots.vacate(Vacating.OF_JOBS)
+        room = FreeRoom.of(self.clusters, standing, free=self._eventual_free(), slots=slots)
         return len(assign(requests, room, max_domains=max_domains).assigned)
 
-    def emptied(self, ended: Iterable[tuple[str, Resources]]) -> "Space":
-        """Return a copy with the resources of ended sub-jobs free, without checks of nodes."""
+    def _eventual_free(self) -> dict[str, Resources]:
+        return {name: self._eventual.get(name, {}) for name in self.free}
+
+    def emptied(
+        self, ended: Iterable[tuple[str, Resources]], *, leaving: Vacating = Vacating.OF_JOBS
+    ) -> "Space":
+        """Return a copy with the resources of ended sub-jobs free, and nodes without some pods.
+
+        The check of nodes stays where the pods on them are known.
+        """
         made = self.copy()
-        made.slots = Slots(())
+        made.slots.vacate(leaving)
         for cluster, demand in ended:
             made.take(cluster, demand, -1)
         return made
@@ -118,6 +127,11 @@ class Space:
         """Subtract the demand of a sub-job from a cluster."""
         self.take(cluster, request.demand)
         self.slots.add(cluster, request.pods)
+
+    def leave(self, request: PlacementRequest, cluster: str, job: str, sign: int = 1) -> None:
+        """Let a running sub-job leave its cluster, with the pods of its vcjob; or return to it."""
+        self.take(cluster, request.demand, -sign)
+        self.slots.leave(cluster, job, sign)
 
     def take(self, cluster: str, demand: Resources, sign: int = 1) -> None:
         """Subtract `sign` times a demand from a cluster; free amounts may become negative."""

@@ -53,9 +53,21 @@ class Delayed:
 
 @dataclass(frozen=True, slots=True)
 class StopGoesOn:
-    """The controller stops sub-jobs and creates none before all have ended, or before `until`."""
+    """The controller stops sub-jobs and creates none before all have ended.
+
+    `pods` is the number of their pods that the members still have; None: the controller does not
+    know them, and goes on at `until`.
+    """
 
     until: datetime
+    pods: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PodsLeft:
+    """The member still has pods of an earlier attempt of the sub-job."""
+
+    number: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +202,7 @@ Detail: TypeAlias = (
     | Quoted
     | Delayed
     | StopGoesOn
+    | PodsLeft
     | Dependencies
     | NotAdmitted
     | WaitsToGrow
@@ -243,6 +256,11 @@ def detail_text(detail: Detail | None) -> str:
             return detail.text
         case Delayed():
             return detail.why
+        case PodsLeft():
+            return f"waits until the pods of its earlier attempt have ended: {detail.number} left"
+        case StopGoesOn() if detail.pods is not None:
+            left = f"{detail.pods} of their pods are left"
+            return f"waits until all sub-jobs that are stopped have ended: {left}"
         case StopGoesOn():
             latest = f"until {rfc3339(detail.until)} at the latest"
             return f"waits until all sub-jobs that are stopped have ended, {latest}"

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from hyperjob_core.text import listed
-from hyperjob_engine.resources import amount_text
+from hyperjob_engine.reasons.crowded import NodeShortage, node_shortage_text
+from hyperjob_engine.resources import amount_only, amount_text
 
 
 class ClusterTrouble(enum.StrEnum):
@@ -112,7 +113,7 @@ class Hindrance:
     code: Obstacle
     trouble: Trouble | None = None
     lacks: tuple[Lack, ...] = ()
-    crowding: Crowding | None = None
+    crowding: Crowding | NodeShortage | None = None
     limit: int = 0
     other: str = ""
 
@@ -164,6 +165,8 @@ def hindrance_text(hindrance: Hindrance) -> str:
         case Obstacle.LACKS:
             return f"lacks {' and '.join(_lack(lack) for lack in hindrance.lacks)}"
         case Obstacle.NODES:
+            if isinstance(crowding, NodeShortage):
+                return node_shortage_text(crowding)
             return _crowded(crowding) if crowding is not None else "has no node left"
         case Obstacle.MAX_DOMAINS:
             return f"has room but maxDomains {hindrance.limit} is used up"
@@ -199,11 +202,6 @@ def _crowded(crowding: Crowding) -> str:
         f"has nodes for {crowding.most} pods with {size} each, by its resource models,"
         f" and {crowding.wanted} are needed"
     )
-
-
-def amount_only(name: str, amount: int) -> str:
-    """Return an amount without the name of its resource."""
-    return amount_text(name, amount).split(" ", maxsplit=1)[0]
 
 
 def alike(texts: Iterable[tuple[str, str]]) -> Sequence[str]:

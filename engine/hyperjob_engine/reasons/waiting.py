@@ -8,9 +8,9 @@ from typing import Final, NamedTuple, assert_never
 
 from hyperjob_core.api.wire import rfc3339
 from hyperjob_core.text import listed
-from hyperjob_engine.reasons.hindrance import alike, amount_only
+from hyperjob_engine.reasons.hindrance import alike
 from hyperjob_engine.reasons.shortage import NEVER, Shortage, no_device_text, shortage_text
-from hyperjob_engine.resources import amount_text
+from hyperjob_engine.resources import amount_only, amount_text
 
 
 class QueueTroubleCode(enum.StrEnum):

@@ -8,12 +8,14 @@ from hyperjob_core.api.wire import timestamp
 from hyperjob_engine.gang.giveback import SOON
 from hyperjob_engine.lifecycle.loss import next_loss
 from hyperjob_engine.lifecycle.outage import records_share
+from hyperjob_engine.lifecycle.stops import pods_of_stop
 from hyperjob_engine.lifecycle.unstarted import next_due
 from hyperjob_engine.model.child import Child
 from hyperjob_engine.reasons.reason import Reason
 from hyperjob_engine.steps.draft import Draft
 
 CONFLICT_RECHECK: Final = timedelta(seconds=30)
+PODS_RECHECK: Final = timedelta(seconds=10)
 _OVERDUE: Final = timedelta(seconds=5)
 
 
@@ -31,7 +33,10 @@ def _waits(draft: Draft) -> Iterator[timedelta]:
     yield from (wait for wait in known if wait is not None)
     stop = observed.hyperjob.stop
     if stop is not None:
-        yield max(stop.until - now, timedelta())
+        overdue = pods_of_stop(observed, stop) and now >= stop.until
+        yield PODS_RECHECK if overdue else max(stop.until - now, timedelta())
+    if any(observed.pods_left.get(name) for name in draft.blocked):
+        yield PODS_RECHECK  # the knowledge of a member that hangs ends without an event
     for name, refusal in observed.refusals.items():
         if name in draft.blocked and refusal.retry_at > now:
             yield refusal.retry_at - now

@@ -13,6 +13,7 @@ from hyperjob_engine.gang.rejections import check_rejection
 from hyperjob_engine.lifecycle.delete import deletion
 from hyperjob_engine.lifecycle.outage import gives_back
 from hyperjob_engine.lifecycle.silence import check_silence
+from hyperjob_engine.lifecycle.stops import pods_of_stop
 from hyperjob_engine.model.child import Child
 from hyperjob_engine.model.observed import QueueAdmission
 from hyperjob_engine.model.planned import AskAgain, DeletionCause, Look
@@ -25,6 +26,7 @@ from hyperjob_engine.reasons.detail import (
     Leaving,
     NotAdmitted,
     Plain,
+    PodsLeft,
     Quoted,
     ServerRefused,
     SilenceCode,
@@ -117,7 +119,10 @@ def _held_back(draft: Draft, child: Child) -> tuple[Reason, Detail] | None:
         return None
     stop = draft.observed.hyperjob.stop
     if stop is not None:
-        return Reason.RESTARTING, StopGoesOn(stop.until)
+        return Reason.RESTARTING, StopGoesOn(stop.until, pods_of_stop(draft.observed, stop))
+    left = draft.observed.pods_left.get(child.name, 0)
+    if left and child.job is None:
+        return Reason.BEING_DELETED, PodsLeft(left)
     if child.name in draft.waiting.for_what:
         return Reason.WAITING_FOR_DEPENDENCY, Dependencies(draft.waiting.for_what[child.name])
     record, now = child.record, draft.observed.now

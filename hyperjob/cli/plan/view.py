@@ -12,8 +12,8 @@ from hyperjob.table import indented, table
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import rfc3339
 from hyperjob_core.text import once
-from hyperjob_engine.reasons.hindrance import amount_only
 from hyperjob_engine.reasons.waiting import share_text
+from hyperjob_engine.resources import amount_only
 
 _STYLES: Mapping[Verdict, str] = {
     Verdict.FITS: "bold green",

@@ -67,6 +67,10 @@ WRONG = {
         ("issue", "--directory", "d", "--name", "x", "--days", "9999"),
         "must live shorter",
     ),
+    "a leaf that has ended": (
+        ("issue", "--directory", "d", "--name", "x", "--days", "0"),
+        "raise --days",
+    ),
 }
 
 

@@ -10,11 +10,11 @@ from typing import Any
 import orjson
 import pytest
 
-from hyperjob_controller.causes.pods import first_failure
 from hyperjob_controller.causes.reader import CauseReader
 from hyperjob_core.kube.errors import Forbidden, KubeError
 from hyperjob_core.kube.transport import Response
 from hyperjob_engine.lifecycle.causes import unexplained
+from hyperjob_engine.members.podfailures import first_failure
 from hyperjob_engine.model.observed import Observed
 from hyperjob_engine.model.planned import FailedJob
 from hyperjob_engine.plan import CAUSE_RECHECK, plan

@@ -18,6 +18,7 @@ from hyperjob_controller import process as endpoints
 from hyperjob_controller.manager import Manager
 from hyperjob_controller.options import Options, published
 from hyperjob_controller.process import run
+from hyperjob_core.api.choices import MemberAccess
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import ConfigError
 from hyperjob_core.kube.leaderelection import LeadershipLostError
@@ -188,19 +189,22 @@ async def test_it_serves_its_health_its_metrics_and_how_hyperjobs_are_judged(
 @pytest.mark.parametrize(
     ("fields", "client", "asked"),
     [
-        ({"progress": False, "progress_kubeconfig": "reader"}, "none", []),
-        ({"progress": True}, "its own", []),
-        ({"progress": True, "progress_kubeconfig": "reader"}, "another", ["reader"]),
+        ({"members_kubeconfig": "reader"}, False, []),
+        ({"members": MemberAccess.PODS, "kubeconfig": "own"}, True, ["own"]),
+        (
+            {"members": MemberAccess.LOGS, "kubeconfig": "own", "members_kubeconfig": "reader"},
+            True,
+            ["reader"],
+        ),
     ],
 )
-async def test_logs_are_read_by_the_account_that_the_options_name(
-    fields: dict[str, Any], client: str, asked: list[str], monkeypatch: pytest.MonkeyPatch
+async def test_members_are_read_by_the_account_that_the_options_name(
+    fields: dict[str, Any], client: bool, asked: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    clients, own = Connected(), ApiServer().kube
+    clients = Connected()
     monkeypatch.setattr(endpoints, "Kube", clients)
-    async with endpoints._progress_client(Options(**fields), own) as found:
-        kind = "none" if found is None else "its own" if found is own else "another"
-    assert kind == client
+    async with endpoints._members_client(Options(**fields)) as found:
+        assert (found is not None) == client
     assert [each["kubeconfig"] for each in clients.asked] == asked
 
 

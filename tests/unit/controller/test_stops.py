@@ -387,3 +387,62 @@ def test_all_sub_jobs_are_made_with_one_step_that_each_has_saved(
     (step,) = resume_steps(plan(recorded(gone)))
     told = [each for each in last if each is not None]
     assert step == (str(min(told)) if told else None)
+
+
+def ending(pods: Mapping[str, int], *, later: float = 0, **said_of: Any) -> Observed:
+    """Return a world in which both sub-jobs are deleted, and members have these pods of them."""
+    started = recorded(world(both(said(190, 150)), annotations=ASKED))
+    until = rfc3339(NOW + timedelta(seconds=60))
+    status = {
+        **started.hyperjob.status,
+        "jobs": records("Restarting", 1),
+        "stop": {"cause": "Restarted", "until": until, "jobs": list(NAMES)},
+    }
+    now = NOW + timedelta(seconds=later)
+    seen = world(said_of.get("trainings"), jobs=False, status=status, attempt=1, now=now)
+    return replace(seen, pods_left=pods)
+
+
+ENDED = both(said(194, 194, ended=True))
+
+
+@pytest.mark.parametrize(
+    ("pods", "later", "trainings", "creates"),
+    [
+        (dict.fromkeys(NAMES, 0), 0, ENDED, True),
+        (dict.fromkeys(NAMES, 0), 0, {}, True),
+        (dict.fromkeys(NAMES, 0), 0, both(said(194, 194)), False),
+        ({NAMES[0]: 0, NAMES[1]: 1}, 0, ENDED, False),
+        ({NAMES[0]: 0, NAMES[1]: 1}, 61, ENDED, False),
+        ({NAMES[0]: 0}, 0, {}, False),
+        ({}, 0, {}, False),
+        ({}, 0, ENDED, True),
+        ({}, 61, {}, True),
+    ],
+)
+def test_a_planned_stop_is_over_when_no_pod_is_left_and_the_last_lines_are_read(
+    pods: Mapping[str, int], later: float, trainings: Mapping[str, JobTraining], creates: bool
+) -> None:
+    decided = plan(ending(pods, later=later, trainings=trainings))
+    assert (status_of(decided).get("stop") is None) == creates
+
+
+def test_a_stop_names_the_pods_that_are_left_and_looks_again() -> None:
+    decided = plan(ending({NAMES[0]: 0, NAMES[1]: 3}, later=61))
+    messages = {each["message"] for each in status_of(decided)["jobs"]}
+    what = "waits until all sub-jobs that are stopped have ended"
+    assert messages == {f"{what}: 3 of their pods are left"}
+    assert decided.requeue_after == timedelta(seconds=10)
+
+
+def test_no_sub_job_is_created_while_pods_of_its_earlier_attempt_are_left() -> None:
+    seen = world(jobs=False, status={"jobs": records("Restarting", 1)}, checkpoint=None)
+    decided = plan(replace(seen, pods_left={NAMES[0]: 2, NAMES[1]: 0}))
+    assert NAMES[0] not in {each.name for each in decided.actions}
+    shown = {each["name"]: each for each in status_of(decided)["jobs"]}
+    assert shown[NAMES[0]]["reason"] == "BeingDeleted"
+    assert shown[NAMES[0]]["message"] == (
+        "waits until the pods of its earlier attempt have ended: 2 left"
+    )
+    free = plan(replace(seen, pods_left=dict.fromkeys(NAMES, 0)))
+    assert {each.name for each in free.actions if isinstance(each, CreateChild)} == set(NAMES)

@@ -13,6 +13,7 @@ REPEATED = {
         "training.py": "the API of the progress lines, and the metrics of trainings",
     },
     "engine": {
+        "members.py": "the sub-jobs that exist, and the clusters as their API servers show them",
         "training.py": "the progress of one sub-job, and the section of the status",
     },
     "rules": {"job.py": "the defaults of a vcjob's template, and its rules"},

@@ -26,6 +26,7 @@ PATHS = {
     "SECRETS": "/api/v1/namespaces/n/secrets/x",
     "CONFIG_MAPS": "/api/v1/namespaces/n/configmaps/x",
     "PERSISTENT_VOLUME_CLAIMS": "/api/v1/namespaces/n/persistentvolumeclaims/x",
+    "HYPERNODES": "/apis/topology.volcano.sh/v1alpha1/hypernodes/x",
     "SERVICE_ACCOUNTS": "/api/v1/namespaces/n/serviceaccounts/x",
     "LEASES": "/apis/coordination.k8s.io/v1/namespaces/n/leases/x",
     "EVENTS": "/apis/events.k8s.io/v1/namespaces/n/events/x",

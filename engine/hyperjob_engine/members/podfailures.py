@@ -1,4 +1,4 @@
-"""The first failed container of a sub-job, from its Pods in the member cluster. Pure."""
+"""The first failed container of a sub-job, from its pods in the member cluster."""
 
 from collections.abc import Iterable, Iterator
 from typing import Final

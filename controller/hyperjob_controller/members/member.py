@@ -1,0 +1,235 @@
+"""One member: the lists and watches of its resources, folded, and when it gave a sign of life.
+
+A watch is short, for its end is a sign of life: a member without any change still shows that the
+controller knows its state. A member that hangs is cut off by the idle limit.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager, aclosing
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any, Final
+
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.wire import rfc3339
+from hyperjob_core.kube.backoff import Backoff
+from hyperjob_core.kube.client import EventType, Kube, ObjectList, WatchEvent
+from hyperjob_core.kube.errors import Forbidden, Gone, KubeError, NotFound, Unauthorized
+from hyperjob_core.kube.reflector import Reflector
+from hyperjob_core.kube.resources import HYPERNODES, NODES, PODS, Resource, key_of
+from hyperjob_engine.members.facts import hypernode_fact, node_fact, pod_fact
+from hyperjob_engine.members.fold import MemberFold, News
+from hyperjob_engine.model.members import MemberView
+from hyperjob_engine.resources import quantities
+
+log = logging.getLogger(__name__)
+
+LONGEST_AGE: Final = timedelta(seconds=60)
+"""The age from which the knowledge of a member is not used."""
+_WATCH_SECONDS: Final = (15, 25)
+_IDLE_SECONDS: Final = 35.0
+_PAGE: Final = 250
+_RENEWED: Final = timedelta(seconds=10)
+_REFUSED: Final = Forbidden | Unauthorized | NotFound
+_REFUSED_SECONDS: Final = (5.0, 300.0)
+_KEY, _FACT = "key", "fact"
+
+
+@dataclass(frozen=True, slots=True)
+class _Folding:
+    """How the objects of one resource get into the fold."""
+
+    fact: Callable[[Object], Any]
+    whole: Callable[[MemberFold, Any], None]
+    put: Callable[[MemberFold, Any], None]
+    drop: Callable[[MemberFold, str], None]
+
+    def kept(self, raw: Object) -> Object:
+        """Return the facts of an object: the object itself does not stay in memory."""
+        return {_KEY: key_of(raw), _FACT: self.fact(raw)}
+
+
+_FOLDINGS: Final[Mapping[Resource, _Folding]] = {
+    PODS: _Folding(pod_fact, MemberFold.list_pods, MemberFold.put_pod, MemberFold.drop_pod),
+    NODES: _Folding(node_fact, MemberFold.list_nodes, MemberFold.put_node, MemberFold.drop_node),
+    HYPERNODES: _Folding(
+        hypernode_fact,
+        MemberFold.list_hypernodes,
+        MemberFold.put_hypernode,
+        MemberFold.drop_hypernode,
+    ),
+}
+
+
+class Member:
+    """The reader of one member; the caller runs `run()` until the Cluster is deleted."""
+
+    def __init__(
+        self,
+        name: str,
+        kube: Kube,
+        *,
+        resources: Iterable[Resource],
+        lists: AbstractAsyncContextManager[object],
+        now: Callable[[], datetime],
+        heard: Callable[[str, News], None],
+    ) -> None:
+        """Use `kube`, the member's client; `lists` bounds the concurrent lists of all members.
+
+        `heard` gets the name of the cluster and what has happened there.
+        """
+        self.name = name
+        self.fold = MemberFold()
+        self.tried = asyncio.Event()
+        self.errors: dict[Resource, KubeError] = {}
+        self._lister = _InTurn(kube, lists)
+        self._now = now
+        self._tell = heard
+        self._resources = tuple(resources)
+        self._signs: dict[Resource, datetime] = {}
+        self._absent: set[Resource] = set()
+        self._view: MemberView | None = None
+
+    async def run(self) -> None:
+        """List and watch until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for resource in self._resources:
+                group.create_task(self._follow(resource))
+
+    @property
+    def as_of(self) -> datetime | None:
+        """Return when the member last confirmed all that is known of it; None before that."""
+        needed = [each for each in self._resources if each not in self._absent]
+        if any(each not in self._signs for each in needed):
+            return None
+        return min((self._signs[each] for each in needed), default=None)
+
+    def is_known(self, now: datetime) -> bool:
+        """Return whether the state of the member is known, and not too old."""
+        as_of = self.as_of
+        return as_of is not None and now - as_of <= LONGEST_AGE
+
+    def view(self, now: datetime) -> MemberView | None:
+        """Return the member as it is known; None if that is unknown or too old."""
+        as_of, known = self.as_of, self._view
+        if as_of is None or now - as_of > LONGEST_AGE:
+            return None
+        is_same = known is not None and known.version == self.fold.version
+        if known is None or not is_same or as_of - known.as_of >= _RENEWED:
+            known = self._view = self.fold.view(as_of)
+        return known
+
+    def state(self, now: datetime) -> Object:
+        """Return what is known of the member, for the debug page."""
+        view = self.view(now)
+        found: Object = {
+            "known": view is not None,
+            "asOf": None if self.as_of is None else rfc3339(self.as_of),
+            "errors": {each.group_resource: str(error) for each, error in self.errors.items()},
+        }
+        if view is None:
+            return found
+        return found | {
+            "version": view.version,
+            "nodes": {
+                node.name: {
+                    "state": str(node.state),
+                    "free": quantities(node.free),
+                    "pods": len(node.pods),
+                }
+                for node in view.nodes
+            },
+            "waiting": len(view.waiting),
+            "hyperNodes": {
+                each.name: {"tier": each.tier, "nodes": sorted(each.nodes)}
+                for each in view.hypernodes
+            },
+            "jobs": dict(sorted(view.jobs.items())),
+        }
+
+    async def _follow(self, resource: Resource) -> None:
+        folding = _FOLDINGS[resource]
+        refused = Backoff(base=_REFUSED_SECONDS[0], cap=_REFUSED_SECONDS[1])
+        reflector: Reflector
+
+        async def pause(seconds: float) -> None:
+            if isinstance(reflector.last_error, _REFUSED):
+                seconds = refused.next()
+            await asyncio.sleep(seconds)
+
+        def report(failure: KubeError | None) -> None:
+            if failure is None:
+                refused.reset()
+            self._said(resource, failure)
+
+        reflector = Reflector(
+            self._lister,
+            resource,
+            transform=folding.kept,
+            page_size=_PAGE,
+            idle_limit=_IDLE_SECONDS,
+            watch_seconds=_WATCH_SECONDS,
+            report=report,
+            opened=partial(self._alive, resource),
+            sleep=pause,
+        )
+        async with aclosing(reflector.steps()) as steps:
+            async for step in steps:
+                self._alive(resource)
+                self._take(folding, step)
+
+    def _take(self, folding: "_Folding", step: ObjectList | WatchEvent) -> None:
+        if isinstance(step, ObjectList):
+            folding.whole(self.fold, [item[_FACT] for item in step.items])
+        elif step.type is EventType.BOOKMARK:
+            return
+        elif step.type is EventType.DELETED:
+            folding.drop(self.fold, step.object[_KEY])
+        else:
+            folding.put(self.fold, step.object[_FACT])
+        self._tell(self.name, self.fold.news())
+
+    def _alive(self, resource: Resource) -> None:
+        self._signs[resource] = self._now()
+        self._absent.discard(resource)
+        if self.as_of is not None:
+            self.tried.set()
+
+    def _said(self, resource: Resource, failure: KubeError | None) -> None:
+        """Log the first failure of a kind, and the end of failures."""
+        about: dict[str, Any] = {"cluster": self.name, "resource": resource.group_resource}
+        before = self.errors.pop(resource, None)
+        if failure is None:
+            if before is not None:
+                log.info("The controller reads a member again", extra=about)
+            return
+        if isinstance(failure, Gone):
+            return
+        self.tried.set()
+        self.errors[resource] = failure
+        if resource is HYPERNODES and isinstance(failure, NotFound | Forbidden):
+            self._absent.add(resource)  # a member without Volcano's network topology
+            self.fold.list_hypernodes(())
+        elif type(before) is not type(failure):
+            log.log(
+                logging.WARNING if isinstance(failure, _REFUSED) else logging.INFO,
+                "The controller cannot read a member: decisions use the sums of its Cluster",
+                extra={**about, "error": str(failure)},
+            )
+
+
+class _InTurn:
+    """The client of a member whose lists wait for their turn."""
+
+    def __init__(self, kube: Kube, turns: AbstractAsyncContextManager[object]) -> None:
+        self.watch = kube.watch
+        self._kube = kube
+        self._turns = turns
+
+    async def list(self, resource: Resource, **how: Any) -> ObjectList:  # noqa: ANN401 - Kube's
+        """List all objects; the members take turns, since pages are large."""
+        async with self._turns:
+            return await self._kube.list(resource, **how)

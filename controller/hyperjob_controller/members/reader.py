@@ -1,0 +1,191 @@
+"""The reader of all members: a task for each Cluster, and what is known of the clusters now.
+
+A member that hangs, refuses or is gone costs the others nothing: each has tasks of its own.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from datetime import datetime
+from typing import Final
+
+from hyperjob_controller.members.member import Member
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.wire import at, condition, mapping, string
+from hyperjob_core.kube.client import EventType, Kube
+from hyperjob_core.kube.informer import Informer
+from hyperjob_core.kube.resources import HYPERNODES, NODES, PODS, Resource
+from hyperjob_core.tasks import cancel
+from hyperjob_core.telemetry.metrics import Place
+from hyperjob_engine.members.fold import News
+from hyperjob_engine.model.members import MemberView
+from hyperjob_engine.model.observed import Observed, Record
+from hyperjob_engine.model.planned import Plan
+
+_LISTS: Final = 8
+_CALL_SECONDS: Final = 15.0
+_FREED_SECONDS: Final = 0.25
+"""The changes of a member in this time cause one search for HyperJobs that fit."""
+_FIRST_PAUSE: Final = 1.0
+_LONGEST_PAUSE: Final = 60.0
+
+
+class Members:
+    """The members as their own API servers show them; the caller runs `run()`."""
+
+    place: Final = Place.MEMBERS
+
+    def __init__(
+        self,
+        kube: Kube,
+        clusters: Informer,
+        *,
+        nodes: bool,
+        now: Callable[[], datetime],
+        freed: Callable[[str], None],
+        wake: Callable[[str], None],
+        faulty: Callable[[BaseException], None],
+    ) -> None:
+        """With `nodes` the reader reads nodes and HyperNodes too, beside pods.
+
+        `freed` gets the name of a cluster that may have more room, `wake` the key of a HyperJob
+        whose sub-job has no pod left or has failed, and `faulty` an unexpected exception.
+        """
+        self.reads_nodes = nodes
+        self._kube = kube
+        self._clusters = clusters
+        self._now = now
+        self._freed = freed
+        self._wake = wake
+        self._faulty = faulty
+        self._resources: tuple[Resource, ...] = (PODS, NODES, HYPERNODES) if nodes else (PODS,)
+        self._lists = asyncio.Semaphore(_LISTS)
+        self._members: dict[str, Member] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._owners: dict[str, str] = {}
+        self._jobs: dict[str, frozenset[str]] = {}
+        self._due: dict[str, asyncio.TimerHandle] = {}
+        self._running = False
+        clusters.add_handler(self._cluster)
+
+    def views(self, now: datetime) -> dict[str, MemberView]:
+        """Return the clusters whose nodes are known, without those of which that is too old."""
+        if not self.reads_nodes:
+            return {}
+        found = ((name, member.view(now)) for name, member in self._members.items())
+        return {name: view for name, view in found if view is not None}
+
+    def pods_left(
+        self, namespace: str, records: Mapping[str, Record], now: datetime
+    ) -> dict[str, int]:
+        """Return the pods of sub-jobs that have not ended, by name, on all members.
+
+        A sub-job is absent if the member of its cluster is not known; without a cluster, if any
+        member is not known.
+        """
+        known = {name: each for name, each in self._members.items() if each.is_known(now)}
+        found: dict[str, int] = {}
+        for name, record in records.items():
+            if record.cluster not in known and (record.cluster or len(known) < len(self._members)):
+                continue
+            job = f"{namespace}/{name}"
+            found[name] = sum(each.fold.jobs.get(job, 0) for each in known.values())
+        return found
+
+    def state(self, now: datetime) -> dict[str, Object]:
+        """Return what is known of each member, for the debug page."""
+        return {name: member.state(now) for name, member in sorted(self._members.items())}
+
+    def planned(self, observed: Observed, _decided: Plan | None = None) -> None:
+        """Remember the sub-jobs of a HyperJob: the end of their pods requests its pass."""
+        hyperjob = observed.hyperjob
+        names = {*hyperjob.records, *observed.jobs}
+        jobs = frozenset(f"{hyperjob.namespace}/{name}" for name in names)
+        if jobs != self._jobs.get(hyperjob.key):
+            self.forget(hyperjob.key)
+            self._jobs[hyperjob.key] = jobs
+            self._owners.update(dict.fromkeys(jobs, hyperjob.key))
+
+    def forget(self, key: str) -> None:
+        """Drop a deleted HyperJob."""
+        for job in self._jobs.pop(key, ()):
+            self._owners.pop(job, None)
+
+    async def tried(self, seconds: float) -> None:
+        """Wait until each member whose Cluster is Ready is known or has failed, for this long."""
+        waits = [
+            member.tried.wait()
+            for name, member in self._members.items()
+            if _is_ready(self._clusters.get(name))
+        ]
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await asyncio.gather(*waits)
+
+    async def run(self) -> None:
+        """Read until cancelled."""
+        self._running = True
+        try:
+            for name in self._members:
+                self._start(name)
+            await asyncio.Event().wait()
+        finally:
+            self._running = False
+            for handle in self._due.values():
+                handle.cancel()
+            self._due.clear()
+            await cancel(list(self._tasks.values()))
+            self._tasks.clear()
+
+    def _cluster(self, kind: EventType, old: Object | None, new: Object | None) -> None:
+        name = string(at(new if new is not None else old, "metadata", "name"))
+        if kind is EventType.DELETED:
+            self._members.pop(name, None)
+            task = self._tasks.pop(name, None)
+            if task is not None:
+                task.cancel()
+        elif name not in self._members:
+            self._members[name] = Member(
+                name,
+                self._kube.member(name, time_limit=_CALL_SECONDS),
+                resources=self._resources,
+                lists=self._lists,
+                now=self._now,
+                heard=self._heard,
+            )
+            if self._running:
+                self._start(name)
+
+    def _start(self, name: str) -> None:
+        self._tasks[name] = asyncio.ensure_future(self._keep(self._members[name]))
+
+    async def _keep(self, member: Member) -> None:
+        """Read a member; after an unexpected exception read it again, after a pause."""
+        pause = _FIRST_PAUSE
+        while True:
+            try:
+                await member.run()
+            except Exception as error:  # noqa: BLE001 - the wall
+                self._faulty(error)
+            await asyncio.sleep(pause)
+            pause = min(_LONGEST_PAUSE, pause * 2)
+
+    def _heard(self, cluster: str, news: News) -> None:
+        for job in news.jobs:
+            key = self._owners.get(job)
+            if key is not None:
+                self._wake(key)
+        if news.freed and cluster not in self._due:
+            loop = asyncio.get_running_loop()
+            self._due[cluster] = loop.call_later(_FREED_SECONDS, self._tell_freed, cluster)
+
+    def _tell_freed(self, cluster: str) -> None:
+        self._due.pop(cluster, None)
+        try:
+            self._freed(cluster)
+        except Exception as error:  # noqa: BLE001 - the wall
+            self._faulty(error)
+
+
+def _is_ready(cluster: Object | None) -> bool:
+    return condition(mapping(at(cluster, "status")), "Ready").get("status") == "True"

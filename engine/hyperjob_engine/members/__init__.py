@@ -1,0 +1,1 @@
+"""What the controller knows of its members: a fold of lists and watches into values. Pure."""

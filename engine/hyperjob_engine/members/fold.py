@@ -1,0 +1,263 @@
+"""The state of one member cluster, folded from lists and watch events of its objects.
+
+The fold keeps small facts only, and a view shares every value with the view before it that has not
+changed. The order of lists and events may be any that a watch can bring.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from hyperjob_engine.members.facts import HyperNodeFact, NodeFact, PodFact
+from hyperjob_engine.model.members import HyperNode, MemberNode, MemberView, PodHeld
+from hyperjob_engine.reasons.failure import ContainerFailure
+from hyperjob_engine.resources import accumulate
+
+_FAILURES: Final = 1000
+"""The failed vcjobs of a member of which the fold knows the first failure."""
+_LAST: Final = "~"  # sorts after every time
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """What has happened in a member since the last look.
+
+    `jobs` are the vcjobs, as namespace/name, that have no pod left or a first failure. `freed`: a
+    pod has left a node, or the nodes have changed.
+    """
+
+    jobs: frozenset[str]
+    freed: bool
+
+
+class MemberFold:
+    """The nodes, pods and HyperNodes of a member; `view` shows them."""
+
+    def __init__(self) -> None:
+        self._nodes: dict[str, NodeFact] = {}
+        self._hypernodes: dict[str, HyperNodeFact] = {}
+        self._pods: dict[str, PodFact] = {}
+        self._by_node: dict[str, dict[str, PodHeld]] = {}
+        self._jobs: Counter[str] = Counter()
+        self._failures: dict[str, tuple[str, ContainerFailure]] = {}
+        self._shown: dict[str, MemberNode] = {}
+        self._changed: set[str] = set()
+        self._domains: tuple[HyperNode, ...] | None = ()
+        self._version = 0
+        self._view: MemberView | None = None
+        self._told: set[str] = set()
+        self._freed = False
+
+    @property
+    def version(self) -> int:
+        """Return a number that grows with each change of the content."""
+        return self._version
+
+    @property
+    def jobs(self) -> Mapping[str, int]:
+        """Return the number of pods that have not ended, by vcjob, as namespace/name."""
+        return self._jobs
+
+    def failure(self, job: str) -> ContainerFailure | None:
+        """Return the first failure of a container of a vcjob, also after the end of its pod."""
+        found = self._failures.get(job)
+        return None if found is None else found[1]
+
+    def news(self) -> News:
+        """Return what has happened since the last call."""
+        found = News(frozenset(self._told), self._freed)
+        self._told.clear()
+        self._freed = False
+        return found
+
+    def list_pods(self, pods: Iterable[PodFact]) -> None:
+        """Take over a whole list of pods."""
+        listed = {pod.key: pod for pod in pods}
+        for key in [key for key in self._pods if key not in listed]:
+            self.drop_pod(key)
+        for pod in listed.values():
+            self.put_pod(pod)
+
+    def put_pod(self, pod: PodFact) -> None:
+        """Take over a pod."""
+        before = self._pods.get(pod.key)
+        if before == pod:
+            return
+        self._pods[pod.key] = pod
+        self._note(pod)
+        if before is not None and before.held != pod.held:
+            self._take(before)
+        if pod.held is not None and (before is None or before.held != pod.held):
+            self._by_node.setdefault(pod.held.node, {})[pod.key] = pod.held
+            self._touch(pod.held.node)
+            if pod.job:
+                self._jobs[pod.job] += 1
+                self._told.discard(pod.job)
+
+    def drop_pod(self, key: str) -> None:
+        """Drop a pod."""
+        before = self._pods.pop(key, None)
+        if before is not None:
+            self._take(before)
+
+    def list_nodes(self, nodes: Iterable[NodeFact]) -> None:
+        """Take over a whole list of nodes."""
+        listed = {node.name: node for node in nodes}
+        for name in [name for name in self._nodes if name not in listed]:
+            self.drop_node(name)
+        for node in listed.values():
+            self.put_node(node)
+
+    def put_node(self, node: NodeFact) -> None:
+        """Take over a node."""
+        before = self._nodes.get(node.name)
+        if before == node:
+            return
+        self._nodes[node.name] = node
+        self._touch(node.name)
+        self._freed = True
+        if before is None or before.labels != node.labels:
+            self._domains = None
+
+    def drop_node(self, name: str) -> None:
+        """Drop a node."""
+        if self._nodes.pop(name, None) is not None:
+            self._touch(name)
+            self._freed = True
+            self._domains = None
+
+    def list_hypernodes(self, hypernodes: Iterable[HyperNodeFact]) -> None:
+        """Take over all HyperNodes."""
+        listed = {each.name: each for each in hypernodes}
+        if listed != self._hypernodes:
+            self._hypernodes = listed
+            self._domains = None
+            self._freed = True
+            self._version += 1
+
+    def put_hypernode(self, hypernode: HyperNodeFact) -> None:
+        """Take over a HyperNode."""
+        self.list_hypernodes((self._hypernodes | {hypernode.name: hypernode}).values())
+
+    def drop_hypernode(self, name: str) -> None:
+        """Drop a HyperNode."""
+        self.list_hypernodes(each for each in self._hypernodes.values() if each.name != name)
+
+    def view(self, as_of: datetime) -> MemberView:
+        """Return the member as it was at `as_of`; unchanged content is the value of before."""
+        if self._view is None or self._view.version != self._version or self._view.as_of != as_of:
+            self._view = MemberView(
+                version=self._version,
+                as_of=as_of,
+                jobs=self._counts(),
+                waiting=self._waiting(),
+                nodes=self._members(),  # the last: it clears the marks of changed nodes
+                hypernodes=self._resolved(),
+            )
+        return self._view
+
+    def _waiting(self) -> tuple[PodHeld, ...]:
+        if self._view is not None and "" not in self._changed:
+            return self._view.waiting
+        return _by_key(self._by_node.get("", {}))
+
+    def _members(self) -> tuple[MemberNode, ...]:
+        if self._view is not None and not self._changed:
+            return self._view.nodes
+        for name in self._changed:
+            node = self._nodes.get(name)
+            if node is None:
+                self._shown.pop(name, None)
+            else:
+                self._shown[name] = _shown(node, self._by_node.get(name, {}))
+        self._changed.clear()
+        return tuple(self._shown[name] for name in sorted(self._shown))
+
+    def _counts(self) -> Mapping[str, int]:
+        if self._view is not None and self._view.version == self._version:
+            return self._view.jobs
+        return dict(self._jobs)
+
+    def _take(self, pod: PodFact) -> None:
+        """Take back what a pod holds."""
+        held = pod.held
+        if held is None:
+            return
+        pods = self._by_node[held.node]
+        del pods[pod.key]
+        if not pods:
+            del self._by_node[held.node]
+        self._touch(held.node)
+        self._freed = self._freed or bool(held.node)
+        if pod.job:
+            self._jobs[pod.job] -= 1
+            if not self._jobs[pod.job]:
+                del self._jobs[pod.job]
+                self._told.add(pod.job)
+
+    def _touch(self, node: str) -> None:
+        self._version += 1
+        self._changed.add(node)
+
+    def _note(self, pod: PodFact) -> None:
+        """Keep the first failure of a vcjob; that of an earlier vcjob of the name is dropped."""
+        if pod.failure is None:
+            return
+        known = self._failures.get(pod.job)
+        if (
+            known is not None
+            and known[0] == pod.owner
+            and (known[1].time or _LAST) <= (pod.failure.time or _LAST)
+        ):
+            return
+        self._failures[pod.job] = pod.owner, pod.failure
+        self._told.add(pod.job)
+        while len(self._failures) > _FAILURES:
+            del self._failures[next(iter(self._failures))]
+
+    def _resolved(self) -> tuple[HyperNode, ...]:
+        """Return the HyperNodes by name, each with its nodes; lower tiers come first."""
+        if self._domains is None:
+            found: dict[str, HyperNode] = {}
+            for each in sorted(self._hypernodes.values(), key=lambda each: (each.tier, each.name)):
+                nodes = self._nodes_of(each, found)
+                found[each.name] = HyperNode(each.name, each.tier, nodes, each.tier_name)
+            self._domains = tuple(found[name] for name in sorted(found))
+        return self._domains
+
+    def _nodes_of(self, hypernode: HyperNodeFact, lower: Mapping[str, HyperNode]) -> frozenset[str]:
+        found = {name for name in hypernode.nodes if name in self._nodes}
+        found |= _matching(hypernode.node_patterns, self._nodes)
+        for wanted in hypernode.node_labels:
+            found |= {node.name for node in self._nodes.values() if set(wanted) <= set(node.labels)}
+        below = hypernode.hypernodes | _matching(hypernode.hypernode_patterns, self._hypernodes)
+        for name in below & lower.keys():
+            if lower[name].tier < hypernode.tier:
+                found |= lower[name].nodes
+        return frozenset(found)
+
+
+def _matching(patterns: Iterable[str], names: Iterable[str]) -> set[str]:
+    return {name for pattern in patterns for name in names if re.search(pattern, name)}
+
+
+def _shown(node: NodeFact, pods: Mapping[str, PodHeld]) -> MemberNode:
+    free = dict(node.allocatable)
+    for pod in pods.values():
+        accumulate(free, pod.request, -1)
+    return MemberNode(
+        name=node.name,
+        state=node.state,
+        allocatable=node.allocatable,
+        free=free,
+        labels=node.labels,
+        taints=node.taints,
+        pods=_by_key(pods),
+    )
+
+
+def _by_key(pods: Mapping[str, PodHeld]) -> tuple[PodHeld, ...]:
+    return tuple(pods[key] for key in sorted(pods))

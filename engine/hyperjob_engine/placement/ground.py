@@ -1,0 +1,304 @@
+"""The nodes of one cluster as placement counts them: how many pods of a kind each of them holds.
+
+A ground belongs to one view of a member. The ground of the next view takes over the counts of all
+nodes that have not changed.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Final, Self
+
+from hyperjob_engine.model.members import (
+    Apart,
+    HyperNode,
+    MemberNode,
+    MemberView,
+    NodeState,
+    NodeWants,
+    PodHeld,
+)
+from hyperjob_engine.model.nodes import Frozen
+from hyperjob_engine.model.wants import admits, parted_by, selects
+from hyperjob_engine.resources import Resources, subtract, total
+
+HOSTNAME: Final = "kubernetes.io/hostname"
+_MOST_KINDS: Final = 64  # whose counts a ground hands on to the next
+_UNBOUNDED: Final = 1 << 40
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """Pods that the nodes of a cluster hold alike: one request, and one demand on a node."""
+
+    request: Frozen
+    wants: NodeWants
+    _hash: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Compute the hash once: a kind is the key of many counts."""
+        object.__setattr__(self, "_hash", hash((self.request, self.wants)))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def conflicts(self, other: "Kind") -> frozenset[str]:
+        """Return the topology keys by which a pod of each must be apart."""
+        if not self.wants.apart and not other.wants.apart:
+            return frozenset()
+        return parted_by(
+            (self.wants.labels, self.wants.apart), (other.wants.labels, other.wants.apart)
+        )
+
+    @property
+    def alone(self) -> bool:
+        """Return whether no node may have two pods of the kind."""
+        return bool(self.wants.apart) and HOSTNAME in self.conflicts(self)
+
+
+class Vacating(StrEnum):
+    """Which pods leave their nodes in a trial."""
+
+    ENDING = "Ending"
+    OF_JOBS = "OfJobs"
+    ALL = "All"
+
+
+_LEAVES: Final[Mapping[Vacating, Callable[[PodHeld], bool]]] = {
+    Vacating.ENDING: lambda pod: pod.ending,
+    Vacating.OF_JOBS: lambda pod: bool(pod.job),
+    Vacating.ALL: lambda _: True,
+}
+
+
+class Ground:
+    """The nodes of a view, what is free on each, and the counts of the kinds asked for so far."""
+
+    def __init__(self, view: MemberView, before: Self | None = None) -> None:
+        self.view = view
+        self.nodes = view.nodes
+        self.parting = [
+            (pod, i) for i, node in enumerate(view.nodes) for pod in node.pods if pod.apart
+        ]
+        self.counted: dict[Kind, Sequence[int]] = {}
+        self._totals: dict[Kind, int] = {}
+        self._labels: list[dict[str, str]] | None = None
+        self._domains: list[tuple[HyperNode, frozenset[int]]] | None = None
+        parting = self.parting or (before is not None and before.parting)
+        alike = before is not None and len(before.nodes) == len(view.nodes)
+        self._before = before if alike and not parting else None
+        self._waiting: Counter[Kind] | None = None
+        self._free: Resources | None = None
+        self._scattered: list[int] | None = None
+        self._vacated: dict[Vacating, Ground] = {}
+
+    def counts(self, kind: Kind) -> Sequence[int]:
+        """Return how many pods of a kind each node holds beside the pods that it has."""
+        known = self.counted.get(kind)
+        if known is None:
+            if len(self.counted) >= _MOST_KINDS:
+                self.counted.clear()
+            known = self.counted[kind] = self._count(kind)
+        return known
+
+    def most(self, kind: Kind) -> int:
+        """Return how many pods of a kind all nodes hold together, if they hold no other kind."""
+        known = self._totals.get(kind)
+        if known is None:
+            known = self._totals[kind] = sum(self.counts(kind))
+        return known
+
+    @property
+    def domains(self) -> list[tuple[HyperNode, frozenset[int]]]:
+        """Return the HyperNodes with the positions of their nodes, the lowest tiers first.
+
+        The last is the whole cluster, which Volcano counts as a HyperNode above all others.
+        """
+        if self._domains is None:
+            positions = {node.name: i for i, node in enumerate(self.nodes)}
+            tiers = [each.tier for each in self.view.hypernodes]
+            whole = HyperNode("", max(tiers, default=0) + 1, frozenset(positions))
+            self._domains = [
+                (each, frozenset(positions[name] for name in each.nodes if name in positions))
+                for each in (*sorted(self.view.hypernodes, key=lambda each: each.tier), whole)
+            ]
+        return self._domains
+
+    @property
+    def waiting(self) -> Counter[Kind]:
+        """Return the pods without a node that would find one, those with the largest first."""
+        if self._waiting is None:
+            self._waiting = self._settle()
+        return self._waiting
+
+    @property
+    def free(self) -> Resources:
+        """Return what the ready nodes have free, without what waiting pods will take of it."""
+        if self._free is None:
+            held = (
+                {name: amount * number for name, amount in kind.request}
+                for kind, number in self.waiting.items()
+            )
+            ready = (_positive(each.free) for each in self.nodes if each.state is NodeState.READY)
+            self._free = subtract(total(ready), total(held))
+        return self._free
+
+    @property
+    def scattered(self) -> Sequence[int]:
+        """Return a rank by node: the first nodes of all smallest HyperNodes, then the second..."""
+        if self._scattered is None:
+            self._scattered = [0] * len(self.nodes)
+            for _, positions in reversed(self.domains[:-1]):
+                for rank, i in enumerate(sorted(positions)):
+                    self._scattered[i] = rank
+        return self._scattered
+
+    def domain(self, position: int, key: str) -> str | None:
+        """Return the domain of a node by a topology key; None if the node has no such label."""
+        if key == HOSTNAME:
+            return self.nodes[position].name
+        if self._labels is None:
+            self._labels = [dict(node.labels) for node in self.nodes]
+        return self._labels[position].get(key)
+
+    def without(self, jobs: Collection[str]) -> "Ground":
+        """Return the ground after the pods of these vcjobs, by namespace/name, have ended."""
+        return self._after(lambda pod: _of_job(pod) in jobs)
+
+    def vacated(self, pods: Vacating) -> "Ground":
+        """Return the ground after these pods have ended; it is computed once."""
+        known = self._vacated.get(pods)
+        if known is None:
+            known = self._vacated[pods] = self._after(_LEAVES[pods])
+        return known
+
+    def _after(self, leaves: Callable[[PodHeld], bool]) -> "Ground":
+        view = replace(
+            self.view,
+            nodes=tuple(_left(node, leaves) for node in self.nodes),
+            waiting=tuple(pod for pod in self.view.waiting if not leaves(pod)),
+        )
+        return Ground(view, self)
+
+    def forget(self) -> None:
+        """Let go of the ground before: each ground holds its counts alone."""
+        self._before = None
+
+    def _count(self, kind: Kind) -> Sequence[int]:
+        before = self._before.counted.get(kind) if self._before is not None else None
+        if before is not None and self._before is not None and not kind.wants.apart:
+            olds, numbers = self._before.nodes, list(before)
+            for i, node in enumerate(self.nodes):
+                if node is not olds[i]:
+                    numbers[i] = self._holds(i, kind)
+            return numbers
+        barred = self._barred(kind)
+        return [0 if i in barred else self._holds(i, kind) for i in range(len(self.nodes))]
+
+    def _holds(self, position: int, kind: Kind) -> int:
+        node = self.nodes[position]
+        most = room(node.free, kind.request)
+        if not most or not admits(node, kind.wants):
+            return 0
+        return 1 if kind.alone else most
+
+    def _barred(self, kind: Kind) -> Collection[int]:
+        """Return the nodes that anti-affinity with the pods on them keeps a kind away from."""
+        found: set[tuple[str, str]] = set()
+        for pod, i in self.parting:
+            for term in pod.apart:
+                if selects(term.expressions, kind.wants.labels):
+                    found.update(self._domain(i, term))
+        for term in kind.wants.apart:
+            for i, node in enumerate(self.nodes):
+                if any(_selected(term, pod) for pod in node.pods):
+                    found.update(self._domain(i, term))
+        if not found:
+            return ()
+        keys = {key for key, _ in found}
+        return {
+            i
+            for i in range(len(self.nodes))
+            if any((key, self.domain(i, key)) in found for key in keys)
+        }
+
+    def _domain(self, position: int, term: Apart) -> Iterable[tuple[str, str]]:
+        where = self.domain(position, term.topology_key)
+        return () if where is None else ((term.topology_key, where),)
+
+    def _settle(self) -> Counter[Kind]:
+        """Return how many waiting pods of each kind would find a node, one after the other."""
+        found: Counter[Kind] = Counter()
+        if not self.view.waiting:
+            return found
+        left = [node.free for node in self.nodes]
+        numbers = Counter(waiting_kind(pod) for pod in self.view.waiting)
+        for kind in sorted(numbers, key=lambda each: each.request, reverse=True):
+            for i, most in enumerate(self.counts(kind)):
+                taken = min(most, room(left[i], kind.request), numbers[kind] - found[kind])
+                if taken > 0:
+                    left[i] = subtract(left[i], {n: a * taken for n, a in kind.request})
+                    found[kind] += taken
+        return found
+
+
+def _left(node: MemberNode, leaves: Callable[[PodHeld], bool]) -> MemberNode:
+    leaving = [pod for pod in node.pods if leaves(pod)]
+    if not leaving:
+        return node
+    return replace(
+        node,
+        free=total((node.free, *(pod.request for pod in leaving))),
+        pods=tuple(pod for pod in node.pods if not leaves(pod)),
+    )
+
+
+def room(free: Resources, request: Frozen) -> int:
+    """Return how many pods with a request fit into free resources."""
+    most = _UNBOUNDED
+    for name, amount in request:
+        if amount > 0:
+            held = free.get(name, 0) // amount
+            if held < most:
+                if held <= 0:
+                    return 0
+                most = held
+    return most
+
+
+def waiting_kind(pod: PodHeld) -> Kind:
+    """Return the kind of a pod that waits for a node."""
+    wants = replace(pod.wants, preferred=(), apart=pod.apart, labels=pod.labels)
+    return Kind(tuple(sorted(pod.request.items())), wants)
+
+
+def ground_of(cluster: str, view: MemberView) -> Ground:
+    """Return the ground of a cluster's view, computed once for each view."""
+    known = _GROUNDS.get(cluster)
+    if known is not None and known.view is view:
+        return known
+    if len(_GROUNDS) >= _MOST_GROUNDS:
+        _GROUNDS.clear()
+    if known is not None:
+        known.forget()
+    made = _GROUNDS[cluster] = Ground(view, known)
+    return made
+
+
+_MOST_GROUNDS: Final = 1024
+_GROUNDS: Final[dict[str, Ground]] = {}
+
+
+def _of_job(pod: PodHeld) -> str:
+    return f"{pod.namespace}/{pod.job}" if pod.job else ""
+
+
+def _positive(free: Mapping[str, int]) -> dict[str, int]:
+    return {name: amount for name, amount in free.items() if amount > 0}
+
+
+def _selected(term: Apart, pod: PodHeld) -> bool:
+    if term.namespaces and pod.namespace not in term.namespaces:
+        return False
+    return selects(term.expressions, pod.labels)

@@ -1,0 +1,277 @@
+"""The reader of members over real HTTP: what it knows, and when it knows nothing any more."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hyperjob_controller.members import member as members_member
+from hyperjob_controller.members.reader import Members
+from hyperjob_core.kube.client import Kube, PatchType
+from hyperjob_core.kube.informer import Informer
+from hyperjob_core.kube.resources import CLUSTERS, HYPERNODES, NODES, PODS, Resource
+from hyperjob_core.tasks import cancel
+from hyperjob_engine.model.members import NodeState
+from hyperjob_engine.model.observed import Record
+from hyperjob_sandbox.apiserver import ApiServer, errors
+from hyperjob_sandbox.apiserver.state.clock import wire_now
+from hyperjob_sandbox.apiserver.transport.call import Call, Reply, Stream
+from hyperjob_sandbox.karmada.definitions import control_plane_definitions
+from hyperjob_sandbox.karmada.proxy import SUBRESOURCE, ClusterProxy
+from hyperjob_sandbox.objects import new_object, with_conditions
+from tests.unit.controller.builders import job, observed
+from tests.unit.controller.test_members_fold import node, pod
+from tests.unit.controller.test_pass import until
+
+pytestmark = pytest.mark.scenario
+
+READY = with_conditions({}, now=wire_now(), Ready=("True", "ClusterReady", "it is healthy"))
+
+
+@dataclass
+class Faults:
+    """Which members do not answer, and which refuse."""
+
+    hangs: dict[str, asyncio.Event] = field(default_factory=dict)
+    refuses: set[str] = field(default_factory=set)
+    requests: list[tuple[str, str]] = field(default_factory=list)
+
+
+class FaultyProxy(ClusterProxy):
+    def __init__(self, members: dict[str, ApiServer], faults: Faults) -> None:
+        super().__init__(members)
+        self._faults = faults
+
+    async def __call__(self, call: Call) -> Reply | Stream:
+        name = call.info.name
+        self._faults.requests.append((name, call.info.subresource))
+        if name in self._faults.refuses:
+            raise errors.forbidden("", "pods", "", "the account of the reader has no right")
+        if name in self._faults.hangs:
+            await self._faults.hangs[name].wait()
+        return await super().__call__(call)
+
+
+@dataclass
+class World:
+    """Two members behind a Karmada API server, and the reader of both."""
+
+    kube: Kube
+    members: dict[str, ApiServer]
+    there: dict[str, Kube]
+    reader: Members
+    faults: Faults
+    later: timedelta = timedelta()
+    freed: list[str] = field(default_factory=list)
+    woken: list[str] = field(default_factory=list)
+    failed: list[BaseException] = field(default_factory=list)
+
+    def now(self) -> datetime:
+        return datetime.now(UTC) + self.later
+
+    def free(self, cluster: str) -> dict[str, int]:
+        view = self.reader.views(self.now()).get(cluster)
+        if view is None:
+            return {}
+        return {each.name: each.free.get("nvidia.com/gpu", 0) // 10**9 for each in view.nodes}
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> AsyncIterator[World]:
+    faults = Faults()
+    async with AsyncExitStack() as stack:
+        members, there = {}, {}
+        for name in ("east", "west"):
+            members[name] = await stack.enter_async_context(
+                ApiServer(name=name, crds=[HYPERNODE_CRD] if name == "east" else [])
+            )
+            path = members[name].kubeconfig(tmp_path / name)
+            there[name] = await stack.enter_async_context(Kube.connect(kubeconfig=path))
+            await make(there[name], NODES, node(f"{name}-1"))
+        server = await stack.enter_async_context(
+            ApiServer(
+                crds=control_plane_definitions(),
+                connectors={SUBRESOURCE: FaultyProxy(members, faults)},
+            )
+        )
+        kube = await stack.enter_async_context(
+            Kube.connect(kubeconfig=server.kubeconfig(tmp_path / "karmada"))
+        )
+        clusters = Informer(kube, CLUSTERS)
+        found: dict[str, World] = {}
+        reader = Members(
+            kube,
+            clusters,
+            nodes=True,
+            now=lambda: found["it"].now(),
+            freed=lambda name: found["it"].freed.append(name),
+            wake=lambda key: found["it"].woken.append(key),
+            faulty=lambda error: found["it"].failed.append(error),
+        )
+        found["it"] = made = World(kube, members, there, reader, faults)
+        tasks = [asyncio.ensure_future(clusters.run()), asyncio.ensure_future(reader.run())]
+        for name in members:
+            await join(kube, name)
+        yield made
+        await cancel(tasks)
+        assert made.failed == []
+
+
+HYPERNODE_CRD: dict[str, Any] = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "hypernodes.topology.volcano.sh"},
+    "spec": {
+        "group": HYPERNODES.group,
+        "scope": "Cluster",
+        "names": {"plural": "hypernodes", "kind": "HyperNode", "singular": "hypernode"},
+        "versions": [
+            {
+                "name": "v1alpha1",
+                "served": True,
+                "storage": True,
+                "schema": {
+                    "openAPIV3Schema": {
+                        "type": "object",
+                        "x-kubernetes-preserve-unknown-fields": True,
+                    }
+                },
+            }
+        ],
+    },
+}
+
+
+async def join(kube: Kube, name: str) -> None:
+    await kube.create(CLUSTERS, new_object(CLUSTERS, name, spec={"syncMode": "Push"}))
+    await kube.patch(CLUSTERS, name, {"status": READY}, kind=PatchType.MERGE, subresource="status")
+
+
+async def make(kube: Kube, resource: Resource, obj: dict[str, Any]) -> None:
+    kind = {"apiVersion": resource.api_version, "kind": resource.kind}
+    await kube.create(resource, {**kind, **obj})
+
+
+async def end(kube: Kube, name: str) -> None:
+    await kube.raw("DELETE", PODS.path("default", name), params={"gracePeriodSeconds": "0"})
+
+
+def on(name: str, where: str, gpus: int = 1, **more: Any) -> dict[str, Any]:
+    made = pod(name, where, gpus, **more)
+    del made["metadata"]["ownerReferences"]
+    made["spec"]["containers"][0]["image"] = "x"
+    return made
+
+
+async def test_nodes_pods_and_hypernodes_are_known_and_their_changes(world: World) -> None:
+    await until(lambda: world.free("east") == {"east-1": 8})
+    await until(lambda: world.free("west") == {"west-1": 8})
+    east = world.there["east"]
+    await make(east, PODS, on("a", "east-1", 3))
+    await until(lambda: world.free("east") == {"east-1": 5})
+    await make(east, NODES, node("east-2", 4))
+    spec = {
+        "tier": 1,
+        "members": [{"type": "Node", "selector": {"exactMatch": {"name": "east-2"}}}],
+    }
+    await make(east, HYPERNODES, {"metadata": {"name": "s1"}, "spec": spec})
+    await until(lambda: world.free("east") == {"east-1": 5, "east-2": 4})
+
+    def hypernodes() -> list[tuple[str, frozenset[str]]]:
+        view = world.reader.views(world.now())["east"]
+        return [(each.name, each.nodes) for each in view.hypernodes]
+
+    await until(lambda: hypernodes() == [("s1", frozenset({"east-2"}))])
+    cordon = {"spec": {"unschedulable": True}}
+    await east.patch(NODES, "east-2", cordon, kind=PatchType.MERGE)
+
+    def states() -> list[NodeState]:
+        return [each.state for each in world.reader.views(world.now())["east"].nodes]
+
+    await until(lambda: states() == [NodeState.READY, NodeState.CORDONED])
+    await until(lambda: not world.reader._due)  # the cordon was reported
+    world.freed.clear()
+    await end(east, "a")
+    await until(lambda: world.free("east")["east-1"] == 8)
+    await until(lambda: world.freed)
+    assert set(world.freed) == {"east"}
+    shown = world.reader.state(world.now())
+    assert shown["east"]["nodes"]["east-2"]["state"] == "Cordoned"
+    assert shown["west"]["errors"].keys() == {"hypernodes.topology.volcano.sh"}
+
+
+async def test_a_list_of_several_pages_is_whole(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(members_member, "_PAGE", 2)
+    for number in range(5):
+        await make(world.there["west"], PODS, on(f"p{number}", "west-1"))
+    await world.kube.delete(CLUSTERS, "west")
+    await until(lambda: "west" not in world.reader.state(world.now()))
+    await join(world.kube, "west")
+    await until(lambda: world.free("west") == {"west-1": 3})
+
+
+def left(world: World, cluster: str = "east") -> int | None:
+    record = Record(name="hj-a-0", replicated_job="a", index=0, cluster=cluster)
+    return world.reader.pods_left("default", {"hj-a-0": record}, world.now()).get("hj-a-0")
+
+
+async def test_the_end_of_the_last_pod_of_a_sub_job_requests_a_pass(world: World) -> None:
+    await until(lambda: world.free("east"))
+    world.reader.planned(observed(None, job("hj-a-0")))
+    assert left(world) == 0
+    for name in ("w-0", "w-1"):
+        await make(world.there["east"], PODS, on(name, "east-1", job="hj-a-0"))
+    await until(lambda: left(world) == 2)
+    assert world.woken == []
+    for name in ("w-0", "w-1"):
+        await end(world.there["east"], name)
+    await until(lambda: world.woken)
+    assert left(world) == 0
+    assert world.woken == ["default/hj"]
+    world.reader.forget("default/hj")
+
+
+async def test_a_member_that_hangs_is_unknown_after_a_minute_and_others_are_not(
+    world: World,
+) -> None:
+    await until(lambda: world.free("east") and world.free("west"))
+    world.faults.hangs["east"] = asyncio.Event()
+    await world.members["east"].stop_listening()
+    world.later = timedelta(seconds=61)
+    await make(world.there["west"], PODS, on("b", "west-1"))
+    await until(lambda: world.free("west") == {"west-1": 7})
+    assert world.free("east") == {}
+    assert left(world) is None
+    assert left(world, cluster="west") == 0
+    assert left(world, cluster="") is None
+
+
+async def test_a_member_that_refuses_is_unknown_and_is_asked_rarely(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    await until(lambda: world.free("west"))
+    world.faults.refuses.add("north")
+    await join(world.kube, "north")
+    await until(lambda: world.reader.state(world.now())["north"]["errors"])
+    await world.reader.tried(30)
+    assert world.free("north") == {}
+    asked = sum(name == "north" for name, _ in world.faults.requests)
+    assert asked <= 3
+    said = [each for each in caplog.records if vars(each).get("cluster") == "north"]
+    assert 1 <= len(said) <= 2
+    assert world.free("west")
+
+
+async def test_a_lost_watch_is_resumed_and_misses_no_change(world: World) -> None:
+    await until(lambda: world.free("east"))
+    await world.members["east"].stop_listening()
+    await world.members["east"].start_listening()
+    await make(world.there["east"], PODS, on("a", "east-1", 3))
+    await until(lambda: world.free("east") == {"east-1": 5})

@@ -1,0 +1,246 @@
+"""A member as its lists and watch events show it: folded events equal a fresh list."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hyperjob_engine.members.facts import hypernode_fact, is_pattern, node_fact, pod_fact
+from hyperjob_engine.members.fold import MemberFold
+from hyperjob_engine.model.members import MemberView, NodeState
+from hyperjob_engine.resources import whole
+
+Object = dict[str, Any]
+NOW = datetime(2026, 1, 2, tzinfo=UTC)
+GPU = "nvidia.com/gpu"
+
+
+def node(name: str, gpus: int = 8, *, ready: bool = True, **spec: Any) -> Object:
+    return {
+        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, "rack": name[:1]}},
+        "spec": spec,
+        "status": {
+            "allocatable": {GPU: gpus, "pods": 110},
+            "conditions": [{"type": "Ready", "status": "True" if ready else "False"}],
+        },
+    }
+
+
+def pod(name: str, on: str = "", gpus: int = 1, *, job: str = "", **status: Any) -> Object:
+    labels = {"volcano.sh/job-name": job} if job else {"app": "web"}
+    owner = {"controller": True, "kind": "Job", "name": job, "uid": f"u-{job}"}
+    limits = {GPU: gpus}
+    return {
+        "metadata": {
+            "namespace": "default", "name": name, "labels": labels,
+            "ownerReferences": [owner] if job else [],
+        },
+        "spec": {"nodeName": on, "containers": [{"name": "main", "resources": {"limits": limits}}]},
+        "status": {"phase": "Running", **status},
+    }  # fmt: skip
+
+
+def failed(name: str, job: str, *, code: int, at: str, owner: str = "one") -> Object:
+    ended = {"name": "main", "state": {"terminated": {"exitCode": code, "finishedAt": at}}}
+    raw = pod(name, "n1", job=job, phase="Failed", containerStatuses=[ended])
+    raw["metadata"]["ownerReferences"][0]["uid"] = owner
+    return raw
+
+
+def fold_of(nodes: list[Object], pods: list[Object], hypernodes: list[Object] = []) -> MemberFold:  # noqa: B006
+    fold = MemberFold()
+    fold.list_nodes(map(node_fact, nodes))
+    fold.list_pods(map(pod_fact, pods))
+    fold.list_hypernodes(map(hypernode_fact, hypernodes))
+    return fold
+
+
+def content(view: MemberView) -> tuple[Any, ...]:
+    return view.nodes, view.waiting, view.hypernodes, view.jobs
+
+
+def hypernode(name: str, tier: int, *selectors: tuple[str, Object]) -> Object:
+    members = [{"type": kind, "selector": selector} for kind, selector in selectors]
+    return {"metadata": {"name": name}, "spec": {"tier": tier, "members": members}}
+
+
+def exact(name: str) -> Object:
+    return {"exactMatch": {"name": name}}
+
+
+NAMES = st.sampled_from(["n1", "n2", "m1"])
+PODS = st.builds(
+    pod,
+    st.sampled_from(["a", "b", "c", "d"]),
+    st.sampled_from(["", "n1", "n2", "gone"]),
+    st.integers(0, 3),
+    job=st.sampled_from(["", "hj-a-0", "hj-a-1"]),
+    phase=st.sampled_from(["Pending", "Running", "Succeeded", "Failed"]),
+)
+NODES = st.builds(node, NAMES, st.integers(0, 8), ready=st.booleans(), unschedulable=st.booleans())
+DOMAINS = st.builds(
+    hypernode,
+    st.sampled_from(["s0", "s1", "s2"]),
+    st.integers(1, 3),
+    st.tuples(st.just("Node"), st.builds(exact, NAMES)),
+    st.tuples(st.just("HyperNode"), st.builds(exact, st.sampled_from(["s0", "s1"]))),
+)
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.sampled_from(["put", "drop"]), st.just("pod"), PODS),
+        st.tuples(st.sampled_from(["put", "drop"]), st.just("node"), NODES),
+        st.tuples(st.sampled_from(["put", "drop"]), st.just("hypernode"), DOMAINS),
+        st.tuples(st.just("look"), st.just(""), st.none()),
+    ),
+    max_size=30,
+)
+FACTS = {"pod": pod_fact, "node": node_fact, "hypernode": hypernode_fact}
+
+
+@given(st.lists(PODS, max_size=4), st.lists(NODES, max_size=3), STEPS)
+def test_a_list_and_any_events_equal_a_fresh_list(
+    pods: list[Object], nodes: list[Object], steps: list[tuple[str, str, Any]]
+) -> None:
+    fold = fold_of(nodes, pods)
+    left: dict[str, dict[str, Object]] = {
+        "pod": {each["metadata"]["name"]: each for each in pods},
+        "node": {each["metadata"]["name"]: each for each in nodes},
+        "hypernode": {},
+    }
+    for verb, kind, raw in steps:
+        if verb == "look":
+            fold.view(NOW)
+            continue
+        name = raw["metadata"]["name"]
+        if verb == "put":
+            left[kind][name] = raw
+            getattr(fold, f"put_{kind}")(FACTS[kind](raw))
+        else:
+            left[kind].pop(name, None)
+            getattr(fold, f"drop_{kind}")(f"default/{name}" if kind == "pod" else name)
+    fresh = fold_of(*(list(left[kind].values()) for kind in ("node", "pod", "hypernode")))
+    assert content(fold.view(NOW)) == content(fresh.view(NOW))
+    fold.list_pods(map(pod_fact, left["pod"].values()))
+    fold.list_nodes(map(node_fact, left["node"].values()))
+    assert content(fold.view(NOW)) == content(fresh.view(NOW))
+
+
+@given(st.lists(PODS, max_size=8))
+def test_what_is_free_is_what_no_pod_holds(pods: list[Object]) -> None:
+    by_name = {each["metadata"]["name"]: each for each in pods}
+    view = fold_of([node("n1")], list(by_name.values())).view(NOW)
+    (shown,) = view.nodes
+    held = sum(each.request.get(GPU, 0) for each in shown.pods)
+    assert shown.free.get(GPU, 0) == whole(8) - held
+    assert shown.free["pods"] == whole(110 - len(shown.pods))
+    running = [each for each in by_name.values() if each["status"]["phase"] in "PendingRunning"]
+    assert len(shown.pods) == sum(each["spec"]["nodeName"] == "n1" for each in running)
+
+
+def test_only_changed_nodes_are_made_again() -> None:
+    fold = fold_of([node("n1"), node("n2")], [pod("a", "n1"), pod("b", "n2")])
+    before = fold.view(NOW)
+    assert fold.view(NOW) is before
+    fold.put_pod(pod_fact(pod("c", "n2")))
+    after = fold.view(NOW)
+    assert after.version > before.version
+    assert after.nodes[0] is before.nodes[0]
+    assert after.nodes[1] is not before.nodes[1]
+    later = fold.view(NOW + timedelta(seconds=9))
+    assert (later.version, later.nodes) == (after.version, after.nodes)
+
+
+@pytest.mark.parametrize(
+    ("made", "state"),
+    [
+        (node("n1"), NodeState.READY),
+        (node("n1", unschedulable=True), NodeState.CORDONED),
+        (node("n1", ready=False), NodeState.NOT_READY),
+        (node("n1", ready=False, unschedulable=True), NodeState.NOT_READY),
+        ({"metadata": {"name": "n1"}}, NodeState.NOT_READY),
+    ],
+)
+def test_the_state_of_a_node(made: Object, state: NodeState) -> None:
+    assert node_fact(made).state is state
+
+
+def test_an_ended_pod_holds_nothing_and_its_job_is_absent() -> None:
+    fold = fold_of([node("n1")], [pod("a", "n1", job="hj-a-0"), pod("b", "n1", job="hj-a-0")])
+    assert fold.view(NOW).jobs == {"default/hj-a-0": 2}
+    fold.news()
+    fold.put_pod(pod_fact(pod("a", "n1", job="hj-a-0", phase="Succeeded")))
+    assert fold.view(NOW).jobs == {"default/hj-a-0": 1}
+    assert fold.news().freed
+    fold.drop_pod("default/b")
+    assert fold.view(NOW).jobs == {}
+    assert fold.news().jobs == {"default/hj-a-0"}
+    assert fold.news().jobs == frozenset()
+
+
+def test_a_job_whose_pod_is_replaced_in_one_look_has_not_ended() -> None:
+    fold = fold_of([node("n1")], [pod("a", "n1", job="hj-a-0")])
+    fold.drop_pod("default/a")
+    fold.put_pod(pod_fact(pod("a", "n1", job="hj-a-0")))
+    assert fold.news().jobs == frozenset()
+
+
+def test_the_first_failure_of_a_job_outlives_its_pod() -> None:
+    fold = MemberFold()
+    fold.put_pod(pod_fact(failed("hj-a-0-w-1", "hj-a-0", code=2, at="2026-01-02T00:00:05Z")))
+    fold.put_pod(pod_fact(failed("hj-a-0-w-0", "hj-a-0", code=1, at="2026-01-02T00:00:03Z")))
+    fold.put_pod(pod_fact(failed("hj-a-0-w-2", "hj-a-0", code=3, at="2026-01-02T00:00:04Z")))
+    fold.list_pods(())
+    found = fold.failure("default/hj-a-0")
+    assert found is not None
+    assert (found.pod, found.exit_code) == ("hj-a-0-w-0", 1)
+    again = failed("hj-a-0-w-0", "hj-a-0", code=7, at="2026-01-02T00:09:00Z", owner="two")
+    fold.put_pod(pod_fact(again))
+    found = fold.failure("default/hj-a-0")
+    assert found is not None
+    assert found.exit_code == 7
+    assert fold.failure("default/other") is None
+
+
+def test_the_nodes_of_hypernodes_come_from_names_patterns_labels_and_lower_tiers() -> None:
+    nodes = [node(name) for name in ("n1", "n2", "m1", "m2")]
+    fold = fold_of(
+        nodes,
+        [],
+        [
+            hypernode("s1", 1, ("Node", exact("n1")), ("Node", exact("absent"))),
+            hypernode("s2", 1, ("Node", {"regexMatch": {"pattern": "^m[12]$"}})),
+            hypernode("s3", 1, ("Node", {"labelMatch": {"matchLabels": {"rack": "n"}}})),
+            hypernode("top", 2, ("HyperNode", {"regexMatch": {"pattern": "^s[12]$"}})),
+            hypernode("same", 1, ("HyperNode", exact("s1"))),
+        ],
+    )
+    found = {each.name: (each.tier, sorted(each.nodes)) for each in fold.view(NOW).hypernodes}
+    assert found == {
+        "s1": (1, ["n1"]),
+        "s2": (1, ["m1", "m2"]),
+        "s3": (1, ["n1", "n2"]),
+        "top": (2, ["m1", "m2", "n1"]),
+        "same": (1, []),
+    }
+    fold.drop_node("n1")
+    found = {each.name: (each.tier, sorted(each.nodes)) for each in fold.view(NOW).hypernodes}
+    assert found["top"] == (2, ["m1", "m2"])
+
+
+@pytest.mark.parametrize(
+    ("text", "usable"),
+    [
+        ("^gpu-[0-9]+$", True),
+        ("node-.*", True),
+        ("(a+)+$", False),
+        (".*.*.*.*x", False),
+        (r"(a)\1", False),
+        ("(", False),
+        ("", False),
+        ("a" * 257, False),
+    ],
+)
+def test_a_pattern_that_could_take_long_is_not_used(text: str, usable: bool) -> None:
+    assert is_pattern(text) == usable
