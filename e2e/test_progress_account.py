@@ -15,8 +15,8 @@ from e2e.support.manifests import group, hyperjob
 from e2e.support.scenario import Scenario, clusters_of
 from e2e.support.settings import from_environment
 from e2e.support.world import World, open_world
+from hyperjob.install.members import ACCOUNT, MEMBER_ROLE
 from hyperjob.install.objects import Component
-from hyperjob.install.progress import ACCOUNT, MEMBER_ROLE
 from hyperjob_core.kube.resources import HYPERJOBS
 from tests.support.processes import wait_for
 from tests.support.stack import kubectl
@@ -37,7 +37,7 @@ _PROXY = "/apis/cluster.karmada.io/v1alpha1/clusters/{member}/proxy"
 
 def install(kubeconfig: Path, *arguments: str) -> None:
     """Install or delete only the account; an installation always records itself."""
-    kept = (Component.PROGRESS, Component.RECORD)
+    kept = (Component.MEMBERS, Component.RECORD)
     others = [f"--skip={part}" for part in Component if part not in kept]
     command = [sys.executable, "-m", "hyperjob", "install", f"--kubeconfig={kubeconfig}"]
     subprocess.run([*command, *others, *arguments], check=True, timeout=180)
@@ -68,7 +68,7 @@ def narrow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     try:
         path = account(kubeconfig, tmp_path_factory.mktemp("account"))
         user = f"system:serviceaccount:{NAMESPACE}:{ACCOUNT}"
-        install(kubeconfig, "--with=progress", f"--user-prefix={user.removesuffix('progress')}")
+        install(kubeconfig, "--members=logs", f"--user-prefix={user.removesuffix('members')}")
         for member in settings.members.values():
             wait_for(
                 lambda member=member: (  # type: ignore[misc]
@@ -80,7 +80,7 @@ def narrow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
             )
         yield path
     finally:
-        install(kubeconfig, "--without=progress")
+        install(kubeconfig, "--members=off")
         kubectl(kubeconfig, "delete", "namespace", NAMESPACE, "--ignore-not-found", "--wait=false")
 
 

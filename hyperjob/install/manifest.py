@@ -9,14 +9,15 @@ from typing import Final
 from hyperjob.install.definitions import definitions
 from hyperjob.install.guard import certs_guard
 from hyperjob.install.interpreters import interpreters
+from hyperjob.install.members import ACCOUNT, members
 from hyperjob.install.objects import Component, Item, labelled
 from hyperjob.install.policies import default_queue, queue_policy
-from hyperjob.install.progress import ACCOUNT, progress
 from hyperjob.install.rbac import rbac, subject
 from hyperjob.install.record import record_item
 from hyperjob.install.release import marked
 from hyperjob.install.settings import Settings
 from hyperjob.install.tenancy import tenancy
+from hyperjob_core.api.choices import MemberAccess
 from hyperjob_core.api.names import LEASE_NAMESPACE
 from hyperjob_core.kube.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
 from hyperjob_rules.configuration import configurations
@@ -34,14 +35,14 @@ def manifest(settings: Settings) -> list[Item]:
         webhook_user=settings.user("webhook"),
         ui_user=settings.user("ui") if settings.ui else "",
         service_accounts=settings.service_accounts,
-        more_accounts=(ACCOUNT,) if settings.progress else (),
+        more_accounts=(ACCOUNT,) if settings.members is not MemberAccess.OFF else (),
         secret_warnings=settings.secret_warnings,
         trainjobs=settings.trainjobs,
     )
     items.append(record_item(settings))
     items += certs_guard(settings.user("certs"))
     items += tenancy(enabled=settings.tenancy)
-    items += progress(subject(settings.user("progress")), enabled=settings.progress)
+    items += members(subject(settings.user("members")), settings.members)
     if Component.WEBHOOKS not in settings.skip:
         items += _webhooks(settings)
     if settings.release:

@@ -36,7 +36,7 @@ class Component(enum.StrEnum):
     QUEUE_POLICY = "queue-policy"
     DEFAULT_QUEUE = "default-queue"
     TENANCY = "tenancy"
-    PROGRESS = "progress"
+    MEMBERS = "members"
     WEBHOOKS = "webhooks"
 
 

@@ -8,11 +8,12 @@ import shlex
 from collections.abc import Mapping
 from typing import Final
 
+from hyperjob.install.members import MEMBER_ROLE, OLD_ACCOUNT, step_of
 from hyperjob.install.objects import Component, Item, is_ours, labelled
-from hyperjob.install.progress import ACCOUNT
 from hyperjob.install.rbac import CONTROLLER, UI, WEBHOOK, account_user
 from hyperjob.install.settings import PREFIX, Settings, service_of
 from hyperjob.install.tenancy import POLICIES
+from hyperjob_core.api.choices import MemberAccess
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import LEASE_NAMESPACE
 from hyperjob_core.api.wire import at, mapping, objects, string, strings
@@ -35,10 +36,11 @@ from hyperjob_rules.configuration import MUTATING_NAME, ServiceReference
 RECORD: Final = "hyperjob-install"
 MARK: Final = f"{HYPERJOBS.group}/release"
 """The annotation of cluster-wide objects with the Helm release that installed them."""
+_OLD_PART: Final = "progress"  # the part of releases before --members
 UNKNOWN: Final = Settings(url="https://HOST:PORT")
 """The settings of a printed command for an installation that does not exist yet."""
-_URL, _SERVICE, _ACCOUNTS, _PREFIX, _PARTS, _SKIP, _RELEASE = (
-    *("webhook-url", "webhook-service", "service-accounts", "user-prefix"),
+_URL, _SERVICE, _ACCOUNTS, _PREFIX, _MEMBERS, _PARTS, _SKIP, _RELEASE = (
+    *("webhook-url", "webhook-service", "service-accounts", "user-prefix", "members"),
     *("with", "skip", "release"),
 )
 
@@ -51,6 +53,7 @@ def record_item(settings: Settings) -> Item:
     data = {
         _ACCOUNTS: str(settings.service_accounts).lower(),
         _PREFIX: settings.user_prefix,
+        _MEMBERS: str(settings.members),
         _PARTS: " ".join(settings.parts),
         _SKIP: " ".join(sorted(settings.skip - {Component.WEBHOOKS})),
         _RELEASE: settings.release,
@@ -72,15 +75,18 @@ def settings_of(record: Object) -> Settings:
     """Return the settings of a ConfigMap that `record_item` made; absent keys have defaults."""
     data: Mapping[str, str] = record.get("data") or {}
     known = {str(part) for part in Component}
+    parts = data.get(_PARTS, "").split()
+    read = data.get(_MEMBERS, "logs" if _OLD_PART in parts else "off")
     service = data.get(_SERVICE)
     return Settings(
         url=data.get(_URL),
         service=service_of(service) if service else None,
         user_prefix=data.get(_PREFIX, PREFIX),
         service_accounts=data.get(_ACCOUNTS) == "true",
+        members=MemberAccess(read),
         release=data.get(_RELEASE, ""),
         skip=frozenset(Component(part) for part in data.get(_SKIP, "").split() if part in known),
-    ).with_parts(data.get(_PARTS, "").split())
+    ).with_parts(parts)
 
 
 def command(settings: Settings, *more: str) -> str:
@@ -90,6 +96,8 @@ def command(settings: Settings, *more: str) -> str:
         words.append("--service-accounts")
     elif settings.user_prefix != PREFIX:
         words += ["--user-prefix", settings.user_prefix]
+    if settings.members is not MemberAccess.OFF:
+        words += ["--members", str(settings.members)]
     for part in settings.parts:
         words += ["--with", part]
     for skipped in sorted(settings.skip):
@@ -109,6 +117,7 @@ def differences(before: Settings, after: Settings) -> list[str]:
             part: tuple("on" if part in each.parts else "off" for each in (before, after))
             for part in (*before.parts, *after.parts)
         },
+        "members": (str(before.members), str(after.members)),
         "skipped parts": (_skipped(before), _skipped(after)),
         "Helm release": (before.release, after.release),
         "webhook": (before.address, after.address),
@@ -141,17 +150,20 @@ async def _inferred(kube: Kube) -> Settings | None:
     user = account if subject.get("kind") == "ServiceAccount" else string(subject.get("name"))
     parts = {
         "tenancy": await _get(kube, ADMISSION_POLICY_BINDINGS, POLICIES[0]),
-        "progress": await _get(kube, CLUSTER_PROPAGATION_POLICIES, ACCOUNT),
         "ui": await _get(kube, CLUSTER_ROLE_BINDINGS, UI),
         "secret-warnings": _reads(await _get(kube, CLUSTER_ROLES, WEBHOOK), SECRETS),
         "trainjobs": _reads(await _get(kube, CLUSTER_ROLES, CONTROLLER), TRAINJOBS),
     }
+    read = step_of(await _get(kube, CLUSTER_ROLES, MEMBER_ROLE))
+    if await _get(kube, CLUSTER_PROPAGATION_POLICIES, OLD_ACCOUNT) is not None:
+        read = MemberAccess.LOGS
     url, service = _address(await _get(kube, MUTATING_WEBHOOKS, MUTATING_NAME))
     return Settings(
         url=url,
         service=service,
         user_prefix=PREFIX if user == account else user.removesuffix("controller"),
         service_accounts=user == account_user(LEASE_NAMESPACE, CONTROLLER),
+        members=read,
         release=string(at(binding, "metadata", "annotations", MARK)),
     ).with_parts([part for part, found in parts.items() if found])
 

@@ -12,6 +12,7 @@ from hyperjob.install.plan import Action, Change
 from hyperjob.install.problems import InstallError
 from hyperjob.install.settings import Settings
 from hyperjob.install.waiting import until
+from hyperjob_core.api.choices import MemberAccess
 from hyperjob_core.api.names import LEASE_NAME, LEASE_NAMESPACE
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import KubeError, NotFound
@@ -32,7 +33,7 @@ def targets(*, delete_crds: bool) -> list[Item]:
             service_accounts=True,
             ui=True,
             tenancy=True,
-            progress=True,
+            members=MemberAccess.LOGS,
         )
     )
     definitions = {Component.CRDS, Component.VOLCANO_CRDS}

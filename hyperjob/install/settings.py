@@ -6,11 +6,12 @@ from typing import Final
 
 from hyperjob.install.objects import Component
 from hyperjob.install.rbac import account_user
+from hyperjob_core.api.choices import MemberAccess
 from hyperjob_core.api.names import LEASE_NAMESPACE
 from hyperjob_rules.configuration import ServiceReference
 
 PREFIX: Final = "hyperjob-"
-PARTS: Final = ("tenancy", "progress", "ui", "secret-warnings", "trainjobs")
+PARTS: Final = ("tenancy", "ui", "secret-warnings", "trainjobs")
 """The optional parts, as `hyperjob install --with` names them."""
 
 
@@ -21,9 +22,9 @@ class Settings:
     `url` or `service` is the address of the webhook, unless the webhooks are skipped. An empty
     `ca_bundle` (PEM) leaves `caBundle` unchanged, and `hyperjob-certs inject` writes it.
     The users of the processes are `user_prefix` with `controller`, `certs`, `webhook`, `ui` and
-    `progress`; `service_accounts` makes all of them service accounts in the namespace of the Lease.
-    `tenancy` requires a right to use queues, PriorityClasses and clusters. `progress` adds the user
-    that reads the progress of trainings, `ui` the user of a shared web page. `secret_warnings` lets
+    `members`; `service_accounts` makes all of them service accounts in the namespace of the Lease.
+    `tenancy` requires a right to use queues, PriorityClasses and clusters. `members` is the step of
+    the user that reads the members, `ui` adds the user of a shared page. `secret_warnings` lets
     the webhook get Secrets, to warn of missing Secrets. `trainjobs` adds the rights and the webhook
     for TrainJobs of Kubeflow Trainer. `release` is the Helm release that
     installs, empty without one.
@@ -35,7 +36,7 @@ class Settings:
     user_prefix: str = PREFIX
     service_accounts: bool = False
     tenancy: bool = False
-    progress: bool = False
+    members: MemberAccess = MemberAccess.OFF
     ui: bool = False
     secret_warnings: bool = False
     trainjobs: bool = False
@@ -51,7 +52,7 @@ class Settings:
     @property
     def parts(self) -> tuple[str, ...]:
         """Return the optional parts that are on."""
-        on = (self.tenancy, self.progress, self.ui, self.secret_warnings, self.trainjobs)
+        on = (self.tenancy, self.ui, self.secret_warnings, self.trainjobs)
         return tuple(part for part, is_on in zip(PARTS, on, strict=True) if is_on)
 
     @property
@@ -66,7 +67,6 @@ class Settings:
         return replace(
             self,
             tenancy="tenancy" in parts,
-            progress="progress" in parts,
             ui="ui" in parts,
             secret_warnings="secret-warnings" in parts,
             trainjobs="trainjobs" in parts,
@@ -86,6 +86,7 @@ class Asked:
     ca_bundle: bytes = b""
     user_prefix: str | None = None
     service_accounts: bool = False
+    members: MemberAccess | None = None
     add: Collection[str] = ()
     remove: Collection[str] = ()
     skip: Collection[str] = ()
@@ -115,6 +116,7 @@ class Asked:
             ca_bundle=self.ca_bundle,
             user_prefix=(self.user_prefix or PREFIX) if changes_accounts else base.user_prefix,
             service_accounts=self.service_accounts if changes_accounts else base.service_accounts,
+            members=base.members if self.members is None else self.members,
             skip=self._skipped(base),
             release=self.release or base.release,
         ).with_parts({*base.parts, *self.add} - {*self.remove})

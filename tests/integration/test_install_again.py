@@ -65,7 +65,7 @@ def test_without_options_an_installation_is_repeated(
 ) -> None:
     port = free_port()
     address = ("--webhook-url", f"https://127.0.0.1:{port}", "--ca-file", str(tmp_path / "ca.crt"))
-    parts = ("--with", "tenancy", "--with", "progress")
+    parts = ("--with", "tenancy", "--members", "nodes")
     with webhook(authority, port, tmp_path):
         run("install", "--service-accounts", *parts, *address)
     assert subjects(plane) == {"ServiceAccount/hyperjob-controller"}

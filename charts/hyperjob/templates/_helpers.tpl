@@ -70,8 +70,14 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{ include "hyperjob.fullname" . }}-ui-karmada
 {{- end -}}
 
-{{- define "hyperjob.progressSecret" -}}
-{{ include "hyperjob.fullname" . }}-progress-karmada
+{{- define "hyperjob.membersSecret" -}}
+{{ include "hyperjob.fullname" . }}-members-karmada
+{{- end -}}
+
+{{/* The step of controller.members, empty for off; YAML reads an unquoted off as false. */}}
+{{- define "hyperjob.members" -}}
+{{- $step := toString .Values.controller.members -}}
+{{- if not (has $step (list "off" "false")) -}}{{ $step }}{{- end -}}
 {{- end -}}
 
 {{- define "hyperjob.webhookHost" -}}

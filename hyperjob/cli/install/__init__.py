@@ -27,6 +27,7 @@ from hyperjob.install.record import differences, recorded
 from hyperjob.install.release import other_release
 from hyperjob.install.settings import PARTS, PREFIX, Asked, Settings, service_of
 from hyperjob_certs.x509 import InvalidPair, facts, split_bundle
+from hyperjob_core.api.choices import MemberAccess
 from hyperjob_core.api.names import LEASE_NAMESPACE
 from hyperjob_core.kube.client import Kube
 
@@ -50,7 +51,7 @@ from hyperjob_core.kube.client import Kube
     "--user-prefix",
     metavar="PREFIX",
     help="Users get the rights of the processes by name: PREFIX with controller, certs, webhook, ui"
-    f" and progress; {PREFIX} at first. The prefix system:serviceaccount:NAMESPACE:NAME- is that of"
+    f" and members; {PREFIX} at first. The prefix system:serviceaccount:NAMESPACE:NAME- is that of"
     " service accounts.",
 )
 @click.option(
@@ -60,17 +61,23 @@ from hyperjob_core.kube.client import Kube
     " credentials renew` requests their tokens.",
 )
 @click.option(
+    "--members",
+    type=click.Choice([str(step) for step in MemberAccess]),
+    help="What the user that reads the clusters for the controller's --members may read in every"
+    " member, through Karmada's cluster proxy: pods; nodes, also nodes and HyperNodes; logs, also"
+    " logs; off, nothing. off at first. See docs/tasks/members.md.",
+)
+@click.option(
     "--with",
     "parts",
     type=click.Choice(PARTS),
     multiple=True,
     help="Add a part; may be given more than once. tenancy: a HyperJob may name only queues,"
-    " PriorityClasses and clusters on which its user has the verb `use`. progress: the user that"
-    " reads training progress for the controller's --progress may get clusters/proxy in Karmada,"
-    " and list pods and read logs in every member. ui: rights of `hyperjob ui --require-login`."
-    " secret-warnings: the webhook may get Secrets, to warn of HyperJobs whose Secrets are missing;"
-    " it reads metadata only. trainjobs: the controller makes HyperJobs of Kubeflow's TrainJobs,"
-    " and the webhook validates them; Trainer's CRDs may be installed before or after.",
+    " PriorityClasses and clusters on which its user has the verb `use`. ui: rights of"
+    " `hyperjob ui --require-login`. secret-warnings: the webhook may get Secrets, to warn of"
+    " HyperJobs whose Secrets are missing; it reads metadata only. trainjobs: the controller makes"
+    " HyperJobs of Kubeflow's TrainJobs, and the webhook validates them; Trainer's CRDs may be"
+    " installed before or after.",
 )
 @click.option(
     "--without",
@@ -107,6 +114,7 @@ def install(
     ca_file: Path | None,
     user_prefix: str | None,
     service_accounts: bool,
+    members: str | None,
     parts: Sequence[str],
     without: Sequence[str],
     release: str | None,
@@ -130,6 +138,7 @@ def install(
             ca_bundle=_authorities(ca_file) if ca_file else b"",
             user_prefix=user_prefix,
             service_accounts=service_accounts,
+            members=None if members is None else MemberAccess(members),
             add=parts,
             remove=without,
             skip=skip,

@@ -3,11 +3,13 @@
 from typing import Final
 
 from hyperjob.install.definitions import name_of
+from hyperjob.install.members import ACCOUNT
 from hyperjob.install.preflight.finding import CheckResult, failed, ok, warning
 from hyperjob.install.preflight.observed import ObservedPlane, named, need
 from hyperjob_core.api import conditions
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.quantity import Quantity
+from hyperjob_core.api.wire import at
 from hyperjob_core.kube.resources import SERVICE_EXPORTS, VCJOBS, Resource
 
 _SHOWN: Final = 5
@@ -89,6 +91,23 @@ def service_exports(observed: ObservedPlane) -> CheckResult:
         f"{len(lacking)} of {_count(clusters)} do not serve ServiceExports:"
         f" {_names(lacking)}{way_out}"
     )
+
+
+def readable(observed: ObservedPlane) -> CheckResult:
+    """Check that the account exists, and that Karmada's proxy can impersonate it in the members."""
+    if named(observed.policies, ACCOUNT) is None:
+        return ok("the account that reads members does not exist: `install --members` creates it")
+    closed = [
+        cluster
+        for cluster in need(observed.clusters)
+        if not at(cluster, "spec", "impersonatorSecretRef")
+    ]
+    if closed:
+        return warning(
+            f"Karmada's proxy cannot read clusters without impersonatorSecretRef: {_names(closed)}",
+            remedy="join them again with karmadactl, which creates the Secret",
+        )
+    return ok(f"{ACCOUNT} may read every cluster, through Karmada's proxy")
 
 
 def _all(

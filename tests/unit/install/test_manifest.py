@@ -8,10 +8,12 @@ import pytest
 from hyperjob.install import rbac
 from hyperjob.install.interpreters import SCRIPTS, Clash, clashes, interpreters
 from hyperjob.install.manifest import manifest
+from hyperjob.install.members import step_of
 from hyperjob.install.objects import Component, Item, is_ours
 from hyperjob.install.remove import targets
 from hyperjob.install.settings import Settings
 from hyperjob_controller.caches.informers import Caches
+from hyperjob_core.api.choices import MemberAccess
 from hyperjob_rules.configuration import ServiceReference
 from tests.unit.install.observations import ca_pem, interpreter
 
@@ -31,7 +33,9 @@ def test_definitions_come_first_and_webhooks_last() -> None:
 
 
 def test_everything_is_taken_away_in_the_reverse_order() -> None:
-    forward = [item.title for item in items(service_accounts=True, ui=True, progress=True)]
+    forward = [
+        item.title for item in items(service_accounts=True, ui=True, members=MemberAccess.LOGS)
+    ]
     away = [item.title for item in targets(delete_crds=True)]
     lease = away.pop(away.index("namespace/karmada-system") - 1)
     assert lease == "lease.coordination.k8s.io/hyperjob-controller"
@@ -55,20 +59,21 @@ def test_a_web_page_has_rights_where_there_is_one() -> None:
 
 
 def test_accounts_of_our_own_are_who_the_rights_are_for() -> None:
-    made = items(service_accounts=True, progress=True)
+    made = items(service_accounts=True, members=MemberAccess.LOGS)
     subjects = {
         (item.name, subject["kind"], subject["namespace"], subject["name"])
         for item in made
+        if not item.absent
         for subject in item.object.get("subjects", ())
     }
     assert subjects == {
         (name, "ServiceAccount", "karmada-system", name)
         for name in ("hyperjob-controller", "hyperjob-certs", "hyperjob-webhook")
     } | {
-        (role, "ServiceAccount", "karmada-system", "hyperjob-progress")
-        for role in ("hyperjob-progress", "hyperjob-progress-logs")
+        (role, "ServiceAccount", "karmada-system", "hyperjob-members")
+        for role in ("hyperjob-members", "hyperjob-members-reader")
     }
-    rules = rbac.token_rules("hyperjob-progress")
+    rules = rbac.token_rules("hyperjob-members")
     (tokens,) = [item for item in made if item.object.get("rules") == rules]
     assert (tokens.name, tokens.namespace) == ("hyperjob-certs", "karmada-system")
 
@@ -276,3 +281,38 @@ CLASHES = {
 def test_what_keeps_ours_out(case: str) -> None:
     live, expected = CLASHES[case]
     assert clashes([live]) == expected
+
+
+@pytest.mark.parametrize(
+    ("step", "rights"),
+    [
+        (MemberAccess.PODS, {("pods", "get list watch")}),
+        (
+            MemberAccess.NODES,
+            {(each, "get list watch") for each in ("pods", "nodes", "hypernodes")},
+        ),
+        (
+            MemberAccess.LOGS,
+            {(each, "get list watch") for each in ("pods", "nodes", "hypernodes")}
+            | {("pods/log", "get")},
+        ),
+    ],
+)
+def test_each_step_of_the_members_reader_has_the_least_rights(
+    step: MemberAccess, rights: set[tuple[str, str]]
+) -> None:
+    (role,) = (
+        item.object
+        for item in items(members=step)
+        if item.name == "hyperjob-members-reader" and item.resource.kind == "ClusterRole"
+    )
+    granted = {(rule["resources"][0], " ".join(rule["verbs"])) for rule in role["rules"]}
+    assert granted == rights
+    assert step_of(role) is step
+
+
+def test_without_the_members_reader_its_objects_are_deleted() -> None:
+    of_reader = [item for item in items() if item.part is Component.MEMBERS]
+    assert len(of_reader) == 11
+    assert all(item.absent for item in of_reader)
+    assert step_of(None) is MemberAccess.OFF

@@ -614,9 +614,9 @@ CASES: dict[str, tuple[str, ObservedPlane, Status, str, str]] = {
         "hyperjob-certs inject --ca-file ca.crt",
     ),
     "a cluster that Karmada's proxy cannot read for others": (
-        "progress",
+        "members-reader",
         healthy(
-            policies=[*healthy().policies, {"metadata": {"name": "hyperjob-progress"}}],
+            policies=[*healthy().policies, {"metadata": {"name": "hyperjob-members"}}],
             clusters=[{"metadata": {"name": "west"}, "spec": {}}],
         ),
         WARNING,
@@ -699,11 +699,11 @@ def test_a_newer_field_of_pods_is_not_missed_in_an_older_volcano() -> None:
     assert run("volcano-definitions", observed)[0] is OK
 
 
-def test_the_account_of_progress_is_said() -> None:
-    status, message, _ = run("progress", healthy())
+def test_the_account_that_reads_members_is_said() -> None:
+    status, message, _ = run("members-reader", healthy())
     assert (status, "does not exist" in message) == (OK, True)
-    made = [*healthy().policies, {"metadata": {"name": "hyperjob-progress"}}]
+    made = [*healthy().policies, {"metadata": {"name": "hyperjob-members"}}]
     spec = {"impersonatorSecretRef": {"name": "s"}}
     clusters = [{"metadata": {"name": "east"}, "spec": spec}]
-    status, message, _ = run("progress", healthy(policies=made, clusters=clusters))
-    assert (status, "may read logs" in message) == (OK, True)
+    status, message, _ = run("members-reader", healthy(policies=made, clusters=clusters))
+    assert (status, "may read every cluster" in message) == (OK, True)

@@ -8,8 +8,8 @@ helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 {{/* The Secrets that the Jobs write: a JSON list. */}}
 {{- define "hyperjob.ownSecrets" -}}
 {{- $secrets := list (include "hyperjob.controllerSecret" .) (include "hyperjob.webhookSecret" .) (include "hyperjob.certsSecret" .) -}}
-{{- if .Values.controller.progress.enabled -}}
-{{- $secrets = append $secrets (include "hyperjob.progressSecret" .) -}}
+{{- if include "hyperjob.members" . -}}
+{{- $secrets = append $secrets (include "hyperjob.membersSecret" .) -}}
 {{- end -}}
 {{- if eq .Values.certificates.mode "selfSigned" -}}
 {{- $secrets = append $secrets (include "hyperjob.tlsSecret" .) -}}
@@ -42,7 +42,7 @@ helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 - --{{ ternary "with" "without" .Values.setup.tenancy }}=tenancy
 - --{{ ternary "with" "without" .Values.setup.secretWarnings }}=secret-warnings
 - --{{ ternary "with" "without" .Values.setup.trainjobs }}=trainjobs
-- --{{ ternary "with" "without" .Values.controller.progress.enabled }}=progress
+- --members={{ include "hyperjob.members" . | default "off" }}
 {{- range .Values.setup.skip | default (list "none") }}
 - --skip={{ . }}
 {{- end }}
@@ -61,8 +61,8 @@ helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 - --account=hyperjob-ui={{ include "hyperjob.uiSecret" . }}
 {{- end }}
 - --account=hyperjob-certs={{ include "hyperjob.certsSecret" . }}
-{{- if .Values.controller.progress.enabled }}
-- --account=hyperjob-progress={{ include "hyperjob.progressSecret" . }}
+{{- if include "hyperjob.members" . }}
+- --account=hyperjob-members={{ include "hyperjob.membersSecret" . }}
 {{- end }}
 - --days={{ .Values.renewal.tokenDays }}
 {{- end -}}
