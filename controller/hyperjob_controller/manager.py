@@ -8,7 +8,7 @@ import logging
 import os
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Final
@@ -58,6 +58,7 @@ from hyperjob_core.kube.workqueue import WorkQueue
 from hyperjob_core.tasks import cancel
 from hyperjob_core.telemetry.metrics import Metrics, Place
 from hyperjob_core.telemetry.training import TrainingMetrics, show_accelerators, show_time_use
+from hyperjob_engine.model.members import MemberView
 from hyperjob_engine.model.observed import QueueAdmission
 from hyperjob_engine.plan import CAUSE_RECHECK
 from hyperjob_engine.queueing.state import Settings
@@ -89,6 +90,7 @@ class Manager:
         now: Callable[[], datetime] = utc_now,
         clock: Callable[[], float] = time.monotonic,
         members: Kube | None = None,
+        views: Mapping[str, MemberView] | None = None,
         messages_per_second: float = MESSAGES_PER_SECOND,
         tuning: Tuning | None = None,
         through: Callable[[Reconcile], Reconcile] = lambda reconcile: reconcile,
@@ -96,7 +98,7 @@ class Manager:
         """`now` returns the time of day, `clock` the seconds for measuring passes.
 
         `members` is the client that reads in the members, as far as `options.members` says; None:
-        the controller reads nothing there.
+        the controller reads nothing there. `views` are members as another process has read them.
         `messages_per_second` bounds the refreshed messages of waiting HyperJobs, and `tuning`
         has what only tests change. `through` wraps the pass of a HyperJob.
         """
@@ -159,7 +161,7 @@ class Manager:
             reservations,
             candidacy=options.candidacy,
             now=now,
-            views=(lambda _: {}) if self.members is None else self.members.views,
+            views=self.members.views if self.members is not None else lambda _: views or {},
         )
         self.admission = Admission(
             self.caches,

@@ -109,6 +109,7 @@ _PUBLISHED: Final = (
     "require_vcjob_api",
     "require_resource_summary",
     "tenant_messages",
+    "members",
 )
 """The settings on which decisions about HyperJobs depend, beside the queue admission."""
 
@@ -131,9 +132,12 @@ def published(annotations: object) -> Options:
     try:
         settings = mapping(json.loads(string(found.get(CONTROLLER_SETTINGS)) or "{}"))
         admission = string(found.get(QUEUE_ADMISSION)) or None
+        known = {name: settings[name] for name in _PUBLISHED if name in settings}
+        members = MemberAccess(known.pop("members", MemberAccess.OFF))
         return Options(
             queue_admission=None if admission is None else QueueAdmission(admission),
-            **{name: settings[name] for name in _PUBLISHED if name in settings},
+            members=members,
+            **known,
         )
     except (ValueError, TypeError):
         return Options()

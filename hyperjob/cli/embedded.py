@@ -10,6 +10,7 @@ from hyperjob.cli.kubectl.exits import Code, FailureError
 try:
     from hyperjob_sandbox.clusters import SandboxConfig, SandboxConfigError, changed, load
     from hyperjob_sandbox.karmada.clusterstatus import idle_clusters
+    from hyperjob_sandbox.member.cluster import nodes_of
     from hyperjob_sandbox.topology import Topology
 except ModuleNotFoundError as error:
     if error.name != "hyperjob_sandbox":
@@ -20,4 +21,12 @@ except ModuleNotFoundError as error:
         code=Code.USAGE,
     ) from None
 
-__all__ = ["SandboxConfig", "SandboxConfigError", "Topology", "changed", "idle_clusters", "load"]
+__all__ = [
+    "SandboxConfig",
+    "SandboxConfigError",
+    "Topology",
+    "changed",
+    "idle_clusters",
+    "load",
+    "nodes_of",
+]

@@ -1,26 +1,31 @@
-"""Read pods and PodGroups of the members through Karmada's cluster proxy."""
+"""Read pods, PodGroups and nodes of the members through Karmada's cluster proxy."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Final, TypeVar
 from urllib.parse import quote
 
 from hyperjob.client.summary import SubJob
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import LABEL_HYPERJOB
-from hyperjob_core.api.wire import natural
+from hyperjob_core.api.wire import condition, mapping, natural
 from hyperjob_core.kube.client import Kube
-from hyperjob_core.kube.errors import KubeError
-from hyperjob_core.kube.resources import CLUSTERS, PODGROUPS, PODS
+from hyperjob_core.kube.errors import Forbidden, KubeError, NotFound
+from hyperjob_core.kube.proxied import proxied
+from hyperjob_core.kube.resources import HYPERNODES, NODES, PODGROUPS, PODS, Resource
+from hyperjob_engine.members.facts import hypernode_fact, node_fact, pod_fact
+from hyperjob_engine.members.fold import view_of
+from hyperjob_engine.model.members import MemberView
 
 JOB_LABEL: Final = "volcano.sh/job-name"
 _PARALLEL: Final = 16
 _PAGE: Final = "500"
+_MEMBERS_AT_ONCE: Final = 8
+_MEMBER_SECONDS: Final = 10.0
+_FACT: Final = "fact"
 
-
-def proxied(cluster: str, path: str) -> str:
-    """Return the path of Karmada's cluster proxy for a path in a member's API server."""
-    return f"{CLUSTERS.path(None, cluster, 'proxy')}{path}"
+Fact = TypeVar("Fact")
 
 
 def log_path(cluster: str, namespace: str, pod: str) -> str:
@@ -84,6 +89,49 @@ async def pod_groups_of_all(
 
     await asyncio.gather(*(one(cluster) for cluster in {job.cluster for job in jobs}))
     return found
+
+
+async def views_of(
+    kube: Kube, clusters: Iterable[str]
+) -> tuple[dict[str, MemberView], dict[str, KubeError]]:
+    """Return the nodes of each member with their pods, and the error for each unread member."""
+    limit = asyncio.Semaphore(_MEMBERS_AT_ONCE)
+    views: dict[str, MemberView] = {}
+    errors: dict[str, KubeError] = {}
+
+    async def one(name: str) -> None:
+        async with limit:
+            try:
+                views[name] = await _view(kube.member(name, time_limit=_MEMBER_SECONDS))
+            except KubeError as error:
+                errors[name] = error
+
+    await asyncio.gather(*(one(name) for name in clusters))
+    return views, errors
+
+
+def is_ready(cluster: Object) -> bool:
+    """Return whether a Cluster is Ready: Karmada's proxy reaches it."""
+    return condition(mapping(cluster.get("status")), "Ready").get("status") == "True"
+
+
+async def _view(member: Kube) -> MemberView:
+    # The reading of nodes comes first: a pod on an unknown node would hold nothing.
+    nodes = await _facts(member, NODES, node_fact)
+    pods, hypernodes = await asyncio.gather(
+        _facts(member, PODS, pod_fact), _facts(member, HYPERNODES, hypernode_fact)
+    )
+    return view_of(pods, nodes, hypernodes, as_of=datetime.now(UTC))
+
+
+async def _facts(member: Kube, resource: Resource, fact: Callable[[Object], Fact]) -> list[Fact]:
+    try:
+        found = await member.list(resource, transform=lambda raw: {_FACT: fact(raw)})
+    except (NotFound, Forbidden):
+        if resource is HYPERNODES:  # a member without Volcano's network topology
+            return []
+        raise
+    return [each[_FACT] for each in found.items]
 
 
 def _place(pod: Object) -> tuple[str, int, str]:

@@ -12,8 +12,9 @@ from hyperjob.client.tally import Key, Tally
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import binding_name
 from hyperjob_core.api.quantity import NANO
-from hyperjob_core.api.wire import at, condition, mapping, string
+from hyperjob_core.api.wire import at, condition, mapping, objects, string
 from hyperjob_engine.model.clusterusage import room_of
+from hyperjob_engine.placement.capacity import REPELLING
 from hyperjob_engine.queueing.queues import ROOT, Tree, parse_queue
 from hyperjob_engine.resources import is_extended, parse_resources
 
@@ -24,7 +25,8 @@ _UNREPORTED = "?"
 class ClusterUse:
     """An accelerator of a cluster, in whole units; None where the Cluster's status has no value.
 
-    `hyperjobs` is the sum of the sub-jobs' requests on the cluster, behind a gate too.
+    `hyperjobs` is the sum of the sub-jobs' requests on the cluster, behind a gate too. `taints`
+    are those of the Cluster that keep sub-jobs away.
     """
 
     cluster: str
@@ -34,6 +36,7 @@ class ClusterUse:
     used: int | None
     free: int | None
     hyperjobs: int
+    taints: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,6 +199,11 @@ def _cluster(
     status = mapping(cluster.get("status"))
     ready = condition(status, "Ready").get("status") == "True"
     room = room_of(cluster)
+    taints = tuple(
+        f"{string(taint.get('key'))}:{string(taint.get('effect'))}"
+        for taint in objects(at(cluster, "spec", "taints"))
+        if string(taint.get("effect")) in REPELLING
+    )
     names = {key for key in room.allocatable if is_extended(key)} | named.get(name, set())
     result = []
     for accelerator in sorted(names) or [""]:
@@ -211,6 +219,7 @@ def _cluster(
                 used=used if reported else None,
                 free=room.free[accelerator] // NANO if reported else None,
                 hyperjobs=taken.get((name, accelerator), 0),
+                taints=taints,
             )
         )
     return result

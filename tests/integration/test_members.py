@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from hyperjob.client.members import views_of
 from hyperjob_controller.members import member as members_member
 from hyperjob_controller.members.reader import Members
 from hyperjob_core.kube.client import Kube, PatchType
@@ -275,3 +276,13 @@ async def test_a_lost_watch_is_resumed_and_misses_no_change(world: World) -> Non
     await world.members["east"].start_listening()
     await make(world.there["east"], PODS, on("a", "east-1", 3))
     await until(lambda: world.free("east") == {"east-1": 5})
+
+
+async def test_the_command_line_reads_the_nodes_that_the_reader_sees(world: World) -> None:
+    await make(world.there["east"], NODES, node("east-2"))
+    await until(lambda: len(world.free("east")) == 2)
+    await until(lambda: bool(world.free("west")))
+    world.faults.refuses.add("west")
+    views, errors = await views_of(world.kube, ["east", "west"])
+    assert views["east"].nodes == world.reader.views(world.now())["east"].nodes
+    assert list(errors) == ["west"]

@@ -240,6 +240,21 @@ class MemberFold:
         return frozenset(found)
 
 
+def view_of(
+    pods: Iterable[PodFact],
+    nodes: Iterable[NodeFact],
+    hypernodes: Iterable[HyperNodeFact] = (),
+    *,
+    as_of: datetime,
+) -> MemberView:
+    """Return a member as one list of its objects shows it."""
+    fold = MemberFold()
+    fold.list_nodes(nodes)
+    fold.list_pods(pods)
+    fold.list_hypernodes(hypernodes)
+    return fold.view(as_of)
+
+
 def _matching(patterns: Iterable[str], names: Iterable[str]) -> set[str]:
     return {name for pattern in patterns for name in names if re.search(pattern, name)}
 

@@ -26,7 +26,8 @@ from hyperjob_engine.resources import PODS, Resources, scale, subtract, total, w
 LISTED_WITHIN: Final = timedelta(seconds=5)
 """The longest time from Karmada's list of a member's pods to the arrival of its summary here."""
 
-_REPELLING: Final = frozenset({"NoSchedule", "NoExecute"})
+REPELLING: Final = frozenset({"NoSchedule", "NoExecute"})
+"""The effects of taints that keep pods away."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,7 +228,7 @@ def _trouble(raw: Object, candidacy: Candidacy) -> Trouble | None:
     if ready.get("status") != "True":
         return Trouble(ClusterTrouble.NOT_READY, string(ready.get("reason")))
     for taint in objects(at(raw, "spec", "taints")):
-        if string(taint.get("effect")) in _REPELLING:
+        if string(taint.get("effect")) in REPELLING:
             return Trouble(ClusterTrouble.TAINTED, f"{string(taint.get('key'))}:{taint['effect']}")
     if candidacy.require_vcjob_api and not _serves_vcjobs(status):
         return Trouble(ClusterTrouble.NO_VCJOB_API)

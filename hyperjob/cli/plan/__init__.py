@@ -17,7 +17,7 @@ from hyperjob.cli.kubectl.exits import Code, FailureError, run
 from hyperjob.cli.lint.check import check, is_hyperjob
 from hyperjob.cli.lint.documents import ManifestFile, UnreadableError, read
 from hyperjob.cli.plan import view, whatif
-from hyperjob.cli.plan.sources import clusters_of, from_control_plane, from_file
+from hyperjob.cli.plan.sources import from_control_plane, from_file, with_clusters_of
 from hyperjob.client.plan.judge import Document, Judgement, Verdict, judge_all
 from hyperjob.client.plan.whatif import Prospect
 from hyperjob.client.plan.whatif import what_if as predicted
@@ -128,7 +128,7 @@ def _check(
 def _changed(world: World, drained: Sequence[str], added: Path | None) -> World:
     """Return the world after the changes; FailureError where a drained cluster does not exist."""
     if added is not None:
-        world = world.with_clusters(clusters_of(added))
+        world = with_clusters_of(added, world)
     known = {key_of(cluster) for cluster in world.of(CLUSTERS)}
     for name in drained:
         if name not in known:

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 from hyperjob.cli.kubectl.access import Access
 from hyperjob.cli.kubectl.exits import Code, FailureError
 from hyperjob.cli.kubectl.output import remark
-from hyperjob.cli.plan.nodes import with_node_sizes
 from hyperjob.client.plan.reading import admitting, read_world
 from hyperjob.client.plan.world import World
 from hyperjob_controller.options import Options
 from hyperjob_core.api.meta import Object
 from hyperjob_core.kube.resources import CLUSTERS, QUEUES
+from hyperjob_engine.members.facts import node_fact
+from hyperjob_engine.members.fold import view_of
+from hyperjob_engine.model.members import MemberView
 
 if TYPE_CHECKING:
     from hyperjob.cli.embedded import SandboxConfig
@@ -26,6 +28,8 @@ def from_file(path: Path, *, namespace: str | None) -> World:
 
     The file says whether Volcano Global or the built-in queues admit.
     """
+    from hyperjob.cli.embedded import idle_clusters
+
     config = _load(path)
     admission = admitting(volcano_global=config.volcano_global.enabled)
     specs: dict[str, Object] = {name: {} for name in _BUILT_IN}
@@ -36,15 +40,19 @@ def from_file(path: Path, *, namespace: str | None) -> World:
     ]
     return World(
         now=datetime.now(UTC),
-        objects={CLUSTERS: _idle(config), QUEUES: queues},
+        objects={CLUSTERS: idle_clusters(config), QUEUES: queues},
+        views=_views(config),
         options=Options(queue_admission=admission),
         namespace=namespace or "default",
     )
 
 
-def clusters_of(path: Path) -> list[Object]:
-    """Return the Clusters of a clusters file, idle; FailureError when it cannot be read."""
-    return _idle(_load(path))
+def with_clusters_of(path: Path, world: World) -> World:
+    """Return a world with the idle clusters of a file; FailureError when it cannot be read."""
+    from hyperjob.cli.embedded import idle_clusters
+
+    config = _load(path)
+    return world.with_clusters(idle_clusters(config), _views(config))
 
 
 def _load(path: Path) -> "SandboxConfig":
@@ -56,13 +64,14 @@ def _load(path: Path) -> "SandboxConfig":
         raise FailureError(str(error), code=Code.USAGE) from None
 
 
-def _idle(config: "SandboxConfig") -> list[Object]:
-    from hyperjob.cli.embedded import idle_clusters
+def _views(config: "SandboxConfig") -> dict[str, MemberView]:
+    from hyperjob.cli.embedded import nodes_of
 
-    return [
-        with_node_sizes(raw, [(group.allocatable, group.count) for group in cluster.nodes])
-        for raw, cluster in zip(idle_clusters(config), config.clusters, strict=True)
-    ]
+    now = datetime.now(UTC)
+    return {
+        each.name: view_of((), map(node_fact, nodes_of(each)), as_of=now)
+        for each in config.clusters
+    }
 
 
 async def from_control_plane(access: Access, *, hyperjobs: Sequence[Object]) -> World:

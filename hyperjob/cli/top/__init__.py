@@ -9,10 +9,11 @@ from rich.text import Text
 
 from hyperjob.cli.kubectl import output as out
 from hyperjob.cli.kubectl.access import Access, access
-from hyperjob.cli.kubectl.exits import run
+from hyperjob.cli.kubectl.exits import FailureError, run
 from hyperjob.cli.top import view
-from hyperjob.client import usage
+from hyperjob.client import nodeuse, usage
 from hyperjob.client.errors import words
+from hyperjob.client.members import is_ready, views_of
 from hyperjob.client.reading import Reading, attempt, items
 from hyperjob.client.summary import read
 from hyperjob_core.api.leader import leader_of
@@ -27,6 +28,7 @@ from hyperjob_core.kube.resources import (
     QUEUES,
     RESOURCE_BINDINGS,
     Resource,
+    key_of,
 )
 
 _VOLCANO_GLOBAL: Final = "volcano-global"
@@ -40,8 +42,9 @@ _VOLCANO_GLOBAL: Final = "volcano-global"
     default=None,
     help="Print only this table.  [default: both]",
 )
+@click.option("--nodes", is_flag=True, help="Print the nodes of every Ready cluster instead.")
 @out.output(out.JSON, out.YAML)
-def top(access: Access, by: str | None, form: str) -> None:
+def top(access: Access, by: str | None, nodes: bool, form: str) -> None:
     """Show the accelerators that clusters have, use and have free, and the use of each queue.
 
     HYPERJOBS counts the accelerators of sub-jobs on a cluster, in all namespaces; with -n, or
@@ -51,11 +54,19 @@ def top(access: Access, by: str | None, form: str) -> None:
     after sub-jobs ended. RUN and WAIT count HyperJobs. A parent queue includes the use of its
     children.
 
+    --nodes reads nodes and pods of the clusters through Karmada's proxy, in your own name. OTHERS
+    counts the accelerators that pods of other workloads hold, HYPERJOBS those of each HyperJob.
+
     Example: kubectl hyperjob top --by cluster
     """
+    if nodes and by:
+        raise click.UsageError("give either --nodes or --by")
 
     async def show() -> None:
         async with access.connect() as kube:
+            if nodes:
+                await _nodes(kube, access, form)
+                return
             hyperjobs, clusters, queues, lease = await asyncio.gather(
                 _hyperjobs(kube, access),
                 _list(kube, CLUSTERS),
@@ -94,6 +105,21 @@ def top(access: Access, by: str | None, form: str) -> None:
         out.say(lines)
 
     run(show())
+
+
+async def _nodes(kube: Kube, access: Access, form: str) -> None:
+    hyperjobs, clusters = await asyncio.gather(_hyperjobs(kube, access), kube.list(CLUSTERS))
+    ready = [key_of(each) for each in clusters.items if is_ready(each)]
+    views, errors = await views_of(kube, ready)
+    for name, error in sorted(errors.items()):
+        out.remark(f"nodes of cluster {name} left out: {words(error)}")
+    if errors and not views:
+        raise FailureError("no cluster lets you list its nodes and pods: ask its administrator")
+    uses = nodeuse.nodes(views, map(read, hyperjobs))
+    if form:
+        out.dump(view.value(None, None, {}, node_uses=uses), form)
+        return
+    out.say(view.node_lines(uses))
 
 
 async def _hyperjobs(kube: Kube, access: Access) -> list[Object]:

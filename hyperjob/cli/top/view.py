@@ -5,6 +5,7 @@ from dataclasses import asdict
 
 from rich.text import Text
 
+from hyperjob.client.nodeuse import NodeUse
 from hyperjob.client.usage import ClusterUse, QueueUse
 from hyperjob.table import Row, table
 from hyperjob_core.api.leader import Leader
@@ -20,7 +21,7 @@ def cluster_lines(uses: Sequence[ClusterUse], waits: Mapping[str, int]) -> list[
     rows: list[Row] = [
         (
             use.cluster,
-            Text("True") if use.ready else Text("False", style="bold red"),
+            _readiness(use),
             use.accelerator or _NOTHING,
             _number(use.allocatable),
             _number(use.used),
@@ -45,6 +46,25 @@ def cluster_lines(uses: Sequence[ClusterUse], waits: Mapping[str, int]) -> list[
         text = ", ".join(f"{number} {name}" for name, number in sorted(waits.items()))
         lines.append(Text.assemble(("Waiting: ", "bold"), text))
     return lines
+
+
+def node_lines(uses: Sequence[NodeUse]) -> list[Text]:
+    """Return the table of nodes; HYPERJOBS has the accelerators of each HyperJob."""
+    header = ("CLUSTER", "NODE", "STATE", "ACCELERATOR", "ALLOCATABLE", "FREE", "OTHERS")
+    rows: list[Row] = [
+        (
+            use.cluster,
+            use.node,
+            Text(_node_state(use), style="" if use.state == "Ready" else "bold red"),
+            use.accelerator or _NOTHING,
+            str(use.allocatable),
+            Text(str(use.free), style="" if use.free else "yellow"),
+            str(use.others),
+            ", ".join(f"{key} {number}" for key, number in use.hyperjobs.items()) or _NOTHING,
+        )
+        for use in uses
+    ]
+    return table((*header, "HYPERJOBS"), rows)
 
 
 def queue_lines(uses: Sequence[QueueUse]) -> list[Text]:
@@ -89,6 +109,7 @@ def value(
     queue_uses: Sequence[QueueUse] | None,
     waits: Mapping[str, int],
     admission: str = "",
+    node_uses: Sequence[NodeUse] | None = None,
 ) -> Object:
     """Return the counts as JSON values, and the queue admission where it is known."""
     found: Object = {"waiting": dict(waits)}
@@ -96,6 +117,8 @@ def value(
         found["queueAdmission"] = admission
     if cluster_uses is not None:
         found["clusters"] = [asdict(use) for use in cluster_uses]
+    if node_uses is not None:
+        found["nodes"] = [asdict(use) for use in node_uses]
     if queue_uses is not None:
         found["queues"] = [_camel(asdict(use)) for use in queue_uses]
     return found
@@ -104,6 +127,18 @@ def value(
 def _camel(entry: Object) -> Object:
     renamed = {"running_hyperjobs": "runningHyperJobs", "waiting_hyperjobs": "waitingHyperJobs"}
     return {renamed.get(key, key): item for key, item in entry.items()}
+
+
+def _readiness(use: ClusterUse) -> Text:
+    if not use.ready:
+        return Text("False", style="bold red")
+    if use.taints:
+        return Text(f"tainted {', '.join(use.taints)}", style="yellow")
+    return Text("True")
+
+
+def _node_state(use: NodeUse) -> str:
+    return ", ".join([use.state, *(f"tainted {taint}" for taint in use.taints)])
 
 
 def _number(value: int | None) -> str:

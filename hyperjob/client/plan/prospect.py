@@ -49,7 +49,7 @@ def is_down(cluster: Cluster) -> bool:
 def impossible(wanted: Iterable[SubJob], clusters: Iterable[Cluster]) -> str:
     """Return a message if no cluster has a device, or no node can hold a pod; else an empty text.
 
-    The check of nodes needs a cluster whose resource models describe its nodes and which is idle.
+    The check of nodes needs the nodes of a cluster, or resource models of an idle cluster.
     """
     known = tuple(clusters)
     if not known or any(not cluster.allocatable for cluster in known):
@@ -74,6 +74,8 @@ def _on_no_node(cluster: Cluster, name: str, amount: int) -> bool:
     total = cluster.allocatable.get(name, 0)
     if total < amount:
         return True
+    if cluster.view is not None:
+        return all(node.allocatable.get(name, 0) < amount for node in cluster.view.nodes)
     idle = cluster.free.get(name, 0) == total
     return (
         idle

@@ -1,15 +1,17 @@
 """Read the world of a plan from a live control plane."""
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final
 
 from hyperjob.client.errors import words
+from hyperjob.client.members import is_ready, views_of
 from hyperjob.client.plan.world import World
 from hyperjob.client.reading import Reading, attempt, items
 from hyperjob_controller.options import Options, published
+from hyperjob_core.api.choices import MemberAccess
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import LEASE_NAME, LEASE_NAMESPACE
 from hyperjob_core.api.volcano_global import queues_bindings
@@ -31,6 +33,7 @@ from hyperjob_core.kube.resources import (
     Resource,
     key_of,
 )
+from hyperjob_engine.model.members import MemberView
 from hyperjob_engine.model.observed import QueueAdmission
 from hyperjob_rules.defaulting import default
 from hyperjob_rules.validation.context import NOTHING_KNOWN
@@ -58,7 +61,9 @@ async def read_world(
     """Read the objects that the controller reads, and the settings that it publishes on its Lease.
 
     `left_out` gets a line for each resource that the user may not read. The function also reads the
-    objects that the pods of `hyperjobs` need. Raises KubeError when the Clusters cannot be read.
+    objects that the pods of `hyperjobs` need, and the nodes of the members where the controller
+    places by nodes; the plan uses the sums of a member that the user may not read. Raises KubeError
+    when the Clusters cannot be read.
     """
 
     def missing(resource: Resource, error: KubeError | ValueError) -> None:
@@ -76,6 +81,12 @@ async def read_world(
     options = await _options(kube, readings[MUTATING_WEBHOOKS], left_out=missing)
     if options.queue_admission is QueueAdmission.VOLCANO_GLOBAL:
         readings[DEPLOYMENTS] = await _all(kube, DEPLOYMENTS)  # they use its quota too
+    views: Mapping[str, MemberView] = {}
+    if options.members.includes(MemberAccess.NODES):
+        ready = [key_of(each) for each in items(readings[CLUSTERS]) if is_ready(each)]
+        views, errors = await views_of(kube, ready)
+        for name, error in errors.items():
+            left_out(f"nodes of cluster {name} left out, which the controller sees: {words(error)}")
     wanted = _needed(hyperjobs, namespace=namespace)
     there: Names = await existing(kube, wanted, left_out=missing)
     for resource, reading in readings.items():
@@ -90,6 +101,7 @@ async def read_world(
         namespace=namespace,
         unreadable=frozenset({QUEUES} if isinstance(readings[QUEUES], KubeError) else ()),
         there=there,
+        views=views,
     )
 
 

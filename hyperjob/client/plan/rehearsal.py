@@ -62,6 +62,7 @@ class Rehearsal:
             options,
             now=lambda: world.now,
             clock=asyncio.get_running_loop().time,
+            views=world.views,
             tuning=Tuning(failure_causes=False),
             through=self._through,
         )

@@ -24,6 +24,7 @@ from hyperjob_core.kube.resources import (
     Resource,
     key_of,
 )
+from hyperjob_engine.model.members import MemberView
 from hyperjob_engine.model.parse import pinned_clusters
 
 _DRAINED = {"key": "drained", "effect": "NoExecute"}
@@ -36,7 +37,7 @@ class World:
     """The objects of a control plane, and the options of its controller.
 
     `unreadable` are resources that the user may not list. `there` are the names of the objects that
-    pods may need; a missing key means unknown.
+    pods may need; a missing key means unknown. `views` are the members whose nodes are known.
     """
 
     now: datetime
@@ -45,6 +46,7 @@ class World:
     namespace: str = "default"
     unreadable: frozenset[Resource] = frozenset()
     there: Names = field(default_factory=dict)
+    views: Mapping[str, MemberView] = field(default_factory=dict)
 
     def of(self, resource: Resource) -> Sequence[Object]:
         """Return the objects of a resource."""
@@ -65,13 +67,19 @@ class World:
         ]
         return self._with(QUEUES, made)
 
-    def with_clusters(self, idle: Iterable[Object]) -> "World":
+    def with_clusters(
+        self, idle: Sequence[Object], views: Mapping[str, MemberView] | None = None
+    ) -> "World":
         """Return the world with these idle Clusters, which replace Clusters of the same name.
 
-        Sub-jobs that run on a replaced Cluster continue to run there.
+        Sub-jobs that run on a replaced Cluster continue to run there, on nodes that are unknown.
+        `views` are the nodes of the idle Clusters.
         """
         known = {key_of(item): item for item in self.of(CLUSTERS)}
-        return self._with(CLUSTERS, [_as_used(item, known.get(key_of(item))) for item in idle])
+        made = {key_of(item): _as_used(item, known.get(key_of(item))) for item in idle}
+        kept = {name: view for name, view in self.views.items() if name not in made}
+        new = {name: view for name, view in (views or {}).items() if name not in known}
+        return replace(self._with(CLUSTERS, list(made.values())), views=kept | new)
 
     def without(self, drained: Collection[str]) -> "World":
         """Return the world in which the drained clusters run no sub-jobs.

@@ -503,3 +503,16 @@ def test_what_no_node_can_ever_hold_is_told_in_one_short_line(
     (item,) = judged(result)
     assert (item["verdict"], item["message"]) == ("CannotRun", told)
     assert {json.dumps(each["notOn"]) for each in item["jobs"]} == {"{}"}
+
+
+def test_a_pod_that_no_node_of_the_file_matches_cannot_run(tmp_path: Path):
+    made = job(gpus=32, replicas=2)
+    template = made["spec"]["replicatedJobs"][0]["templateSpec"]["tasks"][0]["template"]
+    template["spec"]["nodeSelector"] = {"hardware-type": "H200"}
+    result = run(tmp_path, made)
+    assert result.exit_code == 4
+    (item,) = judged(result)
+    assert item["verdict"] == "CannotRun"
+    assert "0 nodes match hardware-type=H200" in item["message"]
+    template["spec"]["nodeSelector"] = {"hardware-type": "H100"}
+    assert run(tmp_path, made).exit_code == 0
