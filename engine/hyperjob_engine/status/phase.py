@@ -42,7 +42,8 @@ def state_of(jobs: Sequence[JobState], outlooks: Outlooks, *, previous: str) -> 
     if outlooks.suspended:
         return _suspended(jobs)
     if ready >= minimum:
-        return _state(Phase.RUNNING, Reason.JOBS_RUNNING, _running(jobs, ready, total))
+        reason = _doubt(jobs) or Reason.JOBS_RUNNING
+        return _state(Phase.RUNNING, reason, _running(jobs, ready, total))
     quorum = outlooks.quorum
     if quorum is not None:
         training = [job for job in jobs if job.group in outlooks.trainers]
@@ -104,7 +105,7 @@ def _with_quorum(
     jobs: Sequence[JobState], failed: Sequence[JobState], trains: tuple[int, int], quorum: int
 ) -> State:
     ready, total = trains
-    missing = [*failed, *(job for job in jobs if not job.is_ready and not job.is_terminal)]
+    missing = [*failed, *(job for job in jobs if not job.is_terminal and not _is_well(job))]
     verb = "the training goes on" if ready >= quorum else "the training waits"
     text = f"{ready} of {total} sub-jobs run or completed, quorum is {quorum}: {verb}"
     reason = Reason.QUORUM_MET if ready >= quorum else Reason.QUORUM_NOT_MET
@@ -151,9 +152,20 @@ def _pending(unplaced: Sequence[JobState], outlooks: Outlooks) -> State:
 
 def _running(jobs: Sequence[JobState], ready: int, total: int) -> str:
     running = [job for job in jobs if job.is_ready and not job.is_terminal]
-    text = f"{ready} of {total} sub-jobs run or completed, on {_clusters(running or jobs)}"
-    rest = [job for job in jobs if not job.is_ready]
+    known = ", as last reported" if _doubt(jobs) else ""
+    text = f"{ready} of {total} sub-jobs run or completed, on {_clusters(running or jobs)}{known}"
+    rest = [job for job in jobs if not _is_well(job)]
     return f"{text}; {_each(rest)}" if rest else text
+
+
+def _doubt(jobs: Iterable[JobState]) -> str:
+    """Return the reason why a running sub-job may not run; empty if all are known to run."""
+    return next((job.reason for job in jobs if job.is_ready and not _is_well(job)), "")
+
+
+def _is_well(job: JobState) -> bool:
+    """Return whether a sub-job has completed, or runs on a cluster that reports it."""
+    return job.is_ready and (job.is_terminal or job.reason != Reason.CLUSTER_NOT_READY)
 
 
 def _urgency(job: JobState) -> tuple[int, str]:

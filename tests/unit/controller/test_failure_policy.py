@@ -289,6 +289,18 @@ def test_the_limit_of_a_cluster_that_is_not_ready_is_told_and_waited_for() -> No
     )
 
 
+def test_a_running_hyperjob_says_at_once_that_a_cluster_of_it_is_not_ready() -> None:
+    clusters = (lost("a", JUST_NOW), B)
+    status = decide([FAIL], *running(0, on="b"), *running(1, on="a"), clusters=clusters)
+    assert (status["state"]["phase"], status["state"]["reason"]) == ("Running", "ClusterNotReady")
+    assert status["state"]["message"].startswith(
+        "2 of 2 sub-jobs run or completed, on a, b, as last reported; hj-trainer-1 is Running on a:"
+        f" cluster a is not Ready since {rfc3339(JUST_NOW)}, counts as lost from"
+    )
+    back = decide([FAIL], *running(0, on="b"), *running(1, on="a"), clusters=(cluster("a"), B))
+    assert back["state"]["reason"] == "JobsRunning"
+
+
 def test_what_has_ended_is_not_lost_with_its_cluster() -> None:
     status = decide(
         [FAIL], *child("hj-trainer-0", "Completed"), *running(1, on="b"), clusters=(lost("a"), B)

@@ -197,7 +197,10 @@ def test_a_new_book_goes_on_where_the_old_one_was(clusters, queues, units, ended
 @given(cluster_sets, submissions(), st.data())
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_nobody_who_passes_delays_the_head(clusters, units, data) -> None:
-    """The first that waits starts when it would start if nobody were behind it."""
+    """The first that waits starts when it would start if nobody were behind it.
+
+    The room of a HyperJob that passed and has ended counts again after at most LAG.
+    """
     units = [
         replace(each, parts=tuple(replace(part, queue="default") for part in each.parts))
         for each in units
@@ -220,8 +223,14 @@ def test_nobody_who_passes_delays_the_head(clusters, units, data) -> None:
         while made.ends and head and head not in made.started:
             made.advance()
             made.decide()
+        if head and head not in made.started:
+            made.now += LAG
+            made.decide()
         starts.append(made.started.get(head))
-    assert starts[0] == starts[1]
+    if None in starts:
+        assert starts[0] == starts[1]
+    else:
+        assert starts[0] - starts[1] <= LAG
 
 
 @given(cluster_sets, queue_sets, submissions(most=8), st.data())
