@@ -200,13 +200,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=20.0)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--members", choices=["off", "pods"], default="pods")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         directory = Path(folder)
         file = directory / "clusters.yaml"
         file.write_text(yaml.safe_dump(CLUSTERS))
         with open_world(
-            from_environment({}), directory, clusters=file, queue_admission="builtin"
+            from_environment({}),
+            directory,
+            clusters=file,
+            queue_admission="builtin",
+            controller=[f"--members={given.members}"],
         ) as world:
             scripts = yaml.safe_dump_all([item.object for item in interpreters()])
             kubectl(world.kubeconfig, "apply", "-f", "-", stdin=scripts)

@@ -179,6 +179,7 @@ class Manager:
             mode=lambda: self.mode.current,
             now=now,
             messages_per_second=messages_per_second,
+            pods_left=_unknown if self.members is None else self.members.pods_of,
         )
         self.memory = Memory(
             reservations=reservations,
@@ -492,3 +493,7 @@ class Manager:
                 **annotations_of(self.options, admission=self.mode.current),
             },
         )
+
+
+def _unknown(_cluster: str, _job: str) -> None:
+    """Return that the pods of a vcjob are not known."""

@@ -31,7 +31,7 @@ from hyperjob_engine.queueing.queues import parse_queue
 from hyperjob_engine.queueing.read import unit_of, unit_of_remains
 from hyperjob_engine.queueing.reserve import reserved
 from hyperjob_engine.queueing.round import next_change, schedule
-from hyperjob_engine.queueing.state import HyperJobFault, Settings
+from hyperjob_engine.queueing.state import HyperJobFault, PodsLeft, Settings
 from hyperjob_engine.queueing.verdict import verdict_of
 from hyperjob_engine.queueing.workload import QueuedHyperJob
 from hyperjob_engine.resources import Resources
@@ -72,12 +72,16 @@ class Admission:
         mode: Callable[[], QueueAdmission],
         now: Callable[[], datetime],
         messages_per_second: float = MESSAGES_PER_SECOND,
+        pods_left: PodsLeft = lambda _cluster, _job: None,
     ) -> None:
         """`mode` returns the queue admission; `reset` takes over a changed one.
+
+        `pods_left` knows the pods of stopped sub-jobs, of which a share is free after their end.
 
         The engine refreshes at most `messages_per_second` stale messages.
         """
         self._capacity = capacity
+        self._pods_left = pods_left
         self._wall = wall
         self._dropped: set[str] = set()
         self._torn = False
@@ -372,7 +376,14 @@ class Admission:
             return
         clusters, shown = self._capacity.capacity()
         forecast_failed = partial(self._wall.failed, Place.FORECAST)
-        decisions = schedule(state, clusters, shown=shown, now=now, faulty=forecast_failed)
+        decisions = schedule(
+            state,
+            clusters,
+            shown=shown,
+            now=now,
+            faulty=forecast_failed,
+            pods_left=self._pods_left,
+        )
         overdue = self._releases.look(state.shares.queues, now=now) if follows else set()
         for key in (*overdue, *decisions.keys):
             self._queue.add(key)

@@ -92,6 +92,13 @@ class Members:
             found[name] = sum(each.fold.jobs.get(job, 0) for each in known.values())
         return found
 
+    def pods_of(self, cluster: str, job: str) -> int | None:
+        """Return the pods of a vcjob that have not ended in a member; None if it is not known."""
+        member = self._members.get(cluster)
+        if member is None or not member.is_known(self._now()):
+            return None
+        return member.fold.jobs.get(job, 0)
+
     def state(self, now: datetime) -> dict[str, Object]:
         """Return what is known of each member, for the debug page."""
         return {name: member.state(now) for name, member in sorted(self._members.items())}

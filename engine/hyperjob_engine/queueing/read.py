@@ -39,6 +39,8 @@ from hyperjob_engine.queueing.queues import estimate
 from hyperjob_engine.queueing.workload import QueuedHyperJob, QueuedSubJob
 
 _DEFAULT_QUEUE: Final = "default"
+_LEAST_GRACE: Final = 2
+"""Seconds that the kubelet lets a container end, also with a grace period of 0."""
 _NONE: Final[frozenset[str]] = frozenset()  # one object for all entries, to save memory
 
 
@@ -138,10 +140,15 @@ def _grace(children: Iterable[Child]) -> dict[str, timedelta]:
     count as if it had been deleted.
     """
     return {
-        child.name: seconds(grace_of(child.job.spec) if _has_pods(child) else 0)
+        child.name: _of_pods(child.job.spec) if _has_pods(child) else timedelta()
         for child in children
         if child.job is not None and (_lives(child) or (child.is_terminal and _has_ended(child)))
     }
+
+
+def _of_pods(template: Object) -> timedelta:
+    """Return for how long the pods of a stopped vcjob may run on."""
+    return seconds(max(_LEAST_GRACE, grace_of(template)))
 
 
 def _has_pods(child: Child) -> bool:
@@ -223,7 +230,7 @@ def unit_of_remains(key: str, remains: Sequence[tuple[Object, Binding]]) -> Queu
     `remains` are vcjobs, orphaned or not yet garbage collected, with their ResourceBindings. A
     vcjob in no member cluster holds no share: any user may create one with these labels.
     """
-    parts, grace = [], {}
+    parts, grace, clusters = [], {}, {}
     for job, binding in remains:
         metadata, spec = mapping(job.get("metadata")), mapping(job.get("spec"))
         if binding.job_uid != metadata.get("uid") or not _is_in_member(binding):
@@ -234,12 +241,19 @@ def unit_of_remains(key: str, remains: Sequence[tuple[Object, Binding]]) -> Queu
         parts.append(
             QueuedSubJob(queue=string(spec.get("queue")) or _DEFAULT_QUEUE, request=request)
         )
-        grace[request.name] = seconds(grace_of(spec))
+        grace[request.name] = _of_pods(spec)
+        clusters[request.name] = binding.cluster
     if not parts:
         return None
     names = frozenset(part.name for part in parts)
     return QueuedHyperJob(
-        key=key, minimum=0, parts=tuple(parts), held=names, made=names, grace=grace
+        key=key,
+        minimum=0,
+        parts=tuple(parts),
+        held=names,
+        made=names,
+        clusters=clusters,
+        grace=grace,
     )
 
 

@@ -38,6 +38,7 @@ from hyperjob_engine.queueing.room import Space
 from hyperjob_engine.queueing.state import (
     HyperJobFault,
     LastRound,
+    PodsLeft,
     QueueState,
     admit,
     end_pods,
@@ -79,6 +80,7 @@ def schedule(
     shown: Mapping[str, Resources] | None = None,
     now: datetime,
     faulty: Callable[[Exception], None] | None = None,
+    pods_left: PodsLeft = lambda _cluster, _job: None,
 ) -> Decisions:
     """Play a round with the free resources of the clusters minus the reservations.
 
@@ -88,9 +90,10 @@ def schedule(
     The round changes `state` in place: a copy of thousands of HyperJobs costs more than the round.
     Invariant: the state has every decision that a round returns. A round that raises may leave a
     part of its sums in the state: the caller then fills a new state and plays the round again.
+    `pods_left` knows the pods that members still have of stopped sub-jobs.
     `faulty` gets an exception of the forecast, on which no decision depends.
     """
-    begin(state, clusters, shown=shown, now=now)
+    begin(state, clusters, shown=shown, now=now, pods_left=pods_left)
     if not state.known:
         return Decisions()
     decisions = _Round(state, now).play()
@@ -126,11 +129,12 @@ def begin(
     *,
     shown: Mapping[str, Resources] | None = None,
     now: datetime,
+    pods_left: PodsLeft = lambda _cluster, _job: None,
 ) -> None:
     """Let the state follow the time and the clusters; the blocks of the last round stay."""
     state.began = state.began or now
     end_rests(state, now=now)
-    end_pods(state, now=now)
+    end_pods(state, pods_left, now=now)
     renew_shares(state, clusters)
     state.usage.forget_claims()
     usable = [cluster for cluster in clusters if cluster.usable]

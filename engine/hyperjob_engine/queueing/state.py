@@ -16,11 +16,11 @@ No function here does I/O or reads a clock: callers pass the time.
 from bisect import insort
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from math import inf
 from sys import intern
-from typing import Final
+from typing import Final, TypeAlias
 from weakref import WeakKeyDictionary
 
 from hyperjob_core.api.duration import later
@@ -122,13 +122,25 @@ class Eviction:
     until: datetime
 
 
+PodsLeft: TypeAlias = Callable[[str, str], int | None]
+"""Returns the pods of a vcjob, as namespace/name, that a cluster still has; None if unknown."""
+_RECHECK: Final = timedelta(seconds=5)
+
+
 @dataclass(frozen=True, slots=True)
 class EndingPods:
-    """A stopped sub-job, whose pods may hold its share until the end of their grace period."""
+    """A stopped sub-job, whose pods may hold its share until the end of their grace period.
+
+    `key` is its HyperJob. `seen`: its cluster has shown pods of it since it was stopped.
+    """
 
     until: datetime
     queue: str
     demand: Resources
+    key: str
+    name: str
+    cluster: str
+    seen: bool = False
 
 
 @dataclass(slots=True)
@@ -301,12 +313,31 @@ def end_rests(state: QueueState, *, now: datetime) -> None:
                 _replace(state, entry, entry.unit, now)
 
 
-def end_pods(state: QueueState, *, now: datetime) -> None:
-    """Free the shares of the pods whose grace period is over."""
-    while state.ending and state.ending[0].until <= now:
-        pods = state.ending.pop(0)
-        state.usage.add_ending(pods.queue, pods.demand, -1)
-        state.messages.numbers = True
+def end_pods(state: QueueState, pods_left: PodsLeft, *, now: datetime) -> None:
+    """Free the shares of stopped sub-jobs that have no pod left.
+
+    Where the pods are not known, the share is free after the grace period.
+    """
+    ending, state.ending = state.ending, []
+    for pods in ending:
+        left = None if _exists_again(state, pods) else pods_left(pods.cluster, _job_of(pods))
+        if left or ((left is None or not pods.seen) and now < pods.until):
+            until = max(pods.until, later(now, _RECHECK)) if left else pods.until
+            kept = replace(pods, until=until, seen=pods.seen or bool(left))
+            insort(state.ending, kept, key=lambda each: each.until)
+        else:
+            state.usage.add_ending(pods.queue, pods.demand, -1)
+            state.messages.numbers = True
+
+
+def _exists_again(state: QueueState, pods: EndingPods) -> bool:
+    """Return whether pods of that name may be those of a later attempt."""
+    entry = state.entries.get(pods.key)
+    return entry is not None and pods.name in entry.unit.made
+
+
+def _job_of(pods: EndingPods) -> str:
+    return f"{pods.key.partition('/')[0]}/{pods.name}"
 
 
 def admitted(state: QueueState, key: str) -> frozenset[str]:
@@ -379,7 +410,7 @@ def _replace(state: QueueState, entry: Entry, workload: QueuedHyperJob, now: dat
         if name not in workload.grace and name in entry.holding
     }
     for name, grace in stopped.items():
-        _let_end(state, entry.holding[name][0], grace, now)
+        _let_end(state, entry, name, grace, now)
     entry.unit, entry.end = workload, None
     if entry.granted:
         entry.granted &= {part.name for part in workload.parts} - workload.held - workload.ended
@@ -401,10 +432,12 @@ def _replace(state: QueueState, entry: Entry, workload: QueuedHyperJob, now: dat
         state.eviction = None
 
 
-def _let_end(state: QueueState, part: QueuedSubJob, grace: timedelta, now: datetime) -> None:
-    """Count the pods of a stopped sub-job until the end of their grace period."""
+def _let_end(state: QueueState, entry: Entry, name: str, grace: timedelta, now: datetime) -> None:
+    """Count the pods of a stopped sub-job until their end."""
     if grace > timedelta():
-        pods = EndingPods(later(now, grace), part.queue, part.request.demand)
+        part, cluster = entry.holding[name]
+        until = later(now, grace)
+        pods = EndingPods(until, part.queue, part.request.demand, entry.unit.key, name, cluster)
         insort(state.ending, pods, key=lambda each: each.until)
         state.usage.add_ending(pods.queue, pods.demand)
         state.messages.numbers = True

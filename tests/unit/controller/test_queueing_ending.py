@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from hyperjob_engine.queueing.confirm import bounded
 from hyperjob_engine.queueing.queues import Queue, Tree
-from hyperjob_engine.queueing.round import next_change
+from hyperjob_engine.queueing.round import begin, next_change
 from hyperjob_engine.queueing.state import update
 from hyperjob_engine.queueing.usage import QueueUsage
 from hyperjob_engine.queueing.workload import QueuedHyperJob
@@ -178,3 +178,79 @@ def test_stopping_pods_do_not_count_against_all_that_the_clusters_have() -> None
     limit = usage.limit("default", {GPU: 2})
     assert limit is not None
     assert (limit.missing, limit.ending) == (1, 3)
+
+
+class Seen(Lingering):
+    """A queue world whose members show the pods of stopped sub-jobs."""
+
+    pods: dict[str, int] | None = None
+
+    def decide(self) -> list[str]:
+        def left(_cluster: str, job: str) -> int | None:
+            return None if self.pods is None else self.pods.get(job, 0)
+
+        begin(self.state, self.clusters(), now=self.now, pods_left=left)
+        return super().decide()
+
+
+def stopped() -> Seen:
+    made = Seen({"a": 64})
+    made.set_queues(queue("default", gpus=8))
+    made.submit(unit("first", 8))
+    made.decide()
+    made.end("ns/first")
+    made.submit(unit("second", 8, age=1))
+    return made
+
+
+def test_a_share_is_free_when_the_member_shows_no_pod_any_more() -> None:
+    made = stopped()
+    made.pods = {"ns/first-0": 8}
+    assert made.decide() == []
+    made.now += MINUTE
+    made.pods = {}
+    assert made.decide() == ["ns/second"], "nine minutes before the end of the grace period"
+
+
+def test_pods_that_outlive_their_grace_period_keep_their_share() -> None:
+    made = stopped()
+    made.pods = {"ns/first-0": 1}
+    made.decide()
+    made.now += 11 * MINUTE
+    assert made.decide() == []
+    assert next_change(made.state, now=made.now) == timedelta(seconds=5)
+    made.pods = {}
+    assert made.decide() == ["ns/second"]
+
+
+def test_pods_that_no_member_has_shown_count_for_their_grace_period() -> None:
+    made = stopped()
+    made.pods = {}
+    assert made.decide() == [], "the reader may not have seen the pods yet"
+    made.now += 10 * MINUTE
+    assert made.decide() == ["ns/second"]
+
+
+def test_a_member_that_is_not_known_any_more_frees_the_share_after_the_grace_period() -> None:
+    made = stopped()
+    made.pods = {"ns/first-0": 8}
+    made.decide()
+    made.now += 11 * MINUTE
+    made.decide()
+    made.pods = None
+    made.now += timedelta(seconds=5)
+    assert made.decide() == ["ns/second"]
+
+
+def test_a_recreated_sub_job_is_not_taken_for_the_pods_that_it_replaces() -> None:
+    made = stopped()
+    made.end("ns/second")
+    made.pods = {"ns/first-0": 8}
+    made.decide()
+    made.set_queues(queue("default", gpus=64))
+    made.submit(unit("first", 8))
+    assert made.decide() == ["ns/first"]
+    assert made.used("default") == 16
+    made.now += 10 * MINUTE
+    made.decide()
+    assert made.used("default") == 8
