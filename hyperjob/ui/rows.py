@@ -30,6 +30,7 @@ _NOT_IN_LINE: Final = frozenset(
         Reason.INVALID_SPEC,
         Reason.NAME_CONFLICT,
         Reason.REFUSED,
+        Reason.FAILED_CREATE,
         Reason.BEING_DELETED,
     }
 )

@@ -136,18 +136,25 @@ def _holds_share(child: Child) -> bool:
 def _grace(children: Iterable[Child]) -> dict[str, timedelta]:
     """Return the vcjobs that a member has, and how long their pods may outlive a deletion.
 
-    Without pods that run the time is 0. A vcjob that ends before its pods do is left out: its pods
-    count as if it had been deleted.
+    A vcjob that ends before its pods do is left out: its pods count as if it had been deleted.
     """
     return {
-        child.name: _of_pods(child.job.spec) if _has_pods(child) else timedelta()
+        child.name: timedelta() if child.is_terminal else _of_pods(child)
         for child in children
         if child.job is not None and (_lives(child) or (child.is_terminal and _has_ended(child)))
     }
 
 
-def _of_pods(template: Object) -> timedelta:
-    """Return for how long the pods of a stopped vcjob may run on."""
+def _of_pods(child: Child) -> timedelta:
+    """Return for how long the pods of a vcjob may run on after its deletion.
+
+    A pod may start after the last report, and end as soon as it gets the signal.
+    """
+    assert child.job is not None
+    return _grace_time(child.job.spec if _has_pods(child) else {})
+
+
+def _grace_time(template: Object) -> timedelta:
     return seconds(max(_LEAST_GRACE, grace_of(template)))
 
 
@@ -241,7 +248,7 @@ def unit_of_remains(key: str, remains: Sequence[tuple[Object, Binding]]) -> Queu
         parts.append(
             QueuedSubJob(queue=string(spec.get("queue")) or _DEFAULT_QUEUE, request=request)
         )
-        grace[request.name] = _of_pods(spec)
+        grace[request.name] = _grace_time(spec)
         clusters[request.name] = binding.cluster
     if not parts:
         return None

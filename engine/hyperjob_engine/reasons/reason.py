@@ -11,7 +11,8 @@ class Reason(enum.StrEnum):
     EXCEEDS_CLUSTERS = "ExceedsClusters"  # the gang does not fit even on empty clusters
     WAITING_FOR_SPLITTER = "WaitingForSplitter"
     NAME_CONFLICT = "NameConflict"
-    REFUSED = "Refused"
+    REFUSED = "Refused"  # the API server refused an object of a sub-job
+    FAILED_CREATE = "FailedCreate"  # the API server could not judge it, such as without a webhook
     BEING_DELETED = "BeingDeleted"
     INVALID_SPEC = "InvalidSpec"
     INTERNAL_ERROR = "InternalError"  # a bug of the controller: it set the HyperJob aside

@@ -50,6 +50,7 @@ _TROUBLES: Final = frozenset(
     {
         Reason.NAME_CONFLICT,
         Reason.REFUSED,
+        Reason.FAILED_CREATE,
         Reason.APPLY_FAILED,
         Reason.NOTHING_REPORTED,
         Reason.REFUSED_BY_CLUSTER,

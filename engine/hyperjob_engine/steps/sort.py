@@ -137,7 +137,7 @@ def _is_refused(draft: Draft, name: str) -> bool:
     if refusal is None or draft.observed.now >= refusal.retry_at:
         return False
     draft.blocked[name] = (
-        Reason.REFUSED,
+        Reason.REFUSED if refusal.gives_back_at is None else Reason.FAILED_CREATE,
         ServerRefused(refusal.reason, refusal.message, gives_back=gives_back(draft.observed)),
     )
     return True

@@ -34,6 +34,7 @@ _TOLD: Final[Mapping[str, tuple[str, bool]]] = {
         True,
     ),
     Reason.REFUSED: (_SEE, True),
+    Reason.FAILED_CREATE: (_SEE, True),
     Reason.SUSPENDED_BY_POLICY: (
         "kubectl get propagationpolicy {job} -n {namespace} -o yaml",
         True,

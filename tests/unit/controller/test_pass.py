@@ -339,7 +339,7 @@ async def test_while_a_webhook_is_out_of_reach_one_hyperjob_tries_for_all() -> N
     async with running(server):
         await until(lambda: len(tries) > len(names))
         assert sorted(tries[: len(names)]) == [f"{name}-trainer-0" for name in names]
-        await until(lambda: reason(server, "hj0") == "Refused")
+        await until(lambda: reason(server, "hj0") == "FailedCreate")
         server.fails = lambda *_: None
         await until(lambda: len(server.items(VCJOBS)) == len(names))
     assert len(tries) == len(names) + 1, "one HyperJob tried for all"

@@ -180,7 +180,7 @@ def test_a_suspended_hyperjob_is_charged_for_a_vcjob_once_a_member_has_it(*, app
     ("phase", "counts", "more", "expected"),
     [
         ("Running", {"running": 1}, {}, {"hj-trainer-0": 90}),
-        ("Pending", {"pending": 1}, {}, {"hj-trainer-0": 0}),
+        ("Pending", {"pending": 1}, {}, {"hj-trainer-0": 2}),
         ("Pending", {"terminating": 1}, {}, {"hj-trainer-0": 90}),
         ("Completed", {"succeeded": 1}, {}, {"hj-trainer-0": 0}),
         ("Completed", {"succeeded": 1, "running": 3}, {}, {}),
