@@ -1,9 +1,9 @@
 """Let two tenants run pods that ignore SIGTERM, and print the most GPUs that their queues hold.
 
-Pods are processes of this machine. Each queue has a capability of 4 GPUs. The controller counts a
-stopped pod until its grace period is over; on a slow machine the pod gets SIGTERM seconds after the
-controller saw the deletion, and may outlive that. The benchmark asserts nothing, and prints for how
-long a queue held more than its share.
+Pods are processes of this machine. Each queue has a capability of 4 GPUs. With `--members pods` the
+controller counts a stopped pod until its member shows no pod of it, with `--members off` until its
+grace period is over. The benchmark asserts nothing, and prints for how long a queue held more than
+its share.
 """
 
 import argparse

@@ -265,7 +265,7 @@ def update(state: QueueState, key: str, workload: QueuedHyperJob | None, *, now:
     workload = state.shares.confirmer.unit(workload)
     if entry is None:
         entry = state.entries[key] = Entry(QueuedHyperJob(key=key, minimum=0, parts=()))
-    elif entry.unit == workload:
+    elif entry.unit == workload and entry.unit.grace.keys() <= workload.grace.keys():
         entry.unit = workload  # it may have a newer checkpoint
         return False
     elif entry.unit.parts != workload.parts:

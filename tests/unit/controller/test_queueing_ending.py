@@ -254,3 +254,16 @@ def test_a_recreated_sub_job_is_not_taken_for_the_pods_that_it_replaces() -> Non
     made.now += 10 * MINUTE
     made.decide()
     assert made.used("default") == 8
+
+
+def test_pods_count_although_their_sub_job_holds_its_share_until_its_binding_is_gone() -> None:
+    made = limited(unit("first", 4))
+    known = made.units["ns/first"]
+    leaving = replace(known, made=frozenset())
+    update(made.state, "ns/first", leaving, now=made.now)
+    update(made.state, "ns/first", replace(leaving, grace={}), now=made.now)
+    made.end("ns/first")
+    assert made.used("default") == 4, "its vcjob went first, then its ResourceBinding"
+    made.now += 10 * MINUTE
+    made.decide()
+    assert made.used("default") == 0
