@@ -55,6 +55,7 @@ GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
             "Check the requirements of HyperJobs in Karmada.",
         ),
         "smoke-test": ("hyperjob.cli.smoke_test", "Run a small HyperJob on two clusters."),
+        "queue": ("hyperjob.cli.queue", "Close and open a Queue in all clusters."),
         "credentials": (
             "hyperjob.cli.credentials",
             "Renew the tokens of the controller and the webhook.",

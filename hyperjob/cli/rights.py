@@ -96,6 +96,7 @@ RIGHTS: Final[Mapping[str, Sequence[Right]]] = {
         _right(QUEUES, "list", optional=True),
         _right(LEASES, "get", when="in karmada-system", optional=True),
         _right(RESOURCE_BINDINGS, "list", when="beside Volcano Global", optional=True),
+        _right(CLUSTERS, "get", sub="proxy", when="with --nodes", optional=True),
     ),
     "wait": (_right(HYPERJOBS, "list", "watch"),),
     "suspend": _CHANGED,
@@ -112,6 +113,13 @@ RIGHTS: Final[Mapping[str, Sequence[Right]]] = {
         _right(PRIORITY_CLASSES, "list", optional=True),
         _right(LEASES, "get", when="in karmada-system", optional=True),
         _right(DEPLOYMENTS, "list", when="beside Volcano Global", optional=True),
+        _right(
+            CLUSTERS,
+            "get",
+            sub="proxy",
+            when="where the controller places by nodes",
+            optional=True,
+        ),
         *(
             _right(resource, "get", when="where the pods name one", optional=True)
             for resource in (CONFIG_MAPS, SECRETS, PERSISTENT_VOLUME_CLAIMS, SERVICE_ACCOUNTS)

@@ -11,7 +11,12 @@ import pytest
 import yaml
 
 from hyperjob.cli.rights import RIGHTS, allowed
-from hyperjob_core.api.names import MIGRATE_REQUEST, QUEUE_ADMISSION, RESTART_REQUEST
+from hyperjob_core.api.names import (
+    CONTROLLER_SETTINGS,
+    MIGRATE_REQUEST,
+    QUEUE_ADMISSION,
+    RESTART_REQUEST,
+)
 from hyperjob_core.kube.client import PatchType
 from hyperjob_core.kube.resources import CLUSTER_ROLES, HYPERJOBS, LEASES, NAMESPACES, SECRETS
 from tests.support.cliworld import NAMESPACE, CliWorld, hyperjob, open_world, status
@@ -169,7 +174,7 @@ async def test_every_command_asks_for_exactly_what_the_reference_says(
         "why": (["why", "llm"], ["why", "urgent"], ["why", "trainjob/absent"]),
         "describe": (["describe"], ["describe", "llm"]),
         "logs": (["logs", "llm", "--tail=1"], ["logs", "done", "-f"]),
-        "top": (["top"],),
+        "top": (["top"], ["top", "--nodes"]),
         "wait": (["wait", "llm", "--for=phase=Running"], ["wait", "queued", "--for=phase=Running"]),
         "suspend": (["suspend", "llm"],),
         "resume": (["resume", "llm"],),
@@ -184,7 +189,10 @@ async def test_every_command_asks_for_exactly_what_the_reference_says(
         "metadata": {
             "name": "hyperjob-controller",
             "namespace": "karmada-system",
-            "annotations": {QUEUE_ADMISSION: "volcano-global"},
+            "annotations": {
+                QUEUE_ADMISSION: "volcano-global",
+                CONTROLLER_SETTINGS: '{"members":"nodes"}',
+            },
         }
     }
     await world.kube.create(LEASES, lease)

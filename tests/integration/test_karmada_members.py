@@ -2,12 +2,18 @@
 
 import asyncio
 
+import pytest
+
+from hyperjob.client import queues
 from hyperjob_core.kube.client import Kube, PatchType
+from hyperjob_core.kube.errors import NotFound
 from hyperjob_core.kube.resources import (
     CLUSTERS,
+    COMMANDS,
     MUTATING_WEBHOOKS,
     PODS,
     PROPAGATION_POLICIES,
+    QUEUES,
     RESOURCE_BINDINGS,
     VCJOBS,
     WORKS,
@@ -158,3 +164,30 @@ async def test_a_sandbox_ends_cleanly(tmp_path):
     for _ in range(10):  # connections that were closed end in the next turns of the loop
         await asyncio.sleep(0)
     assert asyncio.all_tasks() == before
+
+
+async def test_a_queue_is_closed_and_opened_in_every_cluster(tmp_path):
+    async with (
+        Topology(config("queues:\n- {name: research}\n"), tmp_path) as topology,
+        Kube.connect(kubeconfig=topology.kubeconfig) as kube,
+        following(topology.clusters["member1"].kube, QUEUES) as (first,),
+        following(topology.clusters["member2"].kube, QUEUES) as (second,),
+    ):
+        for members in (first, second):
+            await members.until("research", lambda obj: state(obj) == "Open")
+        closed = await queues.change(kube, "research", opens=False, seconds=10)
+        assert [each.cluster for each in closed] == ["member1", "member2"]
+        assert not queues.failed(closed)
+        for members in (first, second):
+            await members.until("research", lambda obj: state(obj) == "Closed")
+        assert not (await topology.clusters["member1"].kube.list(COMMANDS)).items
+        again = await queues.change(kube, "research", opens=False, seconds=10)
+        assert [each.state for each in again] == ["Closed", "Closed"]
+        opened = await queues.change(kube, "research", opens=True, seconds=10)
+        assert [each.state for each in opened] == ["Open", "Open"]
+        with pytest.raises(NotFound):
+            await queues.change(kube, "reserch", opens=False, seconds=10)
+
+
+def state(queue):
+    return (queue.get("status") or {}).get("state")

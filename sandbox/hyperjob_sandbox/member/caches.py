@@ -5,6 +5,7 @@ from typing import Final
 from hyperjob_core.api.meta import Object
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.resources import (
+    COMMANDS,
     CONFIG_MAPS,
     NAMESPACES,
     NODES,
@@ -48,6 +49,7 @@ class MemberCaches(Informers):
         self.groups = self.add(PODGROUPS)
         self.nodes = self.add(NODES)
         self.queues = self.add(QUEUES)
+        self.commands = self.add(COMMANDS)
         self.priority_classes = self.add(PRIORITY_CLASSES)
         for resource in (NAMESPACES, SERVICE_EXPORTS, *DEPENDENCIES):
             self.add(resource)

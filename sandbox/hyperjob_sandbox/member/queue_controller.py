@@ -1,4 +1,4 @@
-"""Volcano's queue controller: opens the queues of a member and counts what runs in them."""
+"""Volcano's queue controller: opens and closes a member's queues, and counts what runs in them."""
 
 from typing import Final
 
@@ -19,6 +19,7 @@ class QueueController:
         self._caches = caches
         self.controller = Controller("queue-controller", self._sync, workers=1)
         self.controller.watch(caches.queues)
+        self.controller.watch(caches.commands, keys=_queues_of)
         self.controller.watch(
             caches.pods,
             when=lambda old, new: holds_node(old) != holds_node(new),
@@ -38,5 +39,19 @@ class QueueController:
         amounts = resources.wire(resources.total(running))
         old: Object = queue.get("status") or {}
         allocated = {"cpu": "0", "memory": "0", **amounts}
-        status = {**old, "allocated": allocated, "state": old.get("state") or "Open"}
+        state = old.get("state") or "Open"
+        for command in self._caches.commands.items():
+            if name in _queues_of(command):
+                await self._caches.delete(command)
+                state = "Open" if command["action"] == "OpenQueue" else "Closing"
+        if state == "Closing" and not running:
+            state = "Closed"
+        status = {**old, "allocated": allocated, "state": state}
         await self._caches.set_status(queue, status)
+
+
+def _queues_of(command: Object) -> list[str]:
+    """Return the queue that a Command opens or closes, nothing for a Command of another kind."""
+    target = command.get("target") or {}
+    known = command.get("action") in ("OpenQueue", "CloseQueue") and target.get("kind") == "Queue"
+    return [target["name"]] if known else []

@@ -1,0 +1,117 @@
+"""Close and open a Volcano Queue in every member.
+
+Volcano's controller in a member sets the state of a Queue when a Command asks for it. A change of
+the status in the Karmada API server has no effect: Karmada aggregates it from the members.
+"""
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from hyperjob.client.members import is_ready
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.wire import at, string
+from hyperjob_core.kube.client import Kube
+from hyperjob_core.kube.errors import KubeError
+from hyperjob_core.kube.resources import CLUSTERS, COMMANDS, QUEUES, key_of
+
+OPEN: Final = frozenset({"", "Open"})
+CLOSED: Final = frozenset({"Closed", "Closing"})
+_AT_ONCE: Final = 16
+_CALL_SECONDS: Final = 10.0
+_LOOK_SECONDS: Final = 0.2
+_NAMESPACE: Final = "default"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberQueue:
+    """The state of a Queue in a member; with `error` the command did not reach that state."""
+
+    cluster: str
+    state: str = ""
+    error: str = ""
+
+
+async def change(kube: Kube, name: str, *, opens: bool, seconds: float) -> list[MemberQueue]:
+    """Close or open a Queue in all members, and wait for the new state up to `seconds`.
+
+    Raises NotFound where the Karmada API server has no such Queue, and KubeError.
+    """
+    await kube.get(QUEUES, name)
+    clusters = (await kube.list(CLUSTERS)).items
+    limit = asyncio.Semaphore(_AT_ONCE)
+
+    async def one(cluster: Object) -> MemberQueue:
+        async with limit:
+            return await _change(kube, cluster, name, opens=opens, seconds=seconds)
+
+    return list(await asyncio.gather(*(one(each) for each in sorted(clusters, key=key_of))))
+
+
+def failed(found: Iterable[MemberQueue]) -> list[str]:
+    """Return the clusters whose Queue does not have the new state."""
+    return [each.cluster for each in found if each.error]
+
+
+async def _change(
+    kube: Kube, cluster: Object, name: str, *, opens: bool, seconds: float
+) -> MemberQueue:
+    where, wanted = key_of(cluster), OPEN if opens else CLOSED
+    if not is_ready(cluster):
+        return MemberQueue(
+            cluster=where, error="the cluster is not Ready: repeat the command when it is"
+        )
+    member = kube.member(where, time_limit=_CALL_SECONDS)
+    try:
+        queue = await member.get(QUEUES, name)
+        if _state(queue) not in wanted:
+            await member.create(COMMANDS, _command(queue, opens=opens))
+            queue = await _until(member, name, wanted, seconds)
+    except KubeError as error:
+        return MemberQueue(cluster=where, error=str(error))
+    state = _state(queue) or "Open"
+    if _state(queue) in wanted:
+        return MemberQueue(cluster=where, state=state)
+    return MemberQueue(
+        cluster=where,
+        state=state,
+        error=f"Volcano's controller did not answer the Command within {seconds:g}s",
+    )
+
+
+async def _until(member: Kube, name: str, wanted: frozenset[str], seconds: float) -> Object:
+    loop = asyncio.get_running_loop()
+    end = loop.time() + seconds
+    while True:
+        queue = await member.get(QUEUES, name)
+        if _state(queue) in wanted or loop.time() >= end:
+            return queue
+        await asyncio.sleep(_LOOK_SECONDS)
+
+
+def _state(queue: Object) -> str:
+    return string(at(queue, "status", "state"))
+
+
+def _command(queue: Object, *, opens: bool) -> Object:
+    """Return the Command that Volcano's controller carries out and deletes."""
+    action = "OpenQueue" if opens else "CloseQueue"
+    target = {
+        "apiVersion": QUEUES.api_version,
+        "kind": QUEUES.kind,
+        "name": queue["metadata"]["name"],
+        "uid": queue["metadata"]["uid"],
+        "controller": True,
+    }
+    return {
+        "apiVersion": COMMANDS.api_version,
+        "kind": COMMANDS.kind,
+        "metadata": {
+            "generateName": f"{queue['metadata']['name']}-{action.lower()}-",
+            "namespace": _NAMESPACE,
+            "ownerReferences": [target],
+        },
+        "target": target,
+        "action": action,
+    }
