@@ -21,7 +21,7 @@ from hyperjob_engine.status.conditions import conditions_of
 from hyperjob_engine.status.jobs import JobState, job_state
 from hyperjob_engine.status.outlook import Outlooks
 from hyperjob_engine.status.phase import State, state_of
-from hyperjob_engine.status.training import goodput_status, training_status
+from hyperjob_engine.status.training import goodput_status, training_status, without_end
 
 _CLUSTERS_SHOWN: Final = 8
 _WAITING: Final = frozenset({Phase.PENDING, Phase.QUEUED})
@@ -29,6 +29,7 @@ _STARTED: Final = frozenset({Phase.STARTING, Phase.RUNNING, Phase.DEGRADED})
 _STOPPED: Final = frozenset(
     {Phase.SUSPENDED, Phase.RESTARTING, Phase.PENDING, Phase.QUEUED, Phase.STARTING}
 )
+_TRAINING: Final = frozenset({Phase.RUNNING, Phase.DEGRADED})
 _COUNTERS: Final = ("pending", "running", "succeeded", "failed", "terminating", "unknown")
 
 
@@ -78,7 +79,7 @@ def derive(observed: Observed, outlooks: Outlooks) -> Object:
     status |= stops
     training = training_status(observed, jobs)
     if training is not None:
-        status["training"] = training
+        status["training"] = training if state.phase in _TRAINING else without_end(training)
     share = _share(jobs, outlooks) if state.reason == Reason.QUORUM_MET else 0.0
     status["goodput"] = goodput_status(observed, state, training, share=share)
     return {key: value for key, value in status.items() if value not in ([], "") or key in old}

@@ -25,6 +25,7 @@ from hyperjob_engine.status.phase import State
 
 _STEADY: Final = timedelta(seconds=30)
 _STEADY_PART: Final = 0.05
+_END: Final = "estimatedCompletionTime"
 _LONGEST: Final = timedelta(days=3650)
 
 
@@ -46,6 +47,11 @@ def training_status(observed: Observed, jobs: Sequence[JobState]) -> Object | No
             for job in jobs
         ],
     )
+
+
+def without_end(training: Object) -> Object:
+    """Return `status.training` without the expected end: a program that makes no step has none."""
+    return {key: value for key, value in training.items() if key != _END}
 
 
 def with_last_lines(observed: Observed, status: Object) -> Object:
@@ -84,7 +90,7 @@ def _training_object(observed: Observed, voices: Sequence[SubJobProgress]) -> Ob
         entry["stepsPerSecond"] = f"{speed:.3g}" if speed < 1000 else f"{speed:.0f}"
         end = _end(together, steps, speed, now=observed.now, old=old)
         if end is not None:
-            entry["estimatedCompletionTime"] = rfc3339(end)
+            entry[_END] = rfc3339(end)
     if together.metrics:
         entry["metrics"] = dict(together.metrics)
     return entry
@@ -155,7 +161,7 @@ def _end(
         return None
     left = timedelta(seconds=seconds)
     end = training.updated + left
-    before = timestamp(old.get("estimatedCompletionTime"))
+    before = timestamp(old.get(_END))
     if (
         before is not None
         and before > now

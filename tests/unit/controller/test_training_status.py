@@ -209,3 +209,20 @@ STOPS: dict[str, tuple[Object, str, bool]] = {
 def test_a_planned_stop_says_what_it_did_not_save(entry: Object, text: str, lost: bool) -> None:
     status = {"checkpoint": entry}
     assert (stop_text(status), has_lost(status)) == (text, lost)
+
+
+@pytest.mark.parametrize(
+    ("phase", "more", "has_end"),
+    [("Running", {}, True), ("Running", {"suspend": True}, False), ("Pending", {}, False)],
+)
+def test_an_end_is_expected_only_while_steps_are_made(
+    phase: str, more: Object, has_end: bool
+) -> None:
+    old = {"step": 10, "steps": 100, "estimatedCompletionTime": rfc3339(NOW)}
+    known = [{"name": "hj-trainer-0", "replicatedJob": "trainer", "index": 0, "phase": phase}]
+    raw = hyperjob(group(replicas=1), status={"jobs": known, "training": old}, **more)
+    found = observed(raw, job(phase=phase), binding(cluster="a"))
+    decided = plan(found).status
+    assert decided is not None
+    assert ("estimatedCompletionTime" in decided["training"]) is has_end
+    assert decided["training"]["step"] == 10
