@@ -63,6 +63,7 @@ async def test_every_page_is_whole_and_lets_browsers_load_nothing_else(ui: Ui, p
     # Nothing inline, nothing from elsewhere.
     assert not inline(page.html)
     assert not re.search(r"(?:src|href)=\"(?:https?:)?//", page.html)
+    assert not re.search(r"\b[A-Z]\w+\([a-z_]+=", page.text), "an object of Python in its own form"
 
 
 def inline(html: str) -> list[str]:

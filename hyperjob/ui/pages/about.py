@@ -21,6 +21,7 @@ from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import KubeError
 from hyperjob_core.kube.resources import HYPERJOBS
 from hyperjob_core.text import shortened
+from hyperjob_engine.reasons.waiting import share_text
 
 _EVENTS: Final = 300
 _TEXT: Final = 2000
@@ -77,6 +78,7 @@ async def plan(context: Context, kube: Kube, namespace: str, name: str) -> str:
             "parts/plan.html",
             plan=judgement,
             passed=_passed(judgement),
+            shares={queue: share_text(share) for queue, share in judgement.shares.items()},
             remarks=remarks,
             now=datetime.now(UTC),
         )
