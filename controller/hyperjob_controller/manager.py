@@ -57,7 +57,12 @@ from hyperjob_core.kube.resources import LEASES, NAMESPACES, key_of, split_key
 from hyperjob_core.kube.workqueue import WorkQueue
 from hyperjob_core.tasks import cancel
 from hyperjob_core.telemetry.metrics import Metrics, Place
-from hyperjob_core.telemetry.training import TrainingMetrics, show_accelerators, show_time_use
+from hyperjob_core.telemetry.training import (
+    TrainingMetrics,
+    show_accelerators,
+    show_queue_admission,
+    show_time_use,
+)
 from hyperjob_engine.model.members import MemberView
 from hyperjob_engine.model.observed import QueueAdmission
 from hyperjob_engine.plan import CAUSE_RECHECK
@@ -292,12 +297,7 @@ class Manager:
         self.debug_routes = debug_routes(
             observer, self.memory, self.queue, now=now, members=self.members
         )
-        self.metrics.families.computed(
-            "hyperjob_queue_admission",
-            "The present queue admission has the value 1",
-            "mode",
-            samples=lambda: [((str(self.mode.current),), 1.0)],
-        )
+        show_queue_admission(self.metrics.families, lambda: str(self.mode.current))
         show_accelerators(
             self.metrics.families,
             accelerator_samples(

@@ -120,6 +120,8 @@ class Metrics:
             " HyperJob or the feature is set aside and tried again later",
             "place",
         )
+        for place in Place:
+            self._internal_errors.labels(place)
         self._degraded = self.families.gauge(
             "hyperjob_feature_degraded",
             "1 while a part of the controller has stopped after an unexpected exception, else 0",
@@ -201,6 +203,8 @@ class Metrics:
             "Kubernetes Events that could not be recorded",
             "reason",
         )
+        for reason in ("spam", "full", "failed"):
+            self._events_dropped.labels(reason)
 
     def controller_started(self, controller: str, *, workers: int) -> None:
         """Set the number of workers of a controller, and its other series to zero."""
@@ -271,6 +275,7 @@ class Metrics:
     def informer_list(self, resource: str) -> None:
         """Count a list by an informer."""
         self._lists.labels(resource).inc()
+        self._short_watches.labels(resource)  # an alert needs the series before its first count
 
     def informer_watch(self, resource: str, *, short: bool) -> None:
         """Count a watch that has ended."""

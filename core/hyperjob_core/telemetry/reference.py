@@ -16,6 +16,7 @@ from hyperjob_core.telemetry.training import (
     TIME_USE,
     TrainingMetrics,
     show_accelerators,
+    show_queue_admission,
     show_time_use,
 )
 
@@ -57,6 +58,7 @@ def families() -> list[Family]:
     TrainingMetrics(metrics.families)
     kinds = ("allocatable", "free", "reserved")
     show_accelerators(metrics.families, {kind: lambda: () for kind in kinds})
+    show_queue_admission(metrics.families, str)
     show_time_use(metrics.families, {name: lambda: () for name in TIME_USE})
     return metrics.families.known
 

@@ -4,7 +4,8 @@ Labels have no names of objects, except those of clusters and queues, of which t
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
 
 from hyperjob_core.api.phases import Phase
 from hyperjob_core.telemetry.families import Families, Samples
@@ -30,6 +31,12 @@ _ACCELERATORS = {
     "free": "Devices that are free for placement; negative if more than the allocatable are taken",
     "reserved": "Devices of placed sub-jobs that the Cluster's status does not include yet",
 }
+
+
+_REFUSALS: Final = (
+    *("Forbidden", "Invalid", "InternalError", "ServiceUnavailable", "TooManyRequests"),
+)
+"""Reasons with a series before the first refusal; an alert needs it to see an increase."""
 
 
 class TrainingMetrics:
@@ -70,6 +77,8 @@ class TrainingMetrics:
             "Objects of sub-jobs that the API server refused, by reason",
             "reason",
         )
+        for reason in _REFUSALS:
+            self._refusals.labels(reason)
         self._reads = families.counter(
             "hyperjob_progress_reads_total",
             "Reads of logs for progress lines: the log has some (progress) or none (silent), the"
@@ -134,6 +143,16 @@ class TrainingMetrics:
         """Count the change of a sub-job's phase, its creation or its deletion."""
         self._job_phases.subtract(before)
         self._job_phases.update(after)
+
+
+def show_queue_admission(families: Families, mode: Callable[[], str]) -> None:
+    """Show the present queue admission."""
+    families.computed(
+        "hyperjob_queue_admission",
+        "The present queue admission has the value 1",
+        "mode",
+        samples=lambda: [((mode(),), 1.0)],
+    )
 
 
 def show_accelerators(families: Families, samples: Mapping[str, Samples]) -> None:

@@ -5,6 +5,7 @@ from prometheus_client import CollectorRegistry, Histogram, generate_latest
 
 from hyperjob_core.kube import instruments
 from hyperjob_core.telemetry.metrics import Metrics, ReconcileResult
+from hyperjob_core.telemetry.training import TrainingMetrics
 
 
 @pytest.fixture
@@ -160,7 +161,7 @@ def test_leadership_is_one_or_zero(metrics):
 def test_two_processes_in_one_do_not_share_counts():
     one, other = Metrics(), Metrics()
     one.event_dropped("spam")
-    assert value(other, "hyperjob_events_dropped_total", reason="spam") is None
+    assert value(other, "hyperjob_events_dropped_total", reason="spam") == 0
 
 
 def test_the_text_form_is_what_prometheus_reads(metrics):
@@ -203,3 +204,14 @@ def test_admission_latencies_are_counted_as_prometheus_client_counts_them(metric
 
 def samples(registry, name):
     return [each for family in registry.collect() if family.name == name for each in family.samples]
+
+
+def test_counters_of_alerts_begin_at_zero() -> None:
+    made = Metrics()
+    made.informer_list("jobs.batch.volcano.sh")
+    assert value(made, "hyperjob_internal_errors_total", place="round") == 0
+    assert (
+        value(made, "hyperjob_informer_short_watches_total", resource="jobs.batch.volcano.sh") == 0
+    )
+    TrainingMetrics(made.families)
+    assert value(made, "hyperjob_refusals_total", reason="Forbidden") == 0
