@@ -9,6 +9,7 @@ from typing import Final
 
 from hyperjob.client.devices import no_device
 from hyperjob.client.durations import age
+from hyperjob.client.queues import CLOSED
 from hyperjob.client.reading import items
 from hyperjob.client.summary import SubJob
 from hyperjob.client.why.evidence import Cause, Evidence, is_older
@@ -113,11 +114,16 @@ def queued(evidence: Evidence) -> Iterator[Cause]:
             yield Cause(
                 reason="QueueNotOpen",
                 message=f"queue {queue} {text}; {_names(members)} cannot be admitted",
-                next=f"kubectl get queues.scheduling.volcano.sh {queue} -o yaml"
-                if state
-                else "kubectl get queues.scheduling.volcano.sh",
+                next=_to_open(queue, state),
                 needs_help=True,
             )
+
+
+def _to_open(queue: str, state: str) -> str:
+    if state in CLOSED:
+        return f"kubectl hyperjob queue open {queue}"
+    named = f" {queue} -o yaml" if state else ""
+    return f"kubectl get queues.scheduling.volcano.sh{named}"
 
 
 def _not_admitted(evidence: Evidence, queue: str, members: Sequence[SubJob]) -> Cause:

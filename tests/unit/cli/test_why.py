@@ -208,7 +208,7 @@ CASES = {
         HELP,
         "QueueNotOpen",
         "queue default is Closed; llm-trainer-0 cannot be admitted",
-        "kubectl get queues.scheduling.volcano.sh default",
+        "kubectl hyperjob queue open default",
         {"queues": [queue(state="Closed")]},
     ),
     "there is no such queue": Case(
