@@ -36,8 +36,6 @@ ALLOWED = {
     "model_config": "pydantic",
     "num_tickets": "ssl",
     "on_broken_pipe": "rich",
-    # written by the reader of members, and read by placement by nodes once that exists
-    "topology_key": "of a term of anti-affinity",
     # read by people and tests
     "serial": "of a certificate, to tell one from the next",
 }
