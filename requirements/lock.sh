@@ -3,10 +3,11 @@
 set -eu
 bin=$1
 cd "$(dirname "$0")/.."
+# pip looks for the newest release of PACKAGE[EXTRA] where the lock has PACKAGE alone, and refuses it without a hash.
 compile() {
     name=$1
     shift
-    "$bin"/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
+    "$bin"/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-strip-extras \
         "$@" --output-file "requirements/$name.txt"
 }
 compile demo pyproject.toml sandbox/pyproject.toml --group demo --no-emit-package hyperjob
