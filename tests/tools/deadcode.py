@@ -19,7 +19,6 @@ ROOT = Path(__file__).resolve().parents[2]
 PRODUCT = (*PACKAGES.values(), "sandbox/hyperjob_sandbox")
 COMMANDS = ["@click.command", "@click.group", "@*.command", "@*.group"]
 ALLOWED = {
-    "retries": "the detection of a deleted Work, which is not in the tree",
     # read by libraries
     "_clock_resolution": "asyncio's event loop",
     "_missing_": "enum",

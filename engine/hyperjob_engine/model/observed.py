@@ -267,8 +267,7 @@ class ReportedStatus:
     """A vcjob's status as its cluster reported it; a status without a phase is no report.
 
     `unmoved`: Volcano has seen the vcjob and has reported no progress so far. `began` is when the
-    vcjob first ran by its conditions; empty if they do not say it. `retries` counts its restarts by
-    Volcano.
+    vcjob first ran by its conditions; empty if they do not say it.
     """
 
     phase: JobPhase
@@ -280,7 +279,6 @@ class ReportedStatus:
     since: datetime | None = None
     unmoved: bool = False
     began: str = ""
-    retries: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

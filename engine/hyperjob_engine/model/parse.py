@@ -228,7 +228,6 @@ def parse_report(raw: object) -> ReportedStatus | None:
         and not count(status.get("retryCount"))
         and {string(item.get("status")) for item in objects(status.get("conditions"))} <= {phase},
         began=_began(status),
-        retries=count(status.get("retryCount")),
     )
 
 
