@@ -1,6 +1,6 @@
 """The readers that run beside the passes, as the options ask for them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -42,6 +42,7 @@ def members_of(
     *,
     clusters: Informer,
     freed: Callable[[str], None],
+    shown: Callable[[Collection[str]], None],
     now: Callable[[], datetime],
     wall: Wall,
 ) -> Members | None:
@@ -54,6 +55,7 @@ def members_of(
         nodes=options.members.includes(MemberAccess.NODES),
         now=now,
         freed=freed,
+        shown=shown,
         wake=queue.add,
         faulty=partial(wall.failed, Place.MEMBERS),
     )

@@ -151,6 +151,7 @@ class Manager:
             policy=self.caches.policy,
             binding=self.caches.binding_of,
             lag=options.lag,
+            pods_of=lambda *pods: self.members.counted(*pods) if self.members else None,
         )
         self.members = members_of(
             options,
@@ -158,6 +159,7 @@ class Manager:
             self.queue,
             clusters=self.caches.clusters,
             freed=lambda name: self.memory.wake_freed([name]),
+            shown=lambda jobs: self._handlers.shown(jobs),  # noqa: PLW0108 - made later
             now=now,
             wall=self._wall,
         )
@@ -184,7 +186,7 @@ class Manager:
             mode=lambda: self.mode.current,
             now=now,
             messages_per_second=messages_per_second,
-            pods_left=_unknown if self.members is None else self.members.pods_of,
+            pods_left=lambda *pods: self.members.pods_of(*pods) if self.members else None,
         )
         self.memory = Memory(
             reservations=reservations,
@@ -493,7 +495,3 @@ class Manager:
                 **annotations_of(self.options, admission=self.mode.current),
             },
         )
-
-
-def _unknown(_cluster: str, _job: str) -> None:
-    """Return that the pods of a vcjob are not known."""

@@ -69,6 +69,7 @@ class World:
     faults: Faults
     later: timedelta = timedelta()
     freed: list[str] = field(default_factory=list)
+    shown: list[str] = field(default_factory=list)
     woken: list[str] = field(default_factory=list)
     failed: list[BaseException] = field(default_factory=list)
 
@@ -111,6 +112,7 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
             nodes=True,
             now=lambda: found["it"].now(),
             freed=lambda name: found["it"].freed.append(name),
+            shown=lambda jobs: found["it"].shown.extend(jobs),
             wake=lambda key: found["it"].woken.append(key),
             faulty=lambda error: found["it"].failed.append(error),
         )
@@ -229,7 +231,8 @@ async def test_the_end_of_the_last_pod_of_a_sub_job_requests_a_pass(world: World
     assert left(world) == 0
     for name in ("w-0", "w-1"):
         await make(world.there["east"], PODS, on(name, "east-1", job="hj-a-0"))
-    await until(lambda: left(world) == 2)
+    await until(lambda: left(world) == 2 and world.shown != [])
+    assert set(world.shown) == {"default/hj-a-0"}
     assert world.woken == []
     for name in ("w-0", "w-1"):
         await end(world.there["east"], name)

@@ -4,7 +4,7 @@ A member that hangs, refuses or is gone costs the others nothing: each has tasks
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from datetime import datetime
 from typing import Final
@@ -24,8 +24,8 @@ from hyperjob_engine.model.planned import Plan
 
 _LISTS: Final = 8
 _CALL_SECONDS: Final = 15.0
-_FREED_SECONDS: Final = 0.25
-"""The changes of a member in this time cause one search for HyperJobs that fit."""
+_GATHER_SECONDS: Final = 0.25
+"""The changes of a member in this time are reported once."""
 _FIRST_PAUSE: Final = 1.0
 _LONGEST_PAUSE: Final = 60.0
 
@@ -43,19 +43,22 @@ class Members:
         nodes: bool,
         now: Callable[[], datetime],
         freed: Callable[[str], None],
+        shown: Callable[[Collection[str]], None],
         wake: Callable[[str], None],
         faulty: Callable[[BaseException], None],
     ) -> None:
         """With `nodes` the reader reads nodes and HyperNodes too, beside pods.
 
-        `freed` gets the name of a cluster that may have more room, `wake` the key of a HyperJob
-        whose sub-job has no pod left or has failed, and `faulty` an unexpected exception.
+        `freed` gets the name of a cluster that may have more room, `shown` the keys of vcjobs with
+        a further pod, `wake` the key of a HyperJob whose sub-job has no pod left or has failed, and
+        `faulty` an unexpected exception.
         """
         self.reads_nodes = nodes
         self._kube = kube
         self._clusters = clusters
         self._now = now
         self._freed = freed
+        self._shown = shown
         self._wake = wake
         self._faulty = faulty
         self._resources: tuple[Resource, ...] = (PODS, NODES, HYPERNODES) if nodes else (PODS,)
@@ -65,6 +68,8 @@ class Members:
         self._owners: dict[str, str] = {}
         self._jobs: dict[str, frozenset[str]] = {}
         self._due: dict[str, asyncio.TimerHandle] = {}
+        self._grown: dict[str, set[str]] = {}
+        self._roomy: set[str] = set()
         self._running = False
         clusters.add_handler(self._cluster)
 
@@ -98,6 +103,10 @@ class Members:
         if member is None or not member.is_known(self._now()):
             return None
         return member.fold.jobs.get(job, 0)
+
+    def counted(self, cluster: str, job: str) -> int | None:
+        """Return the pods of a vcjob that `views` counts; None if the nodes are not known."""
+        return self.pods_of(cluster, job) if self.reads_nodes else None
 
     def state(self, now: datetime) -> dict[str, Object]:
         """Return what is known of each member, for the debug page."""
@@ -141,6 +150,8 @@ class Members:
             for handle in self._due.values():
                 handle.cancel()
             self._due.clear()
+            self._grown.clear()
+            self._roomy.clear()
             await cancel(list(self._tasks.values()))
             self._tasks.clear()
 
@@ -182,14 +193,23 @@ class Members:
             key = self._owners.get(job)
             if key is not None:
                 self._wake(key)
-        if news.freed and cluster not in self._due:
+        if news.grown:
+            self._grown.setdefault(cluster, set()).update(news.grown)
+        if news.freed:
+            self._roomy.add(cluster)
+        if (news.grown or news.freed) and cluster not in self._due:
             loop = asyncio.get_running_loop()
-            self._due[cluster] = loop.call_later(_FREED_SECONDS, self._tell_freed, cluster)
+            self._due[cluster] = loop.call_later(_GATHER_SECONDS, self._report, cluster)
 
-    def _tell_freed(self, cluster: str) -> None:
+    def _report(self, cluster: str) -> None:
         self._due.pop(cluster, None)
+        grown, freed = self._grown.pop(cluster, set()), cluster in self._roomy
+        self._roomy.discard(cluster)
         try:
-            self._freed(cluster)
+            if grown and self.reads_nodes:  # without nodes only the sums count, which lag behind
+                self._shown(grown)
+            if freed:
+                self._freed(cluster)
         except Exception as error:  # noqa: BLE001 - the wall
             self._faulty(error)
 

@@ -58,12 +58,18 @@ class Capacity:
         summary = self._summaries.get(cluster)
         if summary is None or not summary.usable:
             return None
-        return free_of(summary, self._reservations.held_on(cluster))
+        view = self._views(self._now()).get(cluster)
+        return free_of(summary, self._reservations.held_on(cluster), view=view)
 
     def capacity(self) -> tuple[Sequence[Cluster], Mapping[str, Resources]]:
-        """Return the clusters with the free resources after reservations, and by status alone."""
-        shown = {each.name: each.free for each in self._summaries.values()}
-        return self.clusters(now=self._now()), shown
+        """Return the clusters with the free resources after reservations, and without these."""
+        now = self._now()
+        views = self._views(now)
+        shown = {
+            each.name: free_of(each, {}, view=views.get(each.name))
+            for each in self._summaries.values()
+        }
+        return self.clusters(now=now), shown
 
     def eventual(self) -> tuple[Sequence[Cluster], Mapping[str, Resources]]:
         """Return the clusters, and the free resources of each after the end of all HyperJobs."""

@@ -31,7 +31,7 @@ from hyperjob_engine.model.parse import (
 from hyperjob_engine.model.planned import Action, CreateChild, Repin
 from hyperjob_engine.placement.capacity import Reservation, is_complete, is_listed, reservation
 from hyperjob_engine.queueing.occupancy import Occupancy
-from hyperjob_engine.resources import Resources, accumulate, scale, total
+from hyperjob_engine.resources import PODS, Resources, accumulate, scale, total, whole
 
 Lookup = Callable[[str], Object | None]
 PodKind: TypeAlias = tuple[Frozen, NodeWants, tuple[Domain, ...]]
@@ -47,6 +47,7 @@ class _Known:
     demand: Resources
     pods: tuple[PodGroup, ...]
     complete_since: datetime | None = None
+    shown_on: str = ""  # the cluster whose nodes have shown all of its pods
     cluster: str = ""  # on which it has room, in the summary or not
 
 
@@ -61,13 +62,19 @@ class Reservations:
         policy: Lookup,
         binding: Lookup,
         lag: timedelta,
+        pods_of: Callable[[str, str], int | None] = lambda _cluster, _job: None,
     ) -> None:
-        """`hyperjob` takes the key of a HyperJob, the other look-ups that of a vcjob."""
+        """`hyperjob` takes the key of a HyperJob, the other look-ups that of a vcjob.
+
+        `pods_of` returns the pods of a vcjob on the nodes of a cluster, or waiting for these, as
+        far as they count there already; None if the cluster's nodes are not known.
+        """
         self._hyperjob = hyperjob
         self._job = job
         self._policy = policy
         self._binding = binding
         self._lag = lag
+        self._pods_of = pods_of
         self._freed: set[str] = set()
         self._versions: Counter[str] = Counter()
         self._sizes: Memo[object, tuple[tuple[PodGroup, ...], Resources]] = Memo()
@@ -112,6 +119,8 @@ class Reservations:
             pods=known.pods,
             summarised=self._summarised.get(cluster),
         )
+        if self._is_shown(key, known, cluster, report):
+            entry = None
         held = entry if entry is not None and cluster and entry.holds(now) else None
         self._replace(key, held)
 
@@ -230,6 +239,27 @@ class Reservations:
     def let_go(self, actions: Iterable[Action]) -> None:
         """Mark the clusters of failed creations as clusters with more room."""
         self._freed |= {each.cluster for each in actions if isinstance(each, CreateChild | Repin)}
+
+    def reserves(self, key: str) -> bool:
+        """Return whether a vcjob has a reservation."""
+        return key in self._entries
+
+    def _is_shown(
+        self, key: str, known: _Known, cluster: str, report: ReportedStatus | None
+    ) -> bool:
+        """Return whether the nodes of a cluster count all pods of a vcjob.
+
+        They did before, too, if some of the pods have ended since; new pods of the vcjob count
+        again when all of them are there.
+        """
+        if not cluster:
+            return False
+        pods = self._pods_of(cluster, key)
+        if pods is not None and whole(pods) >= known.demand.get(PODS, 0):
+            known.shown_on = cluster
+        elif report is not None and not is_complete(known.demand, report):
+            known.shown_on = ""
+        return known.shown_on == cluster
 
     def _is_counted(self, key: str, raw: Object) -> bool:
         """Return whether a vcjob counts: an existing HyperJob controls it, or a member has it."""

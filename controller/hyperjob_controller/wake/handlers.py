@@ -108,6 +108,12 @@ class Handlers:
         for job in self._caches.jobs_of(key):
             self._update(key_of(job))
 
+    def shown(self, jobs: Iterable[str]) -> None:
+        """Update the reservations of vcjobs of which a member shows further pods."""
+        for key in jobs:
+            if self._begun and self._memory.reservations.reserves(key):
+                self._update(key)
+
     def faulty(self, resource: Resource, obj: Object, error: Exception) -> None:
         """Set aside the HyperJobs of an object whose event handler has failed."""
         with self._wall.around(self._concerned(resource, obj), Place.EVENT):

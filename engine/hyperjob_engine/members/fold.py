@@ -25,11 +25,12 @@ _LAST: Final = "~"  # sorts after every time
 class News:
     """What has happened in a member since the last look.
 
-    `jobs` are the vcjobs, as namespace/name, that have no pod left or a first failure. `freed`: a
-    pod has left a node, or the nodes have changed.
+    `jobs` are the vcjobs, as namespace/name, that have no pod left or a first failure, and `grown`
+    those with a further pod. `freed`: a pod has left a node, or the nodes have changed.
     """
 
     jobs: frozenset[str]
+    grown: frozenset[str]
     freed: bool
 
 
@@ -49,6 +50,7 @@ class MemberFold:
         self._version = 0
         self._view: MemberView | None = None
         self._told: set[str] = set()
+        self._grown: set[str] = set()
         self._freed = False
 
     @property
@@ -68,8 +70,9 @@ class MemberFold:
 
     def news(self) -> News:
         """Return what has happened since the last call."""
-        found = News(frozenset(self._told), self._freed)
+        found = News(frozenset(self._told), frozenset(self._grown), self._freed)
         self._told.clear()
+        self._grown.clear()
         self._freed = False
         return found
 
@@ -95,6 +98,7 @@ class MemberFold:
             self._touch(pod.held.node)
             if pod.job:
                 self._jobs[pod.job] += 1
+                self._grown.add(pod.job)
                 self._told.discard(pod.job)
 
     def drop_pod(self, key: str) -> None:

@@ -159,7 +159,7 @@ def candidates(
             usable=summary.usable,
             trouble=summary.trouble,
             free=free_of(summary, reserved.get(summary.name, {}), view=views.get(summary.name)),
-            allocatable=summary.allocatable,
+            allocatable=allocatable_of(summary, views.get(summary.name)),
             settling=settling.get(summary.name, {}),
             provider=summary.provider,
             region=summary.region,
@@ -185,11 +185,16 @@ def free_of(
     free = summary.free if view is None else ground_of(summary.name, view).free
     if not reserved:
         return free
+    whole_of = allocatable_of(summary, view)
     possible = {
-        name: min(amount, max(0, summary.allocatable.get(name, 0)))
-        for name, amount in reserved.items()
+        name: min(amount, max(0, whole_of.get(name, 0))) for name, amount in reserved.items()
     }
     return subtract(free, possible)
+
+
+def allocatable_of(summary: ClusterSummary, view: MemberView | None) -> Resources:
+    """Return what all nodes of a cluster have together: a view knows a new node at once."""
+    return summary.allocatable if view is None else ground_of(summary.name, view).allocatable
 
 
 def less(cluster: Cluster, requests: Iterable[PlacementRequest], sign: int = 1) -> Cluster:

@@ -90,6 +90,7 @@ class Ground:
         self._before = before if alike and not parting else None
         self._waiting: Counter[Kind] | None = None
         self._free: Resources | None = None
+        self._allocatable: Resources | None = None
         self._scattered: list[int] | None = None
         self._vacated: dict[Vacating, Ground] = {}
 
@@ -143,6 +144,13 @@ class Ground:
             ready = (_positive(each.free) for each in self.nodes if each.state is NodeState.READY)
             self._free = subtract(total(ready), total(held))
         return self._free
+
+    @property
+    def allocatable(self) -> Resources:
+        """Return what all nodes have together, those that take no pods now included."""
+        if self._allocatable is None:
+            self._allocatable = total(each.allocatable for each in self.nodes)
+        return self._allocatable
 
     @property
     def scattered(self) -> Sequence[int]:

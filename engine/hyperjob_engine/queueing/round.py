@@ -84,7 +84,7 @@ def schedule(
 ) -> Decisions:
     """Play a round with the free resources of the clusters minus the reservations.
 
-    `shown` are the free resources by each Cluster's status alone, without the reservations. Equal
+    `shown` are the free resources of each Cluster without the reservations subtracted. Equal
     states and clusters give equal decisions.
 
     The round changes `state` in place: a copy of thousands of HyperJobs costs more than the round.

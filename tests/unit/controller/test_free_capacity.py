@@ -9,6 +9,7 @@ from hyperjob_controller.memory.memory import Memory
 from hyperjob_controller.memory.reservations import Reservations
 from hyperjob_controller.observe import Limits, Observer
 from hyperjob_core.kube.client import EventType
+from hyperjob_engine.model.members import MemberView
 from hyperjob_engine.model.observed import QueueVerdict
 from hyperjob_engine.placement.capacity import Candidacy
 from tests.unit.controller.builders import (
@@ -22,6 +23,7 @@ from tests.unit.controller.builders import (
     request,
 )
 from tests.unit.controller.test_pass import member
+from tests.unit.controller.views import held, node, view
 
 KEY = "default/hj-trainer-0"
 LAG = timedelta(seconds=30)
@@ -36,6 +38,7 @@ class Clusters:
 
 class Rig:
     def __init__(self) -> None:
+        self.views: dict[str, MemberView] = {}
         self.jobs: dict[str, Object] = {}
         self.reservations = Reservations(
             hyperjob=lambda _: hyperjob(),
@@ -50,6 +53,7 @@ class Rig:
             self.reservations,
             candidacy=Candidacy(),
             now=lambda: NOW,
+            views=lambda _now: self.views,
         )
 
     def free(self, **promised: int) -> dict[str, int]:
@@ -149,3 +153,18 @@ def judge(rig: Rig, admission: Any) -> Any:
         now=lambda: NOW,
     )
     return observer.observe(observed())
+
+
+def test_a_view_of_the_nodes_counts_at_once_what_the_summary_counts_later() -> None:
+    rig = Rig()
+    rig.clusters.tell(EventType.ADDED, None, member("a", 16))
+    rig.views = {"a": view([node("n0", 8, held("p", 6)), node("n1", 16)])}
+    rig.jobs[KEY] = job(gpus=2)
+    rig.reservations.update(KEY, now=NOW)
+    assert rig.free() == {"a": 16}
+    room = rig.capacity.room("a")
+    assert room is not None
+    assert room[GPU] == 16 * 10**9
+    found, shown = rig.capacity.capacity()
+    assert [each.allocatable[GPU] for each in found] == [24 * 10**9]
+    assert shown["a"][GPU] == 18 * 10**9

@@ -309,3 +309,47 @@ def test_only_what_the_summary_may_count_already_settles() -> None:
     books.update(jobs={**job(), "status": running}, bindings=placed)
     assert books.held() == {"a": 8}
     assert books.reservations.settling(now=NOW)["a"][GPU] == 8 * 10**9
+
+
+def test_nodes_that_show_all_pods_count_them_instead_of_the_reservation() -> None:
+    books, pods = Books(), {("a", KEY): 0}
+    books.reservations._pods_of = lambda cluster, job: pods.get((cluster, job))
+    books.update(jobs=job(gpus=2), policies=policy(cluster="a"))
+    assert books.reservations.reserves(KEY)
+    pods["a", KEY] = 1
+    books.update()
+    assert books.held() == {"a": 2}
+    pods["a", KEY] = 2
+    books.update()
+    assert books.held() == {}
+    assert not books.reservations.reserves(KEY)
+    assert books.freed
+
+
+@pytest.mark.parametrize(
+    ("report", "held"),
+    [
+        ({"running": 1, "succeeded": 1}, {}),
+        ({"pending": 1}, {"a": 2}),
+    ],
+    ids=["a pod has ended", "the pods are created again"],
+)
+def test_pods_that_were_shown_before_count_until_they_are_created_again(
+    report: dict[str, int], held: dict[str, int]
+) -> None:
+    books, pods = Books(), {("a", KEY): 2}
+    books.reservations._pods_of = lambda cluster, job: pods.get((cluster, job))
+    books.update(jobs=job(gpus=2), policies=policy(cluster="a"))
+    assert books.held() == {}
+    pods["a", KEY] = 1
+    books.update(bindings=binding(cluster="a", status=vcjob_status("Running", report)))
+    assert books.held() == held
+
+
+def test_pods_on_another_cluster_leave_the_reservation_of_a_moved_sub_job() -> None:
+    books, pods = Books(), {("a", KEY): 1, ("b", KEY): 0}
+    books.reservations._pods_of = lambda cluster, job: pods.get((cluster, job))
+    books.update(jobs=job(gpus=1), policies=policy(cluster="a"))
+    assert books.held() == {}
+    books.update(policies=policy(cluster="b"))
+    assert books.held() == {"b": 1}
