@@ -99,15 +99,15 @@ def node_fact(raw: Object) -> NodeFact:
     return NodeFact(
         name=intern(string(at(raw, "metadata", "name"))),
         state=_state(spec, status),
-        allocatable=_resources(parse_resources(status.get("allocatable"))),
+        allocatable=shared_resources(parse_resources(status.get("allocatable"))),
         labels=_labels(string_map(at(raw, "metadata", "labels"))),
-        taints=tuple(
-            _shared(
+        taints=_shared(
+            tuple(
                 Taint(
                     string(each.get("key")), string(each.get("value")), string(each.get("effect"))
                 )
+                for each in objects(spec.get("taints"))
             )
-            for each in objects(spec.get("taints"))
         ),
     )
 
@@ -168,7 +168,7 @@ def _held(
         namespace=namespace,
         name=string(metadata.get("name")),
         node=node,
-        request=_resources({**pod_request(spec), PODS: whole(1)}),
+        request=shared_resources({**pod_request(spec), PODS: whole(1)}),
         job=job,
         ending=metadata.get("deletionTimestamp") is not None,
         labels=_labels(labels),
@@ -203,7 +203,8 @@ def _pair(key: str, value: str) -> tuple[str, str]:
     return _shared((intern(key), intern(value)))
 
 
-def _resources(amounts: Mapping[str, int]) -> Resources:
+def shared_resources(amounts: Mapping[str, int]) -> Resources:
+    """Return the amounts; equal ones are mostly one value in memory."""
     return _same_resources(tuple(sorted(amounts.items())))
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from hyperjob_engine.members.facts import HyperNodeFact, NodeFact, PodFact
+from hyperjob_engine.members.facts import HyperNodeFact, NodeFact, PodFact, shared_resources
 from hyperjob_engine.model.members import HyperNode, MemberNode, MemberView, PodHeld
 from hyperjob_engine.reasons.failure import ContainerFailure
 from hyperjob_engine.resources import accumulate
@@ -271,7 +271,7 @@ def _shown(node: NodeFact, pods: Mapping[str, PodHeld]) -> MemberNode:
         name=node.name,
         state=node.state,
         allocatable=node.allocatable,
-        free=free,
+        free=shared_resources(free),
         labels=node.labels,
         taints=node.taints,
         pods=_by_key(pods),

@@ -15,7 +15,6 @@ from hyperjob_engine.model.members import (
     Expression,
     Labels,
     MemberNode,
-    NodeState,
     NodeWants,
     Taint,
     Toleration,
@@ -80,11 +79,6 @@ def parse_apart(spec: Object, labels: Mapping[str, str]) -> tuple[Apart, ...]:
         for term in objects(at(spec, "affinity", "podAntiAffinity", _REQUIRED))
         if term.get("labelSelector") is not None  # without one, no pod matches
     )
-
-
-def admits(node: MemberNode, wants: NodeWants) -> bool:
-    """Return whether the scheduler may place a pod on a node, as far as resources allow."""
-    return node.state is NodeState.READY and matches(node, wants) and not repels(node, wants)
 
 
 def matches(node: MemberNode, wants: NodeWants) -> bool:

@@ -4,7 +4,7 @@ The algorithm is greedy, which is good while there is room. `search` tries alter
 is short.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeAlias
 
@@ -84,19 +84,39 @@ class FreeRoom:
 
     def holds(self, request: PlacementRequest, name: str) -> bool:
         """Return whether a cluster has room for a request."""
+        return self.may_hold(request, name) and self.slots.holds(name, request.pods)
+
+    def may_hold(self, request: PlacementRequest, name: str) -> bool:
+        """Return whether a cluster may have room for a request, by sums: a quick check."""
         return (
             request.allows(name)
             and fits(request.demand, self.free[name])
-            and self.slots.holds(name, request.pods)
+            and self.slots.may_hold(name, request.pods)
         )
 
-    def ranked(self, request: PlacementRequest) -> list[str]:
-        """Return the clusters with room for a request, best first."""
-        return [cost.name for cost in sorted(self.costs(request).values())]
+    def ranked(self, request: PlacementRequest) -> Iterator[str]:
+        """Yield the clusters with room for a request, best first."""
+        for cost in sorted(self.costs(request).values()):
+            if self.slots.holds(cost.name, request.pods):
+                yield cost.name
 
     def costs(self, request: PlacementRequest) -> dict[str, Cost]:
-        """Return the cost of each cluster with room for a request."""
-        return {name: self.cost(request, name) for name in self.options(request)}
+        """Return the cost of each cluster that may have room for a request."""
+        return {
+            name: self.cost(request, name) for name in self.free if self.may_hold(request, name)
+        }
+
+    def best(self, request: PlacementRequest, costs: dict[str, Cost]) -> Cost | None:
+        """Return the least cost of a cluster that has room; drop those before it that have none.
+
+        Only the nodes of the cheapest clusters are looked at one by one.
+        """
+        while costs:
+            least = min(costs.values())
+            if self.slots.holds(least.name, request.pods):
+                return least
+            del costs[least.name]
+        return None
 
     def put(self, request: PlacementRequest, cluster: str) -> None:
         """Assign a request."""
@@ -148,7 +168,7 @@ def greedy(requests: Sequence[PlacementRequest], room: FreeRoom) -> None:
     kinds = {request.kind: request for request in requests}
     costs, near = {kind: room.costs(request) for kind, request in kinds.items()}, room.near
     for kind, request in _in_order(requests, {kind: len(each) for kind, each in costs.items()}):
-        best = min(costs[kind].values(), default=None)
+        best = room.best(request, costs[kind])
         if best is None:
             continue
         room.put(request, best.name)
@@ -157,7 +177,7 @@ def greedy(requests: Sequence[PlacementRequest], room: FreeRoom) -> None:
             costs = {each: room.costs(like) for each, like in kinds.items()}
             continue
         for each, like in kinds.items():  # the costs of other clusters are unchanged
-            if room.holds(like, best.name):
+            if best.name in costs[each] and room.may_hold(like, best.name):
                 costs[each][best.name] = room.cost(like, best.name)
             else:
                 costs[each].pop(best.name, None)
@@ -166,7 +186,7 @@ def greedy(requests: Sequence[PlacementRequest], room: FreeRoom) -> None:
 def ordered(requests: Sequence[PlacementRequest], room: FreeRoom) -> list[PlacementRequest]:
     """Sort requests: fewest choices first, then the largest, then as the spec has them."""
     kinds = {request.kind: request for request in requests}
-    choices = {kind: len(room.options(request)) for kind, request in kinds.items()}
+    choices = {kind: len(room.costs(request)) for kind, request in kinds.items()}
     return [request for _, request in _in_order(requests, choices)]
 
 

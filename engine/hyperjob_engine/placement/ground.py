@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from hyperjob_engine.model.members import (
     Apart,
@@ -20,10 +20,11 @@ from hyperjob_engine.model.members import (
     PodHeld,
 )
 from hyperjob_engine.model.nodes import Frozen
-from hyperjob_engine.model.wants import admits, parted_by, selects
-from hyperjob_engine.resources import Resources, subtract, total
+from hyperjob_engine.model.wants import matches, parted_by, repels, selects
+from hyperjob_engine.resources import Resources, accumulate, subtract, total
 
 HOSTNAME: Final = "kubernetes.io/hostname"
+_COMPUTING: Final = frozenset({"cpu", "memory"})
 _MOST_KINDS: Final = 64  # whose counts a ground hands on to the next
 _UNBOUNDED: Final = 1 << 40
 
@@ -82,15 +83,19 @@ class Ground:
             (pod, i) for i, node in enumerate(view.nodes) for pod in node.pods if pod.apart
         ]
         self.counted: dict[Kind, Sequence[int]] = {}
+        self.answers: dict[object, Any] = {}
+        """Whether items fit, as `packing` has computed it."""
         self._totals: dict[Kind, int] = {}
         self._labels: list[dict[str, str]] | None = None
         self._domains: list[tuple[HyperNode, frozenset[int]]] | None = None
         parting = self.parting or (before is not None and before.parting)
         alike = before is not None and len(before.nodes) == len(view.nodes)
-        self._before = before if alike and not parting else None
+        self._before = before if alike else None
+        self._parting = bool(parting)
         self._waiting: Counter[Kind] | None = None
         self._free: Resources | None = None
-        self._allocatable: Resources | None = None
+        self.known_sums: tuple[Resources, Resources] | None = None
+        self._fullness: dict[bool, list[float]] = {}
         self._scattered: list[int] | None = None
         self._vacated: dict[Vacating, Ground] = {}
 
@@ -141,16 +146,40 @@ class Ground:
                 {name: amount * number for name, amount in kind.request}
                 for kind, number in self.waiting.items()
             )
-            ready = (_positive(each.free) for each in self.nodes if each.state is NodeState.READY)
-            self._free = subtract(total(ready), total(held))
+            self._free = subtract(self.sums[0], total(held))
         return self._free
 
     @property
     def allocatable(self) -> Resources:
         """Return what all nodes have together, those that take no pods now included."""
-        if self._allocatable is None:
-            self._allocatable = total(each.allocatable for each in self.nodes)
-        return self._allocatable
+        return self.sums[1]
+
+    @property
+    def sums(self) -> tuple[Resources, Resources]:
+        """Return what is free on all ready nodes, and what all nodes have; do not change them."""
+        if self.known_sums is None:
+            before, free, whole = self._before, dict[str, int](), dict[str, int]()
+            changed = [(node, 1) for node in self.nodes]
+            known = before.known_sums if before is not None else None
+            if before is not None and known is not None:
+                free, whole = dict(known[0]), dict(known[1])
+                pairs = zip(self.nodes, before.nodes, strict=True)
+                differ = [pair for pair in pairs if pair[0] is not pair[1]]
+                changed = [each for new, old in differ for each in ((new, 1), (old, -1))]
+            for node, sign in changed:
+                accumulate(whole, node.allocatable, sign)
+                accumulate(free, _usable(node), sign)
+            self.known_sums = free, whole
+        return self.known_sums
+
+    def fullness(self, *, narrow: bool) -> Sequence[float]:
+        """Return how full each node is; `narrow`: of cpu and memory alone."""
+        known = self._fullness.get(narrow)
+        if known is None:
+            known = self._fullness[narrow] = [
+                fullness(node.free, node.allocatable, narrow=narrow) for node in self.nodes
+            ]
+        return known
 
     @property
     def scattered(self) -> Sequence[int]:
@@ -195,21 +224,16 @@ class Ground:
 
     def _count(self, kind: Kind) -> Sequence[int]:
         before = self._before.counted.get(kind) if self._before is not None else None
-        if before is not None and self._before is not None and not kind.wants.apart:
-            olds, numbers = self._before.nodes, list(before)
-            for i, node in enumerate(self.nodes):
-                if node is not olds[i]:
-                    numbers[i] = self._holds(i, kind)
-            return numbers
-        barred = self._barred(kind)
-        return [0 if i in barred else self._holds(i, kind) for i in range(len(self.nodes))]
-
-    def _holds(self, position: int, kind: Kind) -> int:
-        node = self.nodes[position]
-        most = room(node.free, kind.request)
-        if not most or not admits(node, kind.wants):
-            return 0
-        return 1 if kind.alone else most
+        if before is None or self._before is None or self._parting or kind.wants.apart:
+            barred = self._barred(kind)
+            numbers = _held(self.nodes, kind)
+            return [0 if i in barred else each for i, each in enumerate(numbers)]
+        pairs = enumerate(zip(self.nodes, self._before.nodes, strict=True))
+        changed = [i for i, (node, old) in pairs if node is not old]
+        numbers = list(before)
+        for i, number in zip(changed, _held([self.nodes[i] for i in changed], kind), strict=True):
+            numbers[i] = number
+        return numbers
 
     def _barred(self, kind: Kind) -> Collection[int]:
         """Return the nodes that anti-affinity with the pods on them keeps a kind away from."""
@@ -251,6 +275,32 @@ class Ground:
         return found
 
 
+def _held(nodes: Iterable[MemberNode], kind: Kind) -> list[int]:
+    """Return how many pods of a kind each node holds, its anti-affinity with others aside.
+
+    Many nodes share one value of free resources and one of taints, which is then compared once.
+    """
+    wants, alone = kind.wants, kind.alone
+    any_labels = not wants.selector and not wants.terms
+    rooms: dict[int, int] = {}
+    taints: dict[int, bool] = {}
+    found: list[int] = []
+    for node in nodes:
+        most = rooms.get(id(node.free))
+        if most is None:
+            most = room(node.free, kind.request)
+            rooms[id(node.free)] = most = min(most, 1) if alone else most
+        if most:
+            open_to = taints.get(id(node.taints))
+            if open_to is None:
+                open_to = taints[id(node.taints)] = repels(node, wants) is None
+            is_usable = open_to and node.state is NodeState.READY
+            if not is_usable or not (any_labels or matches(node, wants)):
+                most = 0
+        found.append(most)
+    return found
+
+
 def _left(node: MemberNode, leaves: Callable[[PodHeld], bool]) -> MemberNode:
     leaving = [pod for pod in node.pods if leaves(pod)]
     if not leaving:
@@ -273,6 +323,16 @@ def room(free: Resources, request: Frozen) -> int:
                     return 0
                 most = held
     return most
+
+
+def fullness(free: Resources, whole: Resources, *, narrow: bool) -> float:
+    """Return the mean share of the resources of a node in use; `narrow`: of cpu and memory."""
+    used = number = 0.0
+    for name, amount in whole.items():
+        if amount > 0 and (not narrow or name in _COMPUTING):
+            used += 1 - free.get(name, 0) / amount
+            number += 1
+    return used / number if number else 0.0
 
 
 def waiting_kind(pod: PodHeld) -> Kind:
@@ -302,8 +362,11 @@ def _of_job(pod: PodHeld) -> str:
     return f"{pod.namespace}/{pod.job}" if pod.job else ""
 
 
-def _positive(free: Mapping[str, int]) -> dict[str, int]:
-    return {name: amount for name, amount in free.items() if amount > 0}
+def _usable(node: MemberNode) -> Resources:
+    """Return what pods can use of a node."""
+    if node.state is not NodeState.READY:
+        return {}
+    return {name: amount for name, amount in node.free.items() if amount > 0}
 
 
 def _selected(term: Apart, pod: PodHeld) -> bool:

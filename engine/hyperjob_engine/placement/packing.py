@@ -15,10 +15,10 @@ from typing import Final, TypeAlias
 
 from hyperjob_engine.model.members import NodeWants
 from hyperjob_engine.model.nodes import Domain, Frozen, PodGroup
-from hyperjob_engine.placement.ground import HOSTNAME, Ground, Kind, room
+from hyperjob_engine.placement.ground import HOSTNAME, Ground, Kind, fullness, room
 from hyperjob_engine.resources import Resources, subtract
 
-_COMPUTING: Final = frozenset({"cpu", "memory"})
+_ANSWERS: Final = 256  # that a ground remembers
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,18 +90,49 @@ def kinds_of(items: Mapping[Item, int]) -> Counter[Kind]:
     return found
 
 
+def overfull(ground: Ground, wanted: Mapping[Item, int], held: Mapping[Item, int]) -> Unfit | None:
+    """Return which pods all nodes together cannot hold, each kind alone; None: they may fit."""
+    wanted, held = _comparable(ground, wanted, held)
+    return _overfull(ground, kinds_of(wanted), kinds_of(held))
+
+
 def unfit(ground: Ground, wanted: Mapping[Item, int], held: Mapping[Item, int]) -> Unfit | None:
     """Return which pods of `wanted` find no node beside `held`; None if all of them do.
 
-    `held` are pods that the view of the member does not show yet.
+    `held` are pods that the view of the member does not show yet. A ground knows its last answers.
     """
-    if not ground.parting and not any(each.wants.apart for each in kinds_of({**held, **wanted})):
-        wanted, held = _unlabelled(wanted), _unlabelled(held)
-    numbers, others = kinds_of(wanted), kinds_of(held)
+    wanted, held = _comparable(ground, wanted, held)
+    key = frozenset(wanted.items()), frozenset(held.items())
+    if key in ground.answers:
+        known: Unfit | None = ground.answers[key]
+        return known
+    if len(ground.answers) >= _ANSWERS:
+        ground.answers.clear()
+    found = ground.answers[key] = _unfit(ground, wanted, held)
+    return found
+
+
+def _comparable(
+    ground: Ground, wanted: Mapping[Item, int], held: Mapping[Item, int]
+) -> tuple[Mapping[Item, int], Mapping[Item, int]]:
+    """Return the items without the labels of their pods if no pod there keeps away from another."""
+    if ground.parting or any(each.wants.apart for each in kinds_of({**held, **wanted})):
+        return wanted, held
+    return _unlabelled(wanted), _unlabelled(held)
+
+
+def _overfull(ground: Ground, numbers: Counter[Kind], others: Counter[Kind]) -> Unfit | None:
     for kind, number in numbers.items():
         together, most = number + others[kind], ground.most(kind)
         if together > most:
             return Unfit(kind, together, most)
+    return None
+
+
+def _unfit(ground: Ground, wanted: Mapping[Item, int], held: Mapping[Item, int]) -> Unfit | None:
+    numbers, others = kinds_of(wanted), kinds_of(held)
+    if (found := _overfull(ground, numbers, others)) is not None:
+        return found
     waiting = ground.waiting
     everything = numbers + others
     if len(everything.keys() | waiting.keys()) == 1 and _is_loose(wanted) and _is_loose(held):
@@ -265,11 +296,12 @@ class _Packing:
     def __init__(self, ground: Ground, *, spread: bool, narrow: bool, back: bool) -> None:
         self._ground = ground
         self._left: list[Resources] = [node.free for node in ground.nodes]
+        self._first = ground.fullness(narrow=narrow)
         self._sign = 1 if spread else -1
         self._narrow = narrow
         self._back = back
         self._near: Counter[tuple[Kind, int]] = Counter()
-        self._full: dict[int, float] = {}
+        self._full: dict[int, float] = {}  # of the nodes that have got pods here
 
     def settle(self, kinds: Mapping[Kind, int]) -> None:
         """Place pods of others, as many as find a node."""
@@ -361,7 +393,9 @@ class _Packing:
 
     def _take(self, kind: Kind, position: int) -> None:
         self._left[position] = subtract(self._left[position], dict(kind.request))
-        self._full.pop(position, None)
+        self._full[position] = fullness(
+            self._left[position], self._ground.nodes[position].allocatable, narrow=self._narrow
+        )
         if kind.wants.labels or kind.wants.apart:
             self._near[kind, position] += 1
 
@@ -372,15 +406,7 @@ class _Packing:
     def _rank(self, position: int) -> float:
         """Return the rank of a node, the least the best: how full it is of all that it has."""
         full = self._full.get(position)
-        if full is None:
-            left, node = self._left[position], self._ground.nodes[position]
-            shares = [
-                1 - left.get(name, 0) / amount
-                for name, amount in node.allocatable.items()
-                if amount > 0 and (not self._narrow or name in _COMPUTING)
-            ]
-            full = self._full[position] = self._sign * sum(shares) / max(1, len(shares))
-        return full
+        return self._sign * (self._first[position] if full is None else full)
 
 
 def _in_turn(kinds: Mapping[Kind, int], *, back: bool) -> Iterator[Kind]:

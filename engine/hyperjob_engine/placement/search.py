@@ -62,7 +62,9 @@ class _Search:
         self, requests: Sequence[PlacementRequest], room: FreeRoom, found: FreeRoom
     ) -> None:
         self._room = room.copy()
-        self._requests = [request for request in ordered(requests, room) if room.options(request)]
+        self._requests = [
+            request for request in ordered(requests, room) if any(room.ranked(request))
+        ]
         self._best = found
         self._steps = _STEPS
 
@@ -79,7 +81,7 @@ class _Search:
             self._best = self._room.copy()
             return
         request = self._requests[depth]
-        for cluster in self._room.ranked(request):
+        for cluster in list(self._room.ranked(request)):
             self._steps -= 1
             self._room.put(request, cluster)
             self._descend(depth + 1)

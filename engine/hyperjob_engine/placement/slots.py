@@ -15,7 +15,7 @@ from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.placement.grades import Grades
 from hyperjob_engine.placement.ground import Ground, Vacating, ground_of
 from hyperjob_engine.placement.nodeshortage import node_shortage
-from hyperjob_engine.placement.packing import Item, Unfit, items_of, unfit
+from hyperjob_engine.placement.packing import Item, Unfit, items_of, overfull, unfit
 from hyperjob_engine.reasons.crowded import NodeShortage
 from hyperjob_engine.reasons.hindrance import Crowding
 
@@ -66,6 +66,14 @@ class Slots:
         found = self._unfit(ground, cluster, _ITEMS.of(id(pods), pods, items_of))
         return None if found is None else node_shortage(ground, found)
 
+    def may_hold(self, cluster: str, pods: Collection[PodGroup]) -> bool:
+        """Return whether the nodes may hold pods, by the sums of what each kind finds there."""
+        ground = self._ground(cluster)
+        if ground is None:
+            return self._grades.crowding(cluster, pods) is None
+        wanted = _ITEMS.of(id(pods), pods, items_of)
+        return overfull(ground, wanted, self._held.get(cluster, {})) is None
+
     def holds(self, cluster: str, pods: Collection[PodGroup]) -> bool:
         """Return whether pods fit on the nodes beside those placed before, or may fit."""
         ground = self._ground(cluster)
@@ -73,16 +81,22 @@ class Slots:
             return self._grades.crowding(cluster, pods) is None
         return self._unfit(ground, cluster, _ITEMS.of(id(pods), pods, items_of)) is None
 
-    def most(self, cluster: str, pods: Collection[PodGroup], limit: int) -> int:
-        """Return how often the same pods fit beside each other, at most `limit` times."""
+    def most(
+        self, cluster: str, pods: Collection[PodGroup], limit: int, *, exact: bool = True
+    ) -> int:
+        """Return how often the same pods fit beside each other, at most `limit` times.
+
+        If not `exact`, it is an upper bound, by sums.
+        """
         ground = self._ground(cluster)
-        if ground is None:
+        if ground is None or not limit:
             return limit
-        once = _ITEMS.of(id(pods), pods, items_of)
+        once, held = _ITEMS.of(id(pods), pods, items_of), self._held.get(cluster, {})
+        check = unfit if exact else overfull
 
         def crowded(times: int) -> bool:
             wanted = {item: number * times for item, number in once.items()}
-            return self._unfit(ground, cluster, wanted) is not None
+            return check(ground, wanted, held) is not None
 
         if not crowded(limit):
             return limit

@@ -5,7 +5,7 @@ then delay it.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from copy import copy
 
 from hyperjob_engine.model.observed import Cluster
@@ -85,18 +85,20 @@ class Space:
         if len(requests) < least:
             return False
         request, number = requests[0], len(requests)
-        held = {
-            name: self.slots.most(name, request.pods, most)
+        used = {cluster for _, cluster in standing}
+        further = None if max_domains is None else max(0, max_domains - len(used))
+        most = {
+            name: self.slots.most(name, request.pods, by_sum, exact=False)
             for name, free in self.free.items()
             if request.allows(name)
-            and (most := min(number, _holds(free, request.demand, default=number)))
+            and (by_sum := min(number, _holds(free, request.demand, default=number)))
         }
-        if max_domains is None:
-            return sum(held.values()) >= least
-        used = {cluster for _, cluster in standing}
-        room = sum(held.pop(name, 0) for name in used)
-        others = sorted(held.values(), reverse=True)
-        return room + sum(others[: max(0, max_domains - len(used))]) >= least
+        held: dict[str, int] = {}
+        for name in sorted(most, key=lambda name: (name not in used, -most[name])):
+            if _together(most, used, further) < least or _together(held, used, further) >= least:
+                break
+            held[name] = most[name] = self.slots.most(name, request.pods, most[name])
+        return _together(held, used, further) >= least
 
     def could(
         self, requests: Sequence[PlacementRequest], standing: Standing, max_domains: int | None
@@ -180,6 +182,12 @@ class Space:
                     self.sum[each] -= now - left[each]
             if left is not None:
                 self.free[name] = left
+
+
+def _together(held: Mapping[str, int], used: Collection[str], further: int | None) -> int:
+    """Return what clusters in use hold together with at most so many further ones; None: all."""
+    others = sorted((number for name, number in held.items() if name not in used), reverse=True)
+    return sum(held.get(name, 0) for name in used) + sum(others[:further])
 
 
 def _holds(free: Resources, demand: Resources, *, default: int = 1) -> int:
