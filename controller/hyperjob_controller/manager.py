@@ -19,12 +19,12 @@ from hyperjob_controller.admission.mode import Mode
 from hyperjob_controller.apply.applier import Applier
 from hyperjob_controller.background import logs_of, members_of, splitter_of
 from hyperjob_controller.caches.informers import Caches
-from hyperjob_controller.causes.reader import CauseReader
 from hyperjob_controller.events import Events
 from hyperjob_controller.insight.accelerators import accelerator_samples
 from hyperjob_controller.insight.debug import debug_routes
 from hyperjob_controller.insight.measures import Meter
 from hyperjob_controller.insight.timeuse import TimeUses
+from hyperjob_controller.members.causes import CauseReader
 from hyperjob_controller.memory.capacity import Capacity
 from hyperjob_controller.memory.memory import Memory
 from hyperjob_controller.memory.priorities import Priorities
@@ -207,6 +207,7 @@ class Manager:
                 now=now,
                 time_limit=CAUSE_RECHECK,
                 faulty=partial(self._wall.failed, Place.CAUSES),
+                watched=lambda *job: self.members.failure(*job) if self.members else None,
             )
         training_metrics = TrainingMetrics(self.metrics.families)
         self.reader = logs_of(

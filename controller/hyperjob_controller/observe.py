@@ -11,7 +11,7 @@ from typing import Final
 
 from hyperjob_controller.caches.informers import Caches
 from hyperjob_controller.caches.parsed import Parsed
-from hyperjob_controller.causes.reader import CauseReader
+from hyperjob_controller.members.causes import CauseReader
 from hyperjob_controller.members.reader import Members
 from hyperjob_controller.memory.memory import Memory
 from hyperjob_controller.splitting.client import Splitter

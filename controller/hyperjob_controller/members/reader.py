@@ -21,6 +21,7 @@ from hyperjob_engine.members.fold import News
 from hyperjob_engine.model.members import MemberView
 from hyperjob_engine.model.observed import Observed, Record
 from hyperjob_engine.model.planned import Plan
+from hyperjob_engine.reasons.failure import ContainerFailure
 
 _LISTS: Final = 8
 _CALL_SECONDS: Final = 15.0
@@ -107,6 +108,11 @@ class Members:
     def counted(self, cluster: str, job: str) -> int | None:
         """Return the pods of a vcjob that `views` counts; None if the nodes are not known."""
         return self.pods_of(cluster, job) if self.reads_nodes else None
+
+    def failure(self, cluster: str, job: str) -> ContainerFailure | None:
+        """Return the first failed container of a vcjob in a member, if the watch has shown one."""
+        member = self._members.get(cluster)
+        return None if member is None else member.fold.failure(job)
 
     def state(self, now: datetime) -> dict[str, Object]:
         """Return what is known of each member, for the debug page."""

@@ -28,7 +28,8 @@ from hyperjob_engine.reasons.failure import ContainerFailure
 from hyperjob_engine.resources import PODS, Resources, parse_resources, pod_request, whole
 
 JOB_NAME: Final = "volcano.sh/job-name"
-_ENDED: Final = frozenset({"Succeeded", "Failed"})
+_FAILED: Final = "Failed"
+_ENDED: Final = frozenset({"Succeeded", _FAILED})
 _SHARED: Final = 65_536
 _PATTERN: Final = 256
 _REPEATS: Final = 2
@@ -82,14 +83,15 @@ def pod_fact(raw: Object) -> PodFact:
     namespace, name = intern(string(metadata.get("namespace"))), string(metadata.get("name"))
     labels = string_map(metadata.get("labels"))
     job = labels.get(JOB_NAME) or string(at(metadata, "annotations", JOB_NAME))
-    ended = string(at(raw, "status", "phase")) in _ENDED
+    phase = string(at(raw, "status", "phase"))
+    ended = phase in _ENDED
     held = None if ended else _held(metadata, spec, labels, namespace=namespace, job=intern(job))
     return PodFact(
         key=f"{namespace}/{name}",
         held=held,
         job=intern(f"{namespace}/{job}") if job else "",
         owner=_owner(metadata) if job else "",
-        failure=first_failure([raw]) if job else None,
+        failure=first_failure([raw]) if job and phase == _FAILED else None,
     )
 
 

@@ -81,8 +81,8 @@ class MemberFold:
         listed = {pod.key: pod for pod in pods}
         for key in [key for key in self._pods if key not in listed]:
             self.drop_pod(key)
-        for pod in listed.values():
-            self.put_pod(pod)
+        for pod in sorted(listed.values(), key=lambda each: each.held is None):
+            self.put_pod(pod)  # those that have ended last: a later pod begins a new run
 
     def put_pod(self, pod: PodFact) -> None:
         """Take over a pod."""
@@ -97,6 +97,7 @@ class MemberFold:
             self._by_node.setdefault(pod.held.node, {})[pod.key] = pod.held
             self._touch(pod.held.node)
             if pod.job:
+                self._forget_failure(pod)
                 self._jobs[pod.job] += 1
                 self._grown.add(pod.job)
                 self._told.discard(pod.job)
@@ -206,8 +207,14 @@ class MemberFold:
         self._version += 1
         self._changed.add(node)
 
+    def _forget_failure(self, pod: PodFact) -> None:
+        """Drop the failure of a vcjob whose pods are created again, or of which another is new."""
+        known = self._failures.get(pod.job)
+        if known is not None and (known[0] != pod.owner or not self._jobs[pod.job]):
+            del self._failures[pod.job]
+
     def _note(self, pod: PodFact) -> None:
-        """Keep the first failure of a vcjob; that of an earlier vcjob of the name is dropped."""
+        """Keep the first failure of a vcjob."""
         if pod.failure is None:
             return
         known = self._failures.get(pod.job)

@@ -1,7 +1,7 @@
 """Why a sub-job failed: which container failed first, and nothing happens before it is known."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 import pytest
 
-from hyperjob_controller.causes.reader import CauseReader
+from hyperjob_controller.members.causes import CauseReader
 from hyperjob_core.kube.errors import Forbidden, KubeError
 from hyperjob_core.kube.transport import Response
 from hyperjob_engine.lifecycle.causes import unexplained
@@ -192,7 +192,9 @@ class World:
 
 
 @asynccontextmanager
-async def reading(members: Members, *, limit: float = 30) -> AsyncIterator[World]:
+async def reading(
+    members: Members, *, limit: float = 30, watched: Mapping[tuple[str, str], Any] | None = None
+) -> AsyncIterator[World]:
     keys: asyncio.Queue[str] = asyncio.Queue()
     clock = [NOW]
     reader = CauseReader(
@@ -201,6 +203,7 @@ async def reading(members: Members, *, limit: float = 30) -> AsyncIterator[World
         now=lambda: clock[0],
         time_limit=timedelta(seconds=limit),
         faulty=unexpected,
+        watched=lambda cluster, job: (watched or {}).get((cluster, job)),
     )
     task = asyncio.create_task(reader.run())
     try:
@@ -227,6 +230,16 @@ async def test_the_failed_pods_are_read_through_the_cluster_proxy_once() -> None
     )
     assert params["labelSelector"] == f"volcano.sh/job-name={NAME}"
     assert params["fieldSelector"] == "status.phase=Failed"
+
+
+async def test_a_failure_that_the_watch_of_its_member_has_shown_needs_no_request() -> None:
+    members = Members({"items": [pod(3, ended(1))]})
+    async with reading(members, watched={("a", f"default/{NAME}"): OOM}) as world:
+        assert await world.ask(FAILED) == {"u1": OOM}
+        assert members.calls == []
+        found = await world.ask(replace(FAILED, uid="u2", cluster="b"))
+    assert found["u2"].exit_code == 1
+    assert len(members.calls) == 1
 
 
 @pytest.mark.parametrize(

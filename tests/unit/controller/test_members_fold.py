@@ -203,6 +203,26 @@ def test_the_first_failure_of_a_job_outlives_its_pod() -> None:
     assert fold.failure("default/other") is None
 
 
+def test_pods_that_are_created_again_begin_without_a_failure() -> None:
+    fold = MemberFold()
+    bad = failed("hj-a-0-w-1", "hj-a-0", code=2, at="2026-01-02T00:00:05Z")
+    fold.list_pods(map(pod_fact, [bad, pod("hj-a-0-w-0", "n1", job="hj-a-0")]))
+    assert fold.failure("default/hj-a-0") is not None, "a list has them in any order"
+    fold.drop_pod("default/hj-a-0-w-0")
+    fold.drop_pod("default/hj-a-0-w-1")
+    assert fold.failure("default/hj-a-0") is not None
+    fold.put_pod(pod_fact(pod("hj-a-0-w-0", "n1", job="hj-a-0")))
+    assert fold.failure("default/hj-a-0") is None
+
+
+def test_a_container_that_is_started_again_in_its_pod_is_no_failure_of_the_job() -> None:
+    raw = failed("hj-a-0-w-1", "hj-a-0", code=2, at="2026-01-02T00:00:05Z")
+    raw["status"]["phase"] = "Running"
+    fold = MemberFold()
+    fold.put_pod(pod_fact(raw))
+    assert fold.failure("default/hj-a-0") is None
+
+
 def test_the_nodes_of_hypernodes_come_from_names_patterns_labels_and_lower_tiers() -> None:
     nodes = [node(name) for name in ("n1", "n2", "m1", "m2")]
     fold = fold_of(

@@ -1,7 +1,9 @@
-"""The reader of failed sub-jobs' pods, through Karmada's cluster proxy.
+"""The causes of failed sub-jobs: the first container that failed.
 
-The number of concurrent calls, the pods of one answer and the time are bounded. Without an answer
-within the time limit the cause is unknown: a restart never waits for an unreachable cluster.
+The watch of a member has mostly shown it already. Of other members, and with `--members off`, the
+failed pods are listed once through Karmada's cluster proxy. The number of concurrent calls, the
+pods of one answer and the time are bounded. Without an answer within the time limit the cause is
+unknown: a restart never waits for an unreachable cluster.
 """
 
 import asyncio
@@ -55,9 +57,11 @@ class CauseReader:
         now: Callable[[], datetime],
         time_limit: timedelta,
         faulty: Callable[[BaseException], None],
+        watched: Callable[[str, str], ContainerFailure | None] = lambda _cluster, _job: None,
     ) -> None:
         """Call `answered` with a HyperJob's key for each answer.
 
+        `watched` returns the first failure of a vcjob that the watch of its cluster has shown.
         `faulty` gets an unexpected exception; the cause of that failure stays unknown.
         """
         self._kube = kube
@@ -65,6 +69,7 @@ class CauseReader:
         self._now = now
         self._limit = time_limit
         self._faulty = faulty
+        self._watched = watched
         self._entries: dict[str, dict[str, _Entry]] = {}
         self._waiting: asyncio.Queue[tuple[str, str]] = asyncio.Queue()
         self._refusing: dict[str, datetime] = {}
@@ -109,7 +114,9 @@ class CauseReader:
             if entry is None:
                 continue
             left = (entry.until - self._now()).total_seconds()
-            if left > 0 and not self._refuses(entry.job.cluster):
+            job = f"{split_key(key)[0]}/{entry.job.name}"
+            entry.failure = self._watched(entry.job.cluster, job)
+            if entry.failure is None and left > 0 and not self._refuses(entry.job.cluster):
                 try:
                     async with asyncio.timeout(left):
                         entry.failure = await self._read(split_key(key)[0], entry.job)
