@@ -24,7 +24,7 @@ from hyperjob_engine.expansion.split import (
 from hyperjob_engine.model.nodes import PodGroup
 from hyperjob_engine.model.observed import HyperJob, ReplicatedJob, SplitPolicy
 from hyperjob_engine.model.subjobs import Group, Size, SubJob
-from hyperjob_engine.model.topology import partitioned, tier_of, together
+from hyperjob_engine.model.topology import is_soft, partitioned, tier_of, together
 from hyperjob_engine.model.wants import wants_of
 from hyperjob_engine.resources import PODS, accelerator_of, scale, total, whole
 
@@ -125,12 +125,14 @@ def demand_of(template: Object) -> dict[str, int]:
 
 def pod_groups(template: Object) -> tuple[PodGroup, ...]:
     """Return the pods of each task of a vcjob spec, with their demands on nodes."""
+    near = is_soft(template)
     groups = [
         partitioned(
             PodGroup(
                 {**request_of(task), PODS: whole(1)},
                 count(task.get("replicas")),
                 wants_of(mapping(task.get("template"))),
+                near=near,
             ),
             task,
         )

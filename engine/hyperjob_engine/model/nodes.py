@@ -38,13 +38,15 @@ class Domain:
 class PodGroup:
     """`number` pods with equal requests; a request includes 1 of the resource `pods`.
 
-    `domains` are from outside inwards: that of the whole job, that of a partition.
+    `domains` are from outside inwards: that of the whole job, that of a partition. `near`: the job
+    prefers nodes of one HyperNode (a soft topology).
     """
 
     request: Resources
     number: int
     wants: NodeWants = ANY_NODE
     domains: tuple[Domain, ...] = ()
+    near: bool = False
 
     @property
     def frozen(self) -> Frozen:

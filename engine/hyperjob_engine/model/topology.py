@@ -1,7 +1,7 @@
 """Volcano's network topology of a vcjob: which of its pods must share a HyperNode of which tier.
 
-Only the mode `hard` is a requirement, of a whole vcjob (`networkTopology`) and of each partition of
-a task (`partitionPolicy.networkTopology`).
+The mode `hard` is a requirement, of a whole vcjob (`networkTopology`) and of each partition of a
+task (`partitionPolicy.networkTopology`). The mode `soft` of a vcjob is a preference.
 """
 
 from collections.abc import Sequence
@@ -50,6 +50,11 @@ def together(groups: Sequence[PodGroup], tier: HardTier | None) -> tuple[PodGrou
         replace(each, domains=(Domain(tier.tier, tier.name, each.number, key), *each.domains))
         for each in groups
     )
+
+
+def is_soft(template: Object) -> bool:
+    """Return whether a vcjob spec prefers nodes of one HyperNode for its pods."""
+    return string(at(template, "networkTopology", "mode")) == "soft"
 
 
 def tier_of(template: Object) -> HardTier | None:

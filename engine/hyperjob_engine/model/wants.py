@@ -91,6 +91,12 @@ def matches(node: MemberNode, wants: NodeWants) -> bool:
     return not wants.terms or any(_fulfils(node.name, labels, term) for term in wants.terms)
 
 
+def liking(node: MemberNode, wants: NodeWants) -> int:
+    """Return the sum of the weights of preferred affinity that a node fulfils."""
+    labels = dict(node.labels)
+    return sum(weight for weight, term in wants.preferred if _fulfils(node.name, labels, term))
+
+
 def repels(node: MemberNode, wants: NodeWants) -> Taint | None:
     """Return the first taint of a node that keeps a pod away; None if it has none."""
     for taint in node.taints:

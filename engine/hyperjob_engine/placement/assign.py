@@ -10,6 +10,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.model.request import PlacementRequest
+from hyperjob_engine.placement.preference import Unmet
 from hyperjob_engine.placement.slots import Slots
 from hyperjob_engine.resources import Resources, fits, subtract, total
 
@@ -20,11 +21,15 @@ RequestKind: TypeAlias = tuple[object, ...]
 
 
 class Cost(NamedTuple):
-    """The cost of a cluster, the most important part first; `left` is the unused rest there."""
+    """The cost of a cluster, the most important part first.
+
+    `unmet` is what its nodes leave unmet of the preferences of pods, and `left` the unused rest.
+    """
 
     tier: int
     siblings: int
     distance: int
+    unmet: Unmet
     left: int
     name: str
 
@@ -145,7 +150,8 @@ class FreeRoom:
         measure = request.measure
         left = self.free[name].get(measure, 0) - request.demand.get(measure, 0)
         siblings = self.occupied.get((request.group, name), 0)
-        return Cost(request.tier(name), siblings, self._distance(name), left, name)
+        unmet = self.slots.unmet(name, request.pods)
+        return Cost(request.tier(name), siblings, self._distance(name), unmet, left, name)
 
     @property
     def near(self) -> frozenset[tuple[str, ...]]:

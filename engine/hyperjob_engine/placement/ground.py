@@ -85,6 +85,8 @@ class Ground:
         self.counted: dict[Kind, Sequence[int]] = {}
         self.answers: dict[object, Any] = {}
         """Whether items fit, as `packing` has computed it."""
+        self.preferences: dict[int, tuple[object, Any]] = {}
+        """What is unmet of the preferences of pods, by the id of these."""
         self._totals: dict[Kind, int] = {}
         self._labels: list[dict[str, str]] | None = None
         self._domains: list[tuple[HyperNode, frozenset[int]]] | None = None

@@ -4,6 +4,7 @@ from typing import Any
 import pytest
 
 from hyperjob_engine.model.members import Apart, Expression, MemberView, NodeState, Taint
+from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.model.request import PlacementRequest
 from hyperjob_engine.placement.assign import FreeRoom
 from hyperjob_engine.placement.place import place
@@ -229,6 +230,63 @@ def test_a_small_pod_must_not_be_able_to_spoil_a_large_one() -> None:
     wanted = job(task(1, 1, name="master"), task(2, 8))
     assert not fits(view([node("n0", 8), node("n1", 8), node("n2", 1, cpu=8)]), wanted)
     assert fits(view([node("n0", 8), node("n1", 8), node("n2", 8)]), wanted)
+
+
+def wish(weight: int, key: str, value: str) -> dict[str, Any]:
+    preference = {"matchExpressions": [expression(key, "In", value)]}
+    return {"weight": weight, "preference": preference}
+
+
+def preferring(*wishes: dict[str, Any]) -> dict[str, Any]:
+    return {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": list(wishes)}}
+
+
+def chosen(wanted: PlacementRequest, *clusters: Cluster) -> str:
+    return place([wanted], clusters).assigned["j"]
+
+
+def test_preferred_affinity_chooses_among_the_clusters_that_fit() -> None:
+    plain = seen(view([node("n0", 8), node("n1", 8)]), name="a")
+    half = seen(view([node("n0", 8, labels={"gpu": "H100"}), node("n1", 9)]), name="b")
+    both = seen(view([node(f"n{i}", 16, labels={"gpu": "H100"}) for i in range(2)]), name="c")
+    wanted = job(task(2, 8, affinity=preferring(wish(10, "gpu", "H100"))))
+    assert chosen(job(task(2, 8)), plain, half, both) == "a", "the least is left over there"
+    assert chosen(wanted, plain, half, both) == "c"
+    assert chosen(wanted, plain, half) == "b"
+    assert chosen(wanted, plain) == "a", "a preference keeps pods from no cluster"
+
+
+def test_a_preference_counts_only_nodes_with_room_for_the_pods() -> None:
+    full = node("n0", 8, held("p", 8), labels={"gpu": "H100"})
+    taken = seen(view([full, node("n1", 8)]), name="a")
+    open_ = seen(view([node("n0", 4, labels={"gpu": "H100"}), node("n1", 8)]), name="b")
+    wanted = job(task(1, 4, affinity=preferring(wish(10, "gpu", "H100"))))
+    assert chosen(wanted, taken, open_) == "b"
+
+
+def test_the_weights_of_preferences_decide() -> None:
+    fast = seen(view([node("n0", labels={"gpu": "H100"})]), name="b")
+    near = seen(view([node("n0", labels={"zone": "z"})]), name="a")
+    wishes = [wish(10, "gpu", "H100"), wish(9, "zone", "z")]
+    assert chosen(job(task(1, 8, affinity=preferring(*wishes))), near, fast) == "b"
+
+
+def test_a_soft_topology_chooses_the_cluster_with_the_nearest_nodes() -> None:
+    soft = {"mode": "soft", "highestTierAllowed": 1}
+    flat = seen(view([node("n0", 8), node("n1", 8)]), name="a")
+    single = {f"r{i}": (1, (f"n{i}",)) for i in range(2)} | {"s": (2, ("n0", "n1"))}
+    apart = seen(view([node("n0", 8), node("n1", 8)], tiers=single), name="b")
+    close = seen(RACKS, name="c")
+    wanted = job(task(2, 8), networkTopology=soft)
+    assert chosen(wanted, flat, apart, close) == "c"
+    assert chosen(wanted, flat, apart) == "b"
+    assert chosen(job(task(2, 8)), flat, apart, close) == "a"
+
+
+def test_nothing_is_known_of_preferences_in_a_cluster_without_a_view() -> None:
+    unseen = replace(seen(view([node("n0"), node("n1")]), name="a"), view=None)
+    there = seen(view([node("n0"), node("n1")], tiers={"r": (1, ("n0", "n1"))}), name="b")
+    assert chosen(job(task(2, 8), networkTopology={"mode": "soft"}), unseen, there) == "b"
 
 
 SHORT = [
