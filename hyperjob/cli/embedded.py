@@ -10,7 +10,7 @@ from hyperjob.cli.kubectl.exits import Code, FailureError
 try:
     from hyperjob_sandbox.clusters import SandboxConfig, SandboxConfigError, changed, load
     from hyperjob_sandbox.karmada.clusterstatus import idle_clusters
-    from hyperjob_sandbox.member.cluster import nodes_of
+    from hyperjob_sandbox.member.cluster import hypernodes_of, nodes_of, others_of
     from hyperjob_sandbox.topology import Topology
 except ModuleNotFoundError as error:
     if error.name != "hyperjob_sandbox":
@@ -26,7 +26,9 @@ __all__ = [
     "SandboxConfigError",
     "Topology",
     "changed",
+    "hypernodes_of",
     "idle_clusters",
     "load",
     "nodes_of",
+    "others_of",
 ]

@@ -71,6 +71,26 @@ class NodeGroup(_Model):
     labels: Labels = Field(default_factory=dict)
     taints: list[Taint] = Field(default_factory=list)
     allocatable: Annotated[Amounts, AfterValidator(lambda amounts: {"pods": 110, **amounts})]
+    others: Amounts = Field(default_factory=dict)
+    """What a pod of another workload holds on each of the nodes; nothing: there is none."""
+
+
+class HyperNode(_Model):
+    """A network domain of Volcano: the nodes, or the HyperNodes of lower tiers, whose names match.
+
+    `*` is a wildcard.
+    """
+
+    name: Subdomain
+    tier: int = Field(ge=1)
+    nodes: list[str] = Field(default_factory=list)
+    hyper_nodes: list[str] = Field(default_factory=list)
+
+    @model_validator(mode="after")
+    def _members(self) -> Self:
+        if not self.nodes and not self.hyper_nodes:
+            raise ValueError("nodes or hyperNodes must name a member")
+        return self
 
 
 class Cluster(_Model):
@@ -82,10 +102,12 @@ class Cluster(_Model):
     region: str = ""
     zone: str = ""
     nodes: list[NodeGroup] = Field(min_length=1)
+    hyper_nodes: list[HyperNode] = Field(default_factory=list)
 
     @model_validator(mode="after")
     def _groups(self) -> Self:
         _refuse_duplicates([group.name for group in self.nodes], "node group")
+        _refuse_duplicates([each.name for each in self.hyper_nodes], "HyperNode")
         return self
 
 

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from hyperjob.client import queues
+from hyperjob.client.members import views_of
 from hyperjob_core.kube.client import Kube, PatchType
 from hyperjob_core.kube.errors import NotFound
 from hyperjob_core.kube.resources import (
@@ -18,6 +19,7 @@ from hyperjob_core.kube.resources import (
     VCJOBS,
     WORKS,
 )
+from hyperjob_sandbox.clusters import parse
 from hyperjob_sandbox.karmada import names
 from hyperjob_sandbox.topology import Topology
 from tests.support.sandbox import condition, config, following, job, phase, policy, reported
@@ -191,3 +193,47 @@ async def test_a_queue_is_closed_and_opened_in_every_cluster(tmp_path):
 
 def state(queue):
     return (queue.get("status") or {}).get("state")
+
+
+NETWORK = """
+clusters:
+- name: member1
+  nodes:
+  - {name: gpu, count: 4, labels: {gpu: H100}, others: {nvidia.com/gpu: 2},
+     allocatable: {cpu: 64, memory: 1Ti, nvidia.com/gpu: 8}}
+  hyperNodes:
+  - {name: left, tier: 1, nodes: [member1-gpu-1, member1-gpu-2]}
+  - {name: right, tier: 1, nodes: ["*-gpu-3", "*-gpu-4"]}
+  - {name: spine, tier: 2, hyperNodes: ["*t"]}
+runTimes: {defaultSeconds: 0.3}
+karmada: {clusterStatusSeconds: 0.3}
+"""
+
+
+async def test_nodes_other_workloads_and_hypernodes_are_read_through_the_proxy(tmp_path):
+    async with (
+        Topology(parse(NETWORK), tmp_path) as topology,
+        Kube.connect(kubeconfig=topology.kubeconfig) as kube,
+        following(kube, VCJOBS) as (jobs,),
+    ):
+        views, errors = await views_of(kube, ["member1"])
+        assert not errors
+        shown = views["member1"]
+        assert [node.free["nvidia.com/gpu"] // 10**9 for node in shown.nodes] == [6] * 4
+        assert {each.name: (each.tier, sorted(each.nodes)) for each in shown.hypernodes} == {
+            "left": (1, ["member1-gpu-1", "member1-gpu-2"]),
+            "right": (1, ["member1-gpu-3", "member1-gpu-4"]),
+            "spine": (2, [f"member1-gpu-{number}" for number in (1, 2, 3, 4)]),
+        }
+        hard = {"mode": "hard", "highestTierAllowed": 1}
+        await submit(kube, "wide", "member1", pods=3, gpus=6, networkTopology=hard)
+        await submit(kube, "near", "member1", pods=2, gpus=6, networkTopology=hard)
+        await jobs.until("default/near", lambda obj: phase(obj) == "Completed")
+        assert phase(jobs.get("default/wide")) == "Pending", "no HyperNode of tier 1 has 3 nodes"
+        pods = (await topology.clusters["member1"].kube.list(PODS)).items
+        where = {
+            pod["spec"].get("nodeName")
+            for pod in pods
+            if pod["metadata"]["name"].startswith("near")
+        }
+        assert where in ({"member1-gpu-1", "member1-gpu-2"}, {"member1-gpu-3", "member1-gpu-4"})

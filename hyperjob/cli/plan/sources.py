@@ -13,7 +13,7 @@ from hyperjob.client.plan.world import World
 from hyperjob_controller.options import Options
 from hyperjob_core.api.meta import Object
 from hyperjob_core.kube.resources import CLUSTERS, QUEUES
-from hyperjob_engine.members.facts import node_fact
+from hyperjob_engine.members.facts import hypernode_fact, node_fact, pod_fact
 from hyperjob_engine.members.fold import view_of
 from hyperjob_engine.model.members import MemberView
 
@@ -65,11 +65,16 @@ def _load(path: Path) -> "SandboxConfig":
 
 
 def _views(config: "SandboxConfig") -> dict[str, MemberView]:
-    from hyperjob.cli.embedded import nodes_of
+    from hyperjob.cli.embedded import hypernodes_of, nodes_of, others_of
 
     now = datetime.now(UTC)
     return {
-        each.name: view_of((), map(node_fact, nodes_of(each)), as_of=now)
+        each.name: view_of(
+            map(pod_fact, others_of(each)),
+            map(node_fact, nodes_of(each)),
+            map(hypernode_fact, hypernodes_of(each)),
+            as_of=now,
+        )
         for each in config.clusters
     }
 

@@ -12,7 +12,7 @@ from hyperjob_sandbox.apiserver.state.clock import wire_now
 from hyperjob_sandbox.clusters import Cluster, SandboxConfig
 from hyperjob_sandbox.member import resources
 from hyperjob_sandbox.member.caches import holds_node
-from hyperjob_sandbox.member.cluster import nodes_of
+from hyperjob_sandbox.member.cluster import nodes_of, others_of
 from hyperjob_sandbox.objects import is_ready, new_object, with_conditions
 
 READY: Final = ("True", "ClusterReady", "cluster is healthy and ready to accept workloads")
@@ -59,7 +59,8 @@ def idle_clusters(config: SandboxConfig) -> list[Object]:
     idle: list[Object] = []
     for cluster in config.clusters:
         raw = cluster_object(cluster, endpoint="", models=config.karmada.resource_models)
-        seen: Object = {"version": "", "apis": _VCJOBS, "nodes": [*nodes_of(cluster)], "pods": []}
+        nodes, pods = [*nodes_of(cluster)], [*others_of(cluster)]
+        seen: Object = {"version": "", "apis": _VCJOBS, "nodes": nodes, "pods": pods}
         idle.append({**raw, "status": cluster_status(raw, **seen, now=wire_now())})
     return idle
 

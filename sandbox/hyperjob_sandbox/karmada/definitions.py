@@ -11,7 +11,9 @@ import yaml
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.volcanocrds import volcano_crds
 
+_TOPOLOGY_GROUP: Final = "topology.volcano.sh"
 _MEMBER_GROUPS: Final = (
+    _TOPOLOGY_GROUP,
     "batch.volcano.sh",
     "bus.volcano.sh",
     "multicluster.x-k8s.io",
@@ -21,12 +23,17 @@ _MEMBER_GROUPS: Final = (
 
 def member_definitions() -> list[Object]:
     """Return the definitions of a member: Volcano's, and that of exported Services."""
-    return [each for each in control_plane_definitions() if each["spec"]["group"] in _MEMBER_GROUPS]
+    return [each for each in _definitions() if each["spec"]["group"] in _MEMBER_GROUPS]
 
 
 @cache
 def control_plane_definitions() -> Sequence[Object]:
     """Return the definitions of the Karmada API server, which must not be changed."""
+    return [each for each in _definitions() if each["spec"]["group"] != _TOPOLOGY_GROUP]
+
+
+@cache
+def _definitions() -> Sequence[Object]:
     folder = files("hyperjob_sandbox") / "crds"
     # libyaml reads them ten times faster, where PyYAML has it
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

@@ -7,6 +7,7 @@ from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.resources import (
     COMMANDS,
     CONFIG_MAPS,
+    HYPERNODES,
     NAMESPACES,
     NODES,
     PERSISTENT_VOLUME_CLAIMS,
@@ -48,6 +49,7 @@ class MemberCaches(Informers):
         self.jobs = self.add(VCJOBS)
         self.groups = self.add(PODGROUPS)
         self.nodes = self.add(NODES)
+        self.hypernodes = self.add(HYPERNODES)
         self.queues = self.add(QUEUES)
         self.commands = self.add(COMMANDS)
         self.priority_classes = self.add(PRIORITY_CLASSES)

@@ -4,6 +4,7 @@ Its controllers reach the API server over HTTPS: they stop where it stops listen
 """
 
 import asyncio
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
@@ -12,8 +13,8 @@ from typing import Final
 
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.quantity import Quantity
-from hyperjob_core.kube.client import Kube
-from hyperjob_core.kube.resources import NODES, QUEUES
+from hyperjob_core.kube.client import Kube, PatchType
+from hyperjob_core.kube.resources import HYPERNODES, NODES, PODS, QUEUES
 from hyperjob_sandbox.apiserver import ApiServer
 from hyperjob_sandbox.apiserver.state.clock import wire_now
 from hyperjob_sandbox.apiserver.transport.call import Call, Reply, Stream
@@ -77,6 +78,18 @@ class MemberCluster(Part):
         )
         for node in nodes_of(self._cluster):
             await kube.create(NODES, node)
+        for pod in others_of(self._cluster):
+            await kube.create(PODS, pod)  # without its status: a kubelet would start it
+            await kube.patch(
+                PODS,
+                pod["metadata"]["name"],
+                {"status": pod["status"]},
+                namespace="default",
+                kind=PatchType.MERGE,
+                subresource="status",
+            )
+        for hypernode in hypernodes_of(self._cluster):
+            await kube.create(HYPERNODES, hypernode)
         for queue in _QUEUES:
             spec = {"weight": 1, "reclaimable": True}
             await kube.create(QUEUES, new_object(QUEUES, queue, spec=spec))
@@ -105,6 +118,38 @@ def nodes_of(cluster: Cluster) -> Iterator[Object]:
             labels = {"kubernetes.io/hostname": name, **group.labels}
             spec = {"spec": {"taints": taints}} if taints else {}
             yield new_object(NODES, name, labels=labels, **spec, status=status)
+
+
+def others_of(cluster: Cluster) -> Iterator[Object]:
+    """Return the pods of other workloads, which run from the start and do not end."""
+    for group in cluster.nodes:
+        requests = {name: str(Quantity.parse(each)) for name, each in sorted(group.others.items())}
+        for number in range(group.count if requests else 0):
+            node = f"{cluster.name}-{group.name}-{number + 1}"
+            container = {"name": "main", "image": "busybox", "resources": {"limits": requests}}
+            spec = {"nodeName": node, "containers": [container]}
+            status = {"phase": "Running", "startTime": wire_now()}
+            made = new_object(PODS, f"{node}-other", labels={"app": "other"}, spec=spec)
+            made["metadata"]["namespace"] = "default"
+            yield {**made, "status": status}
+
+
+def hypernodes_of(cluster: Cluster) -> Iterator[Object]:
+    """Return the HyperNodes of a member."""
+    for each in cluster.hyper_nodes:
+        members = [
+            {"type": kind, "selector": _selector(name)}
+            for kind, names in (("Node", each.nodes), ("HyperNode", each.hyper_nodes))
+            for name in names
+        ]
+        yield new_object(HYPERNODES, each.name, spec={"tier": each.tier, "members": members})
+
+
+def _selector(name: str) -> Object:
+    if "*" not in name:
+        return {"exactMatch": {"name": name}}
+    parts = (re.escape(part) for part in name.split("*"))
+    return {"regexMatch": {"pattern": f"^{'.*'.join(parts)}$"}}
 
 
 def _status(group: NodeGroup) -> Object:

@@ -1,5 +1,6 @@
 """All or nothing: where the pods of one gang go, or that they go nowhere."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -117,6 +118,40 @@ def place(
     for node, request in taken:
         node.free.update(request)
     return {}
+
+
+def domains(
+    hypernodes: Iterable[Object], nodes: Sequence[FreeNode], topology: Object | None
+) -> list[Sequence[FreeNode]]:
+    """Return the nodes among which a gang may be, each set alone; without hard topology all nodes.
+
+    The HyperNodes of the lowest tiers come first. All nodes together are above the highest tier.
+    """
+    highest = (topology or {}).get("highestTierAllowed")
+    if highest is None or (topology or {}).get("mode") == "soft":
+        return [nodes]
+    by_tier = sorted(hypernodes, key=lambda each: (each["spec"]["tier"], each["metadata"]["name"]))
+    known: dict[str, set[str]] = {}
+    for each in by_tier:
+        found = known[each["metadata"]["name"]] = set[str]()
+        for member in each["spec"].get("members") or ():
+            if member["type"] == "Node":
+                found |= {node.name for node in nodes if _is_named(member, node.name)}
+            else:
+                found |= set().union(*(known[name] for name in known if _is_named(member, name)))
+    whole = max((each["spec"]["tier"] for each in by_tier), default=0) + 1
+    allowed = [each for each in by_tier if each["spec"]["tier"] <= highest]
+    sets = [known[each["metadata"]["name"]] for each in allowed]
+    found_nodes = [[node for node in nodes if node.name in names] for names in sets]
+    return [*found_nodes, *([nodes] if whole <= highest else [])]
+
+
+def _is_named(member: Object, name: str) -> bool:
+    selector: Object = member.get("selector") or {}
+    exact, pattern = selector.get("exactMatch"), selector.get("regexMatch")
+    if exact is not None:
+        return bool(exact.get("name") == name)
+    return pattern is not None and re.search(pattern["pattern"], name) is not None
 
 
 def is_suitable(pod_spec: Object, node: FreeNode) -> bool:

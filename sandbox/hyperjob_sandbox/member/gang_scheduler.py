@@ -15,6 +15,7 @@ from hyperjob_sandbox.member.gang import (
     FreeNode,
     GangPod,
     Minimum,
+    domains,
     fit_error,
     free_node,
     place,
@@ -37,7 +38,7 @@ class GangScheduler:
         self.controller = Controller("volcano-scheduler", self._cycle, workers=1)
         for informers, part in (
             ((caches.pods,), lambda pod: phase_of(pod) in ENDED),
-            ((caches.nodes, caches.groups, caches.queues), _face),
+            ((caches.nodes, caches.hypernodes, caches.groups, caches.queues), _face),
         ):
             self.controller.watch(
                 *informers, when=change_of(part), keys=lambda _: (_CYCLE,), after=_GATHER_SECONDS
@@ -108,7 +109,9 @@ class GangScheduler:
             for key, pod in waiting.items()
         ]
         gang.sort(key=lambda each: (each.task, len(each.key), each.key))
-        placed = place(gang, nodes, minimum, running=running)
+        choices = domains(self._caches.hypernodes.items(), nodes, spec.get("networkTopology"))
+        tried = (place(gang, within, minimum, running=running) for within in choices)
+        placed = next(filter(None, tried), {})
         if not placed:
             why = fit_error(gang, nodes, running=running)
             await self._tell_unschedulable(group, len(waiting), minimum, why)

@@ -49,6 +49,16 @@ REFUSED = {
     "no clusters": ("clusters: []", "clusters: List should have at least 1 item"),
     "a typo": (SMALL + "sped: 2\n", "sped: Extra inputs are not permitted"),
     "a wrong type": (SMALL + "speed: fast\n", "speed: Input should be a valid number"),
+    "a hypernode of nothing": (
+        SMALL.replace("name: a,", "name: a, hyperNodes: [{name: h, tier: 1}],"),
+        "clusters[0].hyperNodes[0]: nodes or hyperNodes must name a member",
+    ),
+    "a hypernode twice": (
+        SMALL.replace(
+            "name: a,", "name: a, hyperNodes: [" + 2 * '{name: h, tier: 1, nodes: ["*"]},' + "],"
+        ),
+        "clusters[0]: HyperNode 'h' is there twice",
+    ),
     "no time": (SMALL + "speed: 0\n", "speed: Input should be greater than 0"),
     "an amount nobody can read": (
         SMALL.replace("cpu: 4", "cpu: lots"),

@@ -10,6 +10,7 @@ from hyperjob_sandbox.member.gang import (
     FreeNode,
     GangPod,
     Minimum,
+    domains,
     fit_error,
     free_node,
     is_suitable,
@@ -174,3 +175,35 @@ def test_the_first_pod_without_a_node_names_what_nodes_lack(pods, nodes, told):
     before = [dict(each.free) for each in nodes]
     assert fit_error(pods, nodes).startswith(f". Origin reason is {told}")
     assert [each.free for each in nodes] == before
+
+
+def hypernode(name, tier, kind, *members):
+    selectors = [
+        {"regexMatch": {"pattern": each}} if "." in each else {"exactMatch": {"name": each}}
+        for each in members
+    ]
+    found = [{"type": kind, "selector": each} for each in selectors]
+    return {"metadata": {"name": name}, "spec": {"tier": tier, "members": found}}
+
+
+RACKS = [
+    hypernode("spine", 2, "HyperNode", "r."),
+    hypernode("r0", 1, "Node", "n0", "n1"),
+    hypernode("r1", 1, "Node", "n[2-3].*"),
+]
+
+
+@pytest.mark.parametrize(
+    ("topology", "sets"),
+    [
+        (None, [[0, 1, 2, 3]]),
+        ({"mode": "soft", "highestTierAllowed": 1}, [[0, 1, 2, 3]]),
+        ({"mode": "hard"}, [[0, 1, 2, 3]]),
+        ({"mode": "hard", "highestTierAllowed": 1}, [[0, 1], [2, 3]]),
+        ({"highestTierAllowed": 2}, [[0, 1], [2, 3], [0, 1, 2, 3]]),
+        ({"mode": "hard", "highestTierAllowed": 3}, [[0, 1], [2, 3], [0, 1, 2, 3], [0, 1, 2, 3]]),
+    ],
+)
+def test_a_hard_topology_allows_the_nodes_of_one_hypernode(topology, sets):
+    found = domains(RACKS, free(8, 8, 8, 8), topology)
+    assert [[int(node.name[1]) for node in nodes] for nodes in found] == sets
