@@ -34,6 +34,7 @@ from hyperjob_engine.status.derive import derive, derive_refusal
 from hyperjob_engine.status.outlook import Outlook, Outlooks
 from hyperjob_engine.status.training import with_last_lines
 from hyperjob_engine.status.transitions import refusal_events, restart_events, status_events
+from hyperjob_engine.steps.deadline import passed, stopping, with_deadline
 from hyperjob_engine.steps.draft import Draft
 from hyperjob_engine.steps.release import apply_plugins, give_back, open_gates
 from hyperjob_engine.steps.requeue import requeue_after
@@ -86,39 +87,41 @@ def _decide(observed: Observed) -> ExplainedPlan:
     # 3. A new HyperJob before the next round of the queue engine: its status stays as it is.
     if observed.verdict is not None and observed.verdict.undecided:
         return ExplainedPlan(plan=Plan())
-    # 4. An invalid spec: the status has the reason, and no object changes.
+    # 4. After activeDeadlineSeconds its sub-jobs are stopped, as those of a suspended HyperJob.
+    observed = with_deadline(observed)
+    # 5. An invalid spec: the status has the reason, and no object changes.
     try:
         split = resolve(observed)
         groups = expand(hyperjob, split.shares)
     except SpecError as error:
         return ExplainedPlan(plan=_refuse(observed, str(error)), refusal=str(error))
-    # 5. Sub-jobs that the spec no longer has are deleted.
+    # 6. Sub-jobs that the spec no longer has are deleted.
     draft = scale(observed, split, groups)
-    # 6. The cause of a failure is read first: the reaction to it deletes the pods.
+    # 7. The cause of a failure is read first: the reaction to it deletes the pods.
     failed = unexplained(observed, draft.children)
     if failed:
         return ExplainedPlan(plan=Plan(failed=failed, requeue_after=CAUSE_RECHECK), draft=draft)
-    # 7. An end or a restart is written to the status first; the next pass acts on it.
+    # 8. An end or a restart is written to the status first; the next pass acts on it.
     recorded = _record(draft)
     if recorded is not None:
         return ExplainedPlan(plan=recorded, draft=draft)
-    # 8. Each sub-job of the spec is sorted: ended, existing, blocked or missing.
+    # 9. Each sub-job of the spec is sorted: ended, existing, blocked or missing.
     for sub_job, child in draft.children:
         sort(draft, sub_job, child)
-    # 9. Missing sub-jobs are placed, a gang as a whole or not at all.
+    # 10. Missing sub-jobs are placed, a gang as a whole or not at all.
     place_missing(draft)
-    # 10. Sub-jobs that no member has received move if their cluster has no room any more.
+    # 11. Sub-jobs that no member has received move if their cluster has no room any more.
     review_pinned(draft)
-    # 11. Plugins give the pods of each sub-job the addresses of the others.
+    # 12. Plugins give the pods of each sub-job the addresses of the others.
     apply_plugins(draft)
-    # 12. The gates of admitted sub-jobs with room open together.
+    # 13. The gates of admitted sub-jobs with room open together.
     open_gates(draft)
-    # 13. The held sub-jobs of a gang that stays incomplete are deleted.
+    # 14. The held sub-jobs of a gang that stays incomplete are deleted.
     give_back(draft)
-    # 14. Ended sub-jobs are removed from Volcano Global's quota.
+    # 15. Ended sub-jobs are removed from Volcano Global's quota.
     draft.actions += releases(observed, draft.staying)
     draft.actions += forgotten(observed, draft.staying)
-    # 15. The status and the Events are derived.
+    # 16. The status and the Events are derived.
     return ExplainedPlan(plan=_finished_plan(draft), draft=draft)
 
 
@@ -136,7 +139,10 @@ def _record(draft: Draft) -> Plan | None:
     end = ending(observed, children, draft.waiting, draft.losses)
     if end is not None:
         return _end(draft, end)
-    if draft.actions:
+    late = stopping(observed, children)
+    if late is not None:
+        return _end(draft, late) if isinstance(late, End) else _stop(draft, late)
+    if draft.actions or passed(observed) is not None:
         return None
     asked = answer(observed.hyperjob, children, no_target=partial(no_target, draft))
     if asked is not None:
@@ -206,6 +212,7 @@ def _finished_plan(draft: Draft) -> Plan:
         never=draft.placement.never,
         verdict=observed.verdict,
         suspended=observed.hyperjob.suspend,
+        late=passed(observed),
         gang=draft.back_off.record,
     )
     status = derive(observed, outlooks)

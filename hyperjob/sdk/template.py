@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from hyperjob_core.api.duration import nanoseconds
 from hyperjob_core.api.meta import Object
 
 CONTAINER: Final = "trainer"
@@ -24,6 +25,21 @@ def resources_of(
         **({"memory": memory} if memory is not None else {}),
         **({accelerator: str(gpus)} if gpus else {}),
     }
+
+
+def seconds_of(time_limit: int | str) -> int:
+    """Return the seconds of a time limit such as 3600 or "2h30m"; raise ValueError."""
+    expected = f"time_limit={time_limit!r}: expected seconds, or a duration as in '2h30m'"
+    if isinstance(time_limit, str):
+        try:
+            found = nanoseconds(time_limit) // 10**9
+        except ValueError:
+            raise ValueError(expected) from None
+    else:
+        found = time_limit
+    if not isinstance(found, int) or isinstance(found, bool) or found < 1:
+        raise ValueError(expected)
+    return found
 
 
 def whole(name: str, value: object, *, least: int) -> None:

@@ -14,6 +14,7 @@ from hyperjob.sdk.template import (
     env_from,
     merged,
     resources_of,
+    seconds_of,
     toleration_of,
     volumes_of,
     whole,
@@ -59,6 +60,7 @@ class TrainerOptions(TypedDict, total=False):
     quorum: int | None
     checkpoint: str | Mapping[str, Any] | None
     grace_seconds: int | None
+    time_limit: int | str | None
     pod_template: Mapping[str, Any] | None
 
 
@@ -91,6 +93,7 @@ def trainer(
     quorum: int | None = None,
     checkpoint: str | Mapping[str, Any] | None = None,
     grace_seconds: int | None = None,
+    time_limit: int | str | None = None,
     pod_template: Mapping[str, Any] | None = None,
     _machine: Machine | None = None,
 ) -> Object:
@@ -124,6 +127,7 @@ def trainer(
     - `quorum`: the least number of clusters that train on while the others are restarted.
     - `checkpoint`: directory or URL of the checkpoints, or the fields of spec.checkpoint.
     - `grace_seconds`: time from SIGTERM to SIGKILL of each pod; 30 by default.
+    - `time_limit`: run time after which the HyperJob stops and fails, in seconds or as in "2h".
     - `pod_template`: a pod template in Kubernetes' form, whose values replace those above; the
       container of the training is `trainer`.
 
@@ -183,6 +187,7 @@ def trainer(
         "failurePolicy": {"maxRestarts": max_restarts},
         "replicatedJobs": [group | ({"clusterPolicy": "Required"} if named else {})],
         **_given(quorum=quorum, checkpoint=checkpoint and checkpoint_of(checkpoint)),
+        **({} if time_limit is None else {"activeDeadlineSeconds": seconds_of(time_limit)}),
     }
     metadata = {
         "name": name or f"{made.title}-{secrets.token_hex(3)}",

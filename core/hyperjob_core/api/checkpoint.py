@@ -21,6 +21,7 @@ class StopCause(StrEnum):
     MIGRATED = "Migrated"
     PREEMPTED = "Preempted"
     RECLAIMED = "Reclaimed"
+    DEADLINE = "DeadlineExceeded"
 
     @property
     def is_planned(self) -> bool:

@@ -50,6 +50,13 @@ class DependencyStatus(StrEnum):
     COMPLETE = "Complete"
 
 
+class DeadlineMode(StrEnum):
+    """Which time of a HyperJob counts against its activeDeadlineSeconds."""
+
+    RUN_TIME = "RunTime"
+    TOTAL = "Total"
+
+
 class TimeUse(StrEnum):
     """The use of a HyperJob's time, for its goodput."""
 

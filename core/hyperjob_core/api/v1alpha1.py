@@ -11,6 +11,7 @@ from pydantic import ConfigDict, Field
 from hyperjob_core.api.batch import JobSpec
 from hyperjob_core.api.choices import (
     ClusterPolicy,
+    DeadlineMode,
     DependencyStatus,
     FailedPhase,
     FailurePolicyAction,
@@ -314,6 +315,16 @@ class HyperJobSpec(Model):
         default=None,
         description="Where the checkpoints are, and how long a pod has to save one. If it is set,"
         " every planned stop waits until all sub-jobs have ended, and all resume from one step.",
+    )
+    active_deadline_seconds: Annotated[Int32, Field(ge=1)] | None = Field(
+        default=None,
+        description="Seconds after which the controller stops the sub-jobs and fails the HyperJob"
+        " with the reason DeadlineExceeded. Unset: no limit.",
+    )
+    active_deadline_mode: DeadlineMode | None = Field(
+        default=None,
+        description="Which time counts against activeDeadlineSeconds: RunTime, all time except"
+        " waiting and suspension, or Total, all time since the creation. RunTime if unset.",
     )
     ttl_seconds_after_finished: Count | None = Field(
         default=None, description="Seconds between the end and the deletion of the HyperJob."

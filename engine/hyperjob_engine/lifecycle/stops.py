@@ -73,10 +73,15 @@ def suspending(observed: Observed, members: Sequence[Member]) -> Object | None:
     hyperjob = observed.hyperjob
     if not hyperjob.suspend or hyperjob.checkpoint is None or hyperjob.stop is not None:
         return None
-    names = {child.name for _, child in members if _runs(child)}
+    names = running_jobs(members)
     if not names:
         return None
     return stopped(observed, members, names, StopCause.SUSPENDED)
+
+
+def running_jobs(members: Sequence[Member]) -> set[str]:
+    """Return the names of the sub-jobs whose pods may run."""
+    return {child.name for _, child in members if _runs(child)}
 
 
 def going_on(observed: Observed, members: Sequence[Member]) -> Object:

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 
 from hyperjob_core.api.checkpoint import DEFAULT_GRACE_SECONDS, StopCause
 from hyperjob_core.api.choices import (
+    DeadlineMode,
     DependencyStatus,
     FailurePolicyAction,
     SuccessOperator,
@@ -199,6 +200,14 @@ class Record:
     last_transition_time: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Deadline:
+    """The limit of activeDeadlineSeconds, and which time counts against it."""
+
+    limit: timedelta
+    mode: DeadlineMode
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HyperJob:
     """The HyperJob; `status` is the stored object, for comparison with the status to write."""
@@ -220,6 +229,7 @@ class HyperJob:
     failure_policy: FailurePolicy | None = None
     success_policy: SuccessPolicy | None = None
     ttl_seconds_after_finished: int | None = None
+    deadline: Deadline | None = None
     plugins: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     quorum: int | None = None  # fewest sub-jobs that train on without the others; None: all
     checkpoint: Checkpoint | None = None

@@ -9,7 +9,13 @@ from dataclasses import replace
 from typing import Final
 
 from hyperjob_core.api.checkpoint import DEFAULT_GRACE_SECONDS, DEFAULT_PATH, StopCause
-from hyperjob_core.api.choices import DependencyStatus, FailurePolicyAction, SuccessOperator
+from hyperjob_core.api.choices import (
+    DeadlineMode,
+    DependencyStatus,
+    FailurePolicyAction,
+    SuccessOperator,
+)
+from hyperjob_core.api.duration import seconds
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import (
     GATE,
@@ -38,6 +44,7 @@ from hyperjob_core.api.wire import (
 from hyperjob_engine.model.observed import (
     Binding,
     Checkpoint,
+    Deadline,
     Dependency,
     FailurePolicy,
     FailureRule,
@@ -92,6 +99,7 @@ def parse_hyperjob(raw: Object) -> HyperJob:
         failure_policy=_failure_policy(spec.get("failurePolicy")),
         success_policy=_success_policy(spec.get("successPolicy")),
         ttl_seconds_after_finished=integer(spec.get("ttlSecondsAfterFinished")),
+        deadline=_deadline(spec),
         plugins={
             name: strings(arguments) for name, arguments in mapping(spec.get("plugins")).items()
         },
@@ -344,6 +352,14 @@ def _checkpoint(raw: object) -> Checkpoint | None:
         claim=claim,
         grace_seconds=count(raw.get("gracePeriodSeconds")) or DEFAULT_GRACE_SECONDS,
     )
+
+
+def _deadline(spec: Object) -> Deadline | None:
+    limit, mode = count(spec.get("activeDeadlineSeconds")), string(spec.get("activeDeadlineMode"))
+    if not limit:
+        return None
+    known = mode in set(DeadlineMode)
+    return Deadline(seconds(limit), DeadlineMode(mode) if known else DeadlineMode.RUN_TIME)
 
 
 def parse_stop(raw: object) -> Stop | None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TypeAlias, assert_never
 
+from hyperjob_core.api.choices import DeadlineMode
 from hyperjob_core.api.phases import JobPhase
 from hyperjob_core.api.wire import rfc3339
 from hyperjob_engine.reasons.failure import ContainerFailure, container_text
@@ -145,8 +146,22 @@ class RestartsSpent:
     max_restarts: int
 
 
+@dataclass(frozen=True, slots=True)
+class DeadlinePassed:
+    """The time that counts against `activeDeadlineSeconds` has reached the limit."""
+
+    limit: timedelta
+    mode: DeadlineMode
+
+
 EndCause: TypeAlias = (
-    OneCompleted | AllCompleted | QuorumCompleted | NeverCompleted | FailedByRule | RestartsSpent
+    OneCompleted
+    | AllCompleted
+    | QuorumCompleted
+    | NeverCompleted
+    | FailedByRule
+    | RestartsSpent
+    | DeadlinePassed
 )
 
 
@@ -246,6 +261,11 @@ def end_text(cause: EndCause) -> str:
             spent = cause.max_restarts
             text = f"all {spent} restarts are used up" if spent else "maxRestarts is 0"
             return f"{failure_text(cause.failure)}; {text}"
+        case DeadlinePassed():
+            time = "run time" if cause.mode is DeadlineMode.RUN_TIME else "time since its creation"
+            return (
+                f"activeDeadlineSeconds has passed: {cause.limit.total_seconds():.0f} s of {time}"
+            )
         case _:
             assert_never(cause)
 

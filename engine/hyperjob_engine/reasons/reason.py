@@ -49,6 +49,7 @@ class Reason(enum.StrEnum):
     FAILURE_POLICY = "FailurePolicy"
     MAX_RESTARTS = "MaxRestartsExceeded"
     DEPENDENCY_FAILED = "DependencyFailed"
+    DEADLINE_EXCEEDED = "DeadlineExceeded"
     ENDED = "EndedWithHyperJob"
     # why a run of a sub-job ended
     JOB_FAILED = "JobFailed"

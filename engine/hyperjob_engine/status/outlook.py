@@ -8,7 +8,7 @@ from hyperjob_engine.model.child import Child
 from hyperjob_engine.model.observed import GangRecord, QueueVerdict, Rejection, Silence
 from hyperjob_engine.model.subjobs import SubJob
 from hyperjob_engine.reasons.detail import Detail, Silent
-from hyperjob_engine.reasons.outcomes import Loss
+from hyperjob_engine.reasons.outcomes import DeadlinePassed, Loss
 from hyperjob_engine.reasons.reason import Reason
 from hyperjob_engine.reasons.shortage import Shortage
 
@@ -49,7 +49,8 @@ class Outlooks:
     """All sub-jobs of a HyperJob in the order of its spec, and how many must run together.
 
     `quorum` sub-jobs of the replicatedJobs `trainers` can train on without the others.
-    `never`: even empty clusters have no room for the `needed` sub-jobs.
+    `never`: even empty clusters have no room for the `needed` sub-jobs. `late`: they are stopped,
+    since the deadline has passed.
     """
 
     items: Sequence[Outlook]
@@ -61,5 +62,6 @@ class Outlooks:
     never: bool = False
     verdict: QueueVerdict | None = None
     suspended: bool = False
+    late: DeadlinePassed | None = None
     end: End | None = None
     gang: GangRecord | None = None

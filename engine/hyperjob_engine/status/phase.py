@@ -11,7 +11,7 @@ from hyperjob_core.api.phases import JobPhase, Phase
 from hyperjob_core.text import listed, shortened
 from hyperjob_engine.lifecycle.decisions import End
 from hyperjob_engine.reasons.hindrance import alike
-from hyperjob_engine.reasons.outcomes import end_text
+from hyperjob_engine.reasons.outcomes import DeadlinePassed, end_text
 from hyperjob_engine.reasons.reason import Reason
 from hyperjob_engine.reasons.shortage import NEVER
 from hyperjob_engine.reasons.waiting import wait_text
@@ -40,7 +40,7 @@ def state_of(jobs: Sequence[JobState], outlooks: Outlooks, *, previous: str) -> 
     if outlooks.end is not None:
         return _ended(jobs, failed, outlooks.end)
     if outlooks.suspended:
-        return _suspended(jobs)
+        return _suspended(jobs, outlooks.late)
     if ready >= minimum:
         reason = _doubt(jobs) or Reason.JOBS_RUNNING
         return _state(Phase.RUNNING, reason, _running(jobs, ready, total))
@@ -121,13 +121,16 @@ def _degraded(
     return _state(Phase.DEGRADED, reason, text)
 
 
-def _suspended(jobs: Sequence[JobState]) -> State:
+def _suspended(jobs: Sequence[JobState], late: DeadlinePassed | None) -> State:
     ended = [job for job in jobs if job.is_terminal]
     left = [job for job in jobs if job.is_placed and not job.is_terminal]
     text = f"suspended with {len(ended)} of {_number(jobs)} ended"
+    if late is not None:
+        text = f"{end_text(late)}; {len(ended)} of {_number(jobs)} ended before"
     if left:
         text = f"{text}; {_number(left)} being removed: {_each(left)}"
-    return _state(Phase.SUSPENDED, Reason.SUSPENDED, text)
+    reason = Reason.SUSPENDED if late is None else Reason.DEADLINE_EXCEEDED
+    return _state(Phase.SUSPENDED, reason, text)
 
 
 def _pending(unplaced: Sequence[JobState], outlooks: Outlooks) -> State:

@@ -12,6 +12,7 @@ from hyperjob_engine.lifecycle.stops import pods_of_stop
 from hyperjob_engine.lifecycle.unstarted import next_due
 from hyperjob_engine.model.child import Child
 from hyperjob_engine.reasons.reason import Reason
+from hyperjob_engine.steps.deadline import until_deadline
 from hyperjob_engine.steps.draft import Draft
 
 CONFLICT_RECHECK: Final = timedelta(seconds=30)
@@ -27,7 +28,7 @@ def requeue_after(draft: Draft) -> timedelta | None:
 def _waits(draft: Draft) -> Iterator[timedelta]:
     observed, now = draft.observed, draft.observed.now
     known = [draft.back_off.wait, draft.split.again, next_loss(observed, draft.losses)]
-    known.append(next_due(observed, draft.children))
+    known += [next_due(observed, draft.children), until_deadline(observed)]
     known += [rejection_check.wait for rejection_check in draft.rejection_checks.values()]
     known += [silence_check.wait for silence_check in draft.silence_checks.values()]
     yield from (wait for wait in known if wait is not None)

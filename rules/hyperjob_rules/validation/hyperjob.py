@@ -7,6 +7,7 @@ from hyperjob_rules.validation.checkpoint import validate_checkpoint
 from hyperjob_rules.validation.forms import validate_annotations, validate_labels
 from hyperjob_rules.validation.hyperplugins import validate_hyperjob_plugins
 from hyperjob_rules.validation.lifecycle import (
+    validate_deadline,
     validate_depends_on,
     validate_failure_policy,
     validate_success_policy,
@@ -73,6 +74,7 @@ def validate_hyperjob(hyperjob: Object, report: Report) -> None:
         validate_success_policy(spec["successPolicy"], names, path.child("successPolicy"), report)
     if spec.get("checkpoint") is not None:
         validate_checkpoint(spec, report)
+    validate_deadline(spec, path, report)
     validate_quorum(spec, report)
     if spec.get("plugins"):
         validate_hyperjob_plugins(

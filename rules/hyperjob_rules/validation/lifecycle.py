@@ -67,6 +67,13 @@ DEPENDS_ON_LATER = rule(
     "a replicatedJob depends on a later or missing replicatedJob of the list",
     "move the replicatedJob on which this one depends before it, or correct the name",
 )
+NO_DEADLINE = rule(
+    "L11",
+    WARNING,
+    "has no effect without activeDeadlineSeconds",
+    "activeDeadlineMode is set, and there is no deadline",
+    "set activeDeadlineSeconds, or remove activeDeadlineMode",
+)
 Names = Mapping[str, int]
 
 
@@ -130,6 +137,12 @@ def _validate_targets(policy: Object, names: Names, path: Path, report: Report) 
         elif target in seen:
             report.add(TWICE, at, target)
         seen.add(target)
+
+
+def validate_deadline(spec: Object, path: Path, report: Report) -> None:
+    """Warn about a mode of the deadline without a deadline."""
+    if spec.get("activeDeadlineMode") and spec.get("activeDeadlineSeconds") is None:
+        report.warn(NO_DEADLINE, path.child("activeDeadlineMode"))
 
 
 def validate_depends_on(job: Object, earlier: Names, path: Path, report: Report) -> None:

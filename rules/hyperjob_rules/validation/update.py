@@ -102,7 +102,10 @@ GANG_STAYS = rule(
 
 UNPLACED: Final = frozenset({"", "Pending", "Queued", "Suspended"})
 AFTER_END: Final = frozenset({"suspend", "ttlSecondsAfterFinished"})
-FREE: Final = AFTER_END | {"minAvailable", "failurePolicy", "successPolicy"}
+FREE: Final = AFTER_END | {
+    *("minAvailable", "failurePolicy", "successPolicy"),
+    *("activeDeadlineSeconds", "activeDeadlineMode"),
+}
 
 
 def validate_update(

@@ -54,12 +54,20 @@ STAGES = (
 )
 RESTARTS = {"failurePolicy": {"maxRestarts": 1}}
 WAITS = {"suspension": {"scheduling": True}}
+DEADLINE = {"activeDeadlineSeconds": 1, "activeDeadlineMode": "Total"}
 ASK = {"training.volcano.sh/restart": "t1"}
 
 
 def asked(origin: str) -> Observed:
     raw = hyperjob(status=status(origin, "Running", "Running"))
     raw["metadata"]["annotations"] = ASK
+    return observed(raw, *child(0, "Running"), *child(1, "Running"), clusters=(A,))
+
+
+def deadline_stops(origin: str) -> Observed:
+    raw = hyperjob(
+        status=status(origin, "Running", "Running"), checkpoint={"directory": "/c"}, **DEADLINE
+    )
     return observed(raw, *child(0, "Running"), *child(1, "Running"), clusters=(A,))
 
 
@@ -111,6 +119,8 @@ CASES: dict[str, Callable[[str], Observed]] = {
     "asked-for": asked,
     "taken-back": taken_back,
     "suspend": seen(*child(0, "Running"), *child(1), suspend=True),
+    "deadline-stops": deadline_stops,
+    "deadline": seen(*child(0, "Running"), *child(1), **DEADLINE),
     "all-completed": seen(*child(0, "Completed"), *child(1, "Completed")),
     "success-policy": seen(
         *child(0, "Completed"), *child(1, "Running"), successPolicy={"operator": "Any"}

@@ -350,3 +350,20 @@ def test_both_lists_of_the_parameters_are_equal() -> None:
     assert list(inspect.signature(Client.train).parameters) == ["self", *public]
     for name in public:
         assert f"`{name}`" in (inspect.getdoc(Client.train) or ""), name
+
+
+@pytest.mark.parametrize(("given", "seconds"), [(90, 90), ("2h30m", 9000), ("1.5s", 1)])
+def test_a_time_limit_is_the_deadline_of_the_hyperjob(given: int | str, seconds: int) -> None:
+    made = trainer(trains, args={"steps": 1}, time_limit=given)
+    assert made["spec"]["activeDeadlineSeconds"] == seconds
+    assert validate_create(default(made)).errors == ()
+
+
+@pytest.mark.parametrize("given", [0, -1, True, 1.5, "soon", "0s", "5"])
+def test_a_time_limit_that_is_no_duration_is_refused(given: int | str) -> None:
+    with pytest.raises(ValueError, match="expected seconds, or a duration as in '2h30m'"):
+        trainer(trains, args={"steps": 1}, time_limit=given)
+
+
+def test_no_time_limit_is_no_deadline() -> None:
+    assert "activeDeadlineSeconds" not in trainer(trains, args={"steps": 1})["spec"]
