@@ -1,13 +1,16 @@
 """Use over time as areas of a chart: used and total numbers, by queue. Pure."""
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
 from hyperjob.ui.charts.axis import TimeScale
-from hyperjob.ui.history.use import SLOTS, Point, Series, summed
+from hyperjob.ui.history.use import SLOTS, Point, Series, together
 
 _HEIGHT = 100
+_LEAST = 0.05
+"""Smallest use outside queues that is an area: smaller ones are differences of two means."""
 _LAYERS = 12
 """Maximum number of queues with their own area in a chart; the others share an area."""
 
@@ -27,8 +30,8 @@ class Layer:
 class Chart:
     """The use of an accelerator; `limit` is the line of the total number, as a path.
 
-    `peak` is the largest use, at `peak_at`. `mean` is the average use in percent, over the
-    recorded time.
+    `peak` is the largest mean of a slot, at `peak_at`. `mean` is the average use in percent, over
+    the recorded time.
     """
 
     name: str
@@ -38,7 +41,7 @@ class Chart:
     top: int
     used: int
     total: int
-    peak: int
+    peak: str
     peak_at: str
     mean: int
 
@@ -47,28 +50,28 @@ def chart(series: Series, scale: TimeScale, queues: Sequence[tuple[Series, int]]
     """Return the chart of a series; with `queues` and their colours, an area for each queue."""
     points = series.points
     stacked = (
-        _stacked(points, queues) if queues else [("used", "used", -1, list(map(_used, points)))]
+        _stacked(series, queues)
+        if queues
+        else [("used", "used", -1, list(map(_used, points)), series.now[0])]
     )
     heights = [max(point) if point is not None else 0 for point in points]
     if queues:
         sums = [sum(one[3][slot] or 0 for one in stacked) for slot in range(SLOTS)]
         heights = list(map(max, heights, sums))
-    top = max(*heights, 1)
+    top = max(math.ceil(max(heights)), 1)
     peak = max(range(SLOTS), key=lambda slot: (_used(points[slot]) or 0, slot))
-    known = [point for point in points if point is not None]
-    offered = sum(total for _, total in known)
-    last = points[-1] or (0, 0)
+    (used, total), (spent, offered) = series.now, series.spent
     return Chart(
         name=series.name,
         accelerator=series.accelerator,
         layers=_layers(stacked, top),
         limit=_line([None if point is None else point[1] for point in points], top),
         top=top,
-        used=last[0],
-        total=last[1],
-        peak=_used(points[peak]) or 0,
+        used=used,
+        total=total,
+        peak=f"{round(_used(points[peak]) or 0, 1):g}",
         peak_at=_moment(scale, peak),
-        mean=round(100 * sum(used for used, _ in known) / offered) if offered else 0,
+        mean=round(100 * spent / offered) if offered else 0,
     )
 
 
@@ -87,47 +90,50 @@ def fleet(
         if any(_used(point) for point in one.points):
             shares.setdefault(one.accelerator, []).append((one, colour(one.name)))
     charts = [
-        chart(Series("", name, summed(found)), scale, shares.get(name, ()))
+        chart(together("", name, found), scale, shares.get(name, ()))
         for name, found in by_name.items()
     ]
     return sorted(charts, key=lambda one: (-one.total, one.accelerator))
 
 
-_Stack = tuple[str, str, int, list[int | None]]
+_Stack = tuple[str, str, int, list[float | None], int]
+"""Kind, label and colour of an area, its heights, and its present height."""
 
 
-def _stacked(points: Sequence[Point], queues: Sequence[tuple[Series, int]]) -> list[_Stack]:
+def _stacked(whole: Series, queues: Sequence[tuple[Series, int]]) -> list[_Stack]:
     """Return the largest queues, the other queues as one, and the use outside queues."""
     order = sorted(queues, key=lambda one: -sum(_used(point) or 0 for point in one[0].points))
     found: list[_Stack] = [
-        ("queue", f"queue {one.name}", number, list(map(_used, one.points)))
+        ("queue", f"queue {one.name}", number, list(map(_used, one.points)), one.now[0])
         for one, number in order[:_LAYERS]
     ]
     if more := order[_LAYERS:]:
-        together = summed(one for one, _ in more)
-        found.append(("queue", f"{len(more)} more queues", -1, list(map(_used, together))))
+        rest = together("", "", [one for one, _ in more])
+        heights = list(map(_used, rest.points))
+        found.append(("queue", f"{len(more)} more queues", -1, heights, rest.now[0]))
     named = [sum(one[3][slot] or 0 for one in found) for slot in range(SLOTS)]
-    rest = [
+    others = [
         None if point is None else max(0, point[0] - each)
-        for point, each in zip(points, named, strict=True)
+        for point, each in zip(whole.points, named, strict=True)
     ]
-    if any(rest):
-        found.append(("other", "other work", -1, rest))
+    if any(other is not None and other >= _LEAST for other in others):
+        now = max(0, whole.now[0] - sum(one[4] for one in found))
+        found.append(("other", "other work", -1, others, now))
     return found
 
 
 def _layers(stacked: Sequence[_Stack], top: int) -> list[Layer]:
-    floor = [0] * SLOTS
+    floor = [0.0] * SLOTS
     found = []
-    for kind, label, colour, values in stacked:
+    for kind, label, colour, values, now in stacked:
         roof = [low + (value or 0) for low, value in zip(floor, values, strict=True)]
         area = _area(floor, roof, [value is not None for value in values], top)
-        found.append(Layer(kind=kind, label=label, colour=colour, path=area, now=values[-1] or 0))
+        found.append(Layer(kind=kind, label=label, colour=colour, path=area, now=now))
         floor = roof
     return found
 
 
-def _area(floor: Sequence[int], roof: Sequence[int], known: Sequence[bool], top: int) -> str:
+def _area(floor: Sequence[float], roof: Sequence[float], known: Sequence[bool], top: int) -> str:
     """Return the path of the area between two step lines, in pieces of recorded time."""
     path = []
     for begin, end in _stretches(known):
@@ -141,7 +147,7 @@ def _area(floor: Sequence[int], roof: Sequence[int], known: Sequence[bool], top:
     return "".join(path)
 
 
-def _line(values: Sequence[int | None], top: int) -> str:
+def _line(values: Sequence[float | None], top: int) -> str:
     path = []
     for begin, end in _stretches([value is not None for value in values]):
         heights = [value or 0 for value in values]
@@ -149,7 +155,7 @@ def _line(values: Sequence[int | None], top: int) -> str:
     return "".join(path)
 
 
-def _stairs(heights: Sequence[int], slots: range, top: int) -> str:
+def _stairs(heights: Sequence[float], slots: range, top: int) -> str:
     return "".join(
         f"V{_y(heights[slot], top)}H{slot + 1}"
         for slot in slots
@@ -168,11 +174,11 @@ def _stretches(known: Sequence[bool]) -> list[tuple[int, int]]:
     return found
 
 
-def _y(value: int, top: int) -> str:
+def _y(value: float, top: int) -> str:
     return f"{_HEIGHT - _HEIGHT * value / top:.4g}"
 
 
-def _used(point: Point) -> int | None:
+def _used(point: Point) -> float | None:
     return None if point is None else point[0]
 
 

@@ -1,6 +1,7 @@
 """Record the changes of the informers in the history."""
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -18,6 +19,9 @@ from hyperjob_core.kube.errors import KubeError
 from hyperjob_core.tasks import cancel
 
 SAMPLE_SECONDS: Final = 60.0
+BETWEEN_SECONDS: Final = 5.0
+"""Shortest time between two samples of the use, which each change may cause."""
+_USED: Final = ("hyperjobs", "clusters", "queues")
 _log = logging.getLogger(__name__)
 
 
@@ -47,7 +51,12 @@ async def _sample(history: History, world: LiveState, kube: Kube) -> None:
     while True:
         now = datetime.now(UTC)
         history.sample(now, world.cluster_uses(EVERYTHING), world.queue_uses(EVERYTHING))
-        await asyncio.sleep(SAMPLE_SECONDS)
+        await asyncio.sleep(BETWEEN_SECONDS)
+        known = world.version(*_USED)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(SAMPLE_SECONDS - BETWEEN_SECONDS):
+                while world.version(*_USED) == known:
+                    await world.changed()
 
 
 async def _fill_in(history: History, world: LiveState, kube: Kube) -> None:

@@ -24,7 +24,7 @@ from hyperjob.ui.history.backfill import Change, filled, missing, past, resumed
 from hyperjob.ui.history.gone import DeletedHyperJob, gone_of
 from hyperjob.ui.history.spans import Sample, Span, follow, states, tidy
 from hyperjob.ui.history.store import HistoryError, HistoryFile, Kind, Known, Retention, Use
-from hyperjob.ui.history.use import UNCHANGED, Series, series, with_lead
+from hyperjob.ui.history.use import HELD, UNCHANGED, Series, series
 
 BATCH_SECONDS: Final = 0.5
 TRIM_SECONDS: Final = 600.0
@@ -130,7 +130,7 @@ class History:
     def sample(
         self, now: datetime, clusters: Sequence[ClusterUse], queues: Sequence[QueueUse]
     ) -> None:
-        """Record the present use; call this about once a minute."""
+        """Record the present use; call this after changes, and about once a minute."""
         uses = (*_of_clusters(now, clusters), *_of_queues(now, queues))
         self._note(_Use(now, uses))
 
@@ -392,8 +392,8 @@ class _Recorder:
         return found
 
     def use(self, kind: Kind, since: datetime, until: datetime) -> list[Series]:
-        begin, slots = with_lead(since, until)
-        return series(self._store.use(kind, begin.timestamp(), until.timestamp(), slots), slots)
+        begin = since - HELD
+        return series(self._store.use(kind, begin.timestamp(), until.timestamp()), since, until)
 
 
 def _of_clusters(now: datetime, clusters: Iterable[ClusterUse]) -> Iterable[Use]:

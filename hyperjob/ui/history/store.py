@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from hyperjob.ui.history.spans import Sample, Span
+from hyperjob.ui.history.use import UsedSample
 
 SCHEMA_VERSION: Final = 1
 _PAGE: Final = 4096
@@ -122,15 +123,10 @@ class HistoryFile:
         rows = self._database.execute(_SPANS, (uid,))
         return [_span(row) for row in rows]
 
-    def use(
-        self, kind: Kind, since: float, until: float, slots: int
-    ) -> Iterable[tuple[str, str, int, int, int]]:
-        """Return name, accelerator, slot, used and total of the last sample in each slot of time.
-
-        `slots` of equal length lie between the two times and count from 0.
-        """
-        rows = self._database.execute(_USE, (since, slots / (until - since), kind, since, until))
-        return ((str(a), str(b), min(slot, slots - 1), c, d) for a, b, slot, c, d, _ in rows)
+    def use(self, kind: Kind, since: float, until: float) -> Iterable[UsedSample]:
+        """Return all samples between two times, by name, accelerator and time."""
+        rows = self._database.execute(_USE, (kind, since, until))
+        return ((str(a), str(b), at, used, total) for a, b, at, used, total in rows)
 
     @property
     def seen_until(self) -> float | None:
@@ -272,10 +268,9 @@ SELECT job, attempt, cluster, phase, reason, message, begin, end FROM spans WHER
 ORDER BY job, begin
 """
 _KNOWN: Final = "SELECT uid, namespace, name, queue, seen FROM hyperjobs"
-# SQLite takes the other columns from the row with max(at).
 _USE: Final = """
-SELECT name, accelerator, CAST((at - ?) * ? AS INTEGER) AS slot, used, total, max(at) FROM samples
-WHERE kind = ? AND at >= ? AND at < ? GROUP BY name, accelerator, slot
+SELECT name, accelerator, at, used, total FROM samples
+WHERE kind = ? AND at >= ? AND at < ? ORDER BY name, accelerator, at
 """
 
 

@@ -102,7 +102,7 @@ class HistoryPage:
                     "parts/use.html",
                     fleet=fleet(clusters, leaves, scale, world.colour),
                     clusters=_small(clusters, scale),
-                    queues=[one for one in _small(queues, scale) if one.peak],
+                    queues=[one for one in _small(queues, scale) if one.peak != "0"],
                     hidden=max(len(clusters) - _CHARTS, 0),
                     ticks=ticks_of(scale),
                     colour=world.colour,

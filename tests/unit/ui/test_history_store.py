@@ -335,7 +335,7 @@ def test_what_is_old_goes_and_what_lasts_stays(path):
         (at(20), at(day - 5)),
         (at(30), None),
     ]
-    assert list(store.use("cluster", 0, at(2 * day).timestamp(), 9)) == []
+    assert list(store.use("cluster", 0, at(2 * day).timestamp())) == []
     store.close()
 
 

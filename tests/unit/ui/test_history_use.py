@@ -4,6 +4,7 @@ import re
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -11,7 +12,7 @@ from hyperjob.ui.charts.axis import TimeScale
 from hyperjob.ui.charts.use import chart, fleet
 from hyperjob.ui.history.backfill import changes_of, filled
 from hyperjob.ui.history.spans import Span
-from hyperjob.ui.history.use import SLOTS, UNCHANGED, Series, series, summed, with_lead
+from hyperjob.ui.history.use import HELD, SLOTS, Series, series, together
 
 BEGIN = datetime(2026, 5, 1, tzinfo=UTC)
 SCALE = TimeScale(BEGIN, BEGIN + timedelta(days=1))
@@ -26,21 +27,60 @@ def at(seconds):
     return BEGIN + timedelta(seconds=seconds)
 
 
+def samples(*found):
+    return [("c1", GPU, at(seconds).timestamp(), used, total) for seconds, used, total in found]
+
+
+def steady(name, used, total):
+    spent = (used * 86400.0, total * 86400.0)
+    return Series(name, GPU, [(used, total)] * SLOTS, (used, total), spent)
+
+
 def test_a_sample_is_good_until_the_next_and_for_a_while_at_most():
-    begin, slots = with_lead(BEGIN, at(7200))  # a slot is a minute
-    lead = slots - SLOTS
-    assert at(0) - begin >= UNCHANGED
-    rows = [("c1", GPU, lead - 1, 3, 8), ("c1", GPU, lead + 2, 5, 8)]
-    (found,) = series(rows, slots)
+    rows = samples((-60, 3, 8), (120, 5, 8))
+    (found,) = series(rows, BEGIN, at(7200))  # a slot is a minute
+    held = int(HELD.total_seconds()) // 60
     assert found.points[:4] == [(3, 8), (3, 8), (5, 8), (5, 8)]
-    assert found.points[2 + lead] == (5, 8)
-    assert found.points[3 + lead] is None, "nothing was recorded"
+    assert found.points[1 + held] == (5, 8)
+    assert found.points[2 + held] is None, "nothing was recorded"
+    assert found.now == (0, 0)
+
+
+def test_a_slot_is_the_mean_of_its_time():
+    """Full for half of its 12 minutes is 50 percent, also where a day is 120 slots."""
+    rows = samples((0, 0, 8), (60, 8, 8), (420, 0, 8))
+    (found,) = series(rows, at(720) - timedelta(days=1), at(720))
+    assert found.points[:-1] == [None] * (SLOTS - 1)
+    assert found.points[-1] == (4, 8)
+    drawn = chart(found, TimeScale(at(720) - timedelta(days=1), at(720)))
+    assert (drawn.mean, drawn.peak, drawn.used) == (50, "4", 0)
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(-1500, 7200), st.integers(0, 16)),
+        min_size=1,
+        unique_by=lambda one: one[0],
+    )
+)
+def test_the_slots_add_up_to_the_whole_time(found):
+    rows = samples(*((seconds, used, 16) for seconds, used in sorted(found)))
+    (whole,) = series(rows, BEGIN, at(7200))
+    ends = [*(seconds for seconds, _ in sorted(found)[1:]), 7200]
+    expected = 0.0
+    for (begin, used), end in zip(sorted(found), ends, strict=True):
+        last = min(end, begin + HELD.total_seconds())
+        expected += used * max(0.0, last - max(begin, 0))
+    assert whole.spent[0] == pytest.approx(expected)
+    assert all(point is None or 0 <= point[0] <= 16 for point in whole.points)
 
 
 def test_sums_are_of_what_is_known():
-    one = Series("a", GPU, [(1, 8)] * SLOTS)
-    other = Series("b", GPU, [None] * (SLOTS - 1) + [(2, 8)])
-    assert summed([one, other])[-2:] == [(1, 8), (3, 16)]
+    one = Series("a", GPU, [(1, 8)] * SLOTS, (1, 8), (1.0, 8.0))
+    other = Series("b", GPU, [None] * (SLOTS - 1) + [(2, 8)], (2, 8), (2.0, 8.0))
+    both = together("", GPU, [one, other])
+    assert both.points[-2:] == [(1, 8), (3, 16)]
+    assert (both.now, both.spent) == ((3, 16), (3.0, 16.0))
 
 
 @settings(max_examples=30)
@@ -55,14 +95,13 @@ def test_areas_stay_in_their_box_and_add_up(points, queues):
         assert all(0 <= one <= 100 for one in heights)
         assert all(0 <= one <= SLOTS for one in across)
     known = [point for point in points if point is not None]
-    assert drawn.peak == max((used for used, _ in known), default=0)
-    assert drawn.used == (points[-1] or (0, 0))[0]
+    assert drawn.peak == str(max((used for used, _ in known), default=0))
 
 
 def test_the_fleet_shows_what_each_queue_takes_and_what_none_does():
-    clusters = [Series(f"c{n}", GPU, [(6, 8)] * SLOTS) for n in range(2)]
-    queues = [Series("big", GPU, [(7, 8)] * SLOTS), Series("small", GPU, [(2, 8)] * SLOTS)]
-    idle = Series("idle", GPU, [(0, 8)] * SLOTS)
+    clusters = [steady(f"c{n}", 6, 8) for n in range(2)]
+    queues = [steady("big", 7, 8), steady("small", 2, 8)]
+    idle = steady("idle", 0, 8)
     (drawn,) = fleet(clusters, [*queues, idle], SCALE, {"big": 0, "small": 1}.__getitem__)
     assert [(layer.kind, layer.label, layer.now) for layer in drawn.layers] == [
         ("queue", "queue big", 7),
