@@ -1,6 +1,8 @@
 """JSON patches (RFC 6902): the operations that turn one JSON document into another. Pure."""
 
-from typing import Any, Literal, NotRequired, TypedDict
+from typing import Any, Final, Literal, NotRequired, TypedDict
+
+_ABSENT: Final = object()
 
 
 class JsonPatchOp(TypedDict):
@@ -18,6 +20,8 @@ def pointer(*segments: str | int) -> str:
 
 def escape(segment: str) -> str:
     """Escape one pointer segment; label keys hold slashes."""
+    if segment.isalnum():  # nearly all fields of an API
+        return segment
     return segment.replace("~", "~0").replace("/", "~1")
 
 
@@ -54,13 +58,18 @@ def _diff(before: object, after: object, path: str, ops: list[JsonPatchOp]) -> N
 def _diff_dict(
     before: dict[str, Any], after: dict[str, Any], path: str, ops: list[JsonPatchOp]
 ) -> None:
-    if gone := before.keys() - after.keys():
-        ops.extend({"op": "remove", "path": f"{path}/{escape(key)}"} for key in sorted(gone))
+    if not before.keys() <= after.keys():
+        gone = sorted(before.keys() - after.keys())
+        ops.extend({"op": "remove", "path": f"{path}/{escape(key)}"} for key in gone)
     for key, value in after.items():
-        if key not in before:
-            ops.append({"op": "add", "path": f"{path}/{escape(key)}", "value": value})
-        elif before[key] is not value:  # unchanged parts are the same object, which most are
-            _diff(before[key], value, f"{path}/{escape(key)}", ops)
+        old = before.get(key, _ABSENT)
+        if old is value:  # unchanged parts are the same object, which most are
+            continue
+        at = f"{path}/{escape(key)}"
+        if old is _ABSENT:
+            ops.append({"op": "add", "path": at, "value": value})
+        else:
+            _diff(old, value, at, ops)
 
 
 def _diff_list(before: list[Any], after: list[Any], path: str, ops: list[JsonPatchOp]) -> None:

@@ -167,8 +167,9 @@ def _default_resources(resources: Object) -> Object:
 
 
 def _as_text(amounts: Object) -> Object:
-    fractions = {name: str(each) for name, each in amounts.items() if isinstance(each, float)}
-    return {**amounts, **fractions} if fractions else amounts
+    if float not in map(type, amounts.values()):
+        return amounts
+    return {name: str(each) if isinstance(each, float) else each for name, each in amounts.items()}
 
 
 def _default_limits(resources: Object) -> Object:
@@ -179,7 +180,7 @@ def _default_limits(resources: Object) -> Object:
     missing = {
         name: amount
         for name, amount in requests.items()
-        if not may_be_overcommitted(name) and (limits is None or limits.get(name) is None)
+        if (limits is None or limits.get(name) is None) and not may_be_overcommitted(name)
     }
     return {**resources, "limits": {**(limits or {}), **missing}} if missing else resources
 

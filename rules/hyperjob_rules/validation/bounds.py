@@ -48,20 +48,20 @@ def validate_bounds(hyperjob: Object, report: Report, *, most_grace: int) -> Non
     at = SPEC.child("replicatedJobs")
     jobs: list[Object] = spec.get("replicatedJobs") or []
     _validate_copies(jobs, at, report, max_domains=spec.get("maxDomains"))
-    sums: dict[str, int] = {}
+    pods_by_amount: dict[tuple[str, str | int], int] = {}
     for index, job in enumerate(jobs):
         tasks = (job.get("templateSpec") or {}).get("tasks") or ()
         for number, (task, pods) in enumerate(zip(tasks, pods_of(job), strict=True)):
             pod = (task.get("template") or {}).get("spec") or {}
-            _add_requests(sums, pod, pods=pods)
+            _add_requests(pods_by_amount, pod, pods=pods)
             grace = pod.get("terminationGracePeriodSeconds")
             if pod.get("resourceClaims") or (grace is not None and grace > most_grace):
                 tasks_at = at.index(index).child("templateSpec", "tasks")
                 path = tasks_at.index(number).child("template", "spec")
                 _refuse_pod(pod, path, report, most_grace=most_grace)
-    for name in sorted(sums):
-        if sums[name] > MAX:
-            report.add(SUM, at, sums[name] // NANO, name=name)
+    for name, total in sorted(_sums(pods_by_amount).items()):
+        if total > MAX:
+            report.add(SUM, at, total // NANO, name=name)
     grace = (spec.get("checkpoint") or {}).get("gracePeriodSeconds")
     if grace is not None and grace > most_grace:
         report.add(GRACE, SPEC.child("checkpoint", "gracePeriodSeconds"), grace, most=most_grace)
@@ -94,24 +94,34 @@ def _bytes(part: object) -> int:
         return 0  # invalid text, which the API server does not store
 
 
-def _add_requests(sums: dict[str, int], pod: Object, *, pods: int) -> None:
-    """Add what so many pods request, by an upper bound: init containers count like the others."""
+def _add_requests(
+    pods_by_amount: dict[tuple[str, str | int], int], pod: Object, *, pods: int
+) -> None:
+    """Count so many pods for each amount of a resource that a container of the pod requests.
+
+    The sum over them is an upper bound: init containers count like the others.
+    """
+    lists = [pod.get("overhead")]
     for containers in (pod.get("containers"), pod.get("initContainers")):
         for container in containers or ():
             resources = container.get("resources") or {}
-            amounts, limits = resources.get("requests") or {}, resources.get("limits")
-            _add(sums, {**limits, **amounts} if limits else amounts, pods=pods)
-    if overhead := pod.get("overhead"):
-        _add(sums, overhead, pods=pods)
+            amounts, limits = resources.get("requests"), resources.get("limits")
+            lists.append({**limits, **amounts} if limits and amounts else amounts or limits)
+    for amounts in filter(None, lists):
+        for each in amounts.items():
+            pods_by_amount[each] = pods_by_amount.get(each, 0) + pods
 
 
-def _add(sums: dict[str, int], amounts: Object, *, pods: int) -> None:
-    for name, value in amounts.items():
+def _sums(pods_by_amount: dict[tuple[str, str | int], int]) -> dict[str, int]:
+    """Return the sum of each resource over all pods, in nano-units."""
+    sums: dict[str, int] = {}
+    for (name, value), pods in pods_by_amount.items():
         if value is not None:
             nano = try_parse(value).nano
             # An amount that is negative or too large by itself has an error of its own.
             if 0 < nano <= MAX:
                 sums[name] = sums.get(name, 0) + pods * nano
+    return sums
 
 
 def _refuse_pod(pod: Object, path: Path, report: Report, *, most_grace: int) -> None:

@@ -154,6 +154,11 @@ class Report:
         """Whether the validation stopped before its end because of too many errors."""
         return len(self.refusals) >= MAX_REFUSALS
 
+    @property
+    def count(self) -> int:
+        """The number of errors and warnings found until now."""
+        return len(self.refusals) + len(self.remarks)
+
     def add(self, rule: Rule, path: Path, value: object = "", /, **words: object) -> None:
         """Add the error of a rule at the field at `path`."""
         self.refuse(rule, rule.at(path, value, **words))

@@ -63,9 +63,13 @@ Amounts = dict[str, Quantity]
 
 
 def _requirements(resources: Object, path: Path, report: Report, *, of_pod: bool) -> None:
-    given = resources.get("limits")
+    given, asked = resources.get("limits"), resources.get("requests")
+    known = report.count
     limits = _amounts(given, path, "limits", report, of_pod=of_pod)
-    requests = _amounts(resources.get("requests"), path, "requests", report, of_pod=of_pod)
+    if asked == given and report.count == known:
+        requests = limits  # defaulting makes most of them equal: what holds for one holds for both
+    else:
+        requests = _amounts(asked, path, "requests", report, of_pod=of_pod)
     for name, request in requests.items():
         limit = limits.get(name)
         if limit is request or limit == request:
