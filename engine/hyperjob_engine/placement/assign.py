@@ -10,7 +10,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.model.request import PlacementRequest
-from hyperjob_engine.placement.preference import Unmet
+from hyperjob_engine.placement.preference import UnmetWishes
 from hyperjob_engine.placement.slots import Slots
 from hyperjob_engine.resources import Resources, fits, subtract, total
 
@@ -29,7 +29,7 @@ class Cost(NamedTuple):
     tier: int
     siblings: int
     distance: int
-    unmet: Unmet
+    unmet: UnmetWishes
     left: int
     name: str
 

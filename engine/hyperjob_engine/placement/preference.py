@@ -12,7 +12,7 @@ from hyperjob_engine.placement.ground import Ground, Kind
 from hyperjob_engine.placement.packing import kind_of
 
 
-class Unmet(NamedTuple):
+class UnmetWishes(NamedTuple):
     """The lowest tier that holds all pods of a soft topology, and the missing affinity weight."""
 
     tier: int = 0
@@ -24,12 +24,16 @@ def prefers(pods: Collection[PodGroup]) -> bool:
     return any(group.near or group.wants.preferred for group in pods)
 
 
-def unmet(ground: Ground | None, pods: Collection[PodGroup]) -> Unmet:
+def unmet(ground: Ground | None, pods: Collection[PodGroup]) -> UnmetWishes:
     """Return what a cluster leaves unmet; of a cluster without a view nothing is known to be met.
 
     Each kind of pods is looked at alone, without the pods placed before.
     """
-    near = Unmet(tier=_tier(ground, pods)) if any(group.near for group in pods) else Unmet()
+    near = (
+        UnmetWishes(tier=_tier(ground, pods))
+        if any(group.near for group in pods)
+        else UnmetWishes()
+    )
     missing = sum(_missing(ground, group) for group in pods if group.wants.preferred)
     return near._replace(weight=missing)
 

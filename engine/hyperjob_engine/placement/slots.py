@@ -16,12 +16,12 @@ from hyperjob_engine.placement.grades import Grades
 from hyperjob_engine.placement.ground import Ground, Vacating, ground_of
 from hyperjob_engine.placement.nodeshortage import node_shortage
 from hyperjob_engine.placement.packing import Item, Unfit, items_of, overfull, unfit
-from hyperjob_engine.placement.preference import Unmet, prefers, unmet
+from hyperjob_engine.placement.preference import UnmetWishes, prefers, unmet
 from hyperjob_engine.reasons.crowded import NodeShortage
 from hyperjob_engine.reasons.hindrance import Crowding
 
 _PREFERS: Final[Memo[Collection[PodGroup], bool]] = Memo()
-_MET: Final = Unmet()
+_MET: Final = UnmetWishes()
 _MOST_PREFERENCES: Final = 64  # that a ground remembers
 _ITEMS: Final[Memo[Collection[PodGroup], Mapping[Item, int]]] = Memo()
 
@@ -85,14 +85,14 @@ class Slots:
             return self._grades.crowding(cluster, pods) is None
         return self._unfit(ground, cluster, _ITEMS.of(id(pods), pods, items_of)) is None
 
-    def unmet(self, cluster: str, pods: Collection[PodGroup]) -> Unmet:
+    def unmet(self, cluster: str, pods: Collection[PodGroup]) -> UnmetWishes:
         """Return what the nodes leave unmet of the preferences of pods."""
         if not _PREFERS.of(id(pods), pods, prefers):
             return _MET
         ground = self._ground(cluster)
         known = None if ground is None else ground.preferences.get(id(pods))
         if known is not None and known[0] is pods:
-            remembered: Unmet = known[1]
+            remembered: UnmetWishes = known[1]
             return remembered
         found = unmet(ground, pods)
         if ground is not None:
