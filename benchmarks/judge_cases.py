@@ -16,6 +16,7 @@ HOST: Final = "kubernetes.io/hostname"
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 _TAINT: Final = {"key": "team", "value": "red", "effect": "NoSchedule"}
+_NOT_READY: Final = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +69,10 @@ def _node(rnd: random.Random, case: str, number: int) -> Object:
     spec: Object = {"taints": [_TAINT] if rnd.random() < 0.15 else []}
     if rnd.random() < 0.05:
         spec["unschedulable"] = True
-    ready = {"type": "Ready", "status": "False" if rnd.random() < 0.04 else "True"}
+    ready = {"type": "Ready", "status": "True"}
+    if rnd.random() < 0.04:  # as the kubelet and the node controller show it
+        ready["status"] = "False"
+        spec["taints"] = [*spec["taints"], _NOT_READY]
     return {
         "apiVersion": "v1",
         "kind": "Node",

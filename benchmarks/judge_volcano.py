@@ -16,6 +16,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -98,10 +99,9 @@ async def main() -> None:
 
 async def _prepare(kube: Kube) -> None:
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
-    try:
+    with suppress(AlreadyExists):
         await kube.create(NAMESPACES, namespace)
-    except AlreadyExists:
-        await _clean(kube)
+    await _clean(kube)
     for number in range(_BALLAST):  # room that Volcano may promise to the gangs that do not fit
         amounts = {GPU: "5000", "cpu": "5000", "memory": "50Ti", "pods": "5000"}
         ready = {"type": "Ready", "status": "True"}
@@ -111,7 +111,8 @@ async def _prepare(kube: Kube) -> None:
             "metadata": {"name": f"ballast-{number}", "labels": {CASE: "none"}},
             "status": {"capacity": amounts, "allocatable": amounts, "conditions": [ready]},
         }
-        await _node(kube, node)
+        with suppress(AlreadyExists):
+            await _node(kube, node)
 
 
 async def _node(kube: Kube, node: dict[str, Any]) -> None:

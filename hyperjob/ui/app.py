@@ -10,6 +10,7 @@ from aiohttp.typedefs import Handler, Middleware
 from hyperjob.ui.connections import HEADERS, PageProtocol, counted
 from hyperjob.ui.live import Live
 from hyperjob.ui.pages.answers import Context, pages, problem
+from hyperjob.ui.pages.nodes import about_clusters
 from hyperjob.ui.pages.one import about_one
 from hyperjob.ui.render import static
 from hyperjob.ui.visitor import VISITOR
@@ -36,6 +37,7 @@ def make_app(context: Context) -> web.Application:
     app.add_routes(context.access.routes())
     app.add_routes([web.get("/live", live.handle)])
     app.add_routes(about_one(context))
+    app.add_routes(about_clusters(context))
     app.add_routes(pages(context))
     app.on_response_prepare.append(_add_headers)
     app.on_shutdown.append(live.close)

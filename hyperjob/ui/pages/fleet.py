@@ -211,7 +211,7 @@ def _total(name: str, found: Sequence[tuple[ClusterCard, Bar]]) -> Bar:
         reserved=reserved,
         other=other,
         free=free,
-        segments=_placed(parts),
+        segments=placed(parts),
     )
 
 
@@ -267,7 +267,7 @@ def _bar(use: ClusterUse, parts: Sequence[Holding], colour: Colour, *, ready: bo
         reserved=reserved,
         other=other,
         free=free,
-        segments=_placed(segments),
+        segments=placed(segments),
     )
 
 
@@ -312,7 +312,7 @@ def _rest(*, reserved: int, other: int, free: int) -> list[BarSegment]:
     return [segment for segment in found if segment.number]
 
 
-def _placed(segments: Sequence[BarSegment]) -> list[BarSegment]:
+def placed(segments: Sequence[BarSegment]) -> list[BarSegment]:
     """Return the segments with start and width in the bar."""
     total = sum(segment.number for segment in segments) or 1
     found: list[BarSegment] = []
