@@ -46,7 +46,10 @@ GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         ),
         "lint": ("hyperjob.cli.lint", "Validate HyperJob files without an API server."),
         "demo": ("hyperjob.cli.demo", "Watch HyperJobs run across simulated clusters."),
-        "sandbox": ("hyperjob.cli.sandbox", "Run the embedded Karmada control plane alone."),
+        "sandbox": (
+            "hyperjob.cli.sandbox",
+            "Run HyperJob on an embedded Karmada, on this machine.",
+        ),
     },
     "Run the platform": {
         "install": ("hyperjob.cli.install", "Create HyperJob's objects in the Karmada API server."),

@@ -11,6 +11,7 @@ try:
     from hyperjob_sandbox.clusters import SandboxConfig, SandboxConfigError, changed, load
     from hyperjob_sandbox.karmada.clusterstatus import idle_clusters
     from hyperjob_sandbox.member.cluster import hypernodes_of, nodes_of, others_of
+    from hyperjob_sandbox.outages import lose
     from hyperjob_sandbox.topology import Topology
 except ModuleNotFoundError as error:
     if error.name != "hyperjob_sandbox":
@@ -29,6 +30,7 @@ __all__ = [
     "hypernodes_of",
     "idle_clusters",
     "load",
+    "lose",
     "nodes_of",
     "others_of",
 ]

@@ -1,9 +1,10 @@
 """The goals of `hyperjob wait`: phases, conditions, a step of the training, deletion."""
 
 from dataclasses import dataclass
+from typing import Final
 
 from hyperjob.client.errors import NeverError, title
-from hyperjob.client.summary import Summary
+from hyperjob.client.summary import Summary, read
 from hyperjob.client.training import training_of
 from hyperjob.client.waiting import Progress, not_found, silent, summary_of, until
 from hyperjob_core.api.meta import Object
@@ -11,6 +12,7 @@ from hyperjob_core.api.names import CONDITION_COMPLETED, CONDITION_FAILED
 from hyperjob_core.api.phases import Phase
 from hyperjob_core.api.wire import natural
 from hyperjob_core.kube.client import Kube
+from hyperjob_engine.reasons.reason import Reason
 
 _CONDITIONS = {
     CONDITION_COMPLETED.lower(): Phase.COMPLETED,
@@ -30,6 +32,13 @@ class Goal:
     def is_deletion(self) -> bool:
         """Return whether the goal is the deletion of the HyperJob."""
         return not self.phases and self.step is None
+
+    def is_hopeless(self, hyperjob: Object | None) -> bool:
+        """Return whether the HyperJob waits for a room or a quota that does not exist."""
+        if hyperjob is None or self.is_deletion or self.phases & _WITHOUT_RUNNING:
+            return False
+        summary = read(hyperjob)
+        return summary.is_current and summary.reason in _NEVER
 
     def holds(self, hyperjob: Object | None, name: str) -> bool:
         """Return whether the HyperJob has reached the goal; NeverError when it never can."""
@@ -53,6 +62,11 @@ class Goal:
         if summary.has_ended:
             raise NeverError(_ended(summary, self.words))
         return False
+
+
+_NEVER: Final = frozenset({Reason.EXCEEDS_CLUSTERS, Reason.EXCEEDS_QUEUE, Reason.INVALID_SPEC})
+"""Reasons for which `hyperjob why` says that the HyperJob never runs."""
+_WITHOUT_RUNNING: Final = frozenset({Phase.PENDING, Phase.QUEUED, Phase.SUSPENDED})
 
 
 def parse_goal(text: str) -> Goal:
@@ -106,7 +120,14 @@ async def reach(
         return goal.holds(hyperjob, name)
 
     return await until(
-        kube, namespace, name, holds, what=goal.words, seconds=seconds, progress=progress
+        kube,
+        namespace,
+        name,
+        holds,
+        what=goal.words,
+        seconds=seconds,
+        progress=progress,
+        hopeless=goal.is_hopeless,
     )
 
 

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from contextlib import aclosing
+from typing import Final
 
 from hyperjob.client.errors import NeverError, NotYetError, title
 from hyperjob.client.summary import Summary, read
@@ -20,6 +21,17 @@ Progress = Callable[[str], None]
 """Shows a line about the present state of the HyperJob."""
 
 
+Hopeless = Callable[[Object | None], bool]
+"""Returns whether a HyperJob cannot go on unless a person changes it, its queue or a cluster."""
+
+HOPELESS_SECONDS: Final = 15.0
+
+
+def never_hopeless(_: Object | None) -> bool:
+    """Return that there is hope."""
+    return False
+
+
 def silent(_text: str) -> None:
     """Ignore progress."""
 
@@ -33,20 +45,33 @@ async def until(
     what: str,
     seconds: float,
     progress: Progress = silent,
+    hopeless: Hopeless = never_hopeless,
 ) -> Object | None:
     """Wait until `holds` is true; return the HyperJob, or None after its deletion.
 
-    `seconds` 0 is no time limit. Raises NotYetError when time is up, and the errors of `holds`.
+    `seconds` 0 is no time limit. Raises NotYetError when time is up, the errors of `holds`, and
+    NeverError after the HyperJob has been `hopeless` for HOPELESS_SECONDS without a break: a
+    Cluster that joins reports its nodes a moment later.
     """
     last: Object | None = None
+    patience = asyncio.timeout(None)
     try:
-        async with asyncio.timeout(seconds or None):
+        async with asyncio.timeout(seconds or None), patience:
             async with aclosing(states(kube, HYPERJOBS, name, namespace=namespace)) as stream:
                 async for last in stream:
                     if holds(last):
                         return last
                     progress(f"{name} {_state_text(last)}; waiting until it {what}")
+                    if not hopeless(last):
+                        patience.reschedule(None)
+                    elif patience.when() is None:
+                        now = asyncio.get_running_loop().time()
+                        patience.reschedule(now + HOPELESS_SECONDS)
     except TimeoutError:
+        if patience.expired():
+            raise NeverError(
+                f"{title(name)} {_state_text(last)}: as things are, it never {what}"
+            ) from None
         raise NotYetError(
             f"timed out after {human_duration(seconds)} waiting until {title(name)} {what}; it"
             f" {_state_text(last)}"

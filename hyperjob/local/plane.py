@@ -43,11 +43,14 @@ class PlaneOptions:
     pods: str | None = None
     images: Mapping[str, str] = field(default_factory=dict)
     speed: float | None = None
+    port: int = 0
+    cluster_lost_seconds: float = 300.0
 
     def sandbox_command(self) -> list[str | Path]:
         """Return the command that starts the embedded control plane."""
-        command: list[str | Path] = [sys.executable, "-m", "hyperjob", "sandbox", "up"]
+        command: list[str | Path] = [sys.executable, "-m", "hyperjob", "sandbox", "up", "--bare"]
         command += ["--clusters", self.clusters, "--directory", self.directory]
+        command += ["--port", str(self.port)]
         if self.volcano_global is not None:
             command.append("--volcano-global" if self.volcano_global else "--no-volcano-global")
         if self.pods is not None:
@@ -178,6 +181,7 @@ async def _start_servers(
             f"--metrics-bind-address=127.0.0.1:{metrics}",
             f"--health-probe-bind-address=127.0.0.1:{probe}",
             f"--leader-elect-lease-duration={_LEASE_SECONDS}",
+            f"--cluster-lost-timeout={options.cluster_lost_seconds:g}",
             "--members=logs",
             f"--progress-interval={_PROGRESS_SECONDS:g}",
             log=directory / "controller.log",

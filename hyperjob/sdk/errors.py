@@ -34,7 +34,7 @@ class NotReachedError(HyperJobError):
 
 
 class NeverReachedError(HyperJobError):
-    """The HyperJob can no longer reach a state: it has ended or was deleted."""
+    """The HyperJob can no longer reach a state: it has ended, was deleted, or is too large."""
 
 
 @dataclass(frozen=True, slots=True)

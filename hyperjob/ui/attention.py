@@ -115,8 +115,8 @@ class Attention:
     def _trouble(self, row: Row) -> AttentionItem | None:
         world = self._world
         summary = row.summary
-        if summary.phase == Phase.COMPLETED and not summary.deleting:
-            return None
+        if summary.phase in (Phase.COMPLETED, Phase.SUSPENDED) and not summary.deleting:
+            return None  # a person has suspended it
         evidence = Evidence(
             now=datetime.now(UTC),
             summary=summary,

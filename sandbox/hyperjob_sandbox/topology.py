@@ -12,6 +12,7 @@ from pathlib import Path
 
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.resources import CRDS, QUEUES
+from hyperjob_sandbox import outages
 from hyperjob_sandbox.apiserver import ApiServer
 from hyperjob_sandbox.background import Part
 from hyperjob_sandbox.clusters import LostCluster, SandboxConfig
@@ -22,6 +23,7 @@ from hyperjob_sandbox.karmada.proxy import SUBRESOURCE, ClusterProxy
 from hyperjob_sandbox.karmada.webhooks import WebhookServer, registered
 from hyperjob_sandbox.member.cluster import MemberCluster
 from hyperjob_sandbox.objects import FIELD_MANAGER
+from hyperjob_sandbox.processes.claims import ClaimData
 from hyperjob_sandbox.processes.hostclient import ProcessHost
 from hyperjob_sandbox.processes.images import Image
 from hyperjob_sandbox.processes.kubelet import ProcessKubelet
@@ -98,8 +100,12 @@ class Topology(Part):
             self.start(each.failure(), name=name)
         if self.machine is not None:
             self.start(self.machine.host.failure(), name="process host")
+            caches = {name: each.caches for name, each in self.clusters.items()}
+            data = ClaimData(self.machine.folder, control_plane.caches, caches)
+            self.start(data.run(), name="claims")
+        self.start(outages.follow(control_plane.caches, self.clusters), name="outages")
         for lost in self.config.lost_clusters:
-            self.start(self._lose(lost), name=f"lost/{lost.cluster}")
+            self.start(self._lose(kube, lost), name=f"lost/{lost.cluster}")
 
     def _make_machine(self) -> Machine:
         folder = self.directory / "pods"
@@ -126,11 +132,10 @@ class Topology(Part):
             await kube.apply(CRDS, definition, field_manager=FIELD_MANAGER)
         return kube
 
-    async def _lose(self, lost: LostCluster) -> None:
-        """Let a member's API server stop listening, and listen again, at its times."""
-        server = self.clusters[lost.cluster].server
+    async def _lose(self, kube: Kube, lost: LostCluster) -> None:
+        """Lose a cluster and restore it at its times."""
         await asyncio.sleep(lost.at / self.config.speed)
-        await server.stop_listening()
+        await outages.lose(kube, lost.cluster, lost=True)
         if lost.back_at is not None:
             await asyncio.sleep((lost.back_at - lost.at) / self.config.speed)
-            await server.start_listening()
+            await outages.lose(kube, lost.cluster, lost=False)

@@ -342,7 +342,7 @@ def sandbox_service(
     directory: Path, clusters: Path, *, kubeconfig: Path | None = None, port: int = 0
 ) -> Service:
     """Return the service of `hyperjob sandbox up`, on its own or another API server."""
-    command: list[str | Path] = [sys.executable, "-m", "hyperjob", "sandbox", "up"]
+    command: list[str | Path] = [sys.executable, "-m", "hyperjob", "sandbox", "up", "--bare"]
     command += ["--clusters", clusters, "--directory", directory, "--port", str(port)]
     if kubeconfig is not None:
         command += ["--kubeconfig", kubeconfig]

@@ -1,28 +1,35 @@
-"""`hyperjob sandbox`: the embedded control plane and its members, without webhook or controller."""
+"""`hyperjob sandbox`: an installation on this machine, and the loss of its clusters."""
 
 import asyncio
 import json
 import signal
 import sys
+from collections.abc import Coroutine, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from hyperjob.cli.data import data_file
 from hyperjob.cli.folders import ENDING, folder
+from hyperjob.cli.kubectl.access import Access, access
+from hyperjob.cli.kubectl.exits import run
 from hyperjob.cli.sandbox.options import cluster_options
 from hyperjob.local.ready import READY_FILE
 from hyperjob_core.kube.errors import ConfigError, KubeError
 from hyperjob_core.tasks import cancel
 
 if TYPE_CHECKING:
-    from hyperjob.cli.embedded import SandboxConfig, Topology
+    from hyperjob.cli.embedded import SandboxConfig
+    from hyperjob.local.plane import PlaneOptions
 
 
 @click.group()
 def sandbox() -> None:
-    """Run the embedded Karmada control plane alone."""
+    """Run HyperJob on an embedded Karmada with member clusters, and lose a cluster.
+
+    Example: hyperjob sandbox up --pods processes
+    """
 
 
 @sandbox.command()
@@ -35,8 +42,8 @@ def sandbox() -> None:
 @click.option(
     "--kubeconfig",
     type=click.Path(path_type=Path, dir_okay=False, exists=True),
-    help="Run Karmada's and the members' controllers against this API server instead of the"
-    " embedded API server.",
+    help="With --bare: run Karmada's and the members' controllers against this API server instead"
+    " of the embedded API server.",
 )
 @click.option(
     "--port",
@@ -45,6 +52,14 @@ def sandbox() -> None:
     show_default="a free port",
     help="Port of the Karmada API server.",
 )
+@click.option(
+    "--cluster-lost-timeout",
+    type=click.FloatRange(0, 86400),
+    default=300.0,
+    show_default=True,
+    help="Seconds for which a cluster is not Ready before its sub-jobs count as lost.",
+)
+@click.option("--bare", is_flag=True, help="Start no webhook and no controller.")
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text")
 def up(
     clusters: Path | None,
@@ -55,16 +70,26 @@ def up(
     images: dict[str, str],
     speed: float | None,
     port: int,
+    cluster_lost_timeout: float,
+    bare: bool,
     output: str,
 ) -> None:
-    """Start the embedded control plane, print its kubeconfigs, and run until Ctrl-C.
+    """Start control plane, members, webhook and controller, and run until Ctrl-C.
+
+    The command prints the kubeconfigs, and applies no HyperJob.
 
     Example: hyperjob sandbox up --clusters clusters.yaml
     """
     from hyperjob.cli.embedded import SandboxConfigError, changed, load
+    from hyperjob.local.parts import StackError
+    from hyperjob.local.plane import PlaneOptions
+
+    if kubeconfig is not None and not bare:
+        raise click.UsageError("--kubeconfig needs --bare: install HyperJob there yourself")
 
     try:
-        config = load(clusters or data_file("examples/clusters.yaml"))
+        file = clusters or data_file("examples/clusters.yaml")
+        config = load(file)
         changes: dict[str, object] = {"images": {**images, **config.images}}
         if pods is not None:
             changes["pods"] = pods
@@ -79,51 +104,120 @@ def up(
         raise click.ClickException(str(error)) from None
     try:
         with folder(directory, prefix="hyperjob-") as where:
-            asyncio.run(_run(config, where, api=kubeconfig, port=port, output=output))
-    except (OSError, KubeError, ConfigError) as error:
+            if bare:
+                asyncio.run(_run_bare(config, where, api=kubeconfig, port=port, output=output))
+            else:
+                options = PlaneOptions(
+                    clusters=file,
+                    directory=where,
+                    volcano_global=config.volcano_global.enabled,
+                    pods=pods,
+                    images=images,
+                    speed=speed,
+                    port=port,
+                    cluster_lost_seconds=cluster_lost_timeout,
+                )
+                asyncio.run(_run(options, [each.name for each in config.clusters], output))
+    except (OSError, KubeError, ConfigError, StackError) as error:
         raise click.ClickException(str(error)) from None
 
 
-async def _run(
+@sandbox.command("lose")
+@click.argument("cluster")
+@access()
+def lose(cluster: str, access: Access) -> None:
+    """Lose a cluster: its API server stops, and the processes of its pods are killed.
+
+    Its sub-jobs count as lost after --cluster-lost-timeout of `hyperjob sandbox up`.
+
+    Example: hyperjob sandbox lose gpu-east
+    """
+    _lose(cluster, access, lost=True)
+
+
+@sandbox.command("restore")
+@click.argument("cluster")
+@access()
+def restore(cluster: str, access: Access) -> None:
+    """Bring a lost cluster back.
+
+    Example: hyperjob sandbox restore gpu-east
+    """
+    _lose(cluster, access, lost=False)
+
+
+def _lose(cluster: str, access: Access, *, lost: bool) -> None:
+    from hyperjob.cli.embedded import lose
+
+    async def change() -> None:
+        async with access.connect() as kube:
+            await lose(kube, cluster, lost=lost)
+
+    run(change())
+    click.echo(f"cluster {cluster} {'is lost' if lost else 'comes back'}: kubectl get clusters")
+
+
+async def _run(options: "PlaneOptions", members: Sequence[str], output: str) -> None:
+    """Run the whole installation until a signal; raises StackError."""
+    from hyperjob.local.lifeline import lifeline
+    from hyperjob.local.plane import local_plane
+
+    stop = _ended()
+
+    async def live() -> None:
+        async with lifeline() as line, local_plane(options, line) as plane:
+            _announce(options.directory, members, output)
+            await plane.failure()
+
+    await _until(live(), stop)
+
+
+async def _run_bare(
     config: "SandboxConfig", directory: Path, *, api: Path | None, port: int, output: str
 ) -> None:
     from hyperjob.cli.embedded import Topology
 
+    stop = _ended()
+    # Scripts wait for this file: a file of an earlier run must not announce this run as ready.
+    (directory / READY_FILE).unlink(missing_ok=True)
+    async with Topology(config, directory, api=api, port=port) as topology:
+        _announce(directory, list(topology.clusters), output)
+        if output != "json" and topology.machine is not None:
+            click.echo(topology.machine.description + "\n")
+        (directory / READY_FILE).touch()
+        await _until(topology.failure(), stop)
+
+
+def _ended() -> asyncio.Event:
+    """Return an event that a signal to end sets."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for signum in (signal.SIGINT, *ENDING):
         loop.add_signal_handler(signum, stop.set)
-    # Scripts wait for this file: a file of an earlier run must not announce this run as ready.
-    (directory / READY_FILE).unlink(missing_ok=True)
-    async with Topology(config, directory, api=api, port=port) as topology:
-        _announce(topology, output)
-        (directory / READY_FILE).touch()
-        failing = asyncio.create_task(topology.failure())
-        stopping = asyncio.create_task(stop.wait())
-        try:
-            await asyncio.wait((failing, stopping), return_when=asyncio.FIRST_COMPLETED)
-            if failing.done():
-                failing.result()
-        finally:
-            await cancel([failing, stopping])
+    return stop
 
 
-def _announce(topology: "Topology", output: str) -> None:
+async def _until(failure: Coroutine[Any, Any, None], stop: asyncio.Event) -> None:
+    """Wait for a signal to end; raises what failed before."""
+    failing, stopping = asyncio.create_task(failure), asyncio.create_task(stop.wait())
+    try:
+        await asyncio.wait((failing, stopping), return_when=asyncio.FIRST_COMPLETED)
+        if failing.done():
+            failing.result()
+    finally:
+        await cancel([failing, stopping])
+
+
+def _announce(directory: Path, members: Sequence[str], output: str) -> None:
+    kubeconfig = directory / "karmada.kubeconfig"
+    found = {name: directory / f"{name}.kubeconfig" for name in members}
     if output == "json":
-        ready = {
-            "kubeconfig": str(topology.kubeconfig),
-            "members": {
-                name: str(cluster.kubeconfig) for name, cluster in topology.clusters.items()
-            },
-        }
-        click.echo(json.dumps(ready, indent=2))
+        paths = {name: str(path) for name, path in found.items()}
+        click.echo(json.dumps({"kubeconfig": str(kubeconfig), "members": paths}, indent=2))
     else:
         click.echo("The Karmada control plane and its members are ready.\n")
-        for name, cluster in topology.clusters.items():
-            click.echo(f"  {name:24} {cluster.kubeconfig}")
-        click.echo(f"\nexport KUBECONFIG={topology.kubeconfig}\nkubectl get clusters\n")
-        if topology.machine is not None:
-            click.echo(topology.machine.description + "\n")
-        click.echo("No webhook and no controller runs: `hyperjob demo --keep` starts them too.")
-        click.echo("Ctrl-C stops the control plane.")
+        for name, path in found.items():
+            click.echo(f"  {name:24} {path}")
+        click.echo(f"\nexport KUBECONFIG={kubeconfig}\nkubectl get clusters\n")
+        click.echo("Ctrl-C stops them.")
     sys.stdout.flush()

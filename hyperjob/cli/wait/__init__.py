@@ -67,7 +67,7 @@ def wait(names: Sequence[str], access: Access, goal: Goal, timeout: float, form:
 
     Exit code 0: every HyperJob has reached the goal; 1: a HyperJob does not exist, or the API
     server does not answer; 3: time is up; 4: a HyperJob can never reach the goal, since it has
-    ended in another phase or was deleted.
+    ended in another phase, was deleted, or is too large for all clusters or for its queue.
 
     Example: kubectl hyperjob wait llm-training --for=condition=Completed --timeout=2h
     """

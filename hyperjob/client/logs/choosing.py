@@ -95,7 +95,7 @@ def no_log(summary: Summary, *, failed: bool) -> ClientError:
 
 def require_container(pods: Mapping[str, Sequence[Object]], wanted: Wanted) -> None:
     """Raise ClientError when no pod has the selected container."""
-    known = {name for each in pods.values() for pod in each for name in _containers(pod)}
+    known = {name for each in pods.values() for pod in each for name in _every(pod)}
     if wanted.container and known and wanted.container not in known:
         raise ClientError(
             f"no pod has a container {wanted.container!r}; there are {', '.join(sorted(known))}"
@@ -115,12 +115,11 @@ def sources(
             rank = rank_of(pod)
             if wanted.ranks is not None and rank not in wanted.ranks:
                 continue
-            names = _containers(pod)
             waiting = _waiting(pod)
-            statuses = objects(at(pod, "status", "containerStatuses"))
-            states = {string(item.get("name")): item for item in statuses}
-            for container in _chosen(pod, names, wanted):
-                state = mapping(states.get(container))
+            states = _states(pod)
+            chosen = _chosen(pod, wanted)
+            for container in chosen:
+                state = states.get(container, {})
                 source = ContainerLog(
                     cluster=job.cluster,
                     pod=string(at(pod, "metadata", "name")),
@@ -128,7 +127,7 @@ def sources(
                     uid=string(at(pod, "metadata", "uid")),
                     restarts=count(state.get("restartCount")),
                     job=job.name,
-                    several=wanted.all_containers and len(names) > 1,
+                    several=len(chosen) > 1,
                     running="running" in mapping(state.get("state")),
                     final=string(at(pod, "status", "phase")) in ("Succeeded", "Failed"),
                     rank=rank,
@@ -144,24 +143,55 @@ def _containers(pod: Object) -> list[str]:
     return [string(item.get("name")) for item in objects(at(pod, "spec", "containers"))]
 
 
-def _chosen(pod: Object, names: Sequence[str], wanted: Wanted) -> list[str]:
+def _every(pod: Object) -> list[str]:
+    """Return all containers, in the order in which they start."""
+    init = [string(item.get("name")) for item in objects(at(pod, "spec", "initContainers"))]
+    return [*init, *_containers(pod)]
+
+
+def _chosen(pod: Object, wanted: Wanted) -> list[str]:
+    """Return the selected containers: without a selection the default one.
+
+    An init container that runs or has failed, for which the default container waits, comes first.
+    """
     if wanted.all_containers:
-        return list(names)
+        return _every(pod)
     if wanted.container:
-        return [name for name in names if name == wanted.container]
+        return [name for name in _every(pod) if name == wanted.container]
+    names = _containers(pod)
     default = string_map(at(pod, "metadata", "annotations")).get(_DEFAULT_CONTAINER, "")
-    return [default] if default in names else list(names[:1])
+    chosen = [default] if default in names else list(names[:1])
+    states = _states(pod)
+    init = objects(at(pod, "spec", "initContainers"))
+    once = [string(item.get("name")) for item in init if item.get("restartPolicy") != "Always"]
+    return [name for name in once if _delays(states.get(name, {}))] + chosen
+
+
+def _delays(state: Object) -> bool:
+    """Return whether an init container runs, or failed when it ran last."""
+    now, last = mapping(state.get("state")), mapping(state.get("lastState"))
+    ended = mapping(now.get("terminated")) or mapping(last.get("terminated"))
+    return "running" in now or bool(count(ended.get("exitCode")))
+
+
+def _states(pod: Object) -> dict[str, Object]:
+    """Return the status of each container by name."""
+    status = mapping(pod.get("status"))
+    found = (
+        *objects(status.get("initContainerStatuses")),
+        *objects(status.get("containerStatuses")),
+    )
+    return {string(item.get("name")): item for item in found}
 
 
 def _waiting(pod: Object) -> dict[str, str]:
     """Return the containers that never started, with the reason."""
-    status = mapping(pod.get("status"))
-    statuses = objects(status.get("containerStatuses"))
-    if not statuses:
-        phase = string(status.get("phase")) or "Pending"
-        return dict.fromkeys(_containers(pod), phase) if phase == "Pending" else {}
+    states = _states(pod)
+    if not states:
+        phase = string(at(pod, "status", "phase")) or "Pending"
+        return dict.fromkeys(_every(pod), phase) if phase == "Pending" else {}
     return {
-        string(item.get("name")): string(at(item, "state", "waiting", "reason")) or "waiting"
-        for item in statuses
+        name: string(at(item, "state", "waiting", "reason")) or "waiting"
+        for name, item in states.items()
         if "waiting" in mapping(item.get("state")) and not mapping(item.get("lastState"))
     }

@@ -13,6 +13,7 @@ class Status(enum.StrEnum):
     """The severity of a finding."""
 
     OK = "ok"
+    NOTE = "note"
     WARNING = "warning"
     FAILED = "failed"
     UNKNOWN = "unknown"
@@ -38,6 +39,11 @@ class Finding:
 def ok(message: str) -> CheckResult:
     """Return the result of a check that passes."""
     return CheckResult(Status.OK, message)
+
+
+def note(message: str, *, remedy: str) -> CheckResult:
+    """Return a remark: HyperJobs run without a restriction, and other workloads have one."""
+    return CheckResult(Status.NOTE, message, remedy)
 
 
 def warning(message: str, *, remedy: str) -> CheckResult:

@@ -4,7 +4,7 @@ from typing import Final
 
 from hyperjob.install.definitions import name_of
 from hyperjob.install.members import ACCOUNT
-from hyperjob.install.preflight.finding import CheckResult, failed, ok, warning
+from hyperjob.install.preflight.finding import CheckResult, failed, note, ok, warning
 from hyperjob.install.preflight.observed import ObservedPlane, named, need
 from hyperjob_core.api import conditions
 from hyperjob_core.api.meta import Object
@@ -68,7 +68,7 @@ def resource_models(observed: ObservedPlane) -> CheckResult:
         return ok("no resource models hide devices")
     some = ", ".join(f"{name} ({', '.join(devices)})" for name, devices in hiding.items())
     first = next(iter(hiding))
-    return warning(
+    return note(
         f"resource models hide devices from Karmada's scheduler in {some}: Karmada does not"
         " schedule other workloads that request them; HyperJobs do not need its scheduler",
         remedy=f"kubectl patch cluster {first} --type=merge -p '{_NO_MODELS}'",

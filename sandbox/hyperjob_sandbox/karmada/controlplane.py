@@ -56,20 +56,20 @@ class ControlPlane(Part):
         self._config = config
         self._members = members
         self._server = server
-        self._caches = Caches(kube)
+        self.caches = Caches(kube)
         self._queues = {each.name: each for each in (Queue(name="default"), *config.queues)}
 
     async def _set_up(self, stack: AsyncExitStack) -> None:
-        self.start(self._caches.run(), name="informers")
+        self.start(self.caches.run(), name="informers")
         async with asyncio.timeout(_READY_SECONDS):
             # a foreign API server may establish the definitions a moment after it took them
-            await self.until(self._caches.synced())
+            await self.until(self.caches.synced())
             await self._install(stack)
             self._start()
             await self.until(self._ready())
 
     def _start(self) -> None:
-        config, caches = self._config, self._caches
+        config, caches = self._config, self.caches
         detector = Detector(caches)
         cluster = ClusterController(
             caches,
@@ -100,24 +100,24 @@ class ControlPlane(Part):
     async def _install(self, stack: AsyncExitStack) -> None:
         products = ("karmada", "volcano-global", "volcano")
         brought = products if self._config.volcano_global.enabled else products[:1]
-        queues = self._caches[QUEUES]
+        queues = self.caches[QUEUES]
         await stack.enter_async_context(
-            registered(self._caches.kube, self._server, queues, *brought)
+            registered(self.caches.kube, self._server, queues, *brought)
         )
         namespaces = [new_object(NAMESPACES, name) for name in _NAMESPACES]
         for obj in (*namespaces, _QUEUE_POLICY, *map(_queue, self._queues.values())):
             with suppress(AlreadyExists):
-                await self._caches.create(obj)
+                await self.caches.create(obj)
         for cluster in self._config.clusters:
             endpoint = self._members[cluster.name].endpoint
             models = self._config.karmada.resource_models
             obj = cluster_object(cluster, endpoint=endpoint, models=models)
-            await self._caches.kube.apply(CLUSTERS, obj, field_manager=FIELD_MANAGER)
+            await self.caches.kube.apply(CLUSTERS, obj, field_manager=FIELD_MANAGER)
 
     async def _ready(self) -> None:
         """Wait until all clusters are Ready and all queues are Open, as an installation is."""
-        clusters, queues = self._caches.clusters, self._caches[QUEUES]
-        await self._caches.until(
+        clusters, queues = self.caches.clusters, self.caches[QUEUES]
+        await self.caches.until(
             lambda: (
                 all(is_ready(clusters.get(name)) for name in self._members)
                 and all(is_open(queues.get(name)) for name in self._queues)

@@ -104,6 +104,15 @@ class MemberCluster(Part):
         async with asyncio.timeout(_SYNC_SECONDS):
             await self.until(self.caches.synced())
 
+    async def lose(self) -> None:
+        """Stop the API server, and kill the processes of the pods."""
+        await self.server.stop_listening()
+        await self._kubelet.lose()
+
+    async def restore(self) -> None:
+        """Start the API server again."""
+        await self.server.start_listening()
+
     async def _answer(self, call: Call) -> Reply | Stream:
         return await self._kubelet.answer(call)
 

@@ -38,6 +38,9 @@ class Kubelet(Protocol):
         """Answer a subresource of a pod: log, exec, attach, portforward; raises ApiError."""
         raise errors.method_not_allowed()
 
+    async def lose(self) -> None:
+        """Kill the processes of all pods: the cluster is lost."""
+
     async def stop(self) -> None:
         """End what runs, without a grace period: the member cluster ends."""
 
@@ -72,6 +75,9 @@ class SimulatedKubelet(Kubelet):
     async def run(self) -> None:
         """Run the controller until cancelled."""
         await self.controller.run()
+
+    async def lose(self) -> None:
+        """Let the pods go on: none of them has a process."""
 
     async def stop(self) -> None:
         """Forget what runs."""

@@ -28,7 +28,7 @@ from hyperjob_sandbox.processes.accelerators import Slots
 from hyperjob_sandbox.processes.environment import Sources
 from hyperjob_sandbox.processes.node import Machine, PodPlace
 from hyperjob_sandbox.processes.pod import Pod
-from hyperjob_sandbox.processes.volumes import Folders
+from hyperjob_sandbox.processes.volumes import SHARED_FOLDER, Folders
 
 _ENDED: Final = ("Succeeded", "Failed")
 
@@ -61,6 +61,10 @@ class ProcessKubelet:
         for pod in [*self._running.values()]:
             await pod.abandon()
         self._running.clear()
+
+    async def lose(self) -> None:
+        """Kill the processes of all pods, whose failure shows when the API server is back."""
+        await asyncio.gather(*(pod.kill() for pod in self._running.values()))
 
     async def answer(self, call: Call) -> Reply | Stream:
         """Answer a subresource of a pod: serve its log, refuse exec, attach and port-forward."""
@@ -129,7 +133,7 @@ class ProcessKubelet:
                 pod=base / "pods" / meta["uid"],
                 temporary=Path(tempfile.gettempdir()) / f"hyperjob-pod-{meta['uid'][:8]}",
                 cluster=base,
-                shared=self._machine.folder / "shared",
+                shared=self._machine.folder / SHARED_FOLDER,
             ),
             sources=lambda: self._sources(meta["namespace"]),
             event=lambda kind, reason, note: self._record(found, kind, reason, note),

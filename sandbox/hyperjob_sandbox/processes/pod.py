@@ -73,6 +73,10 @@ class Pod:
         await asyncio.gather(*(each.stop(grace=grace) for each in running))
         await self.abandon()
 
+    async def kill(self) -> None:
+        """Kill all containers, as the loss of a node does: none of them starts again."""
+        await asyncio.gather(*(each.stop(grace=0) for each in self._all()))
+
     async def abandon(self) -> None:
         """Stop at once and kill all running containers."""
         if self._task is not None:

@@ -1,7 +1,7 @@
 """The volumes of a pod as folders of this machine.
 
 Each pod has its own folder and temporary folder, which are removed with the pod. The folder of a
-PersistentVolumeClaim exists until the sandbox ends; all pods of the cluster share it. With the
+PersistentVolumeClaim exists until the claim is deleted; all pods of the cluster share it. With the
 annotation SHARED of the claim the pods of all clusters share it, as a substitute for object
 storage.
 """
@@ -23,6 +23,8 @@ from hyperjob_sandbox.processes.environment import (
 from hyperjob_sandbox.processes.expansion import expand
 
 SHARED: Final = "sandbox.hyperjob.volcano.sh/shared"
+SHARED_FOLDER: Final = "shared"
+CLAIMS: Final = "claims"
 
 
 class UnsupportedVolumeError(Exception):
@@ -135,7 +137,7 @@ def _claim(pod: Object, name: str, claims: Mapping[str, Object], folders: Folder
         raise MissingSourceError(f'persistentvolumeclaim "{name}" not found')
     shared = (claim["metadata"].get("annotations") or {}).get(SHARED) == "true"
     base = folders.shared if shared else folders.cluster
-    folder = base / "claims" / str(pod["metadata"]["namespace"]) / name
+    folder = base / CLAIMS / str(pod["metadata"]["namespace"]) / name
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 

@@ -30,7 +30,8 @@ from tests.unit.install.observations import (
     with_trainjobs,
 )
 
-OK, WARNING, FAILED, UNKNOWN = Status.OK, Status.WARNING, Status.FAILED, Status.UNKNOWN
+OK, NOTE, WARNING = Status.OK, Status.NOTE, Status.WARNING
+FAILED, UNKNOWN = Status.FAILED, Status.UNKNOWN
 
 
 def run(check: str, observed: ObservedPlane) -> tuple[Status, str, str]:
@@ -482,7 +483,7 @@ CASES: dict[str, tuple[str, ObservedPlane, Status, str, str]] = {
     "models that hide devices": (
         "members-resource-models",
         healthy(clusters=[modelled(MODELS), cluster("west")]),
-        WARNING,
+        NOTE,
         f"east ({GPU})",
         'kubectl patch cluster east --type=merge -p \'{"spec":{"resourceModels":null}}\'',
     ),

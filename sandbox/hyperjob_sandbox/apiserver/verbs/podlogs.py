@@ -51,7 +51,8 @@ def container_of(pod: Object, wanted: str) -> str:
     """Name the container that is asked for; 400 when it is none, or one of several is meant."""
     name = pod["metadata"]["name"]
     names = [str(item["name"]) for item in (pod.get("spec") or {}).get("containers") or ()]
-    if wanted and wanted not in names:
+    init = [str(item["name"]) for item in (pod.get("spec") or {}).get("initContainers") or ()]
+    if wanted and wanted not in (*names, *init):
         raise errors.bad_request(f"container {wanted} is not valid for pod {name}")
     if not wanted and len(names) != 1:
         raise errors.bad_request(
@@ -114,8 +115,9 @@ def _restarts(pod: Object, container: str) -> int:
 
 
 def _status(pod: Object, container: str) -> Object:
-    told: list[Object] = (pod.get("status") or {}).get("containerStatuses") or []
-    return next((item for item in told if item.get("name") == container), {})
+    status = pod.get("status") or {}
+    told = (status.get(name) or [] for name in ("containerStatuses", "initContainerStatuses"))
+    return next((item for each in told for item in each if item.get("name") == container), {})
 
 
 def _time(value: object) -> datetime | None:

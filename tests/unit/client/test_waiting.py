@@ -1,0 +1,74 @@
+"""A wait gives up when the HyperJob waits for something that does not exist, and not before."""
+
+import asyncio
+
+import pytest
+
+from hyperjob.client.errors import NeverError, NotYetError
+from hyperjob.client.goals import parse_goal, reach
+from hyperjob.client.waiting import HOPELESS_SECONDS
+from hyperjob_core.api.meta import Object
+from hyperjob_core.kube.client import Kube
+from hyperjob_core.kube.memory import MemoryServer
+from hyperjob_core.kube.resources import HYPERJOBS
+from hyperjob_core.virtualtime import now, run
+
+
+def state(phase: str, reason: str) -> Object:
+    return {"observedGeneration": 1, "state": {"phase": phase, "reason": reason, "message": "why"}}
+
+
+TOO_LARGE = state("Pending", "ExceedsClusters")
+
+
+def waits(goal: str, *times: tuple[float, Object], seconds: float = 0) -> float:
+    """Wait for a goal while the status changes at these times; return how long it took."""
+
+    async def act() -> float:
+        plane = MemoryServer(now=now)
+        kube = Kube(plane)
+        await kube.create(HYPERJOBS, {"metadata": {"namespace": "a", "name": "one"}, "spec": {}})
+        loop = asyncio.get_running_loop()
+        for at, status in times:
+            loop.call_later(
+                at, lambda s=status: plane.change(HYPERJOBS, "a/one", {"status": s}, status=True)
+            )
+        began = loop.time()
+        await reach(kube, "a", "one", parse_goal(goal), seconds=seconds)
+        return loop.time() - began
+
+    return run(act())
+
+
+@pytest.mark.parametrize("reason", ["ExceedsClusters", "ExceedsQueue", "InvalidSpec"])
+def test_a_hyperjob_that_never_runs_ends_the_wait(reason: str) -> None:
+    with pytest.raises(NeverError, match="is Pending: why: as things are, it never is Completed"):
+        waits("phase=Completed", (1, state("Pending", reason)), seconds=3600)
+
+
+@pytest.mark.parametrize("reason", ["InsufficientCapacity", "WaitingForQueue", "QueueNotOpen"])
+def test_a_hyperjob_that_may_run_later_is_waited_for(reason: str) -> None:
+    with pytest.raises(NotYetError):
+        waits("phase=Completed", (1, state("Pending", reason)), seconds=3600)
+
+
+def test_a_cluster_that_joins_meanwhile_lets_the_wait_go_on() -> None:
+    times = (
+        (0, TOO_LARGE),
+        (HOPELESS_SECONDS - 1, state("Running", "JobsRunning")),
+        (HOPELESS_SECONDS, TOO_LARGE),
+        (2 * HOPELESS_SECONDS - 1, state("Completed", "JobsCompleted")),
+    )
+    assert waits("phase=Completed", *times) == pytest.approx(2 * HOPELESS_SECONDS - 1)
+
+
+def test_messages_that_change_do_not_prolong_the_wait() -> None:
+    times = [(second, {**TOO_LARGE, "runningPods": second}) for second in range(60)]
+    with pytest.raises(NeverError):
+        waits("phase=Running", *times, seconds=HOPELESS_SECONDS + 2)
+
+
+@pytest.mark.parametrize("goal", ["phase=Queued", "delete"])
+def test_a_goal_that_needs_no_run_is_waited_for(goal: str) -> None:
+    with pytest.raises(NotYetError):
+        waits(goal, (1, TOO_LARGE), seconds=3600)
