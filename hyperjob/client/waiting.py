@@ -56,17 +56,20 @@ async def until(
     last: Object | None = None
     patience = asyncio.timeout(None)
     try:
-        async with asyncio.timeout(seconds or None), patience:
-            async with aclosing(states(kube, HYPERJOBS, name, namespace=namespace)) as stream:
-                async for last in stream:
-                    if holds(last):
-                        return last
-                    progress(f"{name} {_state_text(last)}; waiting until it {what}")
-                    if not hopeless(last):
-                        patience.reschedule(None)
-                    elif patience.when() is None:
-                        now = asyncio.get_running_loop().time()
-                        patience.reschedule(now + HOPELESS_SECONDS)
+        async with (
+            asyncio.timeout(seconds or None),
+            patience,
+            aclosing(states(kube, HYPERJOBS, name, namespace=namespace)) as stream,
+        ):
+            async for last in stream:
+                if holds(last):
+                    return last
+                progress(f"{name} {_state_text(last)}; waiting until it {what}")
+                if not hopeless(last):
+                    patience.reschedule(None)
+                elif patience.when() is None:
+                    now = asyncio.get_running_loop().time()
+                    patience.reschedule(now + HOPELESS_SECONDS)
     except TimeoutError:
         if patience.expired():
             raise NeverError(
