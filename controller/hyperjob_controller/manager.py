@@ -227,6 +227,7 @@ class Manager:
             splitter=self._splitter,
             cause_reader=self._causes,
             trainings=(lambda _key: {}) if self.reader is None else self.reader.trainings,
+            hang=(lambda _key: None) if self.reader is None else self.reader.hang,
             members=self.members,
         )
         self.observer = observer

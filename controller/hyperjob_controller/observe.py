@@ -31,6 +31,7 @@ from hyperjob_engine.model.observed import (
     ReplicatedJob,
 )
 from hyperjob_engine.model.parse import parse_binding, parse_hyperjob, parse_job, parse_policy
+from hyperjob_engine.model.stalls import Hang
 from hyperjob_engine.model.training import JobTraining
 
 _SOON: Final = timedelta(seconds=1)
@@ -61,6 +62,7 @@ class Observer:
         splitter: Splitter | None = None,
         cause_reader: CauseReader | None = None,
         trainings: Callable[[str], Mapping[str, JobTraining]] = lambda _key: {},
+        hang: Callable[[str], Hang | None] = lambda _key: None,
         members: Members | None = None,
     ) -> None:
         self._caches = caches
@@ -71,6 +73,7 @@ class Observer:
         self._splitter = splitter
         self._cause_reader = cause_reader
         self._trainings = trainings
+        self._hang = hang
         self._members = members
         self._hyperjobs: Parsed[HyperJob] = Parsed()
         self._jobs: Parsed[Job] = Parsed()
@@ -124,6 +127,7 @@ class Observer:
             priority=self._memory.priorities.of(hyperjob),
             preempts=self._memory.priorities.preempts(hyperjob),
             trainings=self._trainings(key),
+            hang=self._hang(key),
             pods_left={}
             if self._members is None
             else self._members.pods_left(hyperjob.namespace, hyperjob.records, now),

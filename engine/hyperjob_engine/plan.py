@@ -23,6 +23,7 @@ from hyperjob_engine.lifecycle.quorum import trainers
 from hyperjob_engine.lifecycle.reclaimed import giving_back
 from hyperjob_engine.lifecycle.records import with_restart
 from hyperjob_engine.lifecycle.requests import answer, refuse_after_end
+from hyperjob_engine.lifecycle.stalls import unmoving
 from hyperjob_engine.lifecycle.stops import suspending
 from hyperjob_engine.lifecycle.unstarted import not_started
 from hyperjob_engine.model.observed import Observed
@@ -152,6 +153,9 @@ def _record(draft: Draft) -> Plan | None:
         stop = suspending(observed, children)
         return None if stop is None else _stop(draft, stop)
     verdict = judge(observed, children, draft.losses)
+    if isinstance(verdict, End):
+        return _end(draft, verdict)
+    verdict = verdict or unmoving(observed, children)
     if isinstance(verdict, End):
         return _end(draft, verdict)
     verdict = verdict or giving_back(observed, children)

@@ -76,6 +76,7 @@ _WORDS = {
     TimeUse.BLOCKED: "blocked",
     TimeUse.STARTING: "starting",
     TimeUse.PRODUCTIVE: "productive",
+    TimeUse.STALLED: "stalled",
     TimeUse.DEGRADED: "degraded",
     TimeUse.LOST_TO_FAILURES: "lost to failures",
     TimeUse.LOST_TO_PLANNED_STOPS: "lost to planned stops",

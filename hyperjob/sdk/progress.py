@@ -7,7 +7,7 @@ This file needs only Python's standard library: import it, or copy it into a tra
     progress(step=1200, steps=5000, saved=1000, loss=2.1)
 
 A process that calls `progress` also watches itself: when its steps stop to come, it prints what its
-threads do, and `kubectl hyperjob why` compares the processes of all clusters.
+threads do, and the controller compares the processes of all clusters.
 """
 
 import contextlib
@@ -21,15 +21,18 @@ import statistics
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from typing import Any
 
 _SECONDS = 1.0
-_last: dict[str, Any] = {"time": 0.0, "saved": None}
+_last: dict[str, Any] = {"time": 0.0, "saved": None, "waited": None, "since": 0.0}
 
 _LEAST_SECONDS = 20.0
-_PATIENCE = 5.0
+_FIRST_SECONDS = 600.0
+_PATIENCE = 3.0
+_LONGEST = 1.5
 _INTERVALS = 32
-_REPORTS = 4
+_REPORTS = (1.0, 1.5, 3.0, 6.0)
 _THREADS = 8
 _FRAMES = 12
 _TEXT = 60
@@ -56,28 +59,49 @@ def progress(
     time before the first step, with the step from which the training resumes. Each process may call
     it: where a launcher sets LOCAL_RANK, only process 0 of a pod prints progress.
 
-    After 20 seconds without a new step, or five times the median time of a step if that is more,
+    After 20 seconds without a new step, or three times the median time of a step if that is more,
     the process prints the stacks of its threads; the signal SIGUSR1 causes that at any time.
-    `phase` names what the program does instead of steps, such as "evaluate", "save" or "compile":
-    no step is expected until the next call with a step, and no line is printed.
+    `phase` names what the program does instead of steps, such as "load", "evaluate", "save" or
+    "compile": no step is expected until the next call with a step.
     """
     _watchdog.steps(None if phase is not None else step)
-    if step is None or os.environ.get("LOCAL_RANK", "0") != "0":
+    if os.environ.get("LOCAL_RANK", "0") != "0" or (step is None and phase is None):
+        return False
+    if phase is not None:
+        _print({"phase": str(phase)[:_TEXT]})
         return False
     now = time.monotonic()
     new = saved is not None and saved != _last["saved"]
     if now - _last["time"] < _SECONDS and not new and step != steps:
         return False
-    _last.update(time=now, saved=saved if new else _last["saved"])
     report: dict[str, Any] = {"step": step}
     if steps is not None:
         report["steps"] = steps
     if saved is not None:
         report["saved"] = saved
+    if _last["waited"] is not None and now > _last["since"]:
+        report["waited"] = round(min(1.0, _last["waited"] / (now - _last["since"])), 3)
     if metrics:
         report["metrics"] = metrics
+    waited = None if _last["waited"] is None else 0.0
+    _last.update(time=now, saved=saved if new else _last["saved"], since=now, waited=waited)
     _print(report)
     return True
+
+
+@contextlib.contextmanager
+def waiting() -> Iterator[None]:
+    """Measure the time in which this process waits for others, such as in an all-reduce.
+
+    The progress lines have its part of the time: the process that waits least is the one for which
+    the others wait.
+    """
+    began = time.monotonic()
+    _last["since"] = _last["since"] or began
+    try:
+        yield
+    finally:
+        _last["waited"] = (_last["waited"] or 0.0) + time.monotonic() - began
 
 
 def _print(report: dict[str, Any]) -> None:
@@ -118,11 +142,17 @@ class _Watchdog:
         self._due = self._next(self._since)
 
     def _next(self, begin: float) -> float | None:
-        """Return when the next report is due; three steps show the pace of a program."""
-        if len(self._times) < 3 or self._reports == _REPORTS:
+        """Return when the next report is due; three steps show the pace of a program.
+
+        A pause that was longer than usual before may come again.
+        """
+        if self._reports == len(_REPORTS):
             return None
-        patience = max(_LEAST_SECONDS, _PATIENCE * statistics.median(self._times))
-        return begin + patience * 2.0**self._reports
+        patience = _FIRST_SECONDS
+        if len(self._times) >= 3:
+            usual = _PATIENCE * statistics.median(self._times)
+            patience = max(_LEAST_SECONDS, usual, _LONGEST * max(self._times))
+        return begin + patience * _REPORTS[self._reports]
 
     def _start(self) -> None:
         """Start the thread once in each process that reports."""

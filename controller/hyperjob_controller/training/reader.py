@@ -19,8 +19,9 @@ from typing import Final, Protocol
 
 from hyperjob_controller.apply.slots import FairSlots
 from hyperjob_controller.training.schedule import Item, Schedule
+from hyperjob_controller.training.survey import survey
 from hyperjob_controller.training.watch import LIMIT_BYTES, Doing, Source, Watch, sources_of, watch
-from hyperjob_core.api.lines import LogLine
+from hyperjob_core.api.lines import LogLine, Position
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import Forbidden, KubeError, NotFound
 from hyperjob_core.kube.logs import Log
@@ -29,6 +30,8 @@ from hyperjob_core.kube.resources import CLUSTERS, PODS
 from hyperjob_core.telemetry.metrics import Place
 from hyperjob_engine.model.observed import Observed
 from hyperjob_engine.model.planned import Plan
+from hyperjob_engine.model.stacks import Pod
+from hyperjob_engine.model.stalls import Hang
 from hyperjob_engine.model.training import MAX_LINE, JobTraining
 
 log = logging.getLogger(__name__)
@@ -45,6 +48,8 @@ _FOLLOW_SECONDS: Final = 900.0
 _FOLLOW_BYTES: Final = 64 * LIMIT_BYTES
 _FIRST_SECONDS: Final = 1.0
 _TROUBLE_SECONDS: Final = (5.0, 300.0)
+_SURVEYS: Final = 3
+"""The surveys of one stall: a process may print its stack later than the first one."""
 
 
 class Counts(Protocol):
@@ -91,12 +96,21 @@ class Reader:
         self._followers = FairSlots(_FOLLOWED, of_cluster=_FOLLOWED // _PART_OF_CLUSTER)
         self._parsing = FairSlots(1)
         self._batches = TokenBucket(qps=_BATCHES, burst=int(_BATCHES))
+        self._hangs: dict[str, Hang] = {}
+        self._surveys: dict[str, int] = {}
 
     def trainings(self, key: str) -> Mapping[str, JobTraining]:
         """Return the progress of a HyperJob's sub-jobs, by name."""
         watches = self._watches.get(key, {})
         found = ((name, each.training) for name, each in watches.items())
         return {name: training for name, training in found if training is not None}
+
+    def hang(self, key: str) -> Hang | None:
+        """Return the programs of a HyperJob that make no steps; None before the first survey."""
+        found = self._hangs.get(key)
+        stalls = ((name, each.stall) for name, each in self._watches.get(key, {}).items())
+        present = {name: stall for name, stall in stalls if stall is not None}
+        return None if found is None or not present else replace(found, stalls=present)
 
     def planned(self, observed: Observed, _decided: Plan) -> None:
         """Update which sub-jobs of a HyperJob have logs to read."""
@@ -119,6 +133,8 @@ class Reader:
         for name in list(self._watches.get(key, {})):
             self._drop((key, name))
         self._woken.pop(key, None)
+        self._hangs.pop(key, None)
+        self._surveys.pop(key, None)
 
     async def run(self) -> None:
         """Read until cancelled."""
@@ -189,13 +205,17 @@ class Reader:
         async with self._places.of(found.source.namespace, found.source.cluster):
             if found.doing is not Doing.WAITING or not self._is_watched(item, found):
                 return  # its sub-job is being stopped, or is gone
-            found.doing, source = Doing.READING, found.source
+            found.doing, source, stalled = Doing.READING, found.source, found.stalled
             try:
                 progressed = await self._read(item, found)
             finally:
                 found.doing = Doing.NOTHING
         if not self._is_watched(item, found):
             return
+        if found.stall is not None and self._surveys.get(item[0], 0) < _SURVEYS:
+            await self._survey(item[0], found)
+        elif stalled and not found.stalled:
+            self._moves_again(item[0])
         if progressed:
             self._request_pass(item[0])
         if source.ended:
@@ -248,18 +268,46 @@ class Reader:
         found.ended = True
         self._wake(item[0], 0.0)
 
+    def _moves_again(self, key: str) -> None:
+        """Forget the survey of a HyperJob whose programs all make steps again."""
+        if not any(each.stalled for each in self._watches.get(key, {}).values()):
+            self._hangs.pop(key, None)
+            self._surveys.pop(key, None)
+        self._wake(key, 0.0)
+
+    async def _survey(self, key: str, found: Watch) -> None:
+        """Read what all processes of a HyperJob do, one of whose programs makes no steps."""
+        self._surveys[key] = self._surveys.get(key, 0) + 1
+        stall = found.stall
+        watches = [each for each in self._watches.get(key, {}).values() if not each.ended]
+        if stall is None:
+            return
+        by_pod = {each.source.name: each for each in watches}
+        made = await survey(
+            [each.source for each in watches if not each.source.leaving],
+            silence=self._now() - stall.since,
+            log_of=lambda pod, container: self._log_of(by_pod[pod.job].source, pod, container),
+            turn=self._bucket.reserve,
+        )
+        self._hangs[key] = Hang(survey=made)
+        self._wake(key, 0.0)
+
     def _is_watched(self, item: Item, found: Watch) -> bool:
         return self._watches.get(item[0], {}).get(item[1]) is found
 
     def _log(self, found: Watch) -> Log:
-        source = found.source
-        name, container = source.pod(found.number)
-        pod = PODS.path(source.namespace, name, "log")
+        pod, container = found.source.pod(found.number)
+        return self._log_of(found.source, pod, container, replace(found.position))
+
+    def _log_of(
+        self, source: Source, pod: Pod, container: str, position: Position | None = None
+    ) -> Log:
+        path = PODS.path(source.namespace, pod.name, "log")
         return Log(
             self._kube,
-            f"{CLUSTERS.path(None, source.cluster, 'proxy')}{pod}",
+            f"{CLUSTERS.path(None, source.cluster, 'proxy')}{path}",
             container=container,
-            position=replace(found.position),
+            position=position,
             longest=MAX_LINE + 4,  # a longer line is cut, and is then still too long
             turn=partial(self._turn, source),
         )

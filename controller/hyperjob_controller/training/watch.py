@@ -4,9 +4,10 @@ Volcano names a pod by its vcjob, task and index: the controller needs no list o
 a bounded size for any log. Its reads become rarer while the log has no progress line.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Final
 
@@ -17,7 +18,16 @@ from hyperjob_core.api.phases import JobPhase
 from hyperjob_core.api.wire import at, count, mapping, objects, string, string_map, strings
 from hyperjob_engine.model.child import child_of
 from hyperjob_engine.model.observed import Observed, Ownership
-from hyperjob_engine.model.training import JobTraining, Track, advance, progress_lines, training_of
+from hyperjob_engine.model.stacks import Pod, Stack, is_stack, parse_stack
+from hyperjob_engine.model.stalls import Stall
+from hyperjob_engine.model.training import (
+    JobTraining,
+    Track,
+    advance,
+    announced,
+    progress_lines,
+    training_of,
+)
 
 LIMIT_BYTES: Final = 256 * 1024
 """The bytes of a log in one read."""
@@ -28,6 +38,13 @@ _SEARCH_SECONDS: Final = 2.0
 _CYCLE_SECONDS: Final = 15.0
 _LONGEST_CYCLE: Final = 900.0
 _MISSES: Final = 3
+_SECOND_LOOK: Final = 1.5
+"""The second look at a silence is due after so many times the patience."""
+_LEAST_LOOK: Final = timedelta(seconds=5)
+_AFTER_DUE: Final = 1.0
+"""Seconds for a line of a watchdog to arrive in the log."""
+_BUSY_PATIENCES: Final = 6
+"""A program whose stacks change does something: it counts as stalled only after so long."""
 _DEFAULT_CONTAINER = "kubectl.kubernetes.io/default-container"
 _READ = frozenset({JobPhase.RUNNING, JobPhase.COMPLETING, JobPhase.TERMINATING, JobPhase.ABORTING})
 
@@ -71,14 +88,15 @@ class Source:
         """Return the number of all pods."""
         return sum(task.replicas for task in self.tasks)
 
-    def pod(self, number: int) -> tuple[str, str]:
-        """Return name and container of a pod: the first of each task, then the second, ..."""
+    def pod(self, number: int) -> tuple[Pod, str]:
+        """Return a pod and its container: the first of each task, then the second, ..."""
         index = 0
         while True:
             alive = [task for task in self.tasks if task.replicas > index]
             if number < len(alive):
                 task = alive[number]
-                return f"{self.name}-{task.name}-{index}", task.container
+                name = f"{self.name}-{task.name}-{index}"
+                return Pod(self.cluster, name, self.name, task.name), task.container
             if not alive:
                 raise IndexError(number)
             number -= len(alive)
@@ -100,7 +118,10 @@ class Watch:
 
     `others`: another sub-job of the HyperJob reports, and the search covers only the first pod of
     each task. `silent` counts reads without progress since the last line, `cycles` the searches,
-    `missed` the reads of a reporting pod that did not exist.
+    `missed` the reads of a reporting pod that did not exist. `phase` is what a program announced
+    before its first progress line. `looked` is the time of the last read, `fresh` of the last one
+    that no step came before: no step is older. `doubted` is the first look at a silence that is too
+    long, `stalled` whether a second one confirmed it, `stacks` what the process printed meanwhile.
     """
 
     source: Source
@@ -113,6 +134,12 @@ class Watch:
     silent: int = 0
     cycles: int = 0
     missed: int = 0
+    phase: str = ""
+    looked: datetime | None = None
+    fresh: datetime | None = None
+    doubted: datetime | None = None
+    stalled: bool = False
+    stacks: list[Stack] = field(default_factory=list)
     ended: bool = False
     doing: Doing = Doing.NOTHING
 
@@ -122,13 +149,27 @@ class Watch:
         if self.track is not None:
             training = training_of(self.track, attempt=self.source.attempt, uid=self.source.uid)
             return replace(training, ended=self.ended)
-        if not self.ended:
+        if not self.ended and not self.phase:
             return None
         moment = datetime.min.replace(tzinfo=UTC)
         return JobTraining(
-            step=0, updated=moment, start_step=0, started=moment,
-            attempt=self.source.attempt, ended=True, reported=False,
+            step=0, updated=moment, start_step=0, started=moment, phase=self.phase,
+            attempt=self.source.attempt, ended=self.ended, reported=False,
         )  # fmt: skip
+
+    @property
+    def stall(self) -> Stall | None:
+        """Return the stall of the program that two looks have seen; None without one."""
+        if not self.stalled or self.track is None or self.source.leaving or self.source.ended:
+            return None
+        return Stall(
+            since=self._last_sign(),
+            step=self.track.last[0],
+            attempt=self.source.attempt,
+            uid=self.source.uid,
+            patience=self.track.patience,
+            usual=self.track.usual,
+        )
 
     @property
     def lane(self) -> Lane:
@@ -156,6 +197,7 @@ class Watch:
         whole = len(lines) >= self.tail
         progressed = self.take_in(lines, began_before=whole, now=now)
         self.position = Position() if self.track is None else position
+        self._judge(now)
         self.missed = 0
         self.silent = 0 if progressed else self.silent + 1
         least, most = _TAILS
@@ -174,15 +216,23 @@ class Watch:
 
         `began_before`: the program may have reported before these lines, since it began to run.
         """
-        progress = progress_lines(lines)
+        progress, phases = progress_lines(lines), announced(lines)
+        step = self.track.last[0] if self.track is not None else None
         for line in progress:
+            while phases and phases[0][0] <= line.time:
+                self._announce(phases.pop(0)[1])
             first = self.track is None
             self.track = advance(self.track, line, now=now)
             if first and began_before and self.source.since is not None:
                 started = min(self.track.started, self.source.since)
                 self.track = replace(self.track, started=started)
+        for _, phase in phases:
+            self._announce(phase)
+        if self.track is not None and self.track.last[0] != step:
+            self.fresh, self.doubted, self.stalled, self.stacks = self.looked, None, False, []
+        self._collect(lines)
         self.found = self.found or bool(progress)
-        return bool(progress)
+        return bool(progress or phases)
 
     def miss(self) -> None:
         """Process a read of a pod that does not exist or has not started."""
@@ -199,11 +249,64 @@ class Watch:
                 return min(interval, 5.0) * 2.0 ** min(self.silent, 6)
             gap = (samples[-1][1] - samples[0][1]).total_seconds() / (len(samples) - 1)
             longest = max(interval, _LONGEST)
-            return min(longest, max(interval, gap) * 2.0 ** min(self.silent, 10))
+            doublings = min(self.silent, 1 if self.stalled else 10)
+            usual = min(longest, max(interval, gap) * 2.0**doublings)
+            return min(usual, max(min(interval, 1.0), self._until_look()))
         if self.number:
             return min(interval, _SEARCH_SECONDS)
         least = min(interval, _CYCLE_SECONDS) * (4.0 if self.others else 1.0)
         return min(_LONGEST_CYCLE, least * 2.0 ** min(self.cycles, 10))
+
+    def _announce(self, phase: str) -> None:
+        if self.track is None:
+            self.phase = phase
+        else:
+            self.track = replace(self.track, phase=phase)
+            self.doubted, self.stalled = None, False
+
+    def _collect(self, lines: Sequence[LogLine]) -> None:
+        """Keep the first and the last stack of the process since its last step."""
+        pod, _ = self.source.pod(self.number)
+        last = self.track.last[1] if self.track is not None else None
+        for line in lines:
+            if last is None or not is_stack(line.raw) or line.moment < last:
+                continue
+            if (found := parse_stack(line.raw, pod=pod)) is not None:
+                self.stacks = [*self.stacks[-1:], found]
+
+    def _judge(self, now: datetime) -> None:
+        """Look at the silence of the program; the second look at the same one confirms a stall."""
+        self.looked = now
+        if self.track is None or self.track.phase or self.stalled:
+            return
+        silence, patience = now - self._last_sign(), self.track.patience
+        if silence < patience:
+            self.doubted = None
+        elif self.doubted is None:
+            self.doubted = now
+        elif now - self.doubted >= _LEAST_LOOK:
+            busy = len({each.frames for each in self.stacks}) > 1
+            self.stalled = not busy or silence > _BUSY_PATIENCES * patience
+
+    def _last_sign(self) -> datetime:
+        """Return the earliest time at which the last step may have been: a clock may be behind."""
+        assert self.track is not None
+        last = self.track.last[1]
+        return last if self.fresh is None else max(last, self.fresh)
+
+    def _until_look(self) -> float:
+        """Return the seconds from a read without a new step to the next look at the silence."""
+        if self.track is None or self.looked is None or not self.silent or self.track.phase:
+            return math.inf
+        if self.stalled:
+            return math.inf
+        since, patience = self._last_sign(), self.track.patience
+        due = since + patience
+        if self.doubted is not None:
+            due = max(since + patience * _SECOND_LOOK, self.doubted + _LEAST_LOOK)
+            if self.looked >= due:
+                due = max(since + patience * _BUSY_PATIENCES, self.looked + _LEAST_LOOK)
+        return max(0.0, (due - self.looked).total_seconds()) + _AFTER_DUE
 
     def _go_on(self) -> None:
         """Go on to the next pod, whose log is read from its last lines."""

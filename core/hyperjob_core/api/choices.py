@@ -36,6 +36,14 @@ class FailedPhase(StrEnum):
     TERMINATED = "Terminated"
 
 
+class OnNoProgress(StrEnum):
+    """The reaction to a program that makes no steps against its own pace."""
+
+    NOTIFY = "Notify"
+    RESTART = "Restart"
+    MIGRATE = "Migrate"
+
+
 class SuccessOperator(StrEnum):
     """How many sub-jobs must complete."""
 
@@ -65,6 +73,7 @@ class TimeUse(StrEnum):
     BLOCKED = "blocked"
     STARTING = "starting"
     PRODUCTIVE = "productive"
+    STALLED = "stalled"
     DEGRADED = "degraded"
     LOST_TO_FAILURES = "lostToFailures"
     LOST_TO_PLANNED_STOPS = "lostToPlannedStops"

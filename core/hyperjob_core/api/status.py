@@ -12,7 +12,7 @@ from hyperjob_core.api.markers import atomic_list, list_map
 from hyperjob_core.api.model import Condition, Count, Int32, Int64, Model, Time
 from hyperjob_core.api.phases import Phase
 from hyperjob_core.api.stops import CheckpointStatus, LostWork, StopStatus
-from hyperjob_core.api.training import GoodputStatus, SubJobTraining, TrainingStatus
+from hyperjob_core.api.training import GoodputStatus, StallStatus, SubJobTraining, TrainingStatus
 
 
 class ReplicatedJobStatus(Model):
@@ -278,6 +278,9 @@ class HyperJobStatus(Model):
     training: TrainingStatus | None = Field(
         default=None,
         description="The progress of the training, from the progress lines of its program.",
+    )
+    stall: StallStatus | None = Field(
+        default=None, description="The training makes no steps against its own pace."
     )
     goodput: GoodputStatus | None = Field(
         default=None, description="The use of the time since the creation of the HyperJob."

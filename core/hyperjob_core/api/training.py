@@ -8,6 +8,7 @@ from typing import Annotated
 from pydantic import Field
 
 from hyperjob_core.api.choices import TimeUse
+from hyperjob_core.api.markers import atomic_list
 from hyperjob_core.api.model import Count, Int64, Model, Time
 
 Step = Annotated[Int64, Field(ge=0)]
@@ -65,9 +66,47 @@ class TrainingStatus(Reported):
     estimated_completion_time: Time | None = Field(
         default=None, description="When the training will end at this speed."
     )
+    phase: str = Field(
+        default="",
+        description="What the program has announced to do instead of steps, such as evaluate.",
+    )
     metrics: dict[str, str] | None = Field(
         default=None,
         description="The last reported metrics of the program, decimal numbers by name.",
+    )
+
+
+class Suspect(Model):
+    """A pod for which the other pods of a training wait."""
+
+    cluster: str = Field(description="Cluster of the pod.")
+    pod: str = Field(description="Name of the pod.")
+    job: str = Field(default="", description="Sub-job of the pod.")
+
+
+class StallStatus(Model):
+    """A training that makes no steps against its own pace, until it makes one or starts again."""
+
+    since: Time | None = Field(default=None, description="When the last step was reported.")
+    step: Step = Field(default=0, description="That step.")
+    jobs: tuple[str, ...] | None = Field(
+        default=None,
+        description="Sub-jobs whose programs report no steps.",
+        json_schema_extra=atomic_list(),
+    )
+    whole: bool = Field(
+        default=False, description="Whether these are all sub-jobs whose programs report."
+    )
+    message: str = Field(
+        default="", description="Message for people: since when, and what the processes do."
+    )
+    suspects: tuple[Suspect, ...] | None = Field(
+        default=None,
+        description="Pods for which the others wait, as far as the stacks of the processes show.",
+        json_schema_extra=atomic_list(),
+    )
+    restart_time: Time | None = Field(
+        default=None, description="When the controller restarts them, as onNoProgress asks."
     )
 
 
@@ -109,8 +148,8 @@ class GoodputStatus(Model):
     milliseconds: dict[str, Milliseconds] | None = Field(
         default=None,
         description="Milliseconds up to `since` by use: waitingForQueue, waitingForCapacity,"
-        " blocked, starting, productive, degraded, lostToFailures, lostToPlannedStops, suspended,"
-        " finishing.",
+        " blocked, starting, productive, stalled, degraded, lostToFailures, lostToPlannedStops,"
+        " suspended, finishing.",
     )
     stopped: StoppedTraining | None = Field(
         default=None,

@@ -15,6 +15,7 @@ from hyperjob_core.api.choices import (
     DependencyStatus,
     FailedPhase,
     FailurePolicyAction,
+    OnNoProgress,
     SplitMode,
     SuccessOperator,
 )
@@ -49,6 +50,7 @@ __all__ = [
     "HyperJobState",
     "HyperJobStatus",
     "JobStatus",
+    "OnNoProgress",
     "Phase",
     "ReplicatedJob",
     "ReplicatedJobStatus",
@@ -300,6 +302,14 @@ class HyperJobSpec(Model):
         default=None,
         description="The reaction to failures; unset: no sub-job is restarted, and the HyperJob"
         " ends when every sub-job has ended.",
+    )
+    on_no_progress: OnNoProgress | None = Field(
+        default=None,
+        description="The reaction to a program that makes no steps against its own pace. Notify:"
+        " the status and an Event say it. Restart: the controller also restarts the HyperJob, or"
+        " with a quorum the stalled sub-jobs. Migrate: it also moves the sub-jobs for which the"
+        " others wait to other clusters. A restart counts against failurePolicy.maxRestarts. Unset:"
+        " Notify.",
     )
     success_policy: SuccessPolicy | None = Field(
         default=None, description="When the HyperJob is Completed; unset: when all sub-jobs are."

@@ -13,6 +13,7 @@ from hyperjob_core.api.choices import (
     DeadlineMode,
     DependencyStatus,
     FailurePolicyAction,
+    OnNoProgress,
     SuccessOperator,
     TimeUse,
 )
@@ -23,6 +24,7 @@ from hyperjob_core.api.wire import at, integer, mapping, objects
 from hyperjob_engine.model.members import MemberView
 from hyperjob_engine.model.nodes import Nodes, PodGroup
 from hyperjob_engine.model.runs import Run
+from hyperjob_engine.model.stalls import Hang
 from hyperjob_engine.model.training import JobTraining
 from hyperjob_engine.reasons.detail import Detail
 from hyperjob_engine.reasons.failure import ContainerFailure
@@ -232,6 +234,7 @@ class HyperJob:
     deadline: Deadline | None = None
     plugins: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     quorum: int | None = None  # fewest sub-jobs that train on without the others; None: all
+    on_no_progress: OnNoProgress = OnNoProgress.NOTIFY
     checkpoint: Checkpoint | None = None
     stop: Stop | None = None
     resume_step: int | None = None  # the step from which all sub-jobs start; None: not known
@@ -456,6 +459,7 @@ class Observed:
     forgotten: frozenset[str] = frozenset()  # of these, while Volcano Global releases others
     split_answers: Mapping[str, SplitAnswer] | None = None  # by replicatedJob; None: no splitter
     trainings: Mapping[str, JobTraining] = field(default_factory=dict)  # by sub-job, from logs
+    hang: Hang | None = None  # the programs that make no steps against their own pace
     stopped_by: TimeUse | None = None  # the use to which goodput counts the time of a restart
     # Why vcjobs failed, by UID: a value None means unknown; None means that pods are not read.
     causes: Mapping[str, ContainerFailure | None] | None = None

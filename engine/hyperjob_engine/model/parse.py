@@ -13,6 +13,7 @@ from hyperjob_core.api.choices import (
     DeadlineMode,
     DependencyStatus,
     FailurePolicyAction,
+    OnNoProgress,
     SuccessOperator,
 )
 from hyperjob_core.api.duration import seconds
@@ -104,6 +105,7 @@ def parse_hyperjob(raw: Object) -> HyperJob:
             name: strings(arguments) for name, arguments in mapping(spec.get("plugins")).items()
         },
         quorum=integer(spec.get("quorum")),
+        on_no_progress=_on_no_progress(spec.get("onNoProgress")),
         checkpoint=_checkpoint(spec.get("checkpoint")),
         stop=parse_stop(status.get("stop")),
         resume_step=integer(at(status, "checkpoint", "resumeStep")),
@@ -338,6 +340,11 @@ def _success_policy(raw: object) -> SuccessPolicy | None:
         operator=SuccessOperator.ANY if any_one else SuccessOperator.ALL,
         targets=frozenset(strings(raw.get("targetReplicatedJobs"))),
     )
+
+
+def _on_no_progress(raw: object) -> OnNoProgress:
+    word = string(raw)
+    return OnNoProgress(word) if word in set(OnNoProgress) else OnNoProgress.NOTIFY
 
 
 def _checkpoint(raw: object) -> Checkpoint | None:

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import pairwise
-from typing import Final
+from typing import Any, Final
 
 import orjson
 
@@ -22,6 +22,7 @@ from hyperjob_core.api.lines import LogLine
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.microtime import micro_time
 from hyperjob_core.api.wire import count, integer, mapping, string, timestamp
+from hyperjob_core.text import printable, shortened
 
 MAX_LINE: Final = 16 * 1024
 """The greatest length of a progress line in bytes; longer lines are ignored."""
@@ -29,12 +30,19 @@ MAX_STEP: Final = 2**53
 """The largest step: every program and every JSON reader has the same integers up to here."""
 MAX_METRICS: Final = 16
 _SAMPLES: Final = 64
+_LEAST_PATIENCE: Final = timedelta(seconds=20)
+_FIRST_PATIENCE: Final = timedelta(minutes=10)
+"""A program may compile before it has made a few steps."""
+_PATIENCE: Final = 3
+_LONGEST: Final = 1.5
 WINDOW: Final = timedelta(minutes=10)
 """The speed is the average over this time, if it has at least two lines."""
 OUT_OF_ORDER: Final = timedelta(seconds=1)
 """A lower step within this time after the last line is a late line of another process."""
 _MARK: Final = b'"hyperjob"'
 _SAVED: Final = b'"saved"'
+_PHASE: Final = b'"phase"'
+_PHASE_LIMIT: Final = 60
 # A launcher may write a prefix such as a rank, and text after the object: both are skipped.
 _OBJECT: Final = re.compile(rb'\{\s{0,8}"hyperjob"\s{0,8}:')
 _METRIC: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]{0,62}")
@@ -42,12 +50,17 @@ _METRIC: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]{0,62}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgressLine:
-    """One progress line and its time by the node's clock."""
+    """One progress line and its time by the node's clock.
+
+    `skipped`: lines between this one and the one before were not parsed.
+    """
 
     time: datetime
     step: int
     steps: int | None = None
     saved: int | None = None
+    waited: float | None = None
+    skipped: bool = False
     metrics: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -68,11 +81,28 @@ def progress_lines(lines: Sequence[LogLine]) -> list[ProgressLine]:
         checkpoint = next((line for line in saved if line and line.saved is not None), None)
         if checkpoint is not None and checkpoint != first:
             last.appendleft(checkpoint)
+    if marked and last:
+        last[0] = replace(last[0], skipped=True)
     return [*([first] if first is not None else []), *last]
 
 
-def parse(line: LogLine) -> ProgressLine | None:
-    """Parse one line; None if it is not a progress line."""
+def announced(lines: Sequence[LogLine]) -> list[tuple[datetime, str]]:
+    """Return the last announcements of a part of a log, of phases without steps, with their times.
+
+    A program that announces a phase makes no step before its next progress line.
+    """
+    found: list[tuple[datetime, str]] = []
+    for line in reversed(lines):
+        if _PHASE in line.raw and _MARK in line.raw and len(found) < _SAMPLES:
+            fields = _fields(line) or {}
+            phase = fields.get("phase")
+            if isinstance(phase, str) and "step" not in fields:
+                found.append((line.moment, shortened(printable(phase), _PHASE_LIMIT)))
+    return found[::-1]
+
+
+def _fields(line: LogLine) -> dict[str, Any] | None:
+    """Return the object of a line for the controller; None if it has none."""
     raw = line.raw
     start = _OBJECT.search(raw) if line.time and len(raw) <= MAX_LINE else None
     if start is None:
@@ -83,7 +113,13 @@ def parse(line: LogLine) -> ProgressLine | None:
     except ValueError:
         return None
     fields = document.get("hyperjob")
-    if not isinstance(fields, dict):
+    return fields if isinstance(fields, dict) else None
+
+
+def parse(line: LogLine) -> ProgressLine | None:
+    """Parse one line; None if it is not a progress line."""
+    fields = _fields(line)
+    if fields is None:
         return None
     step = _step(fields.get("step"))
     if step is None:
@@ -95,6 +131,7 @@ def parse(line: LogLine) -> ProgressLine | None:
         steps=steps or None,
         # A checkpoint of a later step than the present one is an error of the program.
         saved=saved if saved is not None and saved <= step else None,
+        waited=_part(fields.get("waited")),
         metrics=_metrics(fields.get("metrics")),
     )
 
@@ -106,6 +143,13 @@ def _step(value: object) -> int | None:
     if isinstance(value, bool) or not isinstance(value, int):
         return None
     return value if 0 <= value <= MAX_STEP else None
+
+
+def _part(value: object) -> float | None:
+    """Return a number from 0 to 1."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if 0 <= value <= 1 else None
 
 
 def _metrics(value: object) -> dict[str, str]:
@@ -129,8 +173,10 @@ class JobTraining:
 
     `updated` is when the program reported `step`, `started` when it reported its first step since
     its last start, `saved` when it saved the checkpoint of `saved_step`. Only a log has `steps`,
-    `steps_per_second` and `metrics`. `ended`: the controller has read the log of a stopping
-    sub-job to its end. `reported` is false if the log has no progress line.
+    `steps_per_second`, `metrics`, `phase` and `waited`. `phase` is what the program has announced
+    to do instead of steps, `waited` the part of its time in which it waits for others, `resumed`
+    the time of its first step after it made none for long. `ended`: the controller has read the log
+    of a stopping or ended sub-job to its end. `reported` is false if the log has no progress line.
     """
 
     step: int
@@ -144,6 +190,9 @@ class JobTraining:
     steps: int | None = None
     steps_per_second: float | None = None
     metrics: Mapping[str, str] = field(default_factory=dict)
+    phase: str = ""
+    waited: float | None = None
+    resumed: datetime | None = None
     ended: bool = False
     reported: bool = True
 
@@ -188,7 +237,29 @@ class Track:
     steps: int | None = None
     saved_step: int | None = None
     saved: datetime | None = None
+    longest: timedelta = timedelta()
+    resumed: datetime | None = None
+    phase: str = ""
+    waited: float | None = None
     metrics: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def usual(self) -> timedelta | None:
+        """Return the median time between two lines with a new step; None without three."""
+        if len(self.samples) < 3:
+            return None
+        gaps = sorted(after[1] - before[1] for before, after in pairwise(self.samples))
+        return gaps[len(gaps) // 2]
+
+    @property
+    def patience(self) -> timedelta:
+        """Return for how long the program may make no step.
+
+        A pause that was longer than usual before may come again.
+        """
+        if self.usual is None:
+            return _FIRST_PATIENCE
+        return max(_LEAST_PATIENCE, _PATIENCE * self.usual, _LONGEST * self.longest)
 
     @property
     def last(self) -> tuple[int, datetime]:
@@ -210,9 +281,15 @@ def advance(track: Track | None, line: ProgressLine, *, now: datetime) -> Track:
     samples = track.samples
     if line.step > step:
         samples = (*samples, (line.step, time))[-_SAMPLES:]
+        if not (track.phase or line.skipped):  # such a pause says nothing about the pace
+            if time - last > track.patience:
+                track = replace(track, resumed=time)
+            track = replace(track, longest=max(track.longest, time - last))
     track = replace(
         track,
         samples=samples,
+        phase="",
+        waited=line.waited,
         steps=line.steps if line.steps is not None else track.steps,
         metrics=dict(line.metrics) or track.metrics,
     )
@@ -237,6 +314,9 @@ def training_of(track: Track, *, attempt: int, uid: str = "") -> JobTraining:
         steps=track.steps,
         steps_per_second=speed(track.samples),
         metrics=track.metrics,
+        phase=track.phase,
+        waited=track.waited,
+        resumed=track.resumed,
     )
 
 
@@ -259,6 +339,7 @@ def _beginning(line: ProgressLine, time: datetime) -> Track:
         steps=line.steps,
         saved_step=line.saved,
         saved=None if line.saved is None else time,
+        waited=line.waited,
         metrics=dict(line.metrics),
     )
 

@@ -11,6 +11,7 @@ from hyperjob_core.api.phases import JobPhase
 from hyperjob_core.api.wire import rfc3339
 from hyperjob_engine.reasons.failure import ContainerFailure, container_text
 from hyperjob_engine.reasons.shortage import Shortage, shortage_text
+from hyperjob_engine.reasons.stall import Stalled, stalled_text
 
 
 class Missing(enum.StrEnum):
@@ -53,13 +54,15 @@ class Lost:
 
 
 FailureCause: TypeAlias = Failed | Lost
+SpentCause: TypeAlias = FailureCause | Stalled
+"""The causes of restarts that count against maxRestarts."""
 
 
 @dataclass(frozen=True, slots=True)
 class WithAll:
-    """The controller recreates all sub-jobs because one failed."""
+    """The controller recreates all sub-jobs because one failed or makes no steps."""
 
-    failure: FailureCause
+    failure: SpentCause
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +101,7 @@ class Requested:
     token: str
 
 
-AgainCause: TypeAlias = FailureCause | WithAll | GivenBackWith | NoPodRan | MadeWay | Requested
+AgainCause: TypeAlias = SpentCause | WithAll | GivenBackWith | NoPodRan | MadeWay | Requested
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +145,7 @@ class FailedByRule:
 class RestartsSpent:
     """A sub-job failed after the last restart that `maxRestarts` allows."""
 
-    failure: FailureCause
+    failure: SpentCause
     max_restarts: int
 
 
@@ -202,7 +205,7 @@ def loss_text(loss: Loss) -> str:
     return f"{text}, counts as lost from {rfc3339(loss.at)} on"
 
 
-def failure_text(failure: FailureCause) -> str:
+def failure_text(failure: SpentCause) -> str:
     """Return which sub-job failed, on which cluster and how."""
     match failure:
         case Failed():
@@ -211,6 +214,8 @@ def failure_text(failure: FailureCause) -> str:
             return f"{failure.name} is {failure.phase}{where}{detail}"
         case Lost():
             return f"{failure.name} is lost: {loss_text(failure.loss)}"
+        case Stalled():
+            return stalled_text(failure)
         case _:
             assert_never(failure)
 
@@ -223,7 +228,7 @@ def _detail(detail: ContainerFailure | str) -> str:
 def again_text(cause: AgainCause) -> str:
     """Return why the controller recreates a sub-job."""
     match cause:
-        case Failed() | Lost():
+        case Failed() | Lost() | Stalled():
             return failure_text(cause)
         case WithAll():
             return f"restarted with all sub-jobs, because {failure_text(cause.failure)}"

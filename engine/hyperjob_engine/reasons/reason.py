@@ -51,6 +51,7 @@ class Reason(enum.StrEnum):
     DEPENDENCY_FAILED = "DependencyFailed"
     DEADLINE_EXCEEDED = "DeadlineExceeded"
     ENDED = "EndedWithHyperJob"
+    NO_PROGRESS = "NoProgress"  # runs, and makes no steps against its own pace
     # why a run of a sub-job ended
     JOB_FAILED = "JobFailed"
     RESTARTED_WITH_ALL = "RestartedWithAll"

@@ -12,6 +12,7 @@ from hyperjob_core.api.meta import Object
 from hyperjob_core.api.phases import JobPhase, Phase
 from hyperjob_core.api.wire import at, mapping, objects, rfc3339, string
 from hyperjob_engine.lifecycle.history import kept
+from hyperjob_engine.lifecycle.stalls import stall_of
 from hyperjob_engine.lifecycle.stops import going_on
 from hyperjob_engine.model.observed import GangRecord, Observed, QueueVerdict
 from hyperjob_engine.reasons.incident import InternalFault, fault_text
@@ -39,7 +40,9 @@ def derive(observed: Observed, outlooks: Outlooks) -> Object:
     now = rfc3339(observed.now)
     jobs = [job_state(observed, outlook) for outlook in outlooks.items]
     previous = string(at(old, "state", "phase"))
-    state = state_of(jobs, outlooks, previous=previous)
+    members = [(item.sub_job, item.child) for item in outlooks.items]
+    stall = None if outlooks.end is not None else stall_of(observed, members)
+    state = state_of(jobs, outlooks, previous=previous, stall=stall)
     clusters = _clusters(jobs)
     histories = kept([job.run.history for job in jobs])
     status: Object = {
@@ -70,7 +73,9 @@ def derive(observed: Observed, outlooks: Outlooks) -> Object:
         status["startTime"] = start or now
     if state.phase.is_terminal:
         status["completionTime"] = string(old.get("completionTime")) or now
-    stops = going_on(observed, [(item.sub_job, item.child) for item in outlooks.items])
+    if stall is not None or "stall" in old:
+        status["stall"] = None if stall is None else stall.to_object()
+    stops = going_on(observed, members)
     if state.phase.is_terminal and "stop" in stops:
         stops["stop"] = None
     if state.phase in _STOPPED and (saved := stop_text(stops)):
@@ -79,9 +84,10 @@ def derive(observed: Observed, outlooks: Outlooks) -> Object:
     status |= stops
     training = training_status(observed, jobs)
     if training is not None:
-        status["training"] = training if state.phase in _TRAINING else without_end(training)
+        moves = state.phase in _TRAINING and stall is None
+        status["training"] = training if moves else without_end(training)
     share = _share(jobs, outlooks) if state.reason == Reason.QUORUM_MET else 0.0
-    status["goodput"] = goodput_status(observed, state, training, share=share)
+    status["goodput"] = goodput_status(observed, state, training, share=share, stall=stall)
     return {key: value for key, value in status.items() if value not in ([], "") or key in old}
 
 

@@ -49,6 +49,11 @@ class GoodputAccount:
     stop: OpenStop | None = None
 
     @property
+    def runs(self) -> bool:
+        """Return whether the program runs, also one that makes no steps."""
+        return self.trains or self.state is TimeUse.STALLED
+
+    @property
     def trains(self) -> bool:
         """Return whether the training makes steps, judged by the phases of the sub-jobs."""
         return self.state is TimeUse.PRODUCTIVE or (
@@ -86,7 +91,9 @@ class Moment:
     """The input of an account in one pass.
 
     `share` is the share of the sub-jobs that train while the HyperJob is Degraded. `before` and
-    `work` are the progress of the training in the pass before and now.
+    `work` are the progress of the training in the pass before and now. `stalled` is since when all
+    programs that report make no steps. `announced`: a program has said that it reports, and has
+    made no step yet.
     """
 
     now: datetime
@@ -99,6 +106,8 @@ class Moment:
     before: JobTraining | None = None
     work: JobTraining | None = None
     steps: int | None = None
+    stalled: datetime | None = None
+    announced: bool = False
 
 
 def begin(moment: Moment) -> GoodputAccount:
@@ -121,13 +130,18 @@ def advance(account: GoodputAccount, moment: Moment) -> GoodputAccount:
     state = time_use(moment.phase, moment.reason, before=before, cause=cause)
     if state is TimeUse.SUSPENDED and moment.stopped_by is None:
         cause = TimeUse.LOST_TO_PLANNED_STOPS
+    if state is TimeUse.PRODUCTIVE and moment.stalled is not None:
+        state = TimeUse.STALLED
+    elif state is TimeUse.PRODUCTIVE and _awaits_line(account, moment):
+        state = TimeUse.STARTING
     share = round(moment.share, 3) if state is TimeUse.DEGRADED else 0.0
     if state is account.state and share == account.share:
         return account
     trained, after = account, replace(account.until(moment.now), state=state, share=share)
+    after = _with_stall(after, trained, moment)
     if moment.phase is Phase.COMPLETED:
         return _finished(after, moment)
-    if trained.trains and not after.trains:
+    if trained.runs and not after.runs:
         return _stopped(after, trained, moment, cause or TimeUse.LOST_TO_FAILURES)
     after = _trained_before(after, trained, moment.work)
     # The first progress line may arrive in the same pass as the phase Running.
@@ -158,6 +172,28 @@ def ratio(account: GoodputAccount, now: datetime) -> float:
     return spent.get(TimeUse.PRODUCTIVE, 0) / whole if whole > 0 else 0.0
 
 
+def _awaits_line(account: GoodputAccount, moment: Moment) -> bool:
+    """Return whether a program that is known to report has not reported since its last start."""
+    work, stop = moment.work, account.stop
+    if stop is None:
+        return work is None and moment.announced
+    if stop.work is None:
+        return False
+    return work is None or (work.started, work.step) <= (stop.work.started, stop.work.step)
+
+
+def _with_stall(after: GoodputAccount, before: GoodputAccount, moment: Moment) -> GoodputAccount:
+    """Return the account with the time without a step since its begin, which a pass sees late."""
+    if after.state is TimeUse.STALLED and moment.stalled is not None:
+        late = max(timedelta(), after.since - moment.stalled)
+        return after.move(late, to=TimeUse.STALLED, out_of=before.state)
+    resumed = moment.work.resumed if moment.work is not None else None
+    if before.state is not TimeUse.STALLED or resumed is None or resumed <= before.since:
+        return after
+    again = max(timedelta(), after.since - resumed)
+    return after.move(again, to=TimeUse.PRODUCTIVE, out_of=TimeUse.STALLED)
+
+
 def _with_reports(account: GoodputAccount, moment: Moment) -> GoodputAccount:
     """Return the account with the progress lines since the pass before."""
     work, stop = moment.work, account.stop
@@ -165,7 +201,8 @@ def _with_reports(account: GoodputAccount, moment: Moment) -> GoodputAccount:
         return account
     if stop is not None:
         if stop.work is not None and _goes_on(stop.work, work):
-            if account.trains and work.step > stop.work.step:  # the program did not restart
+            runs = account.runs or moment.phase is Phase.RUNNING
+            if runs and work.step > stop.work.step:  # the program did not restart
                 return replace(_corrected(account, stop, kept=stop.time), stop=None)
             return _corrected(account, replace(stop, work=work), kept=work.kept_until)
         if not account.trains:
@@ -177,7 +214,7 @@ def _with_reports(account: GoodputAccount, moment: Moment) -> GoodputAccount:
         return _loaded(account, work, moment.now)
     # A newer start that is before the last line is that of another sub-job: with a quorum the
     # sub-job that started first may be gone.
-    if account.trains and work.started > moment.before.updated:
+    if account.runs and work.started > moment.before.updated:
         return _began_again(account, moment.before, work, moment.now)
     return account
 
@@ -202,11 +239,14 @@ def _trained_before(
     after: GoodputAccount, before: GoodputAccount, work: JobTraining | None
 ) -> GoodputAccount:
     """Return the account with the steps before the phase Running counted as productive."""
-    if work is None or before.state is None or before.trains or not after.trains:
+    if work is None or before.state is None or before.runs or not after.trains:
         return after
-    if not before.since < work.started < after.since:
-        return after
-    early = after.since - work.started
+    began = work.started
+    if before.state is TimeUse.STARTING:
+        began = max(began, before.since)
+    elif began <= before.since:
+        return after  # the line of an earlier run
+    early = max(timedelta(), after.since - began)
     return after.move(early, to=TimeUse.PRODUCTIVE, out_of=before.state)
 
 
@@ -217,7 +257,10 @@ def _began_again(
     began = max(account.since, min(work.started, now))
     kept = min(before.reached(work.start_step), began)
     counted = account.until(began)
-    return counted.move(began - kept, to=TimeUse.LOST_TO_FAILURES, out_of=TimeUse.PRODUCTIVE)
+    stopped = before.updated if account.state is TimeUse.STALLED else began
+    return counted.move(
+        max(timedelta(), stopped - kept), to=TimeUse.LOST_TO_FAILURES, out_of=TimeUse.PRODUCTIVE
+    )
 
 
 def _stopped(
@@ -234,11 +277,14 @@ def _stopped(
     kept = since if work is None else min(max(work.kept_until, since), moment.now)
     # A Degraded HyperJob loses the share of the time that counted as productive.
     part = trained.share if trained.state is TimeUse.DEGRADED else 1.0
-    lost = (moment.now - max(kept, trained.since)) * part
-    lost += max(timedelta(), trained.since - kept)
+    time = moment.now
+    if trained.state is TimeUse.STALLED and work is not None:
+        time, part = max(kept, work.updated), 0.0  # the time after the last step is not productive
+    lost = (time - max(kept, trained.since)) * part
+    lost += max(timedelta(), min(time, trained.since) - kept)
     return replace(
         after.move(lost, to=cause, out_of=TimeUse.PRODUCTIVE),
-        stop=OpenStop(time=moment.now, since=since, kept_until=kept, cause=cause, work=work),
+        stop=OpenStop(time=time, since=since, kept_until=kept, cause=cause, work=work),
     )
 
 

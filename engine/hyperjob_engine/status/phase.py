@@ -10,6 +10,7 @@ from typing import Final
 from hyperjob_core.api.phases import JobPhase, Phase
 from hyperjob_core.text import listed, shortened
 from hyperjob_engine.lifecycle.decisions import End
+from hyperjob_engine.model.stalls import StallRecord
 from hyperjob_engine.reasons.hindrance import alike
 from hyperjob_engine.reasons.outcomes import DeadlinePassed, end_text
 from hyperjob_engine.reasons.reason import Reason
@@ -32,7 +33,13 @@ class State:
     message: str
 
 
-def state_of(jobs: Sequence[JobState], outlooks: Outlooks, *, previous: str) -> State:
+def state_of(
+    jobs: Sequence[JobState],
+    outlooks: Outlooks,
+    *,
+    previous: str,
+    stall: StallRecord | None = None,
+) -> State:
     """Return the state from all sub-jobs; `previous` is the phase in the stored status."""
     total, minimum = len(jobs), outlooks.minimum
     ready = sum(job.is_ready for job in jobs)
@@ -42,8 +49,10 @@ def state_of(jobs: Sequence[JobState], outlooks: Outlooks, *, previous: str) -> 
     if outlooks.suspended:
         return _suspended(jobs, outlooks.late)
     if ready >= minimum:
-        reason = _doubt(jobs) or Reason.JOBS_RUNNING
-        return _state(Phase.RUNNING, reason, _running(jobs, ready, total))
+        text = _running(jobs, ready, total)
+        if stall is not None and not _doubt(jobs):
+            return _state(Phase.RUNNING, Reason.NO_PROGRESS, f"{text}; {stall.message}")
+        return _state(Phase.RUNNING, _doubt(jobs) or Reason.JOBS_RUNNING, text)
     quorum = outlooks.quorum
     if quorum is not None:
         training = [job for job in jobs if job.group in outlooks.trainers]

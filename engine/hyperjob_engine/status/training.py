@@ -11,6 +11,7 @@ from typing import Final
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import integer, mapping, rfc3339, timestamp
 from hyperjob_engine.model.observed import Observed
+from hyperjob_engine.model.stalls import StallRecord
 from hyperjob_engine.model.training import JobTraining, known, parse_training, training_object
 from hyperjob_engine.status.goodput import (
     Moment,
@@ -93,6 +94,8 @@ def _training_object(observed: Observed, voices: Sequence[SubJobProgress]) -> Ob
             entry[_END] = rfc3339(end)
     if together.metrics:
         entry["metrics"] = dict(together.metrics)
+    if together.phase:
+        entry["phase"] = together.phase
     return entry
 
 
@@ -124,7 +127,12 @@ def whole(voices: Sequence[SubJobProgress]) -> JobTraining | None:
 
 
 def goodput_status(
-    observed: Observed, state: State, training: Object | None, *, share: float = 0.0
+    observed: Observed,
+    state: State,
+    training: Object | None,
+    *,
+    share: float = 0.0,
+    stall: StallRecord | None = None,
 ) -> Object:
     """Return `status.goodput`; the stored one if no transition occurred.
 
@@ -141,13 +149,21 @@ def goodput_status(
         share=share,
         stopped_by=observed.stopped_by,
         before=parse_training(hyperjob.status.get("training")),
-        work=parse_training(training),
+        work=_with_resumption(observed, parse_training(training)),
         steps=integer(mapping(training).get("steps")),
+        stalled=stall.since if stall is not None and stall.whole else None,
+        announced=any(each.phase for each in observed.trainings.values()),
     )
     account = parse_account(old)
     after = advance(account or begin(moment), moment)
     unchanged = after == account and training == hyperjob.status.get("training")
     return old if unchanged else account_object(after, now=now)
+
+
+def _with_resumption(observed: Observed, work: JobTraining | None) -> JobTraining | None:
+    """Return the progress with the time of the first step after the programs made none."""
+    times = [each.resumed for each in observed.trainings.values() if each.resumed is not None]
+    return work if work is None or not times else replace(work, resumed=max(times))
 
 
 def _end(

@@ -57,6 +57,7 @@ _TROUBLES: Final = frozenset(
         Reason.INVALID_SPEC,
         Reason.INTERNAL_ERROR,
         Reason.GANG_BACK_OFF,
+        Reason.NO_PROGRESS,
     }
 )
 

@@ -15,7 +15,6 @@ from hyperjob.client.reading import Reading, attempt
 from hyperjob.client.summary import SubJob, Summary, read
 from hyperjob.client.why.evidence import Evidence
 from hyperjob.client.why.life import silent_seconds
-from hyperjob.client.why.stacks import Stack, parse_stack
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import LABEL_HYPERJOB, LEASE_NAME, LEASE_NAMESPACE
 from hyperjob_core.api.phases import JobPhase
@@ -31,6 +30,7 @@ from hyperjob_core.kube.resources import (
     VCJOBS,
     Resource,
 )
+from hyperjob_engine.model.stacks import Pod, Stack, parse_stack
 from hyperjob_rules.defaulting import default
 
 _JOBS_LOOKED_INTO: Final = 4
@@ -112,7 +112,8 @@ async def _stacks(kube: Kube, summary: Summary, silent: float) -> list[Stack]:
             logs.chosen = logs.chosen[:_STACK_PODS]
             async with aclosing(logs.lines()) as lines:
                 async for source, line in lines:
-                    stack = parse_stack(line, cluster=source.cluster, pod=source.pod)
+                    pod = Pod(source.cluster, source.pod, source.job)
+                    stack = parse_stack(line, pod=pod)
                     found += [stack] if stack is not None else []
     except (ClientError, KubeError, TimeoutError):
         return found

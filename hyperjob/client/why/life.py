@@ -9,15 +9,16 @@ from hyperjob.client.reading import items
 from hyperjob.client.summary import SubJob, Summary
 from hyperjob.client.training import training_of
 from hyperjob.client.why.evidence import Cause, Evidence, is_older
-from hyperjob.client.why.stacks import comparison
 from hyperjob_core.api.names import MIGRATE_REQUEST, RESTART_REQUEST
 from hyperjob_core.api.phases import Phase
 from hyperjob_core.api.wire import mapping, string, timestamp
 from hyperjob_core.kube.errors import KubeError
 from hyperjob_core.text import human_duration
 from hyperjob_engine.model.runs import Run
+from hyperjob_engine.model.stacks import survey_of
 from hyperjob_engine.reasons.failure import container_text
 from hyperjob_engine.reasons.reason import Reason
+from hyperjob_engine.reasons.stall import comparison
 
 _FOREGROUND: Final = "foregroundDeletion"
 _LEASE_SECONDS: Final = 15
@@ -26,7 +27,9 @@ _SILENT_STEPS: Final = 5
 _VERY_SILENT: Final = 15
 """With no stack from a watchdog, a silence that is so many times as long."""
 _SHOWN: Final = 3
-_FAILURES: Final = (Reason.JOB_FAILED, Reason.CLUSTER_LOST, Reason.OBJECT_DELETED)
+_FAILURES: Final = (
+    Reason.JOB_FAILED, Reason.CLUSTER_LOST, Reason.OBJECT_DELETED, Reason.NO_PROGRESS
+)  # fmt: skip
 _MADE_WAY: Final = (Reason.PREEMPTED, Reason.RECLAIMED)
 _LOOK_THERE: Final = "check in the host cluster that hyperjob-controller runs"
 
@@ -244,7 +247,15 @@ def stalled(evidence: Evidence) -> Iterator[Cause]:
     training, silent = training_of(summary.training), silent_seconds(summary, evidence.now)
     if training is None or silent is None:
         return
-    where = comparison(evidence.stacks)
+    if summary.reason == Reason.NO_PROGRESS:
+        yield Cause(
+            reason="NoProgress",
+            message=summary.message,
+            next=f"kubectl hyperjob logs {summary.name} -n {summary.namespace} --since 15m",
+            needs_help=True,
+        )
+        return
+    where = comparison(survey_of(evidence.stacks))
     if where or silent > _VERY_SILENT * _usual(training.steps_per_second or 1.0):
         yield Cause(
             reason="NoProgress",

@@ -10,6 +10,7 @@ from hyperjob_rules.validation.lifecycle import (
     validate_deadline,
     validate_depends_on,
     validate_failure_policy,
+    validate_on_no_progress,
     validate_success_policy,
 )
 from hyperjob_rules.validation.names import validate_names
@@ -70,6 +71,7 @@ def validate_hyperjob(hyperjob: Object, report: Report) -> None:
     validate_names(hyperjob, report)
     if spec.get("failurePolicy"):
         validate_failure_policy(spec["failurePolicy"], names, path.child("failurePolicy"), report)
+    validate_on_no_progress(spec, path, report)
     if spec.get("successPolicy"):
         validate_success_policy(spec["successPolicy"], names, path.child("successPolicy"), report)
     if spec.get("checkpoint") is not None:

@@ -53,6 +53,14 @@ NO_RESTARTS = rule(
     "a rule of the failure policy restarts or moves sub-jobs, and maxRestarts allows no restart",
     "set maxRestarts to the number of restarts that are allowed",
 )
+NO_STALL_RESTARTS = rule(
+    "L22",
+    WARNING,
+    "fails the HyperJob when its programs make no steps: each restart counts against"
+    " failurePolicy.maxRestarts, which allows none",
+    "onNoProgress restarts or moves sub-jobs, and maxRestarts allows no restart",
+    "set failurePolicy.maxRestarts to the number of restarts that are allowed",
+)
 DEPENDS_ON_SELF = rule(
     "L9",
     FORBIDDEN,
@@ -75,6 +83,13 @@ NO_DEADLINE = rule(
     "set activeDeadlineSeconds, or remove activeDeadlineMode",
 )
 Names = Mapping[str, int]
+
+
+def validate_on_no_progress(spec: Object, path: Path, report: Report) -> None:
+    """Warn about restarts of stalled programs that maxRestarts does not allow."""
+    allowed = (spec.get("failurePolicy") or {}).get("maxRestarts")
+    if spec.get("onNoProgress") in ("Restart", "Migrate") and not allowed:
+        report.warn(NO_STALL_RESTARTS, path.child("onNoProgress"))
 
 
 def validate_failure_policy(policy: Object, names: Names, path: Path, report: Report) -> None:

@@ -103,7 +103,7 @@ GANG_STAYS = rule(
 UNPLACED: Final = frozenset({"", "Pending", "Queued", "Suspended"})
 AFTER_END: Final = frozenset({"suspend", "ttlSecondsAfterFinished"})
 FREE: Final = AFTER_END | {
-    *("minAvailable", "failurePolicy", "successPolicy"),
+    *("minAvailable", "failurePolicy", "onNoProgress", "successPolicy"),
     *("activeDeadlineSeconds", "activeDeadlineMode"),
 }
 

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hyperjob.client.why.stacks import Stack, comparison, parse_stack
+from hyperjob_engine.model.stacks import Pod, Stack, parse_stack, survey_of
+from hyperjob_engine.reasons.stall import comparison
 
 REDUCE = [["all_reduce", "/x/site-packages/torch/distributed.py", 288], ["step", "/w/train.py", 88]]
 LOADER = [["__next__", "/w/loader.py", 412]]
@@ -23,7 +24,7 @@ def line(frames: Any, **fields: Any) -> bytes:
 def stack(
     frames: Any = REDUCE, *, cluster: str = "gpu-east", pod: str = "p", **fields: Any
 ) -> Stack:
-    found = parse_stack(line(frames, **fields), cluster=cluster, pod=pod)
+    found = parse_stack(line(frames, **fields), pod=Pod(cluster, pod))
     assert found is not None
     return found
 
@@ -64,7 +65,7 @@ CASES = {
 
 @pytest.mark.parametrize(("stacks", "text"), CASES.values(), ids=list(CASES))
 def test_the_processes_are_grouped_by_where_they_wait(stacks: list[Stack], text: str) -> None:
-    assert comparison(stacks) == text
+    assert comparison(survey_of(stacks)) == text
 
 
 @pytest.mark.parametrize(
@@ -79,13 +80,13 @@ def test_the_processes_are_grouped_by_where_they_wait(stacks: list[Stack], text:
     ],
 )
 def test_a_line_that_is_no_stack_is_ignored(raw: bytes) -> None:
-    assert parse_stack(raw, cluster="c", pod="p") is None
+    assert parse_stack(raw, pod=Pod("c", "p")) is None
 
 
 @given(st.lists(st.lists(st.text(max_size=300), min_size=2, max_size=2), min_size=1, max_size=5))
 def test_the_text_of_a_tenant_is_bounded_and_printable(names: list[list[str]]) -> None:
     found = [stack([[function, file, 1]], pod=str(n)) for n, (function, file) in enumerate(names)]
-    text = comparison(found)
+    text = comparison(survey_of(found))
     assert len(text) < 1500
     assert "\n" not in text
     assert "\x1b" not in text

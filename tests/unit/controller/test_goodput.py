@@ -44,6 +44,8 @@ class Look:
     reason: str = ""
     by: TimeUse | None = None
     share: float = 0.0
+    stalled: float | None = None
+    announced: bool = False
 
 
 def work(start: tuple[int, float], last: tuple[int, float], saved: tuple[int, float] | None = None):
@@ -61,7 +63,8 @@ def play(looks: Sequence[Look], steps: int | None = None) -> GoodputAccount:
         moment = Moment(
             now=at(look.second), created=T0, started=None, phase=look.phase, reason=look.reason,
             share=look.share, stopped_by=look.by, before=before, work=look.work or before,
-            steps=steps,
+            steps=steps, announced=look.announced,
+            stalled=None if look.stalled is None else at(look.stalled),
         )  # fmt: skip
         account = advance(account or begin(moment), moment)
         told = account_object(account, now=moment.now)
@@ -177,7 +180,7 @@ STORIES: dict[str, tuple[list[Look], dict[str, float]]] = {
             Look(140, RUN, work((100, 140), (100, 140))),
             Look(150, DONE),
         ],
-        {"starting": 10, "productive": 110, "lostToFailures": 30},
+        {"starting": 20, "productive": 110, "lostToFailures": 20},
     ),
     "three of five sub-jobs go on training": (
         [

@@ -1,0 +1,128 @@
+"""Programs that make no steps: the record in the status, and the reaction of `onNoProgress`.
+
+The reader of logs has looked twice before a stall is here. A restart waits for longer than a
+notice: the reader may be wrong about a pause that the program has not announced.
+"""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Final
+
+from hyperjob_core.api.choices import OnNoProgress
+from hyperjob_core.api.wire import count
+from hyperjob_engine.lifecycle.decisions import End, Member, Recreation, Restart
+from hyperjob_engine.model.child import Child
+from hyperjob_engine.model.observed import FailurePolicy, Observed
+from hyperjob_engine.model.stalls import LEAST_RESTART, Hang, Stall, StallRecord, parse_stall
+from hyperjob_engine.model.training import known
+from hyperjob_engine.reasons.outcomes import RestartsSpent, WithAll
+from hyperjob_engine.reasons.reason import Reason
+from hyperjob_engine.reasons.stall import Stalled, stall_text
+
+_PATIENCES: Final = 3
+
+
+def stall_of(observed: Observed, members: Sequence[Member]) -> StallRecord | None:
+    """Return the stall of the present attempts; None while their programs make steps.
+
+    The record in the status stays until a program makes a step: a controller that restarts has
+    read no log yet.
+    """
+    running = {child.name: child for _, child in members if _runs(child)}
+    hang = observed.hang or Hang()
+    found = {
+        name: stall
+        for name, stall in hang.stalls.items()
+        if name in running and stall.attempt == running[name].attempt
+    }
+    if found:
+        return _record(observed, running, found, hang)
+    before = parse_stall(observed.hyperjob.status.get("stall"))
+    if before is None or not set(before.jobs) <= running.keys():
+        return None
+    for name in before.jobs:
+        record = running[name].record
+        now = known(observed.trainings.get(name), record.training if record else None)
+        if now is None or now.step != before.step or now.phase:
+            return None
+        if now.attempt != running[name].attempt or now.started > before.since:
+            return None
+    return before
+
+
+def next_restart(observed: Observed, members: Sequence[Member]) -> timedelta | None:
+    """Return the time until the restart of a stalled program; None if none is due."""
+    stall = stall_of(observed, members)
+    if stall is None or stall.restart_time is None:
+        return None
+    return max(stall.restart_time - observed.now, timedelta())
+
+
+def unmoving(observed: Observed, members: Sequence[Member]) -> Restart | End | None:
+    """Return the restart of stalled programs that `onNoProgress` asks for, or the end without one.
+
+    A stall of all that report restarts the whole HyperJob, unless a quorum trains on without the
+    others. Each restart counts against maxRestarts.
+    """
+    stall, wish = stall_of(observed, members), observed.hyperjob.on_no_progress
+    if stall is None or stall.restart_time is None or observed.now < stall.restart_time:
+        return None
+    children = {child.name: child for _, child in members}
+    first = children[stall.jobs[0]]
+    cause = Stalled(name=first.name, step=stall.step, since=stall.since, cluster=first.cluster)
+    all_of_them = stall.whole and observed.hyperjob.quorum is None
+    policy = observed.hyperjob.failure_policy or FailurePolicy()
+    left = policy.max_restarts - count(observed.hyperjob.status.get("restarts"))
+    cost = 1 if all_of_them else len(stall.jobs)
+    if cost > left:
+        spent = RestartsSpent(cause, policy.max_restarts)
+        return End(completed=False, reason=Reason.MAX_RESTARTS, cause=spent)
+    suspected = {pod.job: pod.cluster for pod in stall.suspects if pod.job}
+    moves = suspected or {name: children[name].cluster for name in stall.jobs}
+    again = [
+        Recreation(
+            name=child.name,
+            reason=Reason.NO_PROGRESS if child.name in stall.jobs else Reason.RESTARTED_WITH_ALL,
+            cause=cause if child.name in stall.jobs else WithAll(cause),
+            leave=moves.get(child.name, "") if wish is OnNoProgress.MIGRATE else "",
+            delayed=True,
+        )
+        for _, child in members
+        if child.name in stall.jobs or (all_of_them and not child.is_terminal)
+    ]
+    return Restart(again=tuple(again), spent=cost)
+
+
+def _runs(child: Child) -> bool:
+    return child.exists and not child.is_terminal
+
+
+def _record(
+    observed: Observed, running: dict[str, Child], found: dict[str, Stall], hang: Hang
+) -> StallRecord:
+    last = max(found.values(), key=lambda stall: stall.since)
+    reporting = {
+        name
+        for name, training in observed.trainings.items()
+        if name in running and training.reported and training.attempt == running[name].attempt
+    }
+    whole = reporting <= found.keys()
+    patience = max(stall.patience for stall in found.values())
+    restarts = observed.hyperjob.on_no_progress is not OnNoProgress.NOTIFY
+    jobs = tuple(sorted(found))
+    return StallRecord(
+        since=last.since,
+        step=last.step,
+        jobs=jobs,
+        whole=whole,
+        message=stall_text(
+            jobs,
+            whole=whole,
+            since=last.since,
+            step=last.step,
+            usual=last.usual,
+            survey=hang.survey,
+        ),
+        suspects=hang.survey.suspects() if hang.survey is not None else (),
+        restart_time=last.since + max(LEAST_RESTART, _PATIENCES * patience) if restarts else None,
+    )

@@ -1,0 +1,207 @@
+"""What the processes of a training do that makes no steps, from the stacks that they print. Pure.
+
+`hyperjob.sdk.progress` prints the stacks of a process whose steps stop to come. A tenant writes the
+log: a line may contain anything, and a stack that is not one is ignored.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Final
+
+import orjson
+
+from hyperjob_core.api.wire import integer, mapping
+from hyperjob_core.text import printable, shortened
+
+_MARK: Final = b'"stacks"'
+_OBJECT: Final = re.compile(rb'\{"hyperjob": ?\{"stacks":')
+_LIBRARIES: Final = ("/site-packages/", "/dist-packages/", "/lib/python3", "<frozen ")
+_NAME: Final = 60
+_FRAMES: Final = 16
+_COLLECTIVES: Final = frozenset(
+    {
+        "all_gather", "all_gather_into_tensor", "all_gather_object", "all_reduce", "all_to_all",
+        "all_to_all_single", "allgather", "allreduce", "barrier", "broadcast",
+        "broadcast_object_list", "monitored_barrier", "process_allgather", "reduce_scatter",
+        "reduce_scatter_tensor", "sync_global_devices", "wait_at_barrier",
+    }
+)  # fmt: skip
+"""The functions of torch, JAX and MPI in which a rank waits for the others, in lower case."""
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One call of a stack."""
+
+    function: str
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        """Return the function with the name of its file and the line."""
+        return f"{self.function} ({PurePath(self.file).name}:{self.line})"
+
+    @property
+    def is_own(self) -> bool:
+        """Return whether the call is in a file of the program, not of a library."""
+        return not any(part in self.file for part in _LIBRARIES)
+
+
+@dataclass(frozen=True, slots=True)
+class Pod:
+    """A pod of a sub-job, in its cluster."""
+
+    cluster: str
+    name: str
+    job: str = ""
+    task: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stack:
+    """The stack of a process's main thread, the last call first; `rank` is that of the launcher.
+
+    `world` is the number of ranks.
+    """
+
+    pod: Pod
+    pid: int
+    frames: tuple[Frame, ...]
+    rank: int | None = None
+    world: int | None = None
+
+    @property
+    def cluster(self) -> str:
+        """Return the cluster of the process."""
+        return self.pod.cluster
+
+    @property
+    def place(self) -> str:
+        """Return where the process is: its last call, and its last call in the program's files."""
+        last = next((each for each in self.frames if _is_collective(each)), self.frames[0])
+        after = self.frames[self.frames.index(last) :]
+        own = next((frame for frame in after if frame.is_own), last)
+        return str(last) if own is last else f"{last}, called from {own}"
+
+    @property
+    def waits_for_others(self) -> bool:
+        """Return whether the process is in a collective operation of a known library."""
+        return any(map(_is_collective, self.frames))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Survey:
+    """The last stack of each process, and the pods whose log was read and has none."""
+
+    stacks: tuple[Stack, ...] = ()
+    silent: tuple[Pod, ...] = ()
+
+    @property
+    def world(self) -> int | None:
+        """Return the number of ranks; None if the processes do not agree about it."""
+        worlds = {each.world for each in self.stacks}
+        return worlds.pop() if len(worlds) == 1 else None
+
+    @property
+    def ranked(self) -> bool:
+        """Return whether every process has a rank."""
+        return all(each.rank is not None for each in self.stacks)
+
+    def groups(self) -> list[tuple[str, list[Stack]]]:
+        """Return the processes by place: those that wait for others first, then most of them."""
+        places: dict[str, list[Stack]] = {}
+        for each in self.stacks:
+            places.setdefault(each.place, []).append(each)
+        return sorted(
+            places.items(),
+            key=lambda item: (not item[1][0].waits_for_others, -len(item[1]), item[0]),
+        )
+
+    def missing(self) -> list[int]:
+        """Return the ranks without a stack: their processes are stopped, gone or not watched."""
+        if not self.stacks or not self.ranked or not self.world:
+            return []
+        ranks = {each.rank for each in self.stacks}
+        return [rank for rank in range(min(self.world, 100_000)) if rank not in ranks]
+
+    def suspects(self) -> tuple[Pod, ...]:
+        """Return the pods for which the others wait: those elsewhere, and those without a stack.
+
+        Where all processes are in one place, or in too many, no pod is one.
+        """
+        groups = self.groups()
+        if not groups:
+            return ()
+        waiting = groups[0][1]
+        elsewhere = [each.pod for _, members in groups[1:] for each in members]
+        if not waiting[0].waits_for_others and len(waiting) <= len(elsewhere):
+            elsewhere = []
+        return tuple(dict.fromkeys([*elsewhere, *self.silent_pods()]))
+
+    def silent_pods(self) -> list[Pod]:
+        """Return the pods without a stack, of those tasks whose other pods print them."""
+        if self.ranked and self.world and not self.missing():
+            return []
+        tasks = {_kind(each.pod) for each in self.stacks}
+        return [pod for pod in self.silent if _kind(pod) in tasks]
+
+
+def _kind(pod: Pod) -> tuple[str, str]:
+    """Return the replicatedJob and the task of a pod: the name of a vcjob ends by a number."""
+    return pod.job.rpartition("-")[0], pod.task
+
+
+def _is_collective(frame: Frame) -> bool:
+    return frame.function.lower() in _COLLECTIVES
+
+
+def survey_of(stacks: Iterable[Stack], read: Iterable[Pod] = ()) -> Survey:
+    """Return the last stack of each process, and those of the read pods that have none."""
+    newest = {(each.pod, each.pid): each for each in stacks}
+    printing = {each.pod for each in newest.values()}
+    return Survey(
+        stacks=tuple(newest.values()), silent=tuple(pod for pod in read if pod not in printing)
+    )
+
+
+def is_stack(line: bytes) -> bool:
+    """Return whether a line may be a stack, without parsing it."""
+    return _MARK in line
+
+
+def parse_stack(line: bytes, *, pod: Pod) -> Stack | None:
+    """Parse a line of a log; None if it is no stack."""
+    start = _OBJECT.search(line)
+    if start is None:
+        return None
+    try:
+        document = orjson.loads(line[start.start() : line.rfind(b"}") + 1])
+    except ValueError:
+        return None
+    fields = mapping(mapping(document.get("hyperjob")).get("stacks"))
+    threads = fields.get("threads")
+    first = threads[0] if isinstance(threads, list) and threads else None
+    frames = tuple(_frames(first if isinstance(first, list) else []))[:_FRAMES]
+    if not frames:
+        return None
+    return Stack(
+        pod=pod,
+        pid=integer(fields.get("pid")) or 0,
+        frames=frames,
+        rank=integer(fields.get("rank")),
+        world=integer(fields.get("of")),
+    )
+
+
+def _frames(raw: Sequence[object]) -> Iterable[Frame]:
+    for each in raw:
+        if isinstance(each, list) and len(each) == 3:
+            function, file, line = each
+            if isinstance(function, str) and isinstance(file, str) and isinstance(line, int):
+                yield Frame(_clean(function), _clean(file), line)
+
+
+def _clean(text: str) -> str:
+    return shortened(printable(text).replace("\n", " "), _NAME)
