@@ -13,7 +13,7 @@ from hyperjob_core.api.meta import Object
 from hyperjob_engine.expansion.auto import resolve
 from hyperjob_engine.expansion.expand import SpecError, expand
 from hyperjob_engine.gang.giveback import next_try
-from hyperjob_engine.lifecycle.causes import unexplained
+from hyperjob_engine.lifecycle.causes import unexplained, unread
 from hyperjob_engine.lifecycle.decisions import End, Restart
 from hyperjob_engine.lifecycle.dispatcher import forgotten, releases
 from hyperjob_engine.lifecycle.ending import ending
@@ -169,8 +169,14 @@ def _record(draft: Draft) -> Plan | None:
 
 
 def _end(draft: Draft, end: End) -> Plan:
-    """Return the plan that records the end; the next pass deletes sub-jobs that still run."""
+    """Return the plan that records the end; the next pass deletes sub-jobs that still run.
+
+    Before it the controller reads the last lines of the programs that have ended.
+    """
     observed = draft.observed
+    wait = unread(observed, draft.children)
+    if wait is not None:
+        return Plan(requeue_after=wait)
     items = [
         Outlook(sub_job=sub_job, child=child, ended=None if child.is_terminal else end)
         for sub_job, child in draft.children

@@ -161,6 +161,8 @@ class Reader:
             changed = (known.source.leaving, known.source.ended) != (source.leaving, source.ended)
             if known.source != source:
                 known.source = source
+            if source.ended and known.ends is None:
+                known.ends = self._now()
             if changed and not known.ended and not known.following:
                 self._plan(item, known, 0.0)
             return
@@ -220,6 +222,7 @@ class Reader:
             self._request_pass(item[0])
         if source.ended:
             found.ended = True
+            self._wake(item[0], 0.0)  # the end of the HyperJob may wait for these lines
         else:
             changed = (source.leaving, source.ended) != (found.source.leaving, found.source.ended)
             self._plan(item, found, 0.0 if changed else self._pause(item[0], found))

@@ -62,7 +62,8 @@ class LoggedTask:
 class Source:
     """One attempt of a sub-job.
 
-    `since`: when it began to run. `leaving`: it is being stopped. `ended`: its log is complete.
+    `created`: lines before it are those of an earlier vcjob. `since`: when it began to run.
+    `leaving`: it is being stopped. `ended`: its log is complete.
     `recorded` is the progress in the status, if it is of the same vcjob: a suspended sub-job gets
     a new vcjob.
     """
@@ -73,6 +74,7 @@ class Source:
     namespace: str
     cluster: str
     tasks: tuple[LoggedTask, ...]
+    created: datetime | None = None
     since: datetime | None = None
     leaving: bool = False
     ended: bool = False
@@ -122,6 +124,7 @@ class Watch:
     before its first progress line. `looked` is the time of the last read, `fresh` of the last one
     that no step came before: no step is older. `doubted` is the first look at a silence that is too
     long, `stalled` whether a second one confirmed it, `stacks` what the process printed meanwhile.
+    `ends` is when the sub-job was seen to have ended.
     """
 
     source: Source
@@ -140,6 +143,7 @@ class Watch:
     doubted: datetime | None = None
     stalled: bool = False
     stacks: list[Stack] = field(default_factory=list)
+    ends: datetime | None = None
     ended: bool = False
     doing: Doing = Doing.NOTHING
 
@@ -148,7 +152,7 @@ class Watch:
         """Return the progress of the program; None before any progress line or end."""
         if self.track is not None:
             training = training_of(self.track, attempt=self.source.attempt, uid=self.source.uid)
-            return replace(training, ended=self.ended)
+            return replace(training, ends=self.ends, ended=self.ended)
         if not self.ended and not self.phase:
             return None
         moment = datetime.min.replace(tzinfo=UTC)
@@ -216,6 +220,9 @@ class Watch:
 
         `began_before`: the program may have reported before these lines, since it began to run.
         """
+        if self.source.created is not None:
+            # A pod of the same name may stop while the reader has found its successor's vcjob.
+            lines = [each for each in lines if each.time and each.moment >= self.source.created]
         progress, phases = progress_lines(lines), announced(lines)
         step = self.track.last[0] if self.track is not None else None
         for line in progress:
@@ -354,6 +361,7 @@ def sources_of(observed: Observed) -> Iterator[Source]:
             namespace=observed.hyperjob.namespace,
             cluster=cluster,
             tasks=tuple(_tasks(job.spec)),
+            created=job.created,
             since=child.report.since if child.report is not None else None,
             leaving=leaving,
             ended=child.is_terminal and not leaving,

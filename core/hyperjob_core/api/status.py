@@ -109,9 +109,7 @@ class ContainerFailure(Model):
 class JobRun(Model):
     """One ended run of a sub-job: from its first running pod to its end."""
 
-    attempt: Count = Field(
-        default=0, description="Attempt of the run; a suspension ends a run, but not an attempt."
-    )
+    attempt: Count = Field(default=0, description="Attempt of the run.")
     cluster: str = Field(default="", description="Cluster of the run.")
     start_time: Time | None = Field(
         default=None, description="When the run began; absent if no pod was seen running."
@@ -148,7 +146,8 @@ class JobStatus(Model):
     reason: str = Field(default="", description="Reason of the phase, one CamelCase word.")
     message: str = Field(default="", description="Message about the reason, for people.")
     attempt: Count = Field(
-        default=0, description="How often the controller has recreated the sub-job."
+        default=0,
+        description="How often the controller has recreated the sub-job, after a suspension too.",
     )
     admitted: bool = Field(
         default=False,

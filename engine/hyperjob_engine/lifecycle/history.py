@@ -62,6 +62,23 @@ def failure_of(observed: Observed, child: Child) -> ContainerFailure | None:
     return (observed.causes or {}).get(child.job.uid) if failed and child.job is not None else None
 
 
+def last_cluster(child: Child) -> str:
+    """Return the cluster of the last run that is over; empty if there is none."""
+    runs = child.record.history if child.record is not None else ()
+    return runs[-1].cluster if runs else ""
+
+
+def next_attempt(child: Child) -> int:
+    """Return the attempt of the next vcjob; a run that a suspension ended has had its own.
+
+    The attempt grows with each vcjob that ran: its number tells the runs of a program apart.
+    """
+    runs = child.record.history if child.record is not None else ()
+    gone = child.job is None and child.policy is None and not child.is_terminal
+    ran = bool(runs) and runs[-1].attempt == child.attempt
+    return child.attempt + 1 if gone and ran else child.attempt
+
+
 def started(observed: Observed, child: Child) -> str:
     """Return the start of the present run of a sub-job; empty if it is not known to have run."""
     report = child.report

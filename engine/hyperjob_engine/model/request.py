@@ -10,13 +10,17 @@ from hyperjob_engine.resources import Resources, measure_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacementRequest:
-    """One sub-job to place: its resources, its preferred clusters, its excluded clusters."""
+    """One sub-job to place: its resources, its preferred clusters, its excluded clusters.
+
+    `last` is the cluster of its run before: images and data may be there still.
+    """
 
     name: str
     group: str
     demand: Resources
     preferred: tuple[str, ...] = ()
     required: bool = False
+    last: str = ""
     excluded: frozenset[str] = frozenset()
     pods: tuple[PodGroup, ...] = ()
     kind: tuple[object, ...] = field(init=False, repr=False, compare=False)
@@ -31,7 +35,7 @@ class PlacementRequest:
             for group in self.pods
         )
         demand = _frozen(self.demand)
-        kind = self.group, self.preferred, self.required, self.excluded, demand, pods
+        kind = self.group, self.preferred, self.required, self.last, self.excluded, demand, pods
         object.__setattr__(self, "kind", _shared(kind))
         object.__setattr__(self, "measure", measure_of(self.demand))
 

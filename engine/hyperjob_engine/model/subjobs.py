@@ -44,14 +44,17 @@ class SubJob:
     index: int
     size: Size
 
-    def request(self, excluded: frozenset[str] = frozenset()) -> PlacementRequest:
-        """Return the placement request of the sub-job."""
+    def request(
+        self, excluded: frozenset[str] = frozenset(), *, last: str = ""
+    ) -> PlacementRequest:
+        """Return the placement request of the sub-job; `last` is the cluster of its run before."""
         return PlacementRequest(
             name=self.name,
             group=self.group.name,
             demand=self.size.demand,
             preferred=self.group.cluster_names,
             required=self.group.required,
+            last=last,
             excluded=excluded,
             pods=self.size.pod_groups,
         )

@@ -175,7 +175,8 @@ class JobTraining:
     its last start, `saved` when it saved the checkpoint of `saved_step`. Only a log has `steps`,
     `steps_per_second`, `metrics`, `phase` and `waited`. `phase` is what the program has announced
     to do instead of steps, `waited` the part of its time in which it waits for others, `resumed`
-    the time of its first step after it made none for long. `ended`: the controller has read the log
+    the time of its first step after it made none for long. `ends` is when the controller saw that
+    the sub-job has ended. `ended`: the controller has read the log
     of a stopping or ended sub-job to its end. `reported` is false if the log has no progress line.
     """
 
@@ -193,6 +194,7 @@ class JobTraining:
     phase: str = ""
     waited: float | None = None
     resumed: datetime | None = None
+    ends: datetime | None = None
     ended: bool = False
     reported: bool = True
 

@@ -27,6 +27,7 @@ class Cost(NamedTuple):
     """
 
     tier: int
+    moves: bool
     siblings: int
     distance: int
     unmet: UnmetWishes
@@ -151,7 +152,9 @@ class FreeRoom:
         left = self.free[name].get(measure, 0) - request.demand.get(measure, 0)
         siblings = self.occupied.get((request.group, name), 0)
         unmet = self.slots.unmet(name, request.pods)
-        return Cost(request.tier(name), siblings, self._distance(name), unmet, left, name)
+        moves = bool(request.last) and name != request.last
+        distance = self._distance(name)
+        return Cost(request.tier(name), moves, siblings, distance, unmet, left, name)
 
     @property
     def near(self) -> frozenset[tuple[str, ...]]:

@@ -107,6 +107,14 @@ def _later(observed: Observed, members: Sequence[tuple[SubJob, Child]]) -> set[s
     later = set(waiting(observed, members).for_what)
     if backs_off(observed):
         later |= {child.name for _, child in members if not (child.exists or child.is_terminal)}
+    # No vcjob can be created before these are gone: an admission would lapse.
+    later |= {
+        child.name
+        for _, child in members
+        if child.job is None
+        and not _is_held(child)
+        and (observed.pods_left.get(child.name) or (child.left_behind and not child.stranger))
+    }
     # The status gives a recorded admission back first: a pass that fails must not lose that.
     if gives_back(observed) or observed.hyperjob.stop is not None:
         later |= {child.name for _, child in members if not (child.exists or _is_held(child))}

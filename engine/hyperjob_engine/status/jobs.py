@@ -13,7 +13,12 @@ from hyperjob_core.api.wire import rfc3339
 from hyperjob_core.text import shortened
 from hyperjob_engine.gang.gate import is_held, is_released
 from hyperjob_engine.lifecycle.decisions import End
-from hyperjob_engine.lifecycle.history import PresentRun, failure_of, present_run
+from hyperjob_engine.lifecycle.history import (
+    PresentRun,
+    failure_of,
+    next_attempt,
+    present_run,
+)
 from hyperjob_engine.lifecycle.loss import reason_of_loss
 from hyperjob_engine.model.observed import (
     Observed,
@@ -140,7 +145,7 @@ def job_state(observed: Observed, outlook: Outlook) -> JobState:
         job_phase=JobPhase(phase) if outlook.ended else child.phase,
         reason=reason,
         message=shortened(" ".join(message.split()), _MESSAGE_LIMIT),
-        attempt=child.attempt,
+        attempt=next_attempt(child),
         admitted=outlook.admitted,
         running=0 if child.is_terminal or outlook.ended else child.running_pods,
         pods=outlook.sub_job.size.pods,

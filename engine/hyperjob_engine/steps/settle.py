@@ -12,6 +12,7 @@ from hyperjob_engine.gang.gate import is_held
 from hyperjob_engine.gang.giveback import backs_off
 from hyperjob_engine.gang.places import domains, review_places
 from hyperjob_engine.lifecycle.decisions import Member
+from hyperjob_engine.lifecycle.history import last_cluster
 from hyperjob_engine.model.child import Child
 from hyperjob_engine.model.observed import Observed, Policy, QueueAdmission
 from hyperjob_engine.model.planned import CreateChild, DeleteChild, Repin
@@ -27,7 +28,10 @@ def place_missing(draft: Draft) -> None:
     observed = draft.observed
     unplaced = _without_place(draft)
     draft.needed = max(0, draft.together - draft.secured)
-    draft.sought = [sub_job.request(draft.excluded(child)) for sub_job, child in unplaced.values()]
+    draft.sought = [
+        sub_job.request(draft.excluded(child), last=last_cluster(child))
+        for sub_job, child in unplaced.values()
+    ]
     draft.placement = place(
         [draft.split.pinned(request) for request in draft.sought],
         observed.clusters,

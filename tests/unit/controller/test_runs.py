@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hyperjob_engine.lifecycle.history import kept
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.model.parse import parse_report
+from hyperjob_engine.model.planned import CreateChild
 from hyperjob_engine.model.runs import Run, read_runs
 from hyperjob_engine.plan import plan
 from hyperjob_engine.reasons.failure import ContainerFailure, container_text, read_failure
@@ -267,3 +268,49 @@ def test_ten_runs_of_one_and_five_hundred_of_all_are_kept_the_latest_of_each() -
     assert kept([eleven[1:]] * 50) == [eleven[1:]] * 50
     early, late = [run("000")], [[run(f"{number:03}")] for number in range(1, 501)]
     assert kept([early, *late]) == [[], *late]
+
+
+def test_a_sub_job_that_ran_before_a_suspension_comes_back_as_a_new_attempt() -> None:
+    stopped = after(entry(attempt=1), suspend=True)
+    assert (stopped["attempt"], len(stopped["history"])) == (1, 1)
+    gone = after(stopped, suspend=True)
+    assert (gone["attempt"], gone["history"][-1]["attempt"]) == (2, 1)
+    assert after(gone, suspend=True)["attempt"] == 2, "once"
+    raw = hyperjob(group(replicas=1), status={"jobs": [gone]}, plugins={"env": []})
+    (created,) = plan(observed(raw, clusters=(A, B))).actions
+    assert isinstance(created, CreateChild)
+    assert created.job is not None
+    assert created.job["metadata"]["labels"]["training.volcano.sh/attempt"] == "2"
+
+
+def test_a_sub_job_that_never_ran_keeps_its_attempt_through_a_suspension() -> None:
+    waiting = entry(attempt=1, phase="Unplaced")
+    del waiting["startTime"]
+    assert after(after(waiting, suspend=True), suspend=True)["attempt"] == 1
+
+
+def test_sub_jobs_that_start_again_stay_on_their_clusters() -> None:
+    def over(name: str, where: str) -> Object:
+        run = {
+            "attempt": 0,
+            "cluster": where,
+            "startTime": BEGAN,
+            "endTime": ENDED,
+            "phase": "Failed",
+        }
+        return entry(name=name, phase="Unplaced", attempt=1, cluster="", history=[run])
+
+    jobs = [over("hj-trainer-0", "b"), over("hj-trainer-1", "a")]
+    jobs[1]["index"] = 1
+
+    def places(*clusters: Cluster, **more: Any) -> dict[str, str]:
+        given = [jobs[0] | more, jobs[1]]
+        raw = hyperjob(group(replicas=2), status={"jobs": given}, failurePolicy=POLICY)
+        actions = plan(observed(raw, clusters=clusters)).actions
+        return {each.name: each.cluster for each in actions if isinstance(each, CreateChild)}
+
+    assert places(A, B) == {"hj-trainer-0": "b", "hj-trainer-1": "a"}
+    full = cluster("b", 0, total=100)
+    assert places(A, full, cluster("c"))["hj-trainer-0"] == "c", "its cluster has no room"
+    left = places(A, B, cluster("c"), excludedClusters=["b"])
+    assert left["hj-trainer-0"] != "b", "it was moved away"

@@ -679,3 +679,13 @@ def test_the_worst_logs_of_64_stopping_pods_take_turns_of_64_kib(
     assert len(set(turns)) == len(turns), "one batch in each turn"
     assert max(size for _, size, _ in parsed) <= 64 * 1024 + MAX_LINE
     assert max(count for _, _, count in parsed) <= 66, "samples that a track holds, and two more"
+
+
+def test_the_lines_of_an_earlier_vcjob_are_not_those_of_the_present_one() -> None:
+    """The pod of the earlier one has the same name, and may still stop."""
+    made = watch(source(created=T0 + timedelta(seconds=10)))
+    assert not hear(made, text(8, 1400) + text(9, 1500, ', "saved": 1100'))
+    assert hear(made, text(9, 1500) + text(12, 400))
+    training = made.training
+    assert training is not None
+    assert (training.start_step, training.step, training.saved_step) == (400, 400, None)

@@ -8,11 +8,21 @@ import pytest
 
 from hyperjob_core.api.wire import rfc3339
 from hyperjob_engine.model.observed import Observed
+from hyperjob_engine.model.planned import Plan
 from hyperjob_engine.model.training import JobTraining
 from hyperjob_engine.plan import plan
 from hyperjob_engine.reasons.stop import has_lost, stop_text
 from hyperjob_engine.status.training import with_last_lines
-from tests.unit.controller.builders import NOW, Object, binding, group, hyperjob, job, observed
+from tests.unit.controller.builders import (
+    NOW,
+    Object,
+    binding,
+    group,
+    hyperjob,
+    job,
+    observed,
+    vcjob_status,
+)
 
 BEGAN = NOW - timedelta(minutes=5)
 
@@ -226,3 +236,30 @@ def test_an_end_is_expected_only_while_steps_are_made(
     assert decided is not None
     assert ("estimatedCompletionTime" in decided["training"]) is has_end
     assert decided["training"]["step"] == 10
+
+
+def ended(read: JobTraining, *, seconds: float = 1) -> Plan:
+    """Plan a HyperJob whose only sub-job has completed so many seconds ago."""
+    jobs = [{"name": "hj-trainer-0", "replicatedJob": "trainer", "index": 0, "phase": "Running"}]
+    raw = hyperjob(group(replicas=1), status={"jobs": jobs})
+    since = rfc3339(NOW - timedelta(seconds=seconds))
+    done = vcjob_status("Completed", since=since)
+    found = observed(raw, job(), binding(cluster="a", status=done))
+    return plan(replace(found, trainings={"hj-trainer-0": read}))
+
+
+def test_the_end_waits_for_the_last_lines() -> None:
+    waits = ended(said(50, steps=100))
+    assert (waits.status, waits.requeue_after) == (None, timedelta(seconds=9))
+    done = ended(said(100, steps=100, ended=True)).status
+    assert done is not None
+    assert (done["state"]["phase"], done["training"]["progress"]) == ("Completed", "100%")
+
+
+def test_the_end_waits_ten_seconds_at_most_whatever_the_clock_of_the_member_says() -> None:
+    assert ended(said(50, steps=100), seconds=10).status is not None
+    ahead = ended(said(50, steps=100), seconds=-3600)
+    assert ahead.requeue_after == timedelta(seconds=10)
+    seen_ago = said(50, steps=100, ends=NOW - timedelta(seconds=10))
+    assert ended(seen_ago, seconds=-3600).status is not None
+    assert ended(replace(said(50), attempt=3)).status is not None, "of another attempt"
