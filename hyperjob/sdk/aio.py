@@ -16,6 +16,7 @@ import yaml
 from hyperjob.client import requests, suspending
 from hyperjob.client.events import events_of
 from hyperjob.client.goals import Goal, parse_goal, reach
+from hyperjob.client.logs.attempts import is_present, kept_lines, last_failure
 from hyperjob.client.logs.choosing import Wanted
 from hyperjob.client.logs.following import Following
 from hyperjob.client.logs.standing import ChosenLogs
@@ -276,13 +277,16 @@ class AsyncJob(JobView):
         since: float | None = None,
         search: str | None = None,
         previous: bool = False,
+        attempt: int | None = None,
     ) -> AsyncIterator[LogLine]:
         """Yield the lines of the pods' logs from all clusters, in the order of their times.
 
         `rank` selects pods by their ranks. `tail` is the number of last lines of each container,
         -1 for all: by default 10, or all of a single container. `since` is in seconds before now.
         `search` is a regular expression that a line must contain. With `follow`, yield new lines as
-        they come, also of pods that start later, until the HyperJob has ended.
+        they come, also of pods that start later, until the HyperJob has ended. `attempt`, from 1,
+        selects an attempt: of one that is over, the status has the last lines of failed containers,
+        such as a traceback.
         """
         ranks = None if rank is None else frozenset([rank] if isinstance(rank, int) else rank)
         wanted = Wanted(jobs=tuple(job), cluster=cluster, task=task, ranks=ranks)
@@ -295,6 +299,11 @@ class AsyncJob(JobView):
         }
         summary = await self.refresh()
         with translated():
+            if attempt is not None and not is_present(summary, wanted, attempt):
+                for container, raw in kept_lines(summary, wanted, attempt):
+                    if contains.search(text := raw.decode()):
+                        yield LogLine(container.cluster, container.pod, container.container, text)
+                return
             if follow:
                 followed = Following(
                     self._kube,
@@ -410,12 +419,9 @@ class AsyncJob(JobView):
         return self._take(found)
 
     def _last_words(self) -> list[str]:
-        """Return the last lines of the first failed container, such as a traceback."""
-        failures = [job.failure for job in self.status.jobs if job.failure is not None]
-        for failure in failures:
-            if failure.message.strip():
-                return [f"The last lines of pod {failure.pod}:", failure.message.strip()]
-        return []
+        """Return the last lines of the last failed container, such as a traceback."""
+        found = last_failure(self.status)
+        return [] if found is None else [f"The last lines of pod {found.label}:", found.text]
 
     async def _switch(self, *, on: bool, wait: bool, timeout: float) -> Summary:
         with translated():

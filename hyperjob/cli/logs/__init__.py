@@ -14,6 +14,7 @@ from hyperjob.cli.kubectl.exits import Code, run
 from hyperjob.cli.kubectl.names import name_argument
 from hyperjob.cli.kubectl.offers import CLUSTER, JOB
 from hyperjob.cli.logs.printing import Printer
+from hyperjob.client.logs.attempts import is_present, kept_lines
 from hyperjob.client.logs.choosing import Wanted
 from hyperjob.client.logs.following import Following
 from hyperjob.client.logs.standing import ChosenLogs
@@ -62,6 +63,13 @@ _FORMS = (out.JSON,)
     is_flag=True,
     help="Print the log of the container from before its last restart.",
 )
+@click.option(
+    "--attempt",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Print the last lines of the containers that failed in this attempt of their sub-job, from"
+    " 1, also after later restarts.",
+)
 @click.option("--timestamps", is_flag=True, help="Print a timestamp before each line.")
 @click.option(
     "--prefix/--no-prefix",
@@ -82,6 +90,7 @@ def logs(
     tail: int | None,
     since: float | None,
     previous: bool,
+    attempt: int | None,
     timestamps: bool,
     prefix: bool,
     form: str,
@@ -92,12 +101,16 @@ def logs(
     it prints lines as they come, also of pods that start or restart later, until the HyperJob,
     or all of --job, has ended.
 
+    With --attempt, it prints what the status keeps of an attempt that is over, such as a traceback.
+
     Example: kubectl hyperjob logs llm-training --job trainer-0 --tail 20
     """
     if container and all_containers:
         raise click.UsageError("give --container or --all-containers, not both")
     if follow and previous:
         raise click.UsageError("give --follow or --previous, not both")
+    if attempt is not None and (follow or previous):
+        raise click.UsageError("give --attempt, or --follow or --previous, not both")
     wanted = Wanted(
         jobs=jobs, cluster=cluster, task=task, container=container, all_containers=all_containers
     )
@@ -112,6 +125,10 @@ def logs(
     async def show() -> None:
         async with access.connect() as kube:
             summary = read(await kube.get(HYPERJOBS, name, namespace=access.home(kube)))
+            if attempt is not None and not is_present(summary, wanted, attempt):
+                for source, line in kept_lines(summary, wanted, attempt):
+                    printer.print(source, line)
+                return
             found = (
                 Following(
                     kube,

@@ -1,0 +1,65 @@
+"""The last lines of attempts that are over, from the status: their pods and logs are deleted."""
+
+from typing import Any
+
+import pytest
+
+from hyperjob.client.errors import ClientError
+from hyperjob.client.logs.attempts import is_present, kept_lines, last_failure
+from hyperjob.client.logs.choosing import Wanted
+from hyperjob.client.summary import read
+from tests.unit.cli.objects import hyperjob, sub_job
+
+
+def failure(text: str, pod: str = "llm-trainer-0-worker-0") -> Any:
+    return {"pod": pod, "task": "worker", "container": "main", "exitCode": 1, "message": text}
+
+
+def run(attempt: int, text: str = "", **fields: Any) -> Any:
+    found = {"attempt": attempt, "cluster": "east", "endTime": f"2026-01-02T03:0{attempt}:00Z"}
+    return {
+        **found,
+        "reason": "JobFailed",
+        **({"failure": failure(text)} if text else {}),
+        **fields,
+    }
+
+
+RUNS = [
+    run(0, "Traceback\nValueError: one"),
+    run(1, "Traceback\nValueError: two", cluster="west"),
+    run(2, reason="Preempted"),
+]
+SUMMARY = read(hyperjob("Running", sub_job(phase="Running", attempt=3, history=RUNS)))
+
+
+@pytest.mark.parametrize(("attempt", "cluster", "last"), [(1, "east", "one"), (2, "west", "two")])
+def test_each_failed_attempt_has_its_traceback(attempt: int, cluster: str, last: str) -> None:
+    lines = kept_lines(SUMMARY, Wanted(), attempt)
+    assert [line for _, line in lines] == [b"Traceback", f"ValueError: {last}".encode()]
+    assert {source.label for source, _ in lines} == {f"{cluster}/llm-trainer-0-worker-0"}
+
+
+def test_without_lines_the_error_says_how_the_attempt_ended_and_which_have_some() -> None:
+    with pytest.raises(ClientError, match=r"attempt 3 .* reason Preempted; it has .* attempt 1, 2"):
+        kept_lines(SUMMARY, Wanted(), 3)
+    with pytest.raises(ClientError, match="no last lines of attempt 9"):
+        kept_lines(SUMMARY, Wanted(), 9)
+    with pytest.raises(ClientError, match=r"it has those of attempt 1$"):
+        kept_lines(SUMMARY, Wanted(cluster="east"), 2)
+
+
+def test_the_present_attempt_has_its_logs() -> None:
+    assert is_present(SUMMARY, Wanted(), 4)
+    assert not is_present(SUMMARY, Wanted(), 3)
+
+
+def test_the_last_failure_is_that_of_the_attempt_that_failed_the_hyperjob() -> None:
+    found = last_failure(SUMMARY)
+    assert found is not None
+    assert (found.label, found.text[-3:]) == ("west/llm-trainer-0-worker-0", "two")
+    ended = sub_job(phase="Failed", attempt=3, history=RUNS, failure=failure("NameError: last"))
+    found = last_failure(read(hyperjob("Failed", ended)))
+    assert found is not None
+    assert found.text == "NameError: last"
+    assert last_failure(read(hyperjob("Running", sub_job(phase="Running")))) is None
