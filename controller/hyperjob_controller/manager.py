@@ -228,6 +228,7 @@ class Manager:
             cause_reader=self._causes,
             trainings=(lambda _key: {}) if self.reader is None else self.reader.trainings,
             hang=(lambda _key: None) if self.reader is None else self.reader.hang,
+            waits=(lambda _key: ()) if self.reader is None else self.reader.waits,
             members=self.members,
         )
         self.observer = observer

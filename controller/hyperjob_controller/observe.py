@@ -33,6 +33,7 @@ from hyperjob_engine.model.observed import (
 from hyperjob_engine.model.parse import parse_binding, parse_hyperjob, parse_job, parse_policy
 from hyperjob_engine.model.stalls import Hang
 from hyperjob_engine.model.training import JobTraining
+from hyperjob_engine.model.waits import WaitShare
 
 _SOON: Final = timedelta(seconds=1)
 """The shortest time until a pass for capacity that changes without a change of an object."""
@@ -63,6 +64,7 @@ class Observer:
         cause_reader: CauseReader | None = None,
         trainings: Callable[[str], Mapping[str, JobTraining]] = lambda _key: {},
         hang: Callable[[str], Hang | None] = lambda _key: None,
+        waits: Callable[[str], tuple[WaitShare, ...]] = lambda _key: (),
         members: Members | None = None,
     ) -> None:
         self._caches = caches
@@ -74,6 +76,7 @@ class Observer:
         self._cause_reader = cause_reader
         self._trainings = trainings
         self._hang = hang
+        self._waits = waits
         self._members = members
         self._hyperjobs: Parsed[HyperJob] = Parsed()
         self._jobs: Parsed[Job] = Parsed()
@@ -128,6 +131,7 @@ class Observer:
             preempts=self._memory.priorities.preempts(hyperjob),
             trainings=self._trainings(key),
             hang=self._hang(key),
+            waits=self._waits(key),
             pods_left={}
             if self._members is None
             else self._members.pods_left(hyperjob.namespace, hyperjob.records, now),

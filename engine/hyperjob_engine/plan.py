@@ -19,11 +19,11 @@ from hyperjob_engine.lifecycle.dispatcher import forgotten, releases
 from hyperjob_engine.lifecycle.ending import ending
 from hyperjob_engine.lifecycle.failures import judge
 from hyperjob_engine.lifecycle.finished import after_end, needs_more
+from hyperjob_engine.lifecycle.noprogress import unmoving
 from hyperjob_engine.lifecycle.quorum import trainers
 from hyperjob_engine.lifecycle.reclaimed import giving_back
 from hyperjob_engine.lifecycle.records import with_restart
 from hyperjob_engine.lifecycle.requests import answer, refuse_after_end
-from hyperjob_engine.lifecycle.stalls import unmoving
 from hyperjob_engine.lifecycle.stops import suspending
 from hyperjob_engine.lifecycle.unstarted import not_started
 from hyperjob_engine.model.observed import Observed

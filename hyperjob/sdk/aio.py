@@ -285,7 +285,7 @@ class AsyncJob(JobView):
         -1 for all: by default 10, or all of a single container. `since` is in seconds before now.
         `search` is a regular expression that a line must contain. With `follow`, yield new lines as
         they come, also of pods that start later, until the HyperJob has ended. `attempt`, from 1,
-        selects an attempt: of one that is over, the status has the last lines of failed containers,
+        selects an attempt: after its end the status has the last lines of its failed containers,
         such as a traceback.
         """
         ranks = None if rank is None else frozenset([rank] if isinstance(rank, int) else rank)

@@ -13,13 +13,13 @@ import random
 from collections.abc import Callable, Mapping
 from contextlib import aclosing
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Final, Protocol
 
 from hyperjob_controller.apply.slots import FairSlots
 from hyperjob_controller.training.schedule import Item, Schedule
-from hyperjob_controller.training.survey import survey
+from hyperjob_controller.training.survey import Found, survey
 from hyperjob_controller.training.watch import LIMIT_BYTES, Doing, Source, Watch, sources_of, watch
 from hyperjob_core.api.lines import LogLine, Position
 from hyperjob_core.kube.client import Kube
@@ -33,6 +33,7 @@ from hyperjob_engine.model.planned import Plan
 from hyperjob_engine.model.stacks import Pod
 from hyperjob_engine.model.stalls import Hang
 from hyperjob_engine.model.training import MAX_LINE, JobTraining
+from hyperjob_engine.model.waits import WaitShare, is_elsewhere
 
 log = logging.getLogger(__name__)
 
@@ -50,6 +51,8 @@ _FIRST_SECONDS: Final = 1.0
 _TROUBLE_SECONDS: Final = (5.0, 300.0)
 _SURVEYS: Final = 3
 """The surveys of one stall: a process may print its stack later than the first one."""
+_WAITS_PAUSES: Final = (30.0, 300.0)
+_WAITS_PAST: Final = timedelta(minutes=1)
 
 
 class Counts(Protocol):
@@ -98,6 +101,7 @@ class Reader:
         self._batches = TokenBucket(qps=_BATCHES, burst=int(_BATCHES))
         self._hangs: dict[str, Hang] = {}
         self._surveys: dict[str, int] = {}
+        self._waits: dict[str, tuple[float, float, tuple[WaitShare, ...]]] = {}
 
     def trainings(self, key: str) -> Mapping[str, JobTraining]:
         """Return the progress of a HyperJob's sub-jobs, by name."""
@@ -111,6 +115,12 @@ class Reader:
         stalls = ((name, each.stall) for name, each in self._watches.get(key, {}).items())
         present = {name: stall for name, stall in stalls if stall is not None}
         return None if found is None or not present else replace(found, stalls=present)
+
+    def waits(self, key: str) -> tuple[WaitShare, ...]:
+        """Return how long processes of a HyperJob wait for others: all, or those that are read."""
+        read = tuple(each.wait for each in self._watches.get(key, {}).values() if each.wait)
+        surveyed = self._waits[key][2] if key in self._waits else ()
+        return surveyed if surveyed and is_elsewhere(read) else read
 
     def planned(self, observed: Observed, _decided: Plan) -> None:
         """Update which sub-jobs of a HyperJob have logs to read."""
@@ -135,6 +145,7 @@ class Reader:
         self._woken.pop(key, None)
         self._hangs.pop(key, None)
         self._surveys.pop(key, None)
+        self._waits.pop(key, None)
 
     async def run(self) -> None:
         """Read until cancelled."""
@@ -185,7 +196,7 @@ class Reader:
         self._news.set()
 
     async def _wait(self) -> None:
-        """Wait until an item is due or a new one arrives."""
+        """WaitShare until an item is due or a new one arrives."""
         seconds = self._schedule.wait(_clock())
         try:
             async with asyncio.timeout(seconds):
@@ -218,6 +229,8 @@ class Reader:
             await self._survey(item[0], found)
         elif stalled and not found.stalled:
             self._moves_again(item[0])
+        elif progressed and self._waits_elsewhere(item[0]):
+            await self._survey_waits(item[0])
         if progressed:
             self._request_pass(item[0])
         if source.ended:
@@ -282,18 +295,37 @@ class Reader:
         """Read what all processes of a HyperJob do, one of whose programs makes no steps."""
         self._surveys[key] = self._surveys.get(key, 0) + 1
         stall = found.stall
-        watches = [each for each in self._watches.get(key, {}).values() if not each.ended]
         if stall is None:
             return
-        by_pod = {each.source.name: each for each in watches}
-        made = await survey(
-            [each.source for each in watches if not each.source.leaving],
-            silence=self._now() - stall.since,
-            log_of=lambda pod, container: self._log_of(by_pod[pod.job].source, pod, container),
+        made = await self._survey_pods(key, self._now() - stall.since)
+        self._hangs[key] = Hang(survey=made.survey)
+        self._wake(key, 0.0)
+
+    async def _survey_waits(self, key: str) -> None:
+        """Read how long all processes wait, since those that are read wait for another."""
+        _, pause, before = self._waits.get(key, (0.0, _WAITS_PAUSES[0], ()))
+        self._waits[key] = _clock() + pause, min(_WAITS_PAUSES[1], pause * 2), before
+        found = await self._survey_pods(key, _WAITS_PAST)
+        self._waits[key] = (*self._waits.get(key, (0.0, pause))[:2], found.waits)
+        self._request_pass(key)
+
+    def _waits_elsewhere(self, key: str) -> bool:
+        """Return whether a survey of the waiting is due."""
+        read = [each.wait for each in self._watches.get(key, {}).values() if each.wait]
+        if not is_elsewhere(read):
+            self._waits.pop(key, None)
+            return False
+        return _clock() >= self._waits.get(key, (0.0,))[0]
+
+    async def _survey_pods(self, key: str, past: timedelta) -> Found:
+        watches = [each for each in self._watches.get(key, {}).values() if not each.ended]
+        sources = {each.source.name: each.source for each in watches}
+        return await survey(
+            [each for each in sources.values() if not each.leaving],
+            past=past,
+            log_of=lambda pod, container: self._log_of(sources[pod.job], pod, container),
             turn=self._bucket.reserve,
         )
-        self._hangs[key] = Hang(survey=made)
-        self._wake(key, 0.0)
 
     def _is_watched(self, item: Item, found: Watch) -> bool:
         return self._watches.get(item[0], {}).get(item[1]) is found
@@ -316,7 +348,7 @@ class Reader:
         )
 
     async def _turn(self, source: Source) -> None:
-        """Wait until a batch of a log may be parsed; namespaces take turns."""
+        """WaitShare until a batch of a log may be parsed; namespaces take turns."""
         async with self._parsing.of(source.namespace, source.cluster):
             await asyncio.sleep(self._batches.reserve())
 

@@ -1,4 +1,4 @@
-"""The survey of a training that makes no steps: the last stacks in the logs of all its pods.
+"""The survey of a training: the last stacks, and the waiting, in the logs of all its pods.
 
 Each read is bounded in bytes and time. A pod whose log cannot be read is neither silent nor
 elsewhere: the survey leaves it out.
@@ -7,52 +7,72 @@ elsewhere: the survey leaves it out.
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import aclosing
+from dataclasses import dataclass
 from datetime import timedelta
+from statistics import median
 from typing import Final
 
 from hyperjob_controller.training.watch import LIMIT_BYTES, Source
+from hyperjob_core.api.lines import LogLine
 from hyperjob_core.kube.errors import KubeError
 from hyperjob_core.kube.logs import Log
 from hyperjob_engine.model.stacks import Pod, Stack, Survey, is_stack, parse_stack, survey_of
+from hyperjob_engine.model.training import progress_lines
+from hyperjob_engine.model.waits import WaitShare
 
 PODS: Final = 256
 _TAIL: Final = "200"
 _AT_ONCE: Final = 8
 _SECONDS: Final = 10.0
 _CLOCKS: Final = timedelta(seconds=5)
+_LINES: Final = 9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What the pods of a HyperJob print: their stacks, and how long they wait for others."""
+
+    survey: Survey
+    waits: tuple[WaitShare, ...]
 
 
 async def survey(
     sources: Sequence[Source],
     *,
-    silence: timedelta,
+    past: timedelta,
     log_of: Callable[[Pod, str], Log],
     turn: Callable[[], float],
-) -> Survey:
-    """Read the stacks that the pods have printed in the time of a silence.
+) -> Found:
+    """Read what the pods have printed in the past, such as the time of a silence.
 
     `log_of` returns the log of a pod's container, `turn` the seconds to wait before a read.
     """
     query = {
-        "sinceSeconds": str(int((silence + _CLOCKS).total_seconds())),
+        "sinceSeconds": str(int((past + _CLOCKS).total_seconds())),
         "tailLines": _TAIL,
         "limitBytes": str(LIMIT_BYTES),
     }
-    stacks, read = list[Stack](), list[Pod]()
+    stacks, waits, read = list[Stack](), list[WaitShare](), list[Pod]()
     places = asyncio.Semaphore(_AT_ONCE)
 
     async def look(pod: Pod, container: str) -> None:
         async with places:
             await asyncio.sleep(turn())
-            found = await _stacks(log_of(pod, container), query, pod)
-        if found is not None:
-            stacks.extend(found)
-            read.append(pod)
+            lines = await _lines(log_of(pod, container), query)
+        if lines is None:
+            return
+        read.append(pod)
+        raw = (line.raw for line in lines if is_stack(line.raw))
+        stacks.extend(filter(None, (parse_stack(each, pod=pod) for each in raw)))
+        parts = [each.waited for each in progress_lines(lines) if each.waited is not None]
+        if parts:
+            waits.append(WaitShare(pod, median(parts[-_LINES:])))
 
     async with asyncio.TaskGroup() as group:
         for pod, container in _pods(sources):
             group.create_task(look(pod, container))
-    return survey_of(stacks, sorted(read, key=lambda pod: (pod.cluster, pod.name)))
+    pods = sorted(read, key=lambda pod: (pod.cluster, pod.name))
+    return Found(survey=survey_of(stacks, pods), waits=tuple(waits))
 
 
 def _pods(sources: Sequence[Source]) -> Iterator[tuple[Pod, str]]:
@@ -63,17 +83,16 @@ def _pods(sources: Sequence[Source]) -> Iterator[tuple[Pod, str]]:
             yield source.pod(number)
 
 
-async def _stacks(log: Log, query: dict[str, str], pod: Pod) -> list[Stack] | None:
-    """Return the stacks in one log; None if it cannot be read."""
-    found: list[Stack] = []
+async def _lines(log: Log, query: dict[str, str]) -> list[LogLine] | None:
+    """Return the lines of one log; None if it cannot be read."""
+    found: list[LogLine] = []
     try:
         async with (
             asyncio.timeout(_SECONDS),
             aclosing(log.read(query, most=LIMIT_BYTES, idle_limit=_SECONDS)) as batches,
         ):
             async for batch in batches:
-                lines = [line.raw for line in batch if is_stack(line.raw)]
-                found += filter(None, (parse_stack(line, pod=pod) for line in lines))
+                found += batch
     except (KubeError, TimeoutError):
         return None
     return found

@@ -28,6 +28,7 @@ from hyperjob_engine.model.training import (
     progress_lines,
     training_of,
 )
+from hyperjob_engine.model.waits import WaitShare
 
 LIMIT_BYTES: Final = 256 * 1024
 """The bytes of a log in one read."""
@@ -174,6 +175,13 @@ class Watch:
             patience=self.track.patience,
             usual=self.track.usual,
         )
+
+    @property
+    def wait(self) -> WaitShare | None:
+        """Return how long the reporting process waits for others; None if it does not report it."""
+        if self.track is None or self.track.waited is None or not self.found:
+            return None
+        return WaitShare(self.source.pod(self.number)[0], self.track.waited)
 
     @property
     def lane(self) -> Lane:

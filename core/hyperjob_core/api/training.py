@@ -47,6 +47,21 @@ class SubJobTraining(Reported):
     uid: str = Field(default="", description="UID of the vcjob that reported the progress.")
 
 
+class Straggler(Model):
+    """The process for which the others wait in each step."""
+
+    cluster: str = Field(description="Cluster of the pod.")
+    pod: str = Field(description="Name of the pod.")
+    job: str = Field(default="", description="Sub-job of the pod.")
+    part: str = Field(
+        default="",
+        description="Part of their time that the others wait for it: a decimal number from 0 to 1.",
+    )
+    seconds: str = Field(
+        default="", description="The same in seconds of each step, a decimal number."
+    )
+
+
 class TrainingStatus(Reported):
     """The progress of the training, from the progress lines of its program.
 
@@ -65,6 +80,10 @@ class TrainingStatus(Reported):
     )
     estimated_completion_time: Time | None = Field(
         default=None, description="When the training will end at this speed."
+    )
+    straggler: Straggler | None = Field(
+        default=None,
+        description="The process for which the others wait, where programs report their waiting.",
     )
     phase: str = Field(
         default="",

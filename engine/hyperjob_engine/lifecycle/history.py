@@ -71,7 +71,7 @@ def last_cluster(child: Child) -> str:
 def next_attempt(child: Child) -> int:
     """Return the attempt of the next vcjob; a run that a suspension ended has had its own.
 
-    The attempt grows with each vcjob that ran: its number tells the runs of a program apart.
+    The attempt grows with each vcjob that ran: no two runs of a program have one number.
     """
     runs = child.record.history if child.record is not None else ()
     gone = child.job is None and child.policy is None and not child.is_terminal

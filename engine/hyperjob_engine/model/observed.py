@@ -26,6 +26,7 @@ from hyperjob_engine.model.nodes import Nodes, PodGroup
 from hyperjob_engine.model.runs import Run
 from hyperjob_engine.model.stalls import Hang
 from hyperjob_engine.model.training import JobTraining
+from hyperjob_engine.model.waits import WaitShare
 from hyperjob_engine.reasons.detail import Detail
 from hyperjob_engine.reasons.failure import ContainerFailure
 from hyperjob_engine.reasons.hindrance import Trouble
@@ -459,6 +460,7 @@ class Observed:
     forgotten: frozenset[str] = frozenset()  # of these, while Volcano Global releases others
     split_answers: Mapping[str, SplitAnswer] | None = None  # by replicatedJob; None: no splitter
     trainings: Mapping[str, JobTraining] = field(default_factory=dict)  # by sub-job, from logs
+    waits: tuple[WaitShare, ...] = ()  # how long processes wait for others, from logs
     hang: Hang | None = None  # the programs that make no steps against their own pace
     stopped_by: TimeUse | None = None  # the use to which goodput counts the time of a restart
     # Why vcjobs failed, by UID: a value None means unknown; None means that pods are not read.

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import Final
+from typing import Final, TypeAlias
 
 import orjson
 
@@ -49,6 +49,10 @@ class Frame:
         return not any(part in self.file for part in _LIBRARIES)
 
 
+Place: TypeAlias = tuple[Frame, ...]
+"""A call, and the call in the program's own files that led to it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Pod:
     """A pod of a sub-job, in its cluster."""
@@ -78,12 +82,12 @@ class Stack:
         return self.pod.cluster
 
     @property
-    def place(self) -> str:
+    def place(self) -> Place:
         """Return where the process is: its last call, and its last call in the program's files."""
         last = next((each for each in self.frames if _is_collective(each)), self.frames[0])
         after = self.frames[self.frames.index(last) :]
         own = next((frame for frame in after if frame.is_own), last)
-        return str(last) if own is last else f"{last}, called from {own}"
+        return (last,) if own is last else (last, own)
 
     @property
     def waits_for_others(self) -> bool:
@@ -109,14 +113,14 @@ class Survey:
         """Return whether every process has a rank."""
         return all(each.rank is not None for each in self.stacks)
 
-    def groups(self) -> list[tuple[str, list[Stack]]]:
+    def groups(self) -> list[tuple[Place, list[Stack]]]:
         """Return the processes by place: those that wait for others first, then most of them."""
-        places: dict[str, list[Stack]] = {}
+        places: dict[Place, list[Stack]] = {}
         for each in self.stacks:
             places.setdefault(each.place, []).append(each)
         return sorted(
             places.items(),
-            key=lambda item: (not item[1][0].waits_for_others, -len(item[1]), item[0]),
+            key=lambda item: (not item[1][0].waits_for_others, -len(item[1]), str(item[0])),
         )
 
     def missing(self) -> list[int]:

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import pairwise
+from statistics import median
 from typing import Any, Final
 
 import orjson
@@ -35,6 +36,8 @@ _FIRST_PATIENCE: Final = timedelta(minutes=10)
 """A program may compile before it has made a few steps."""
 _PATIENCE: Final = 3
 _LONGEST: Final = 1.5
+_WAITS: Final = 9
+"""The lines over which the waiting of a process is judged."""
 WINDOW: Final = timedelta(minutes=10)
 """The speed is the average over this time, if it has at least two lines."""
 OUT_OF_ORDER: Final = timedelta(seconds=1)
@@ -242,8 +245,16 @@ class Track:
     longest: timedelta = timedelta()
     resumed: datetime | None = None
     phase: str = ""
-    waited: float | None = None
+    waits: tuple[float, ...] = ()
     metrics: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def waited(self) -> float | None:
+        """Return the usual part of the time that the process waits; None with too few lines.
+
+        In the first lines the processes wait for the last one to start.
+        """
+        return median(self.waits) if len(self.waits) > _WAITS // 2 else None
 
     @property
     def usual(self) -> timedelta | None:
@@ -291,7 +302,7 @@ def advance(track: Track | None, line: ProgressLine, *, now: datetime) -> Track:
         track,
         samples=samples,
         phase="",
-        waited=line.waited,
+        waits=() if line.waited is None else (*track.waits, line.waited)[-_WAITS:],
         steps=line.steps if line.steps is not None else track.steps,
         metrics=dict(line.metrics) or track.metrics,
     )
@@ -341,7 +352,6 @@ def _beginning(line: ProgressLine, time: datetime) -> Track:
         steps=line.steps,
         saved_step=line.saved,
         saved=None if line.saved is None else time,
-        waited=line.waited,
         metrics=dict(line.metrics),
     )
 

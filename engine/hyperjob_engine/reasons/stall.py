@@ -8,6 +8,7 @@ from typing import Final
 from hyperjob_core.api.wire import rfc3339
 from hyperjob_core.text import human_duration, listed
 from hyperjob_engine.model.stacks import Stack, Survey
+from hyperjob_engine.model.stalls import Hang, StallRecord
 
 _SHOWN: Final = 4
 
@@ -30,22 +31,20 @@ def stalled_text(cause: Stalled) -> str:
     )
 
 
-def stall_text(
-    jobs: Sequence[str],
-    *,
-    whole: bool,
-    since: datetime,
-    step: int,
-    usual: timedelta | None,
-    survey: Survey | None,
-) -> str:
-    """Return since when the programs report no step, and where their processes are."""
-    whose = "the program" if whole else listed(jobs)
-    pace = f", and one every {_spoken(usual)} before" if usual is not None else ""
-    text = f"{whose} has reported no step since {rfc3339(since)} (step {step}){pace}"
-    if survey is None:
+def stall_text(stall: StallRecord, hang: Hang | None) -> str:
+    """Return since when the programs report no step, and where their processes are.
+
+    Without a new `hang` the text is that of the record.
+    """
+    if hang is None or not hang.stalls:
+        return stall.message
+    usual = [each.usual for each in hang.stalls.values() if each.usual is not None]
+    whose = "the program" if stall.whole else listed(stall.jobs)
+    pace = f", and one every {_spoken(max(usual))} before" if usual else ""
+    text = f"{whose} has reported no step since {rfc3339(stall.since)} (step {stall.step}){pace}"
+    if hang.survey is None:
         return text
-    return f"{text}: {comparison(survey) or 'its processes print no stacks'}"
+    return f"{text}: {comparison(hang.survey) or 'its processes print no stacks'}"
 
 
 def _spoken(usual: timedelta) -> str:
@@ -62,7 +61,8 @@ def comparison(survey: Survey) -> str:
     unit = "ranks" if ranked else "processes"
     total = world if ranked and world else len(survey.stacks)
     texts = []
-    for place, members in groups[:_SHOWN]:
+    for calls, members in groups[:_SHOWN]:
+        place = ", called from ".join(map(str, calls))
         if members is groups[0][1] and len(members) > 1:
             texts.append(f"{len(members)} of {total} {unit} are in {place}")
         else:

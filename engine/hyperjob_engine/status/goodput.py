@@ -50,7 +50,7 @@ class GoodputAccount:
 
     @property
     def runs(self) -> bool:
-        """Return whether the program runs, also one that makes no steps."""
+        """Return whether the program runs, also without steps."""
         return self.trains or self.state is TimeUse.STALLED
 
     @property

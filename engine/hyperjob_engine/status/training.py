@@ -12,7 +12,13 @@ from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import integer, mapping, rfc3339, timestamp
 from hyperjob_engine.model.observed import Observed
 from hyperjob_engine.model.stalls import StallRecord
-from hyperjob_engine.model.training import JobTraining, known, parse_training, training_object
+from hyperjob_engine.model.training import (
+    JobTraining,
+    known,
+    parse_training,
+    training_object,
+)
+from hyperjob_engine.model.waits import straggler
 from hyperjob_engine.status.goodput import (
     Moment,
     account_object,
@@ -94,6 +100,9 @@ def _training_object(observed: Observed, voices: Sequence[SubJobProgress]) -> Ob
             entry[_END] = rfc3339(end)
     if together.metrics:
         entry["metrics"] = dict(together.metrics)
+    slow = straggler(observed.waits, steps_per_second=speed)
+    if slow is not None:
+        entry["straggler"] = slow.to_object()
     if together.phase:
         entry["phase"] = together.phase
     return entry

@@ -7,8 +7,8 @@ from typing import Final
 from hyperjob_core.api.wire import timestamp
 from hyperjob_engine.gang.giveback import SOON
 from hyperjob_engine.lifecycle.loss import next_loss
+from hyperjob_engine.lifecycle.noprogress import next_restart
 from hyperjob_engine.lifecycle.outage import records_share
-from hyperjob_engine.lifecycle.stalls import next_restart
 from hyperjob_engine.lifecycle.stops import pods_of_stop
 from hyperjob_engine.lifecycle.unstarted import next_due
 from hyperjob_engine.model.child import Child

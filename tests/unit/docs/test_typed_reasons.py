@@ -12,6 +12,7 @@ WORDS = {"message", "note"}
 OTHERS_WORDS = {
     "controller/hyperjob_controller/apply/applier.py": "API servers have no code for a full quota",
     "engine/hyperjob_engine/reasons/failure.py": "shows the last line of what a container printed",
+    "hyperjob/client/logs/attempts.py": "shows the last lines of what a container printed",
     "hyperjob/cli/plan/view.py": "leaves out of a table what the line above says already",
     "hyperjob/install/preflight/webhooks.py": "API servers have no code for a webhook out of reach",
     "hyperjob/install/problems.py": "an API server names the field manager in the message alone",

@@ -17,7 +17,7 @@ from hyperjob_engine.model.stalls import LEAST_RESTART, Hang, Stall, StallRecord
 from hyperjob_engine.model.training import known
 from hyperjob_engine.reasons.outcomes import RestartsSpent, WithAll
 from hyperjob_engine.reasons.reason import Reason
-from hyperjob_engine.reasons.stall import Stalled, stall_text
+from hyperjob_engine.reasons.stall import Stalled
 
 _PATIENCES: Final = 3
 
@@ -26,7 +26,7 @@ def stall_of(observed: Observed, members: Sequence[Member]) -> StallRecord | Non
     """Return the stall of the present attempts; None while their programs make steps.
 
     The record in the status stays until a program makes a step: a controller that restarts has
-    read no log yet.
+    read no log yet. A new record has no message: the status renders it.
     """
     running = {child.name: child for _, child in members if _runs(child)}
     hang = observed.hang or Hang()
@@ -115,14 +115,7 @@ def _record(
         step=last.step,
         jobs=jobs,
         whole=whole,
-        message=stall_text(
-            jobs,
-            whole=whole,
-            since=last.since,
-            step=last.step,
-            usual=last.usual,
-            survey=hang.survey,
-        ),
+        message="",
         suspects=hang.survey.suspects() if hang.survey is not None else (),
         restart_time=last.since + max(LEAST_RESTART, _PATIENCES * patience) if restarts else None,
     )

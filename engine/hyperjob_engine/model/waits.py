@@ -1,0 +1,60 @@
+"""Which process of a training the others wait for, from the waiting that they report. Pure.
+
+In a training whose processes exchange gradients all make the same steps: the slow one is the one
+that waits least.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Final
+
+from hyperjob_core.api.meta import Object
+from hyperjob_engine.model.stacks import Pod
+
+LEAST: Final = 0.2
+"""The part of the time that the others must wait longer than the slow one."""
+
+
+@dataclass(frozen=True, slots=True)
+class WaitShare:
+    """The part of its time, from 0 to 1, that a process waits for others."""
+
+    pod: Pod
+    part: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Straggler:
+    """The pod for which the others wait: which part of a step, and for how many seconds."""
+
+    pod: Pod
+    part: float
+    seconds: float | None = None
+
+    def to_object(self) -> Object:
+        """Return the field of the status."""
+        entry: Object = {
+            "cluster": self.pod.cluster,
+            "pod": self.pod.name,
+            "job": self.pod.job,
+            "part": f"{self.part:.2f}",
+        }
+        return entry if self.seconds is None else entry | {"seconds": f"{self.seconds:.3g}"}
+
+
+def straggler(waits: Sequence[WaitShare], *, steps_per_second: float | None) -> Straggler | None:
+    """Return the process for which the others wait; None where no single one is slow."""
+    if len(waits) < 2:
+        return None
+    least, *others = sorted(waits, key=lambda each: (each.part, each.pod.cluster, each.pod.name))
+    part = median(each.part for each in others) - least.part
+    if part < LEAST or others[0].part - least.part < part / 2:
+        return None
+    seconds = part / steps_per_second if steps_per_second else None
+    return Straggler(pod=least.pod, part=part, seconds=seconds)
+
+
+def is_elsewhere(waits: Sequence[WaitShare]) -> bool:
+    """Return whether all of these processes wait for one that is not among them."""
+    return bool(waits) and all(each.part >= LEAST for each in waits)

@@ -1,0 +1,87 @@
+"""The process for which the others wait, from the waiting that programs report."""
+
+from dataclasses import replace
+
+import pytest
+
+from hyperjob_controller.training.watch import watch
+from hyperjob_engine.model.stacks import Pod
+from hyperjob_engine.model.training import parse
+from hyperjob_engine.model.waits import WaitShare, straggler
+from hyperjob_engine.plan import plan
+from tests.unit.controller.test_training_reader import (
+    Bench,
+    LogLine,
+    hear,
+    job,
+    seen,
+    source,
+    text,
+)
+from tests.unit.controller.test_training_status import said, told
+from tests.unit.controller.test_training_status import seen as observed_with
+
+EAST, WEST, NORTH = (Pod(name, f"{name}-pod", name) for name in ("east", "west", "north"))
+
+
+@pytest.mark.parametrize(
+    ("parts", "slow"),
+    [
+        ([0.5, 0.55, 0.02], "north"),
+        ([0.02, 0.5], "east"),
+        ([0.1, 0.12, 0.05], ""),
+        ([0.5, 0.5, 0.5], ""),
+        ([0.6, 0.05, 0.02], ""),
+        ([0.4], ""),
+        ([], ""),
+    ],
+)
+def test_the_slow_one_waits_least_and_the_others_for_long(parts: list[float], slow: str) -> None:
+    waits = [WaitShare(*each) for each in zip((EAST, WEST, NORTH), parts, strict=False)]
+    found = straggler(waits, steps_per_second=2.0)
+    assert (found.pod.cluster if found else "") == slow
+
+
+def test_the_status_has_the_pod_and_how_long_the_others_wait_in_each_step() -> None:
+    waits = (WaitShare(EAST, 0.52), WaitShare(WEST, 0.02))
+    read = said(5, steps_per_second=0.5)
+    seen_waits = replace(observed_with(read), waits=waits)
+    status = plan(seen_waits).status
+    assert status is not None
+    assert status["training"]["straggler"] == {
+        "cluster": "west", "pod": "west-pod", "job": "west", "part": "0.50", "seconds": "1",
+    }  # fmt: skip
+    assert "straggler" not in told(read)
+
+
+def test_a_line_has_the_part_of_the_time_and_nothing_else() -> None:
+    for written, read in (("0.25", 0.25), ("1", 1.0), ("1.5", None), ("true", None), ('"x"', None)):
+        line = parse(LogLine.of(text(1, 4, f', "waited": {written}').strip()))
+        assert line is not None
+        assert line.waited == read
+    made = watch(source(pods=1))
+    for step, part in enumerate((1.0, 0.1, 0.1, 0.1, 0.1)):
+        assert made.wait is None, "few lines do not decide"
+        hear(made, text(step, step, f', "waited": {part}'))
+    hear(made, text(9, 9, ', "waited": 0.1'))
+    assert made.wait is not None
+    assert made.wait.part == 0.1, "the wait for the last process to start does not count"
+
+
+async def test_where_all_that_are_read_wait_the_others_are_read_too() -> None:
+    async with Bench(interval=0.02) as bench:
+        for job_number in range(2):
+            for number in range(2):
+                part = 0.02 if (job_number, number) == (1, 1) else 0.6
+                log = b"".join(text(step, step, f', "waited": {part}') for step in range(9))
+                bench.logs.answers[f"a/hj-trainer-{job_number}-worker-{number}"] = log
+        bench.planned(seen(*(job(f"hj-trainer-{n}", phase="Running", gpus=2) for n in range(2))))
+        await bench.until(lambda: len(bench.reader.trainings("default/hj")) == 2)
+
+        def slow() -> str:
+            found = straggler(bench.reader.waits("default/hj"), steps_per_second=None)
+            return found.pod.name if found else ""
+
+        bench.logs.answers["a/hj-trainer-0-worker-0"] += text(10, 10, ', "waited": 0.6')
+        await bench.until(slow)
+        assert slow() == "hj-trainer-1-worker-1"
