@@ -30,10 +30,10 @@ from hyperjob_core.kube.resources import CLUSTERS, PODS
 from hyperjob_core.telemetry.metrics import Place
 from hyperjob_engine.model.observed import Observed
 from hyperjob_engine.model.planned import Plan
-from hyperjob_engine.model.stacks import Pod
 from hyperjob_engine.model.stalls import Hang
 from hyperjob_engine.model.training import MAX_LINE, JobTraining
 from hyperjob_engine.model.waits import WaitShare, is_elsewhere
+from hyperjob_engine.reasons.stacks import Pod
 
 log = logging.getLogger(__name__)
 

@@ -18,7 +18,6 @@ from hyperjob_core.api.phases import JobPhase
 from hyperjob_core.api.wire import at, count, mapping, objects, string, string_map, strings
 from hyperjob_engine.model.child import child_of
 from hyperjob_engine.model.observed import Observed, Ownership
-from hyperjob_engine.model.stacks import Pod, Stack, is_stack, parse_stack
 from hyperjob_engine.model.stalls import Stall
 from hyperjob_engine.model.training import (
     JobTraining,
@@ -29,6 +28,7 @@ from hyperjob_engine.model.training import (
     training_of,
 )
 from hyperjob_engine.model.waits import WaitShare
+from hyperjob_engine.reasons.stacks import Pod, Stack, is_stack, parse_stack
 
 LIMIT_BYTES: Final = 256 * 1024
 """The bytes of a log in one read."""

@@ -17,7 +17,7 @@ from hyperjob_engine.model.stalls import LEAST_RESTART, Hang, Stall, StallRecord
 from hyperjob_engine.model.training import known
 from hyperjob_engine.reasons.outcomes import RestartsSpent, WithAll
 from hyperjob_engine.reasons.reason import Reason
-from hyperjob_engine.reasons.stall import Stalled
+from hyperjob_engine.reasons.stall import NoSteps, Stalled
 
 _PATIENCES: Final = 3
 
@@ -116,6 +116,14 @@ def _record(
         jobs=jobs,
         whole=whole,
         message="",
+        found=NoSteps(
+            jobs=jobs,
+            whole=whole,
+            since=last.since,
+            step=last.step,
+            usual=last.usual,
+            survey=hang.survey,
+        ),
         suspects=hang.survey.suspects() if hang.survey is not None else (),
         restart_time=last.since + max(LEAST_RESTART, _PATIENCES * patience) if restarts else None,
     )

@@ -10,7 +10,7 @@ from statistics import median
 from typing import Final
 
 from hyperjob_core.api.meta import Object
-from hyperjob_engine.model.stacks import Pod
+from hyperjob_engine.reasons.stacks import Pod
 
 LEAST: Final = 0.2
 """The part of the time that the others must wait longer than the slow one."""

@@ -7,8 +7,7 @@ from typing import Final
 
 from hyperjob_core.api.wire import rfc3339
 from hyperjob_core.text import human_duration, listed
-from hyperjob_engine.model.stacks import Stack, Survey
-from hyperjob_engine.model.stalls import Hang, StallRecord
+from hyperjob_engine.reasons.stacks import Stack, Survey
 
 _SHOWN: Final = 4
 
@@ -31,20 +30,29 @@ def stalled_text(cause: Stalled) -> str:
     )
 
 
-def stall_text(stall: StallRecord, hang: Hang | None) -> str:
-    """Return since when the programs report no step, and where their processes are.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoSteps:
+    """The sub-jobs `jobs`, or with `whole` all that report, make no steps since a time.
 
-    Without a new `hang` the text is that of the record.
+    `usual` is the time between two lines before; None: unknown. `survey` has the stacks.
     """
-    if hang is None or not hang.stalls:
-        return stall.message
-    usual = [each.usual for each in hang.stalls.values() if each.usual is not None]
-    whose = "the program" if stall.whole else listed(stall.jobs)
-    pace = f", and one every {_spoken(max(usual))} before" if usual else ""
-    text = f"{whose} has reported no step since {rfc3339(stall.since)} (step {stall.step}){pace}"
-    if hang.survey is None:
+
+    jobs: Sequence[str]
+    whole: bool
+    since: datetime
+    step: int
+    usual: timedelta | None = None
+    survey: Survey | None = None
+
+
+def no_steps_text(found: NoSteps) -> str:
+    """Return since when the programs report no step, and where their processes are."""
+    whose = "the program" if found.whole else listed(found.jobs)
+    pace = f", and one every {_spoken(found.usual)} before" if found.usual is not None else ""
+    text = f"{whose} has reported no step since {rfc3339(found.since)} (step {found.step}){pace}"
+    if found.survey is None:
         return text
-    return f"{text}: {comparison(hang.survey) or 'its processes print no stacks'}"
+    return f"{text}: {comparison(found.survey) or 'its processes print no stacks'}"
 
 
 def _spoken(usual: timedelta) -> str:

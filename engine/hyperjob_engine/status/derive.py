@@ -17,7 +17,7 @@ from hyperjob_engine.lifecycle.stops import going_on
 from hyperjob_engine.model.observed import GangRecord, Observed, QueueVerdict
 from hyperjob_engine.reasons.incident import InternalFault, fault_text
 from hyperjob_engine.reasons.reason import Reason
-from hyperjob_engine.reasons.stall import stall_text
+from hyperjob_engine.reasons.stall import no_steps_text
 from hyperjob_engine.reasons.stop import stop_text
 from hyperjob_engine.status.conditions import conditions_of
 from hyperjob_engine.status.jobs import JobState, job_state
@@ -43,8 +43,8 @@ def derive(observed: Observed, outlooks: Outlooks) -> Object:
     previous = string(at(old, "state", "phase"))
     members = [(item.sub_job, item.child) for item in outlooks.items]
     stall = None if outlooks.end is not None else stall_of(observed, members)
-    if stall is not None:
-        stall = replace(stall, message=stall_text(stall, observed.hang))
+    if stall is not None and stall.found is not None:
+        stall = replace(stall, message=no_steps_text(stall.found))
     state = state_of(jobs, outlooks, previous=previous, stall=stall)
     clusters = _clusters(jobs)
     histories = kept([job.run.history for job in jobs])

@@ -12,7 +12,7 @@ from hyperjob_core.api.leader import Leader, leader_of
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import timestamp
 from hyperjob_core.kube.errors import KubeError
-from hyperjob_engine.model.stacks import Stack
+from hyperjob_engine.reasons.stacks import Stack
 
 _PATIENCE: Final = timedelta(seconds=15)
 """The age of an unobserved change after which the controller counts as missing."""

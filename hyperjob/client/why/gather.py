@@ -30,7 +30,7 @@ from hyperjob_core.kube.resources import (
     VCJOBS,
     Resource,
 )
-from hyperjob_engine.model.stacks import Pod, Stack, parse_stack
+from hyperjob_engine.reasons.stacks import Pod, Stack, parse_stack
 from hyperjob_rules.defaulting import default
 
 _JOBS_LOOKED_INTO: Final = 4

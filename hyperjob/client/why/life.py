@@ -15,9 +15,9 @@ from hyperjob_core.api.wire import mapping, string, timestamp
 from hyperjob_core.kube.errors import KubeError
 from hyperjob_core.text import human_duration
 from hyperjob_engine.model.runs import Run
-from hyperjob_engine.model.stacks import survey_of
 from hyperjob_engine.reasons.failure import container_text
 from hyperjob_engine.reasons.reason import Reason
+from hyperjob_engine.reasons.stacks import survey_of
 from hyperjob_engine.reasons.stall import comparison
 
 _FOREGROUND: Final = "foregroundDeletion"

@@ -81,7 +81,7 @@ class Lives(RuleBasedStateMachine):
         self.world = World(clusters=clusters, admission=admission, lingering=lingering)
         self.world.hyperjobs["hj"] = made(spec, dependency)
         self.budget = spec.get("failurePolicy", {}).get("maxRestarts", 0)
-        self.requests = 0
+        self.requests = self.suspensions = 0
         self.attempts: Mapping[str, int] = {}
         self.phase, self.ended = NEW, None
 
@@ -130,6 +130,7 @@ class Lives(RuleBasedStateMachine):
     @rule(suspend=st.booleans())
     def a_user_suspends_or_resumes(self, suspend: bool) -> None:
         if self.alive is not None:
+            self.suspensions += suspend and not self.alive["spec"].get("suspend", False)
             self.alive["spec"]["suspend"] = suspend
             self.alive["metadata"]["generation"] += 1
 
@@ -202,7 +203,7 @@ class Lives(RuleBasedStateMachine):
         attempts = {job["name"]: job.get("attempt", 0) for job in status.get("jobs", [])}
         for name, attempt in attempts.items():
             assert self.attempts.get(name, 0) <= attempt
-            assert attempt <= status.get("restarts", 0) + self.requests
+            assert attempt <= status.get("restarts", 0) + self.requests + self.suspensions
         self.attempts = attempts
         for name, raw in self.world.jobs.items():
             marks = raw["metadata"].get("annotations", {})

@@ -12,11 +12,11 @@ from hyperjob_controller.training.watch import Source, Watch, watch
 from hyperjob_core.api.choices import OnNoProgress, TimeUse
 from hyperjob_core.api.phases import Phase
 from hyperjob_engine.model.observed import Observed
-from hyperjob_engine.model.stacks import Pod, Stack, parse_stack, survey_of
 from hyperjob_engine.model.stalls import Hang, Stall, parse_stall
 from hyperjob_engine.model.training import JobTraining
 from hyperjob_engine.plan import plan
 from hyperjob_engine.reasons.reason import Reason
+from hyperjob_engine.reasons.stacks import Pod, Stack, parse_stack, survey_of
 from hyperjob_engine.reasons.stall import comparison
 from tests.unit.controller.builders import NOW, Object, cluster, group, hyperjob, observed
 from tests.unit.controller.test_failure_policy import child

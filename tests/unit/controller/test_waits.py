@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from hyperjob_controller.training.watch import watch
-from hyperjob_engine.model.stacks import Pod
 from hyperjob_engine.model.training import parse
 from hyperjob_engine.model.waits import WaitShare, straggler
 from hyperjob_engine.plan import plan
+from hyperjob_engine.reasons.stacks import Pod
 from tests.unit.controller.test_training_reader import (
     Bench,
     LogLine,
