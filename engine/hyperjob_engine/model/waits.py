@@ -56,5 +56,5 @@ def straggler(waits: Sequence[WaitShare], *, steps_per_second: float | None) -> 
 
 
 def is_elsewhere(waits: Sequence[WaitShare]) -> bool:
-    """Return whether all of these processes wait for one that is not among them."""
+    """Return whether all of these processes wait for another process."""
     return bool(waits) and all(each.part >= LEAST for each in waits)
