@@ -13,7 +13,6 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Final
 
-import hyperjob_core
 from hyperjob_controller.admission.engine import MESSAGES_PER_SECOND, Admission
 from hyperjob_controller.admission.mode import Mode
 from hyperjob_controller.apply.applier import Applier
@@ -24,6 +23,7 @@ from hyperjob_controller.insight.accelerators import accelerator_samples
 from hyperjob_controller.insight.debug import debug_routes
 from hyperjob_controller.insight.measures import Meter
 from hyperjob_controller.insight.timeuse import TimeUses
+from hyperjob_controller.leadership import Leadership
 from hyperjob_controller.members.causes import CauseReader
 from hyperjob_controller.memory.capacity import Capacity
 from hyperjob_controller.memory.memory import Memory
@@ -33,7 +33,7 @@ from hyperjob_controller.memory.reservations import Reservations
 from hyperjob_controller.memory.tombstones import Tombstones
 from hyperjob_controller.memory.unplaced import Unplaced
 from hyperjob_controller.observe import Limits, Observer
-from hyperjob_controller.options import Options, annotations_of
+from hyperjob_controller.options import Options
 from hyperjob_controller.reconciler import Reconciler
 from hyperjob_controller.trainjobs.follow import TrainJobs
 from hyperjob_controller.tuning import Tuning
@@ -44,16 +44,12 @@ from hyperjob_controller.wake.ratelimit import PassRateLimit, Reconcile
 from hyperjob_controller.wake.workers import CONTROLLER, run_workers
 from hyperjob_controller.wall import Wall
 from hyperjob_controller.write import StatusWriter
-from hyperjob_core.api.leader import user_annotation
-from hyperjob_core.api.names import CONTROLLER_USER, CONTROLLER_VERSION, LEASE_NAME
-from hyperjob_core.kube.accessreviews import own_user
+from hyperjob_core.api.names import LEASE_NAME
 from hyperjob_core.kube.client import Kube
-from hyperjob_core.kube.errors import KubeError, NotFound
 from hyperjob_core.kube.events import EventRecorder
 from hyperjob_core.kube.informer import Informer
-from hyperjob_core.kube.leaderelection import LeaderElector
 from hyperjob_core.kube.ratelimit import ItemBackoff
-from hyperjob_core.kube.resources import LEASES, NAMESPACES, key_of, split_key
+from hyperjob_core.kube.resources import LEASES, key_of, split_key
 from hyperjob_core.kube.workqueue import WorkQueue
 from hyperjob_core.tasks import cancel
 from hyperjob_core.telemetry.metrics import Metrics, Place
@@ -110,7 +106,6 @@ class Manager:
         self.options = options
         tuning = tuning or Tuning()
         self._lease_namespace = tuning.lease_namespace
-        self._user = ""
         self.metrics = metrics or Metrics()
         self.identity = f"{socket.gethostname()}_{os.getpid()}_{id(self):x}"
         self.working = asyncio.Event()
@@ -187,6 +182,15 @@ class Manager:
             now=now,
             messages_per_second=messages_per_second,
             pods_left=lambda *pods: self.members.pods_of(*pods) if self.members else None,
+        )
+        self.leadership = Leadership(
+            kube,
+            options,
+            self.admission,
+            namespace=tuning.lease_namespace,
+            identity=self.identity,
+            mode=lambda: self.mode.current,
+            metrics=self.metrics,
         )
         self.memory = Memory(
             reservations=reservations,
@@ -337,9 +341,7 @@ class Manager:
                 tasks.append(group.create_task(keep(Place.MEMBERS, self.members.run)))
             try:
                 if self.options.leader_elect:
-                    await self._look_for_namespace()
-                    await self._look_for_user()
-                    await self._elector().run(self._work)
+                    await self.leadership.run(self._work)
                 else:
                     await self._work()
             finally:
@@ -458,43 +460,3 @@ class Manager:
             if not item.synced.is_set()
         ]
         return f"waiting for {', '.join(missing)}" if missing else None
-
-    async def _look_for_namespace(self) -> None:
-        """Log if the namespace of the Lease does not exist: leader election then waits for it."""
-        name = self._lease_namespace
-        try:
-            await self._kube.get(NAMESPACES, name)
-        except NotFound:
-            log.error(  # noqa: TRY400 - the operator's error
-                "The namespace of the Lease does not exist; `hyperjob install` creates it",
-                extra={"lease_namespace": name},
-            )
-        except KubeError as error:
-            log.info("Cannot look for the namespace of the Lease", extra={"error": str(error)})
-
-    async def _look_for_user(self) -> None:
-        """Ask for the controller's own user, whose rights `hyperjob preflight` reviews."""
-        try:
-            user = await own_user(self._kube)
-        except KubeError as error:
-            log.info("Cannot ask for the controller's own user", extra={"error": str(error)})
-            return
-        if user is not None:
-            self._user = user_annotation(user.name, user.groups)
-
-    def _elector(self) -> LeaderElector:
-        return LeaderElector(
-            self._kube,
-            self._lease_namespace,
-            LEASE_NAME,
-            self.identity,
-            metrics=self.metrics,
-            overdue=lambda: os._exit(1),
-            lease_seconds=self.options.leader_elect_lease_duration,
-            renew_seconds=self.options.leader_elect_lease_duration * 2 / 3,
-            annotations=lambda: {
-                CONTROLLER_VERSION: hyperjob_core.__version__,
-                **({CONTROLLER_USER: self._user} if self._user else {}),
-                **annotations_of(self.options, admission=self.mode.current),
-            },
-        )

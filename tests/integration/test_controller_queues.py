@@ -1,10 +1,13 @@
 """Queue admission over HTTP: who is made, who waits and why, and after a restart."""
 
 from collections.abc import AsyncIterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from hyperjob_controller.manager import utc_now
+from hyperjob_controller.tuning import Tuning
 from hyperjob_core.kube.client import Kube, PatchType
 from hyperjob_core.kube.resources import (
     CONFIG_MAPS,
@@ -280,3 +283,46 @@ async def test_without_queues_of_ours_the_first_that_waits_keeps_its_room(
         await until_jobs(kube, namespace, "first", "big")
         await report(kube, namespace, "big", "Completed")
         await until_jobs(kube, namespace, "first", "big", "small")
+
+
+async def test_a_new_leader_counts_the_pods_of_sub_jobs_that_the_last_one_stopped(
+    control_plane: ControlPlane, kube: Kube, namespace: str
+) -> None:
+    options: dict[str, Any] = {
+        "admission": BUILTIN,
+        "cluster_status_lag": 0,
+        "leader_elect": True,
+        "tuning": Tuning(lease_namespace=namespace),
+    }
+    slow = hyperjob(namespace, "slow")
+    for group in slow["spec"]["replicatedJobs"]:
+        for task in group["templateSpec"]["tasks"]:
+            task["template"]["spec"]["terminationGracePeriodSeconds"] = 600
+    text = "pods of stopped sub-jobs hold 8 of it"
+    async with clusters(kube, one=64), queue(kube, namespace, capability={GPU: "8"}):
+        async with running_controller(control_plane.kubeconfig, namespace, **options):
+            await kube.create(HYPERJOBS, slow)
+            await until_jobs(kube, namespace, "slow")
+            await report(kube, namespace, "slow", "Running")
+            await phase_of(kube, namespace, "slow", "Running")
+            await kube.delete(HYPERJOBS, "slow", namespace=namespace)
+            await until_jobs(kube, namespace)
+            await kube.create(HYPERJOBS, hyperjob(namespace, "next"))
+            await state_with(kube, namespace, "next", text)
+        async with running_controller(control_plane.kubeconfig, namespace, **options) as manager:
+            await settled(manager, kube, namespace)
+            await state_with(kube, namespace, "next", text)
+            assert await jobs(kube, namespace) == set()
+        later = timedelta(seconds=610)
+        async with running_controller(
+            control_plane.kubeconfig, namespace, now=lambda: utc_now() + later, **options
+        ):
+            await until_jobs(kube, namespace, "next")
+
+
+async def phase_of(kube: Kube, namespace: str, name: str, phase: str) -> None:
+    async def look() -> bool:
+        status = (await kube.get(HYPERJOBS, name, namespace=namespace)).get("status", {})
+        return bool(status.get("state", {}).get("phase") == phase)
+
+    await eventually(look, what=f"{name} {phase}")

@@ -31,7 +31,8 @@ from hyperjob_engine.queueing.queues import parse_queue
 from hyperjob_engine.queueing.read import unit_of, unit_of_remains
 from hyperjob_engine.queueing.reserve import reserved
 from hyperjob_engine.queueing.round import next_change, schedule
-from hyperjob_engine.queueing.state import HyperJobFault, PodsLeft, Settings
+from hyperjob_engine.queueing.state import HyperJobFault, Settings
+from hyperjob_engine.queueing.stopped import PodsLeft, from_text, to_text
 from hyperjob_engine.queueing.verdict import verdict_of
 from hyperjob_engine.queueing.workload import QueuedHyperJob
 from hyperjob_engine.resources import Resources
@@ -109,10 +110,22 @@ class Admission:
         self._empty(mode)
         self._alone = True
 
+    def restore(self, ending: str) -> None:
+        """Count the pods of sub-jobs that the last leader has stopped, as it recorded them."""
+        for pods in from_text(ending):
+            queue_state.count_ending(self._state, pods)
+
+    def record(self) -> str:
+        """Return the pods of stopped sub-jobs, for the next leader."""
+        return to_text(self._state.ending)
+
     def _empty(self, mode: QueueAdmission) -> None:
         self._torn = False
         self._rejoining.clear()
+        ending = self._state.ending
         self._state = queue_state.new_state(self._settings, self._confirmer(mode))
+        for pods in ending:  # no object shows them
+            queue_state.count_ending(self._state, pods)
         self._refresh_at.clear()
 
     def _confirmer(self, mode: QueueAdmission) -> Confirmer:

@@ -30,6 +30,8 @@ CONTROLLER_VERSION: Final = f"{GROUP}/controller-version"
 CONTROLLER_USER: Final = f"{GROUP}/controller-user"
 QUEUE_ADMISSION: Final = f"{GROUP}/queue-admission"
 CONTROLLER_SETTINGS: Final = f"{GROUP}/controller-settings"
+# For the next leader: the pods of stopped sub-jobs, which no other object of Karmada shows.
+ENDING_PODS: Final = f"{GROUP}/ending-pods"
 
 # The affinity name is the only field that Karmada copies unchanged from a PropagationPolicy to its
 # ResourceBinding: it marks the ResourceBindings of HyperJobs, and those that a gang must hold.

@@ -102,6 +102,12 @@ class LeaderElector:
         """Return the last observed holder of the Lease; empty for none."""
         return self._sight.holder if self._sight else ""
 
+    @property
+    def annotations(self) -> Mapping[str, str]:
+        """Return the annotations of the Lease as last seen, also those of earlier leaders."""
+        found = self._sight.lease["metadata"].get("annotations") if self._sight else None
+        return found or {}
+
     async def run(self, body: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Acquire the Lease, run `body` while this process holds it, then release it.
 
@@ -248,7 +254,8 @@ class LeaderElector:
             return
         try:
             async with asyncio.timeout(_RELEASE_SECONDS):
-                written = await self._kube.replace(LEASES, released(sight, now=self._wall()))
+                lease = self._annotated(released(sight, now=self._wall()))
+                written = await self._kube.replace(LEASES, lease)
             self._sight = Sight(written, asyncio.get_running_loop().time())
             log.info("Gave the lease up", extra=self._about())
         except (KubeError, TimeoutError) as error:

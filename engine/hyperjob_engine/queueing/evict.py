@@ -143,11 +143,11 @@ def loss_of(entry: Entry, *, now: datetime) -> int:
 def _overran(state: QueueState, head: str, *, now: datetime) -> set[str]:
     """Return the HyperJobs that passed a head by their estimate and run beyond it."""
     holders = (state.entries[key] for key in state.index.holders)
-    tree = state.usage.tree
+    tree, uid = state.usage.tree, state.entries[head].unit.uid
     return {
         entry.unit.key
         for entry in holders
-        if head in entry.passed and is_overdue(entry, tree, now=now)
+        if uid in entry.passed and is_overdue(entry, tree, now=now)
     }
 
 

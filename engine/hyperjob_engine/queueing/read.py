@@ -13,7 +13,7 @@ from hyperjob_core.api.meta import Object
 from hyperjob_core.api.microtime import micro_time
 from hyperjob_core.api.names import GATE_OPEN
 from hyperjob_core.api.phases import JobPhase
-from hyperjob_core.api.wire import mapping, rfc3339, string
+from hyperjob_core.api.wire import mapping, rfc3339, string, strings
 from hyperjob_engine.expansion.expand import SpecError, demand_of, expand, sub_jobs
 from hyperjob_engine.expansion.growth import growth
 from hyperjob_engine.expansion.members import members_of
@@ -85,6 +85,7 @@ def unit_of(observed: Observed) -> QueuedHyperJob | None:
     all_at_once = bool(wishes) or not parts
     return QueuedHyperJob(
         key=f"{hyperjob.namespace}/{hyperjob.name}",
+        uid=hyperjob.uid,
         created=hyperjob.created,
         priority=observed.priority,
         minimum=len(parts) if all_at_once else together(hyperjob, children, able=len(parts)),
@@ -99,7 +100,14 @@ def unit_of(observed: Observed) -> QueuedHyperJob | None:
         kept=_kept(observed),
         estimate=_estimate(hyperjob),
         grace=_grace(children),
+        passed=_passed(hyperjob),
     )
+
+
+def _passed(hyperjob: HyperJob) -> frozenset[str]:
+    """Return the heads that a HyperJob has passed, by UID, as its status has them."""
+    known = strings(hyperjob.status.get("passed"))
+    return frozenset(known) if known else _NONE
 
 
 def _later(observed: Observed, members: Sequence[tuple[SubJob, Child]]) -> set[str]:

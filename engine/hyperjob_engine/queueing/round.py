@@ -38,7 +38,6 @@ from hyperjob_engine.queueing.room import Space
 from hyperjob_engine.queueing.state import (
     HyperJobFault,
     LastRound,
-    PodsLeft,
     QueueState,
     admit,
     end_pods,
@@ -47,6 +46,7 @@ from hyperjob_engine.queueing.state import (
     renew_shares,
     working_on,
 )
+from hyperjob_engine.queueing.stopped import PodsLeft
 from hyperjob_engine.queueing.workload import (
     OrderInQueue,
     Pending,
@@ -414,8 +414,9 @@ class _Round:
                 if cluster := found.clusters.get(part.name):
                     spare.put(part.request, cluster)
             self._admit(waiting, found, [])
-            entry = self.state.entries[waiting.order.key]
-            entry.passed |= frozenset(self.state.last.heads.values())
+            entries = self.state.entries
+            heads = {entries[head].unit.uid for head in self.state.last.heads.values()}
+            entries[waiting.order.key].passed |= heads
         return found
 
     def _spare(self, queues: Iterable[str]) -> Space:

@@ -16,11 +16,11 @@ No function here does I/O or reads a clock: callers pass the time.
 from bisect import insort
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from math import inf
 from sys import intern
-from typing import Final, TypeAlias
+from typing import Final
 from weakref import WeakKeyDictionary
 
 from hyperjob_core.api.duration import later
@@ -31,6 +31,7 @@ from hyperjob_engine.queueing.lines import Lines
 from hyperjob_engine.queueing.occupancy import Occupancy
 from hyperjob_engine.queueing.queues import Queue, Tree
 from hyperjob_engine.queueing.room import Space
+from hyperjob_engine.queueing.stopped import EndingPods, PodsLeft, still_ending
 from hyperjob_engine.queueing.usage import QueueUsage, Shares
 from hyperjob_engine.queueing.workload import (
     Entry,
@@ -122,27 +123,6 @@ class Eviction:
     until: datetime
 
 
-PodsLeft: TypeAlias = Callable[[str, str], int | None]
-"""Returns the pods of a vcjob, as namespace/name, that a cluster still has; None if unknown."""
-_RECHECK: Final = timedelta(seconds=5)
-
-
-@dataclass(frozen=True, slots=True)
-class EndingPods:
-    """A stopped sub-job, whose pods may hold its share until the end of their grace period.
-
-    `key` is its HyperJob. `seen`: its cluster has shown pods of it since it was stopped.
-    """
-
-    until: datetime
-    queue: str
-    demand: Resources
-    key: str
-    name: str
-    cluster: str
-    seen: bool = False
-
-
 @dataclass(slots=True)
 class LastRound:
     """The result of the last round.
@@ -197,9 +177,8 @@ class Messages:
 class QueueState:
     """All HyperJobs in all queues; `known`: the Queues are known, and rounds admit HyperJobs.
 
-    `began` is the first round. `ending` are the pods of stopped sub-jobs, the first to end first; a
-    new leader does not know of those that its predecessor stopped. `later` are the expected starts
-    behind heads, as of `forecast_at`.
+    `began` is the first round. `ending` are the pods of stopped sub-jobs, the first to end first.
+    `later` are the expected starts behind heads, as of `forecast_at`.
     """
 
     settings: Settings
@@ -264,7 +243,8 @@ def update(state: QueueState, key: str, workload: QueuedHyperJob | None, *, now:
         return True
     workload = state.shares.confirmer.unit(workload)
     if entry is None:
-        entry = state.entries[key] = Entry(QueuedHyperJob(key=key, minimum=0, parts=()))
+        empty = QueuedHyperJob(key=key, minimum=0, parts=())
+        entry = state.entries[key] = Entry(empty, passed=workload.passed)
     elif entry.unit == workload and entry.unit.grace.keys() <= workload.grace.keys():
         entry.unit = workload  # it may have a newer checkpoint
         return False
@@ -314,30 +294,29 @@ def end_rests(state: QueueState, *, now: datetime) -> None:
 
 
 def end_pods(state: QueueState, pods_left: PodsLeft, *, now: datetime) -> None:
-    """Free the shares of stopped sub-jobs that have no pod left.
-
-    Where the pods are not known, the share is free after the grace period.
-    """
+    """Free the shares of stopped sub-jobs that have no pod left."""
     ending, state.ending = state.ending, []
     for pods in ending:
-        left = None if _exists_again(state, pods) else pods_left(pods.cluster, _job_of(pods))
-        if left or ((left is None or not pods.seen) and now < pods.until):
-            until = max(pods.until, later(now, _RECHECK)) if left else pods.until
-            kept = replace(pods, until=until, seen=pods.seen or bool(left))
+        left = None if _exists_again(state, pods) else pods_left(pods.cluster, pods.job)
+        kept = still_ending(pods, left, now=now)
+        if kept is not None:
             insort(state.ending, kept, key=lambda each: each.until)
         else:
             state.usage.add_ending(pods.queue, pods.demand, -1)
             state.messages.numbers = True
 
 
+def count_ending(state: QueueState, pods: EndingPods) -> None:
+    """Count the pods of a stopped sub-job until their end."""
+    insort(state.ending, pods, key=lambda each: each.until)
+    state.usage.add_ending(pods.queue, pods.demand)
+    state.messages.numbers = True
+
+
 def _exists_again(state: QueueState, pods: EndingPods) -> bool:
     """Return whether pods of that name may be those of a later attempt."""
     entry = state.entries.get(pods.key)
     return entry is not None and pods.name in entry.unit.made
-
-
-def _job_of(pods: EndingPods) -> str:
-    return f"{pods.key.partition('/')[0]}/{pods.name}"
 
 
 def admitted(state: QueueState, key: str) -> frozenset[str]:
@@ -433,14 +412,11 @@ def _replace(state: QueueState, entry: Entry, workload: QueuedHyperJob, now: dat
 
 
 def _let_end(state: QueueState, entry: Entry, name: str, grace: timedelta, now: datetime) -> None:
-    """Count the pods of a stopped sub-job until their end."""
+    """Count the pods of a sub-job that stops now."""
     if grace > timedelta():
         part, cluster = entry.holding[name]
-        until = later(now, grace)
-        pods = EndingPods(until, part.queue, part.request.demand, entry.unit.key, name, cluster)
-        insort(state.ending, pods, key=lambda each: each.until)
-        state.usage.add_ending(pods.queue, pods.demand)
-        state.messages.numbers = True
+        until, key = later(now, grace), entry.unit.key
+        count_ending(state, EndingPods(until, part.queue, part.request.demand, key, name, cluster))
 
 
 def _hold(state: QueueState, entry: Entry, stopped: Mapping[str, timedelta], now: datetime) -> None:

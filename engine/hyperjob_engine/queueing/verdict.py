@@ -61,6 +61,7 @@ def verdict_of(state: QueueState, key: str, *, patient: bool = False) -> QueueVe
             reclaimed_for=reclaimed_for,
             preempted=preempted,
             overran=overran,
+            passed=entry.passed if entry is not None else frozenset(),
         )
     waiting = entry.waiting
     block = block_of(state, entry)
@@ -81,6 +82,7 @@ def verdict_of(state: QueueState, key: str, *, patient: bool = False) -> QueueVe
         reclaimed_for=reclaimed_for,
         preempted=preempted,
         overran=overran,
+        passed=entry.passed,
         message_facts=message_facts(state, entry, wait.place),
         unplaced=unplaced,
     )

@@ -14,6 +14,7 @@ from hyperjob_engine.reasons.waiting import MessageFacts
 from hyperjob_engine.resources import Resources, total
 
 _FIRST_REFRESH: Final = timedelta(seconds=1)
+_NONE: Final[frozenset[str]] = frozenset()  # one object for all HyperJobs, to save memory
 _DOUBLINGS: Final = 6  # the numbers of a message are at most a minute old
 
 
@@ -49,9 +50,11 @@ class QueuedHyperJob:
     is the time up to which its work is saved, empty if unknown: it changes with each checkpoint and
     matters only to the choice of HyperJobs that make way. `estimate` is its estimated running time.
     `grace` has the sub-jobs with pods in a member, and how long these pods may outlive the vcjob.
+    `passed` are the UIDs of the heads that it has passed, as its status has them.
     """
 
     key: str
+    uid: str = ""
     created: str = ""
     priority: int = 0
     minimum: int
@@ -66,6 +69,7 @@ class QueuedHyperJob:
     kept: str = field(default="", compare=False)
     estimate: timedelta | None = None
     grace: Mapping[str, timedelta] = field(default_factory=dict, compare=False)
+    passed: frozenset[str] = field(default=_NONE, compare=False)
 
     @property
     def order(self) -> OrderInQueue:
@@ -207,8 +211,8 @@ class Entry:
     of the sub-jobs that do not exist yet. `holding` are the sub-jobs that hold a share of their
     queue, with their clusters; `queues` are those queues. The end of the HyperJob, at `end` if
     known, frees `frees` on each cluster. `written` are the facts of the message in its status
-    since `written_at`; `refreshes` counts updates of the numbers only. `passed` are the heads of
-    lines whose reserved room the HyperJob backfills, by its estimate.
+    since `written_at`; `refreshes` counts updates of the numbers only. `passed` are the UIDs of the
+    heads of lines whose reserved room the HyperJob backfills, by its estimate.
     """
 
     unit: QueuedHyperJob
@@ -225,7 +229,7 @@ class Entry:
     written: MessageFacts | None = None
     written_at: datetime | None = None
     refreshes: int = 0
-    passed: frozenset[str] = frozenset()
+    passed: frozenset[str] = _NONE
 
     def hold(self, holding: dict[str, tuple[QueuedSubJob, str]]) -> None:
         """Record the sub-jobs that hold a share, with their clusters."""

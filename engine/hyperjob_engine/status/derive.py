@@ -71,6 +71,9 @@ def derive(observed: Observed, outlooks: Outlooks) -> Object:
     expected = _expected(state, outlooks.verdict)
     if expected is not None or "expectedStart" in old:
         status["expectedStart"] = expected
+    passed = sorted(outlooks.verdict.passed) if outlooks.verdict is not None else []
+    if passed or old.get("passed"):
+        status["passed"] = passed or None
     start = string(old.get("startTime"))
     if start or state.phase in _STARTED or state.phase.is_terminal:
         status["startTime"] = start or now

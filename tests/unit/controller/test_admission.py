@@ -14,6 +14,7 @@ from hyperjob_core.kube.resources import HYPERJOBS, QUEUES
 from hyperjob_core.kube.workqueue import WorkQueue
 from hyperjob_engine.model.observed import Cluster, Observed, QueueAdmission
 from hyperjob_engine.queueing.state import Settings
+from hyperjob_engine.queueing.stopped import EndingPods, from_text, to_text
 from hyperjob_engine.reasons.reason import Reason
 from hyperjob_engine.reasons.waiting import WaitCode, wait_text
 from hyperjob_engine.resources import Resources
@@ -113,6 +114,21 @@ def seen(raw: Object) -> Observed:
         *([job("runs-trainer-0", phase="Running", gpus=8)] if runs else []),
         admission=QueueAdmission.BUILTIN,
     )
+
+
+async def test_a_state_that_begins_anew_counts_the_pods_of_stopped_sub_jobs_on() -> None:
+    server = ApiServer()
+    server.put(QUEUES, {"metadata": {"name": "default"}, "status": {"state": "Open"}})
+    async with leading(server, Free(8)) as (admission, _):
+        pods = EndingPods(NOW + timedelta(hours=1), "default", {GPU: 8}, "ns/x", "x-0", "a")
+        admission.restore(to_text([pods]))
+        admission.reset()
+        assert from_text(admission.record()) == [pods]
+        admission.wake()
+        async with asyncio.timeout(30):
+            while not admission.known:  # noqa: ASYNC110 - the engine sends no event
+                await asyncio.sleep(0)
+        assert admission.state.usage.used("default") == {GPU: 8}
 
 
 def one(name: str) -> Object:

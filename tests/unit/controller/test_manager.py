@@ -77,7 +77,8 @@ async def test_a_lease_without_a_namespace_is_named(
     server = ApiServer()
     server.put(NAMESPACES, {"metadata": {"name": "leases"}})
     server.fails = lambda _verb, resource, _name: error if resource == NAMESPACES else None
-    await manager_of(server, Tuning(lease_namespace="leases"))._look_for_namespace()
+    manager = manager_of(server, Tuning(lease_namespace="leases"))
+    await manager.leadership._look_for_namespace()
     told = [(each.levelname, each.getMessage()) for each in caplog.records]
     assert [(was, text.partition(";")[0]) for was, text in told] == (
         [(level, said)] if said else []

@@ -13,6 +13,7 @@ import pytest
 
 from hyperjob import __version__
 from hyperjob_controller import __main__ as process
+from hyperjob_controller import leadership
 from hyperjob_controller import manager as managers
 from hyperjob_controller import process as endpoints
 from hyperjob_controller.manager import Manager
@@ -217,14 +218,14 @@ async def test_the_lease_has_the_names_and_times_of_the_options(
     def elector(*names: Any, **how: Any) -> None:
         made.update(how, names=names[1:])
 
-    monkeypatch.setattr(managers, "LeaderElector", elector)
+    monkeypatch.setattr(leadership, "LeaderElector", elector)
     monkeypatch.setattr(os, "_exit", left.append)
     options = Options(
         queue_admission=QueueAdmission.BUILTIN,
         leader_elect_lease_duration=60,
     )
     manager = Manager(ApiServer().kube, options)
-    manager._elector()
+    manager.leadership._elector()
     assert made["names"] == ("karmada-system", "hyperjob-controller", manager.identity)
     assert (made["lease_seconds"], made["renew_seconds"]) == (60, 40)
     assert made["annotations"]() == {

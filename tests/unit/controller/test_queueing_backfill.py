@@ -9,14 +9,17 @@ from hypothesis import strategies as st
 
 from hyperjob_core.api.quantity import NANO
 from hyperjob_core.api.wire import rfc3339
+from hyperjob_engine.model.observed import HyperJob, QueueAdmission
+from hyperjob_engine.plan import plan
 from hyperjob_engine.queueing.forecast import CapacityTimeline, end_of, ends
 from hyperjob_engine.queueing.queues import ESTIMATE, Tree, parse_queue
+from hyperjob_engine.queueing.read import unit_of
 from hyperjob_engine.queueing.round import begin, next_change, schedule
-from hyperjob_engine.queueing.state import update
+from hyperjob_engine.queueing.state import Settings, new_state, update
 from hyperjob_engine.queueing.verdict import verdict_of
 from hyperjob_engine.queueing.workload import Entry, QueuedHyperJob
 from hyperjob_engine.reasons.waiting import wait_text
-from tests.unit.controller.builders import GPU, NOW
+from tests.unit.controller.builders import GPU, NOW, Object, hyperjob, observed
 from tests.unit.controller.queueworld import LAG, QueueWorld, queue, unit
 
 HOUR = 3600
@@ -95,6 +98,48 @@ def test_one_that_runs_beyond_its_estimate_makes_way_for_the_head_that_it_passed
     made.give_back("ns/liar")
     made.now += LAG
     assert made.decide() == ["ns/head"]
+
+
+def test_a_new_leader_knows_from_the_status_which_head_was_passed() -> None:
+    made = lying()
+    verdict = made.verdict("liar")
+    assert verdict.passed == {"uid of head"}
+    seen = observed(hyperjob(), admission=QueueAdmission.BUILTIN)
+    status = plan(replace(seen, verdict=verdict)).status
+    assert status is not None
+    assert status["passed"] == ["uid of head"]
+    read = unit_of(observed(hyperjob(status=status), admission=QueueAdmission.BUILTIN))
+    assert read is not None
+    made.state = new_state(Settings(lag=LAG))
+    made.set_queues(queue("default"))
+    made.units["ns/liar"] = replace(made.units["ns/liar"], passed=read.passed)
+    made.submit(*made.units.values())
+    made.settle()
+    assert made.verdict("liar").passed == {"uid of head"}
+    made.now += timedelta(minutes=5)
+    made.end("ns/run")
+    made.now += LAG
+    assert schedule(made.state, made.clusters(), now=made.now).keys == ["ns/liar"]
+    made.give_back("ns/liar")
+    assert made.verdict("liar").passed == frozenset()
+    forgotten = replace(verdict, passed=frozenset())
+    stopped = plan(replace(seen, hyperjob=read_status(status), verdict=forgotten))
+    assert stopped.status is not None
+    assert stopped.status["passed"] is None
+
+
+def read_status(status: Object) -> HyperJob:
+    return observed(hyperjob(status=status)).hyperjob
+
+
+def test_a_later_hyperjob_of_the_name_of_a_passed_head_was_not_passed() -> None:
+    made = lying()
+    made.end("ns/head")
+    made.submit(replace(job("head", 16, HOUR, age=9), uid="another"))
+    made.now += timedelta(minutes=5)
+    made.end("ns/run")
+    made.now += LAG
+    assert schedule(made.state, made.clusters(), now=made.now).keys == []
 
 
 def test_one_within_its_estimate_does_not_make_way_for_the_head_that_it_passed() -> None:

@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 from hyperjob_engine.queueing.confirm import bounded
 from hyperjob_engine.queueing.queues import Queue, Tree
 from hyperjob_engine.queueing.round import begin, next_change
-from hyperjob_engine.queueing.state import update
+from hyperjob_engine.queueing.state import count_ending, update
+from hyperjob_engine.queueing.stopped import EndingPods, from_text, to_text
 from hyperjob_engine.queueing.usage import QueueUsage
 from hyperjob_engine.queueing.workload import QueuedHyperJob
-from tests.unit.controller.builders import GPU
+from tests.unit.controller.builders import GPU, NOW
 from tests.unit.controller.queueworld import LAG, QueueWorld, queue, unit
 
 MINUTE = timedelta(minutes=1)
@@ -267,3 +268,77 @@ def test_pods_count_although_their_sub_job_holds_its_share_until_its_binding_is_
     made.now += 10 * MINUTE
     made.decide()
     assert made.used("default") == 0
+
+
+def test_a_new_leader_counts_the_pods_that_its_predecessor_stopped() -> None:
+    before = limited(unit("first", 8))
+    before.end("ns/first")
+    left = to_text(before.state.ending)
+    after = Lingering({"a": 64})
+    for pods in from_text(left):
+        count_ending(after.state, pods)
+    after.set_queues(queue("default", gpus=8))
+    after.submit(unit("second", 8, age=1))
+    assert after.decide() == []
+    assert after.used("default") == 8
+    after.now += 10 * MINUTE
+    assert after.decide() == ["ns/second"]
+
+
+POD_LISTS = st.lists(
+    st.builds(
+        EndingPods,
+        st.integers(0, 10**6).map(lambda number: NOW + timedelta(seconds=number)),
+        st.sampled_from(["a", "b", '\u00e9"']),
+        st.dictionaries(st.sampled_from([GPU, "cpu"]), st.integers(0, 2**63)),
+        st.just("ns/x"),
+        st.text(max_size=9),
+        st.sampled_from(["a", "b"]),
+        st.booleans(),
+    ),
+    max_size=9,
+)
+
+
+@given(POD_LISTS)
+def test_what_is_left_to_the_next_leader_is_read_as_it_was_written(pods: list[EndingPods]) -> None:
+    assert sorted(from_text(to_text(pods)), key=repr) == sorted(pods, key=repr)
+
+
+def test_more_pods_than_fit_are_left_as_a_sum_for_each_queue() -> None:
+    pods = [
+        EndingPods(NOW + n * MINUTE, f"q{n % 2}", {GPU: n}, f"ns/{n:0200}", f"{n}", "a")
+        for n in range(2000)
+    ]
+    text = to_text(pods)
+    assert len(text) <= 128 * 1024
+    found = from_text(text)
+    assert sum(each.demand[GPU] for each in found) == sum(range(2000))
+    sums = {each.queue: each for each in found if not each.key}
+    assert sums.keys() == {"q0", "q1"}
+    singles = {each.name for each in found if each.key}
+    last = max(n for n in range(0, 2000, 2) if str(n) not in singles)
+    assert sums["q0"].until == NOW + last * MINUTE
+
+
+def test_the_text_stays_below_the_limit_of_annotations_with_thousands_of_queues() -> None:
+    pods = [EndingPods(NOW, f"queue-{n:060}", {GPU: 1}, "ns/x", "y", "a") for n in range(5000)]
+    assert len(to_text(pods)) <= 128 * 1024
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{}",
+        "no JSON",
+        "[1, [], [1, 2, 3, 4, 5, 6, 7]]",
+        '[["no time", "q", {}, "ns/x", "y", "a", false]]',
+        '[["2026-01-02T03:04:05.000000Z", "q", {"cpu": -1}, "ns/x", "y", "a", false]]',
+        '[["2026-01-02T03:04:05.000000Z", "q", {"cpu": "1"}, "ns/x", "y", "a", false]]',
+        '[["2026-01-02T03:04:05.000000Z", 1, {}, "ns/x", "y", "a", false]]',
+        '[["2026-01-02T03:04:05.000000Z", "q", {}, "ns/x", null, "a", false]]',
+    ],
+)
+def test_a_text_that_a_person_has_changed_is_read_as_far_as_it_has_the_form(text: str) -> None:
+    assert from_text(text) == []

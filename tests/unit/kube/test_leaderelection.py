@@ -195,6 +195,38 @@ def test_a_leader_that_dies_is_followed_when_its_lease_expires(virtual):
     assert 15 <= began - died <= 18
 
 
+@pytest.mark.parametrize("dies", [False, True])
+def test_the_next_leader_reads_the_annotations_of_the_last_one_before_it_replaces_them(
+    dies, virtual
+):
+    stage, left = Stage(), {"a": "", "b": ""}
+
+    def of(identity):
+        return lambda: {"seen": left[identity]} if left[identity] else {}
+
+    async def main():
+        first, line = stage.candidate("a", annotations=of("a"))
+        task = asyncio.create_task(first.run(stage.body("a")))
+        await asyncio.sleep(5)
+        left["a"] = "by a"
+        if dies:
+            await asyncio.sleep(3)
+            line.down_until = 1e9
+        await cancelled(task)
+        second, _ = stage.candidate("b", annotations=of("b"))
+
+        async def body():
+            assert second.annotations == {"seen": "by a"}
+            left["b"] = "by b"
+            await asyncio.sleep(5)
+
+        await second.run(body)
+        assert second.annotations == {"seen": "by b"}
+
+    virtual(main())
+    assert stage.server.lease["metadata"]["annotations"] == {"seen": "by b"}
+
+
 @pytest.mark.parametrize("hangs", [False, True], ids=["refused", "silent"])
 def test_a_leader_that_is_cut_off_stops_before_another_may_begin(hangs, virtual):
     stage = Stage()

@@ -99,6 +99,7 @@ def _unit(rng: random.Random, number: int, queue: str) -> QueuedHyperJob:
         parts.append(QueuedSubJob(queue=queue, request=wanted, piece=some(rng, 0.05)))
     return QueuedHyperJob(
         key=f"ns/{name}",
+        uid=name,
         created=f"2026-01-01T00:00:{rng.choice((number, number, 7)) % 60:02}Z",
         priority=rng.choice((0, 0, 0, 3, 9)),
         minimum=rng.choice((count, count, 1, max(1, count - 1), 0)),

@@ -1,0 +1,118 @@
+"""The Lease of the leader: who leads, with which settings, and what it leaves for the next leader.
+
+The annotations of the Lease have what must outlive the process and no other object shows: the pods
+of stopped sub-jobs, which still hold shares of queues. They are written with each renewal.
+"""
+
+import logging
+import os
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import hyperjob_core
+from hyperjob_controller.admission.engine import Admission
+from hyperjob_controller.options import Options, annotations_of
+from hyperjob_core.api.leader import user_annotation
+from hyperjob_core.api.names import (
+    CONTROLLER_USER,
+    CONTROLLER_VERSION,
+    ENDING_PODS,
+    LEASE_NAME,
+)
+from hyperjob_core.kube.accessreviews import own_user
+from hyperjob_core.kube.client import Kube
+from hyperjob_core.kube.errors import KubeError, NotFound
+from hyperjob_core.kube.leaderelection import LeaderElector
+from hyperjob_core.kube.resources import NAMESPACES
+from hyperjob_core.telemetry.metrics import Metrics
+from hyperjob_engine.model.observed import QueueAdmission
+
+log = logging.getLogger(__name__)
+
+_RENEWED: Final = 2 / 3  # of the Lease's duration: a leader that cannot renew it then stops
+
+
+class Leadership:
+    """Runs the work of the controller while this process holds the Lease."""
+
+    def __init__(
+        self,
+        kube: Kube,
+        options: Options,
+        admission: Admission,
+        *,
+        namespace: str,
+        identity: str,
+        mode: Callable[[], QueueAdmission],
+        metrics: Metrics,
+    ) -> None:
+        """`namespace` is that of the Lease, `mode` returns the present queue admission."""
+        self._kube = kube
+        self._options = options
+        self._admission = admission
+        self._namespace = namespace
+        self._identity = identity
+        self._mode = mode
+        self._metrics = metrics
+        self._user = ""
+        self._leads = False
+
+    async def run(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Run `work` while this process holds the Lease."""
+        await self._look_for_namespace()
+        await self._look_for_user()
+        elector = self._elector()
+
+        async def lead() -> None:
+            self._admission.restore(elector.annotations.get(ENDING_PODS, ""))
+            self._leads = True
+            await work()
+
+        await elector.run(lead)
+
+    def _elector(self) -> LeaderElector:
+        seconds = self._options.leader_elect_lease_duration
+        return LeaderElector(
+            self._kube,
+            self._namespace,
+            LEASE_NAME,
+            self._identity,
+            metrics=self._metrics,
+            overdue=lambda: os._exit(1),
+            lease_seconds=seconds,
+            renew_seconds=seconds * _RENEWED,
+            annotations=self._annotations,
+        )
+
+    def _annotations(self) -> dict[str, str]:
+        found = {
+            CONTROLLER_VERSION: hyperjob_core.__version__,
+            **annotations_of(self._options, admission=self._mode()),
+        }
+        if self._user:
+            found[CONTROLLER_USER] = self._user
+        if self._leads:  # before, the Lease has what the last leader left
+            found[ENDING_PODS] = self._admission.record()
+        return found
+
+    async def _look_for_namespace(self) -> None:
+        """Log if the namespace of the Lease does not exist: leader election then waits for it."""
+        try:
+            await self._kube.get(NAMESPACES, self._namespace)
+        except NotFound:
+            log.error(  # noqa: TRY400 - the operator's error
+                "The namespace of the Lease does not exist; `hyperjob install` creates it",
+                extra={"lease_namespace": self._namespace},
+            )
+        except KubeError as error:
+            log.info("Cannot look for the namespace of the Lease", extra={"error": str(error)})
+
+    async def _look_for_user(self) -> None:
+        """Ask for the controller's own user, whose rights `hyperjob preflight` reviews."""
+        try:
+            user = await own_user(self._kube)
+        except KubeError as error:
+            log.info("Cannot ask for the controller's own user", extra={"error": str(error)})
+            return
+        if user is not None:
+            self._user = user_annotation(user.name, user.groups)
