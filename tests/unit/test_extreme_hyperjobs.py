@@ -18,6 +18,7 @@ from typing import Any, Final
 import pytest
 import yaml
 
+from hyperjob_core.api.names import MIGRATE_REQUEST, RESTART_REQUEST
 from hyperjob_engine.model.observed import QueueAdmission
 from hyperjob_rules.defaulting import default
 from hyperjob_rules.validation.context import NOTHING_KNOWN
@@ -85,6 +86,8 @@ def additions(rng: random.Random) -> Iterator[tuple[tuple[str, ...], Any]]:
 
 
 FEW: Final = 20
+REQUESTED: Final = 0.1
+"""The part of the HyperJobs with an extreme annotation, such as a request for a restart."""
 AMOUNT_FIELDS: Final = frozenset({"limits", "requests", "overhead", "capacity"})
 DURATION_FIELDS: Final = frozenset({"runningEstimate", "timeout"})
 
@@ -98,6 +101,9 @@ def extreme(rng: random.Random) -> Object:
     places = list(leaves(made["spec"]))
     for holder, key, field, value in rng.sample(places, rng.choice((0, 0, 1, 2))):
         holder[key] = another(rng, field, value)
+    if rng.random() < REQUESTED:
+        request = rng.choice((RESTART_REQUEST, MIGRATE_REQUEST, rng.choice(TEXTS)))
+        made["metadata"]["annotations"] = {request: rng.choice(TEXTS)}
     return made
 
 

@@ -112,6 +112,18 @@ async def test_a_token_is_sent_and_read_anew(tmp_path: Path) -> None:
         assert "cannot be reached" in said(await at.ask(asked(wish(), A, B)))
 
 
+@pytest.mark.parametrize("content", [b"gr\xc3\xbcn\n", b"\xff", b"two\nlines\n"])
+async def test_a_token_that_no_header_can_carry_fails_the_call_alone(
+    tmp_path: Path, content: bytes
+) -> None:
+    token = tmp_path / "token"
+    token.write_bytes(content)
+    async with served(application("secret"), token_file=token) as at:
+        assert "cannot be reached" in said(await at.ask(asked(wish(), A, B)))
+        token.write_text("secret\n")
+        assert (await at.ask(asked(wish(64), A, B))).shares == (("a", 64),)
+
+
 async def test_its_certificate_is_checked(tmp_path: Path) -> None:
     authority = trustme.CA()
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
