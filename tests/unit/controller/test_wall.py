@@ -141,6 +141,9 @@ def test_no_exception_of_two_hundred_ends_the_controller_or_loses_a_hyperjob(
     for moment, record in world.logged.at:
         if "hyperjob" in record.__dict__:
             name = record.__dict__["hyperjob"]["name"]
+            ended = world.simulation.history.lives[f"default/{name}"].ended
+            if ended is not None and ended <= moment:
+                continue  # a HyperJob that has ended keeps its last state
             caught.setdefault((name, moment), []).append((name, record.__dict__["incident"]))
     assert len(caught) > INJECTED // 3
     assert [each for each in caught.values() if not told.intersection(each)] == []
