@@ -12,6 +12,8 @@ from hyperjob_controller.memory.reservations import Reservations
 from hyperjob_engine.model.members import MemberView
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.placement.capacity import ClusterSummary, candidates
+from hyperjob_engine.placement.ground import ground_of
+from hyperjob_engine.resources import Resources, positive, scale, subtract, total
 
 _NO_VIEWS: Final[Mapping[str, MemberView]] = {}
 
@@ -45,13 +47,7 @@ class Candidates:
             if self._is_stale(name, summary, versions.get(name, 0))
         }
         stale &= summaries.keys()
-        renewed = candidates(
-            (summaries[name] for name in stale),
-            self._reservations.reserved(now=now, clusters=stale),
-            self._reservations.settling(now=now, clusters=stale),
-            self._reservations.pods(now=now, clusters=stale),
-            views,
-        )
+        renewed = self._renewed({name: summaries[name] for name in stale}, views, now=now)
         known = {name: each for name, each in self._known.items() if name in summaries}
         for each in renewed:
             version = versions.get(each.name, 0) if each.name not in ended else -1
@@ -60,6 +56,32 @@ class Candidates:
         self._views = views
         self._found = tuple(known[name][2] for name in sorted(known))
         return self._found
+
+    def _renewed(
+        self,
+        summaries: Mapping[str, ClusterSummary],
+        views: Mapping[str, MemberView],
+        *,
+        now: datetime,
+    ) -> tuple[Cluster, ...]:
+        names, known = summaries.keys(), self._reservations
+        reserved = known.reserved(now=now, clusters=names)
+        settling = known.settling(now=now, clusters=names)
+        pods = known.pods(now=now, clusters=names)
+        credit: dict[str, Resources] = {}
+        ending: dict[str, Mapping[str, Resources]] = {}
+        for name in names:
+            view = views.get(name)
+            if view is None:
+                credit[name], ending[name] = known.credit(name), {"": known.ending(name)}
+                settling[name] = positive(subtract(settling.get(name, {}), known.credit(name)))
+            else:
+                ground = ground_of(name, view)
+                pods[name] = known.beyond(ground, name, now=now)
+                reserved[name] = total(scale(each.request, each.number) for each in pods[name])
+                settling.pop(name, None)
+                ending[name] = ground.leaving(known.ended_jobs(name))
+        return candidates(summaries.values(), reserved, settling, pods, views, credit, ending)
 
     def _is_stale(self, name: str, summary: ClusterSummary, version: int) -> bool:
         known = self._known.get(name)

@@ -58,8 +58,9 @@ class Capacity:
         summary = self._summaries.get(cluster)
         if summary is None or not summary.usable:
             return None
+        reserved, credit = self._reservations.held_on(cluster), self._reservations.credit(cluster)
         view = self._views(self._now()).get(cluster)
-        return free_of(summary, self._reservations.held_on(cluster), view=view)
+        return free_of(summary, reserved, view=view, credit=credit)
 
     def capacity(self) -> tuple[Sequence[Cluster], Mapping[str, Resources]]:
         """Return the clusters with the free resources after reservations, and without these."""

@@ -12,8 +12,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from fractions import Fraction
 from typing import TypeAlias, TypeVar
 
+from hyperjob_core.api.duration import seconds
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import KIND, LABEL_HYPERJOB, LABEL_REPLICATED_JOB
 from hyperjob_core.api.wire import at, mapping, string, string_map
@@ -21,7 +23,7 @@ from hyperjob_engine.expansion.expand import pod_groups
 from hyperjob_engine.model.members import NodeWants
 from hyperjob_engine.model.memo import Memo
 from hyperjob_engine.model.nodes import Domain, Frozen, PodGroup
-from hyperjob_engine.model.observed import Binding, Cluster, ReportedStatus
+from hyperjob_engine.model.observed import Binding, Cluster, ReportedStatus, grace_of
 from hyperjob_engine.model.parse import (
     controller_of,
     parse_binding,
@@ -30,8 +32,10 @@ from hyperjob_engine.model.parse import (
 )
 from hyperjob_engine.model.planned import Action, CreateChild, Repin
 from hyperjob_engine.placement.capacity import Reservation, is_complete, is_listed, reservation
+from hyperjob_engine.placement.ground import Ground, among
+from hyperjob_engine.placement.ledger import Ledger
 from hyperjob_engine.queueing.occupancy import Occupancy
-from hyperjob_engine.resources import PODS, Resources, accumulate, scale, total, whole
+from hyperjob_engine.resources import PODS, Resources, accumulate, scale, subtract, total, whole
 
 Lookup = Callable[[str], Object | None]
 PodKind: TypeAlias = tuple[Frozen, NodeWants, tuple[Domain, ...]]
@@ -46,9 +50,12 @@ class _Known:
     generation: object
     demand: Resources
     pods: tuple[PodGroup, ...]
+    grace: timedelta
     complete_since: datetime | None = None
     shown_on: str = ""  # the cluster whose nodes have shown all of its pods
     cluster: str = ""  # on which it has room, in the summary or not
+    reached: bool = False  # a member has it, or is about to get it
+    left: Fraction = Fraction(1)  # the part of its pods that have not ended
 
 
 class Reservations:
@@ -77,10 +84,12 @@ class Reservations:
         self._pods_of = pods_of
         self._freed: set[str] = set()
         self._versions: Counter[str] = Counter()
-        self._sizes: Memo[object, tuple[tuple[PodGroup, ...], Resources]] = Memo()
+        self._sizes: Memo[object, tuple[tuple[PodGroup, ...], Resources, timedelta]] = Memo()
         self._bindings: Memo[Object, Binding] = Memo()
         self._known: dict[str, _Known] = {}
         self._entries: dict[str, Reservation] = {}
+        self._by_cluster: dict[str, dict[str, None]] = {}
+        self._ledger = Ledger(lag=lag, changed=self._recount)
         self._sums: dict[str, dict[str, int]] = {}
         self._settling: dict[str, dict[str, int]] = {}
         self._pods: dict[str, Counter[PodKind]] = {}
@@ -99,12 +108,18 @@ class Reservations:
         """Update the reservation of a vcjob after a change of one of its objects."""
         raw = self._job(key)
         if raw is None or not self._is_counted(key, raw):
-            self._occupy(self._known.pop(key, None), "", now)
+            known = self._known.pop(key, None)
+            if known is not None:
+                self._leave(key, known, known.grace, now)
+                self._occupy(known, "", now)
             self._replace(key, None)
             return
         known = self._remember(key, raw, now)
         cluster, report = self._whereabouts(key, raw)
         ended = report is not None and report.phase.is_terminal
+        if ended or cluster != known.cluster:
+            early = report is not None and report.pods.running + report.pods.terminating > 0
+            self._leave(key, known, known.grace if early or not ended else timedelta(), now)
         self._occupy(known, "" if ended else cluster, now)
         if known.complete_since is None and is_complete(known.demand, report):
             known.complete_since = now
@@ -123,14 +138,21 @@ class Reservations:
             entry = None
         held = entry if entry is not None and cluster and entry.holds(now) else None
         self._replace(key, held)
+        if cluster and not ended:
+            known.reached = known.reached or report is not None or self._is_reached(key, raw)
+            some = report is not None and report.pods.total > 0
+            if report is not None and some:
+                ended_pods = report.pods.succeeded + report.pods.failed
+                known.left = 1 - Fraction(ended_pods, report.pods.total)
+            self._ledger.hold(key, cluster, known.demand, settled=held is None, pods=some, now=now)
 
-    def summarised(self, cluster: str, *, now: datetime) -> None:
-        """Record a changed summary of a cluster; drop the reservations that it counts."""
+    def summarised(self, cluster: str, taken: Resources | None, *, now: datetime) -> None:
+        """Record a changed summary of a cluster, None for none; drop what it settles."""
         self._summarised[cluster] = now
-        for _, _, key, entry in self._due.copy():
-            current = entry.cluster == cluster and self._entries.get(key) is entry
-            if current and is_listed(self._known[key].complete_since, now):
-                self._replace(key, None)
+        self._ledger.summarised(cluster, taken, now=now)
+        for key in list(self._by_cluster.get(cluster, ())):
+            if is_listed(self._known[key].complete_since, now):
+                self._settle(key, now)
 
     def expire(self, *, now: datetime) -> None:
         """Drop the reservations whose time is over; the readers below leave them in place."""
@@ -141,7 +163,13 @@ class Reservations:
                 return
             heapq.heappop(self._due)
             if current:
-                self._replace(key, None)
+                self._settle(key, now)
+        self._ledger.expire(now=now)
+
+    def begin(self, cluster: str, taken: Resources | None) -> None:
+        """Record the first summary of a cluster, of unknown age; None: the cluster is gone."""
+        self._summarised.pop(cluster, None)
+        self._ledger.begin(cluster, taken)
 
     def take_freed(self) -> list[str]:
         """Return the clusters that have had more room since the last call."""
@@ -173,6 +201,27 @@ class Reservations:
     ) -> dict[str, Resources]:
         """Return the part of sub-jobs with all pods, which the summaries may count already."""
         return self._without(self._on(self._settling, clusters), self._ended(now))
+
+    def credit(self, cluster: str) -> Resources:
+        """Return what the summary of a cluster counts of reservations and of ended sub-jobs."""
+        return subtract(self._ledger.counted(cluster), self._ledger.ending(cluster))
+
+    def ending(self, cluster: str) -> Resources:
+        """Return what stopped sub-jobs with a long grace period hold of a cluster."""
+        return self._ledger.ending(cluster)
+
+    def ended_jobs(self, cluster: str) -> list[str]:
+        """Return the ended vcjobs, as namespace/name, whose pods a cluster may still have."""
+        return self._ledger.ended_on(cluster)
+
+    def beyond(self, ground: Ground, cluster: str, *, now: datetime) -> tuple[PodGroup, ...]:
+        """Return the pods of the reservations of a cluster that its nodes do not show yet."""
+        kinds = Counter(self._pods.get(cluster, {}))
+        for key in self._by_cluster.get(cluster, ()):
+            entry = self._entries[key]
+            shown = among(entry.pods, ground.pods_of(key)) if entry.holds(now) else entry.pods
+            _count_pods(kinds, shown, -1)
+        return tuple(PodGroup(dict(kind[0]), n, kind[1], kind[2]) for kind, n in kinds.items())
 
     def pods(
         self, *, now: datetime, clusters: Collection[str] | None = None
@@ -290,22 +339,52 @@ class Reservations:
         uid, generation = string(metadata.get("uid")), metadata.get("generation")
         known = self._known.get(key)
         if known is None or known.uid != uid or known.generation != generation:
-            pods, demand = self._size_of(mapping(raw.get("spec")))
-            since = known.complete_since if known is not None and known.uid == uid else None
+            pods, demand, grace = self._size_of(mapping(raw.get("spec")))
+            made = _Known(uid, generation, demand, pods, grace)
+            if known is not None and known.uid == uid:
+                made.complete_since, made.reached = known.complete_since, known.reached
+            elif known is not None:
+                self._leave(key, known, known.grace, now)
             self._occupy(known, "", now)
-            known = _Known(uid, generation, demand, pods, since)
-            self._known[key] = known
+            known = self._known[key] = made
         return known
 
-    def _size_of(self, spec: Object) -> tuple[tuple[PodGroup, ...], Resources]:
-        """Return the pods of a vcjob and their sum; the caches share equal tasks."""
+    def _size_of(self, spec: Object) -> tuple[tuple[PodGroup, ...], Resources, timedelta]:
+        """Return the pods of a vcjob, their sum and grace period; the caches share equal tasks."""
         tasks = spec.get("tasks")
 
-        def size(_tasks: object) -> tuple[tuple[PodGroup, ...], Resources]:
+        def size(_tasks: object) -> tuple[tuple[PodGroup, ...], Resources, timedelta]:
             pods = pod_groups(spec)
-            return pods, total(scale(group.request, group.number) for group in pods)
+            demand = total(scale(group.request, group.number) for group in pods)
+            return pods, demand, seconds(grace_of(spec))
 
         return self._sizes.of(id(tasks), tasks, size)
+
+    def _leave(self, key: str, known: _Known, grace: timedelta, now: datetime) -> None:
+        """Record that a sub-job has left its cluster, where its pods may run on."""
+        if known.cluster:
+            self._freed.add(known.cluster)
+        if known.reached:
+            self._ledger.end(key, now=now, grace=grace, left=known.left)
+        else:
+            self._ledger.drop(key)
+
+    def _settle(self, key: str, now: datetime) -> None:
+        """Drop the reservation of a sub-job whose pods the summary of its cluster has."""
+        known = self._known[key]
+        self._replace(key, None)
+        self._ledger.hold(key, known.cluster, known.demand, settled=True, pods=True, now=now)
+
+    def _recount(self, cluster: str) -> None:
+        self._versions[cluster] += 1
+
+    def _is_reached(self, key: str, raw: Object) -> bool:
+        """Return whether a member has a vcjob, or is about to get it."""
+        binding = self._parsed(key)
+        mine = binding is not None and binding.job_uid == at(raw, "metadata", "uid")
+        return (
+            mine and binding is not None and (binding.applied or not binding.dispatching_suspended)
+        )
 
     def _occupy(self, known: _Known | None, cluster: str, now: datetime) -> None:
         if known is None or known.cluster == cluster:
@@ -341,9 +420,11 @@ class Reservations:
             return
         if old is not None:
             del self._entries[key]
+            del self._by_cluster[old.cluster][key]
             self._count(old, -1)
         if entry is not None:
             self._entries[key] = entry
+            self._by_cluster.setdefault(entry.cluster, {})[key] = None
             self._count(entry, 1)
             if entry.shown_at is not None:
                 heapq.heappush(self._due, (entry.shown_at, next(self._order), key, entry))

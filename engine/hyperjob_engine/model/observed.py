@@ -375,7 +375,8 @@ class Cluster:
     """A Cluster as a candidate: its free resources after all reservations, or its `trouble`.
 
     `not_ready_since` is when a Cluster that was Ready stopped being so.
-    `settling` is the part of the reservations that the Cluster's status may count already.
+    `settling` is the part of the reservations that `free` may count twice, and `ending` what pods
+    that are about to end hold, by vcjob as namespace/name; under "" those of any other.
     `unscheduled` is the sum of the requests of its pods without a node; None: not reported.
     `view` has its nodes and pods; None: the controller does not read them, or knows them no more.
     """
@@ -386,6 +387,7 @@ class Cluster:
     free: Resources
     allocatable: Resources
     settling: Resources = field(default_factory=dict)
+    ending: Mapping[str, Resources] = field(default_factory=dict)
     provider: str = ""
     region: str = ""
     zone: str = ""

@@ -1,8 +1,8 @@
 """The free resources of a cluster: allocatable minus allocated, allocating and reservations.
 
 A Cluster's resourceSummary lags behind by its refresh period. A placed sub-job therefore has a
-reservation until the summary is known to count its pods. For a moment a sub-job may count twice,
-but it always counts.
+reservation until the summary is known to count its pods. `ledger.py` credits what the summary
+counts of reservations and of ended sub-jobs.
 """
 
 from collections.abc import Iterable, Mapping
@@ -20,11 +20,9 @@ from hyperjob_engine.model.nodes import Nodes, PodGroup, parse_nodes
 from hyperjob_engine.model.observed import Cluster, ReportedStatus
 from hyperjob_engine.model.request import PlacementRequest
 from hyperjob_engine.placement.ground import ground_of
+from hyperjob_engine.placement.ledger import LISTED_WITHIN
 from hyperjob_engine.reasons.hindrance import ClusterTrouble, Trouble
 from hyperjob_engine.resources import PODS, Resources, scale, subtract, total, whole
-
-LISTED_WITHIN: Final = timedelta(seconds=5)
-"""The longest time from Karmada's list of a member's pods to the arrival of its summary here."""
 
 REPELLING: Final = frozenset({"NoSchedule", "NoExecute"})
 """The effects of taints that keep pods away."""
@@ -146,21 +144,32 @@ def candidates(
     settling: Mapping[str, Resources] | None = None,
     pods: Mapping[str, tuple[PodGroup, ...]] | None = None,
     views: Mapping[str, MemberView] | None = None,
+    credit: Mapping[str, Resources] | None = None,
+    ending: Mapping[str, Mapping[str, Resources]] | None = None,
 ) -> tuple[Cluster, ...]:
     """Return the clusters, by name, with the reservations subtracted from their free resources.
 
     `settling` is the part of the reservations that the summaries may count already; `pods` are
-    the pods of all reservations. `views` are the members whose nodes are known.
+    the pods of all reservations. `views` are the members whose nodes are known. `credit` is what
+    the other summaries count of reservations and of ended sub-jobs, and `ending` what pods that
+    are about to end hold.
     """
     settling, pods, views = settling or {}, pods or {}, views or {}
+    credit, ending = credit or {}, ending or {}
     return tuple(
         Cluster(
             name=summary.name,
             usable=summary.usable,
             trouble=summary.trouble,
-            free=free_of(summary, reserved.get(summary.name, {}), view=views.get(summary.name)),
+            free=free_of(
+                summary,
+                reserved.get(summary.name, {}),
+                view=views.get(summary.name),
+                credit=credit.get(summary.name, {}),
+            ),
             allocatable=allocatable_of(summary, views.get(summary.name)),
             settling=settling.get(summary.name, {}),
+            ending=ending.get(summary.name, {}),
             provider=summary.provider,
             region=summary.region,
             zone=summary.zone,
@@ -175,14 +184,21 @@ def candidates(
 
 
 def free_of(
-    summary: ClusterSummary, reserved: Resources, *, view: MemberView | None = None
+    summary: ClusterSummary,
+    reserved: Resources,
+    *,
+    view: MemberView | None = None,
+    credit: Resources | None = None,
 ) -> Resources:
     """Return the free resources of a cluster: those of its nodes minus its reservations.
 
-    Without a view, the free resources are those of its status. The reservations count at most as
-    much as the cluster has.
+    Without a view, the free resources are those of its status, with `credit`. The reservations
+    count at most as much as the cluster has. An amount is negative where other workloads have
+    taken room that was reserved.
     """
     free = summary.free if view is None else ground_of(summary.name, view).free
+    if view is None and credit:
+        free = total((free, credit))
     if not reserved:
         return free
     whole_of = allocatable_of(summary, view)

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from itertools import chain
 from typing import Any, Final, Self
 
 from hyperjob_engine.model.members import (
@@ -19,7 +20,7 @@ from hyperjob_engine.model.members import (
     NodeWants,
     PodHeld,
 )
-from hyperjob_engine.model.nodes import Frozen
+from hyperjob_engine.model.nodes import Frozen, PodGroup
 from hyperjob_engine.model.wants import matches, parted_by, repels, selects
 from hyperjob_engine.resources import Resources, accumulate, subtract, total
 
@@ -100,6 +101,7 @@ class Ground:
         self._fullness: dict[bool, list[float]] = {}
         self._scattered: list[int] | None = None
         self._vacated: dict[Vacating, Ground] = {}
+        self._jobs: dict[str, Counter[Frozen]] | None = None
 
     def counts(self, kind: Kind) -> Sequence[int]:
         """Return how many pods of a kind each node holds beside the pods that it has."""
@@ -192,6 +194,28 @@ class Ground:
                 for rank, i in enumerate(sorted(positions)):
                     self._scattered[i] = rank
         return self._scattered
+
+    def pods_of(self, job: str) -> Mapping[Frozen, int]:
+        """Return the pods of a vcjob, by namespace/name, that do not end: numbers by request."""
+        if self._jobs is None:
+            self._jobs = {}
+            for pod in self._pods():
+                if pod.job and not pod.ending:
+                    counts = self._jobs.setdefault(_of_job(pod), Counter())
+                    counts[tuple(sorted(pod.request.items()))] += 1
+        return self._jobs.get(job, {})
+
+    def leaving(self, jobs: Collection[str]) -> Mapping[str, Resources]:
+        """Return what the pods of these vcjobs hold, and under "" what other ending pods hold."""
+        found: dict[str, dict[str, int]] = {}
+        for pod in self._pods():
+            job = _of_job(pod)
+            if job in jobs or pod.ending:
+                accumulate(found.setdefault(job if job in jobs else "", {}), pod.request, 1)
+        return found
+
+    def _pods(self) -> Iterable[PodHeld]:
+        return chain(self.view.waiting, *(node.pods for node in self.nodes))
 
     def domain(self, position: int, key: str) -> str | None:
         """Return the domain of a node by a topology key; None if the node has no such label."""
@@ -335,6 +359,24 @@ def fullness(free: Resources, whole: Resources, *, narrow: bool) -> float:
             used += 1 - free.get(name, 0) / amount
             number += 1
     return used / number if number else 0.0
+
+
+def among(groups: Iterable[PodGroup], shown: Mapping[Frozen, int]) -> list[PodGroup]:
+    """Return the part of these pods that is among those shown, by request.
+
+    A shown pod of another request, which a member has changed, counts as any of the others.
+    """
+    groups, left = list(groups), Counter(shown)
+    found = [0] * len(groups)
+    for i, group in enumerate(groups):
+        found[i] = min(group.number, left[group.frozen])
+        left[group.frozen] -= found[i]
+    others = left.total()
+    for i, group in enumerate(groups):
+        more = min(group.number - found[i], others)
+        found[i] += more
+        others -= more
+    return [replace(group, number=n) for group, n in zip(groups, found, strict=True) if n]
 
 
 def waiting_kind(pod: PodHeld) -> Kind:

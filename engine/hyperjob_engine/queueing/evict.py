@@ -15,7 +15,6 @@ from typing import Final
 from hyperjob_core.api.duration import later
 from hyperjob_core.api.quantity import NANO
 from hyperjob_core.api.wire import timestamp
-from hyperjob_engine.placement.ground import Vacating
 from hyperjob_engine.queueing.admit import Grant, gang_of, try_to_admit
 from hyperjob_engine.queueing.forecast import is_overdue
 from hyperjob_engine.queueing.queues import ROOT, Tree
@@ -61,7 +60,7 @@ def has_overrun(state: QueueState, key: str) -> bool:
 def may_evict_from(state: QueueState) -> datetime | None:
     """Return when the next eviction may start; None while victims still hold a share.
 
-    The time is when the Clusters' status shows the end of earlier victims. A new leader does not
+    The next eviction for the same head waits in case the first was in vain. A new leader does not
     know yet which HyperJobs the previous one stopped, and waits.
     """
     tree, known = state.usage.tree, state.eviction
@@ -121,8 +120,8 @@ def victims_for(state: QueueState, waiting: Pending, *, now: datetime) -> Sequen
 
 
 def room_after_ends(state: QueueState) -> Space:
-    """Return the room after every Cluster's status shows the pods that have ended."""
-    return state.last.open.emptied(state.occupancy.fading, leaving=Vacating.ENDING)
+    """Return the room after the end of all pods that are about to end."""
+    return state.last.open.ended()
 
 
 def loss_of(entry: Entry, *, now: datetime) -> int:

@@ -24,7 +24,7 @@ from hyperjob_engine.queueing.room import Space
 from hyperjob_engine.queueing.state import QueueState, block_of, exceeds, working_on
 from hyperjob_engine.queueing.workload import Entry, ExpectedEnd, Pending
 from hyperjob_engine.reasons.waiting import Start, WaitCode
-from hyperjob_engine.resources import Resources, fits
+from hyperjob_engine.resources import Resources, fits, total
 
 FOLLOWED: Final = 10
 """How many HyperJobs of each line have the free resources and their start in their message."""
@@ -76,8 +76,9 @@ def ends(state: QueueState, *, now: datetime) -> list[ExpectedEnd]:
                 end = end_of(key, entry, tree, now=now)
             if end is not None:
                 known.append(end)
-    unseen = state.occupancy.unseen(space.clusters, space.free)
-    gone = [ExpectedEnd(now, "", tuple(unseen))] if unseen else []
+    ending = [(cluster.name, total(cluster.ending.values())) for cluster in space.clusters]
+    leaving = tuple((name, demand) for name, demand in ending if demand)
+    gone = [ExpectedEnd(now, "", leaving)] if leaving else []
     return sorted([*gone, *known], key=lambda end: (end.at, end.key))
 
 

@@ -8,14 +8,11 @@ from bisect import insort
 from collections import deque
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from hyperjob_core.api.duration import later
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.resources import Resources, subtract, total
-
-Fading: TypeAlias = tuple[str, Resources]
-"""A cluster, and the resources that ended sub-jobs are about to free on it."""
 
 
 class _Ended(NamedTuple):
@@ -64,27 +61,6 @@ class Occupancy:
         if cluster:
             ended = _Ended(later(now, self._lag + grace), cluster, demand)
             insort(self._fading, ended, key=lambda each: each.due)
-
-    @property
-    def fading(self) -> list[tuple[str, Resources]]:
-        """Return the demands of ended sub-jobs that Clusters may still count."""
-        return [(ended.cluster, ended.demand) for ended in self._fading]
-
-    def unseen(self, clusters: Iterable[Cluster], free: Mapping[str, Resources]) -> list[Fading]:
-        """Return the demands of ended sub-jobs that Cluster summaries still count as used."""
-        found: list[Fading] = []
-        for cluster in clusters if self._fading else ():
-            ended = total(each.demand for each in self._fading if each.cluster == cluster.name)
-            held, now = self._held.get(cluster.name, {}), free.get(cluster.name, {})
-            missing = {
-                name: min(amount, most - held.get(name, 0) - now.get(name, 0))
-                for name, amount in ended.items()
-                if (most := cluster.allocatable.get(name, 0))
-            }
-            counted = {name: each for name, each in missing.items() if each > 0}
-            if counted:
-                found.append((cluster.name, counted))
-        return found
 
     def next_change(self, *, after: datetime | None = None) -> datetime | None:
         """Return when the next ended sub-job stops counting; with `after`, the next later one."""

@@ -125,6 +125,17 @@ class Space:
             made.take(cluster, demand, -1)
         return made
 
+    def ended(self) -> "Space":
+        """Return a copy after the end of all pods that are about to end."""
+        made = self.emptied(
+            ((each.name, total(each.ending.values())) for each in self.clusters),
+            leaving=Vacating.ENDING,
+        )
+        for cluster in self.clusters:
+            for job in cluster.ending:
+                made.slots.leave(cluster.name, job)
+        return made
+
     def put(self, request: PlacementRequest, cluster: str) -> None:
         """Subtract the demand of a sub-job from a cluster."""
         self.take(cluster, request.demand)

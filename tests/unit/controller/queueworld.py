@@ -93,6 +93,7 @@ class QueueWorld:
 
     def clusters(self) -> list[Cluster]:
         held: dict[str, list[Resources]] = {}
+        ending: dict[str, list[Resources]] = {}
         for each in self.units.values():
             for part in each.parts:
                 if part.name in each.made:
@@ -100,12 +101,14 @@ class QueueWorld:
         for until, where, demand in self.leaving:
             if self.now < until:
                 held.setdefault(where, []).append(demand)
+                ending.setdefault(where, []).append(demand)
         found = []
         for name, gpus in self.gpus.items():
             made = cluster(name, gpus)
             others = parse_resources({GPU: str(self.foreign.get(name, 0))})
             free = subtract(made.free, total((others, *held.get(name, ()))))
-            found.append(replace(made, free=free, allocatable=made.free))
+            leaving = {"": total(ending[name])} if name in ending else {}
+            found.append(replace(made, free=free, allocatable=made.free, ending=leaving))
         return found
 
     def decide(self) -> list[str]:

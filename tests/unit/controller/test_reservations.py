@@ -208,9 +208,9 @@ def test_the_reservation_ends_with_a_summary_that_changed_after_its_pods_were_th
     pending = job(gpus=8, phase="Pending", pods={"pending": 8})
     books.update(jobs=pending, policies=policy(cluster="a"))
     for where, seconds in (("a", 4), ("b", 6)):
-        books.reservations.summarised(where, now=NOW + timedelta(seconds=seconds))
+        books.reservations.summarised(where, {}, now=NOW + timedelta(seconds=seconds))
         assert books.held() == {"a": 8}
-    books.reservations.summarised("a", now=NOW + timedelta(seconds=5))
+    books.reservations.summarised("a", {}, now=NOW + timedelta(seconds=5))
     assert books.held() == {}
     assert books.reservations.settling(now=NOW) == {}
     assert books.reservations.take_freed() == ["a"]

@@ -162,7 +162,8 @@ def _event(world: World) -> str:
         case 10:
             cluster, used = rng.choice(CLUSTERS), rng.choice((0, 4, 9))
             world.show(cluster, used)
-            world.reservations.summarised(cluster, now=world.now)
+            taken = {GPU: used * NANO, "pods": used * NANO}
+            world.reservations.summarised(cluster, taken, now=world.now)
             return f"{cluster} reports {used}"
         case 11:
             world.reservations.expire(now=world.now)

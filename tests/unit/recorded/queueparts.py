@@ -330,9 +330,8 @@ def _occupied(rng: random.Random, clusters: Sequence[Cluster]) -> Iterator[str]:
     for seconds in (30, 40, 59, 60, 90):
         now = NOW + timedelta(seconds=seconds)
         later = occupancy.next_change(), occupancy.next_change(after=now)
-        yield f"unseen {_told(occupancy.unseen(clusters, shown))} changes {_told(later)}"
+        yield f"changes {_told(later)}"
         yield f"  in the end {_told(occupancy.eventual(clusters, shown, now=now))}"
-        yield f"  fading {_told(occupancy.fading)}"
 
 
 def unit_cases(seeds: Iterable[int]) -> Iterator[Case]:

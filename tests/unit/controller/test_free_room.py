@@ -1,0 +1,43 @@
+"""Each start is charged once and each end credited once, however late the Cluster summaries are."""
+
+import os
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.unit.controller.builders import GPU
+from tests.unit.controller.freeroom import CLUSTERS, Fleet
+
+SECONDS = 60
+HISTORIES = int(os.environ.get("HYPERJOB_HISTORIES", "40"))
+
+
+def histories(fleet: Fleet, rng: random.Random) -> None:
+    """Let HyperJobs come, end and be deleted at random, and check each second."""
+    for _ in range(SECONDS):
+        if rng.random() < 0.25:
+            gpus, where = rng.choice((2, 4, 8, 16)), rng.choice(("x", "x", "y"))
+            fleet.submit(gpus, where, priority=rng.choice((0, 0, 5)))
+        running = [each for each in fleet.jobs.values() if not each.completed]
+        if running and rng.random() < 0.08:
+            fleet.remove(rng.choice(running))
+        fleet.tick()
+        for cluster in fleet.clusters():
+            free = cluster.free.get(GPU, 0) // 10**9
+            truth = fleet.truth(cluster.name)
+            assert free >= 0
+            assert free <= truth + (0 if fleet.sees else fleet.ended_unseen(cluster.name))
+
+
+@pytest.mark.parametrize("sees", [False, True], ids=["by summaries", "with the members' pods"])
+@given(seed=st.integers(0, 2**32), others=st.tuples(st.integers(0, 4), st.integers(0, 4)))
+@settings(max_examples=HISTORIES, deadline=None)
+def test_in_any_history_free_room_is_that_of_the_pods_and_nothing_stops_without_need(
+    *, sees: bool, seed: int, others: tuple[int, int]
+) -> None:
+    """HYPERJOB_HISTORIES sets how many."""
+    fleet = Fleet(seed, sees=sees, others=dict(zip(CLUSTERS, others, strict=True)))
+    histories(fleet, random.Random(seed))
+    assert fleet.needless == []
