@@ -14,6 +14,7 @@ MOST = {
     "Why does my HyperJob wait in its queue?": 8,
     "How does a line of a log become progress?": 9,
     "What does the page show?": 9,
+    "What does the page of one HyperJob show?": 9,
 }
 """The files that one must open to explain an answer, at most."""
 STOP = re.compile(r"^\d+\. \[`([^`]+)`\]\(\.\./([^)]+)\)((?:,? +`\w+`|,\n +`\w+`)*):", re.MULTILINE)
