@@ -1,7 +1,6 @@
 """A small scripted API server over real TLS: each path answers what its test says."""
 
 import asyncio
-import selectors
 import ssl
 from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
@@ -17,6 +16,7 @@ import yaml
 from aiohttp import web
 
 from hyperjob_core.kube.client import Kube
+from hyperjob_core.virtualtime import run
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -206,39 +206,7 @@ async def kube(server: Server) -> AsyncIterator[Kube]:
         yield client
 
 
-class _VirtualSelector(selectors.SelectSelector):
-    """Never waits: where a loop would, its clock jumps ahead instead."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.now = 1000.0
-
-    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        ready = super().select(0)
-        if not ready:
-            if timeout is None:
-                raise RuntimeError("the test waits for something that never happens")
-            self.now += max(timeout, 0)
-        return ready
-
-
-class VirtualLoop(asyncio.SelectorEventLoop):
-    """An event loop for code without real I/O: hours pass in no time."""
-
-    def __init__(self) -> None:
-        self.selector = _VirtualSelector()
-        super().__init__(self.selector)
-
-    def time(self) -> float:
-        return self.selector.now
-
-
 @pytest.fixture
 def virtual() -> Callable[[Coroutine[Any, Any, Any]], Any]:
     """Run a coroutine in virtual time."""
-
-    def run(main: Coroutine[Any, Any, Any]) -> Any:
-        with asyncio.Runner(loop_factory=VirtualLoop) as runner:
-            return runner.run(main)
-
     return run

@@ -26,7 +26,7 @@ class Server:
 
     def _next(self, verb, version=None):
         self.asked.append((verb, version))
-        self.moments.append(asyncio.get_running_loop().time() - 1000)
+        self.moments.append(asyncio.get_running_loop().time())
         script = self.scripts[verb]
         return script.pop(0) if len(script) > 1 else script[0]
 

@@ -14,6 +14,7 @@ from hyperjob_core.api.microtime import micro_time
 from hyperjob_core.kube import errors
 from hyperjob_core.kube.leaderelection import LeaderElector, LeadershipLostError
 from hyperjob_core.kube.lease import Sight, held, released
+from hyperjob_core.virtualtime import run
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -94,13 +95,13 @@ class Stage:
 
     @staticmethod
     def wall():
-        return START + timedelta(seconds=asyncio.get_running_loop().time() - 1000)
+        return START + timedelta(seconds=asyncio.get_running_loop().time())
 
     def body(self, identity, *, lasts=None, stops_in=0.0, fails=None):
         async def run():
             assert not self.active, "two leaders"
             self.active.add(identity)
-            began = asyncio.get_running_loop().time() - 1000
+            began = asyncio.get_running_loop().time()
             try:
                 await asyncio.sleep(3600 if lasts is None else lasts)
                 if fails:
@@ -110,7 +111,7 @@ class Stage:
                     await asyncio.sleep(stops_in)
                 finally:
                     self.active.discard(identity)
-                    ended = asyncio.get_running_loop().time() - 1000
+                    ended = asyncio.get_running_loop().time()
                     self.terms.append((identity, round(began, 1), round(ended, 1)))
 
         return run
@@ -357,7 +358,7 @@ def test_a_body_that_does_not_stop_in_time_is_reported_as_the_lease_expires(virt
 
     async def main():
         loop = asyncio.get_running_loop()
-        elector, line = stage.candidate("a", overdue=lambda: overdue.append(loop.time() - 1000))
+        elector, line = stage.candidate("a", overdue=lambda: overdue.append(loop.time()))
         task = asyncio.create_task(elector.run(stage.body("a", stops_in=60)))
         await asyncio.sleep(1)
         line.down_until = 1e9
@@ -416,10 +417,6 @@ faults = st.lists(
 @settings(max_examples=25, deadline=None)
 @given(faults=faults, seed=st.integers(0, 2**16))
 def test_whatever_the_network_does_there_is_at_most_one_leader(faults, seed):
-    from asyncio import Runner
-
-    from tests.unit.kube.conftest import VirtualLoop
-
     random.seed(seed)
     stage = Stage()
 
@@ -452,8 +449,7 @@ def test_whatever_the_network_does_there_is_at_most_one_leader(faults, seed):
             assert result is None or isinstance(result, asyncio.CancelledError), result
 
     lines = {}
-    with Runner(loop_factory=VirtualLoop) as runner:
-        runner.run(main())
+    run(main())
 
 
 def test_writing_a_lease_keeps_what_others_put_there():

@@ -8,6 +8,7 @@ import jsonpatch
 import jsonpointer
 
 from hyperjob_core.api.meta import Object
+from hyperjob_core.kube.patches import merged
 from hyperjob_sandbox.apiserver import errors, jsonvalue
 from hyperjob_sandbox.apiserver.jsonvalue import Json
 from hyperjob_sandbox.apiserver.ownership.typed import merged_order
@@ -34,19 +35,7 @@ def merge_patch(obj: Json, patch: Json) -> Json:
     """Apply a merge patch: null removes, objects merge, everything else replaces."""
     if not isinstance(patch, dict):
         raise errors.bad_request("Invalid JSON Patch")
-    return _merge_json(jsonvalue.copy(obj), patch)
-
-
-def _merge_json(target: Json, patch: Json) -> Json:
-    if not isinstance(patch, dict):
-        return jsonvalue.copy(patch)
-    merged = target if isinstance(target, dict) else {}
-    for key, value in patch.items():
-        if value is None:
-            merged.pop(key, None)
-        else:
-            merged[key] = _merge_json(merged.get(key), value)
-    return merged
+    return jsonvalue.copy(merged(obj, patch))
 
 
 _PATCH = "$patch"
@@ -99,19 +88,19 @@ def _merge_list(
     def name(item: Json) -> Json:
         return item.get(merge_key) if merge_key and isinstance(item, dict) else item
 
-    merged = {name(item): item for item in original}
+    by_name = {name(item): item for item in original}
     for item in patch:
         if not merge_key:
-            merged.setdefault(item, item)
+            by_name.setdefault(item, item)
         elif not isinstance(item, dict) or name(item) is None:
             why = f"map: {item} does not contain declared merge key: {merge_key}"
             raise errors.bad_request(why)
         elif item.get(_PATCH) == "delete":
-            merged.pop(name(item), None)
+            by_name.pop(name(item), None)
         else:
-            merged[name(item)] = _merge_map(merged.get(name(item), {}), item, parent=key)
+            by_name[name(item)] = _merge_map(by_name.get(name(item), {}), item, parent=key)
     if isinstance(order, list):
         # The patch gives an order; items that it does not name keep their place.
-        wanted = merged_order(list(merged), [name(item) for item in order])
-        merged = {each: merged[each] for each in (*wanted, *merged) if each in merged}
-    return list(merged.values())
+        wanted = merged_order(list(by_name), [name(item) for item in order])
+        by_name = {each: by_name[each] for each in (*wanted, *by_name) if each in by_name}
+    return list(by_name.values())
