@@ -150,6 +150,7 @@ def test_extreme_hyperjobs_end_no_process_and_delay_no_honest_hyperjob(tmp_path:
             for key, wait in waits(world).items():
                 worst = max(worst, wait / alone()[key])
             told.update(phase_of(raw) for raw in world.left)
+            sys.stdout.write(f"{dict(told)}\n")
         assert webhook.process.poll() is None
         assert not any(line["level"] == "ERROR" for line in webhook.lines())
     figures = f"{dict(told)}; slowest honest HyperJob: {worst:.2f} times its time alone"

@@ -11,12 +11,15 @@ from typing import Any
 import pytest
 
 from hyperjob.client.members import views_of
+from hyperjob_controller.incidents import first_error
 from hyperjob_controller.members import member as members_member
+from hyperjob_controller.members import reader as members_reader
 from hyperjob_controller.members.reader import Members
 from hyperjob_core.kube.client import Kube, PatchType
 from hyperjob_core.kube.informer import Informer
 from hyperjob_core.kube.resources import CLUSTERS, HYPERNODES, NODES, PODS, Resource
 from hyperjob_core.tasks import cancel
+from hyperjob_engine.members.fold import MemberFold
 from hyperjob_engine.model.members import NodeState
 from hyperjob_engine.model.observed import Record
 from hyperjob_sandbox.apiserver import ApiServer, errors
@@ -255,6 +258,36 @@ async def test_a_member_that_hangs_is_unknown_after_a_minute_and_others_are_not(
     assert left(world) is None
     assert left(world, cluster="west") == 0
     assert left(world, cluster="") is None
+
+
+@pytest.mark.parametrize("step", ["_note", "view"])
+async def test_a_member_at_which_the_reader_fails_is_unknown_until_it_is_listed_again(
+    world: World, step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(members_reader, "_FIRST_PAUSE", 0.1)
+    await until(lambda: world.free("east") and world.free("west"))
+    real, bad = getattr(MemberFold, step), InjectedError(step)
+
+    def fails(fold: MemberFold, *args: Any) -> Any:
+        found = real(fold, *args)  # the change is in the fold already
+        if fold is world.reader._members["east"].fold and bad not in raised:
+            raised.append(bad)
+            raise bad
+        return found
+
+    raised: list[InjectedError] = []
+    monkeypatch.setattr(MemberFold, step, fails)
+    await make(world.there["east"], PODS, on("a", "east-1", 3))
+    await make(world.there["west"], PODS, on("b", "west-1"))
+    await until(lambda: world.free("west") == {"west-1": 7})
+    await until(lambda: raised and world.failed)
+    assert [first_error(each) for each in world.failed] == [bad]
+    await until(lambda: world.free("east") == {"east-1": 5})
+    world.failed.clear()
+
+
+class InjectedError(Exception):
+    """What a test raises in the reader."""
 
 
 async def test_a_member_that_refuses_is_unknown_and_is_asked_rarely(

@@ -92,12 +92,27 @@ class Member:
         self._signs: dict[Resource, datetime] = {}
         self._absent: set[Resource] = set()
         self._view: MemberView | None = None
+        self._failed: asyncio.Future[None] | None = None
 
     async def run(self) -> None:
-        """List and watch until cancelled."""
+        """List and watch until cancelled. Raises the exception of `fail`."""
+        self._failed = asyncio.get_running_loop().create_future()
         async with asyncio.TaskGroup() as group:
             for resource in self._resources:
                 group.create_task(self._follow(resource))
+            await self._failed
+
+    def fail(self, error: Exception) -> None:
+        """End `run` after an unexpected exception: its state of the member may be wrong."""
+        self.forget()
+        if self._failed is not None and not self._failed.done():
+            self._failed.set_exception(error)
+
+    def forget(self) -> None:
+        """Know nothing of the member until the next lists."""
+        self.fold = MemberFold()
+        self._signs.clear()
+        self._view = None
 
     @property
     def as_of(self) -> datetime | None:

@@ -78,7 +78,7 @@ class Members:
         """Return the clusters whose nodes are known, without those of which that is too old."""
         if not self.reads_nodes:
             return {}
-        found = ((name, member.view(now)) for name, member in self._members.items())
+        found = ((name, _view(member, now)) for name, member in self._members.items())
         return {name: view for name, view in found if view is not None}
 
     def pods_left(
@@ -191,6 +191,7 @@ class Members:
                 await member.run()
             except Exception as error:  # noqa: BLE001 - the wall
                 self._faulty(error)
+            member.forget()  # the exception may have left a part of a change
             await asyncio.sleep(pause)
             pause = min(_LONGEST_PAUSE, pause * 2)
 
@@ -218,6 +219,15 @@ class Members:
                 self._freed(cluster)
         except Exception as error:  # noqa: BLE001 - the wall
             self._faulty(error)
+
+
+def _view(member: Member, now: datetime) -> MemberView | None:
+    """Return a member as it is known; after an unexpected exception it is not known."""
+    try:
+        return member.view(now)
+    except Exception as error:  # noqa: BLE001 - the wall
+        member.fail(error)
+        return None
 
 
 def _is_ready(cluster: Object | None) -> bool:
