@@ -3,8 +3,11 @@
 usage: python -m benchmarks.judge_volcano --kubeconfig FILE [--cases 1000] [--seed 1] [--check]
 
 The kubeconfig is of an API server with Volcano's CRDs, a Queue `default`, Volcano's scheduler and
-its job controller, and with no nodes of its own. No kubelet is needed: a bound gang is enough. The
-judge creates nodes, pods, HyperNodes and vcjobs in batches, and deletes them again.
+its job controller, and with no nodes of its own. The scheduler has its default configuration and
+the plugin `network-topology-aware`, without which it keeps no hard topology. The API server runs
+without the admission plugins ServiceAccount and TaintNodesByCondition. No kubelet is needed: a
+bound gang is enough. The judge creates nodes, pods, HyperNodes and vcjobs in batches, and deletes
+them again.
 
 `--check` fails unless there is no case in which placement says that the gang fits and Volcano binds
 it not, and the opposite is at most 2 % of the cases.

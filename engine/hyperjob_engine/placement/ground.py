@@ -21,26 +21,29 @@ from hyperjob_engine.model.members import (
     PodHeld,
 )
 from hyperjob_engine.model.nodes import Frozen, PodGroup
-from hyperjob_engine.model.wants import matches, parted_by, repels, selects
+from hyperjob_engine.model.wants import liking, matches, parted_by, repels, selects
 from hyperjob_engine.resources import Resources, accumulate, subtract, total
 
 HOSTNAME: Final = "kubernetes.io/hostname"
-_COMPUTING: Final = frozenset({"cpu", "memory"})
 _MOST_KINDS: Final = 64  # whose counts a ground hands on to the next
 _UNBOUNDED: Final = 1 << 40
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """Pods that the nodes of a cluster hold alike: one request, and one demand on a node."""
+    """Pods that the nodes of a cluster hold alike: one request, and one demand on a node.
+
+    `near`: their job prefers nodes of one HyperNode.
+    """
 
     request: Frozen
     wants: NodeWants
+    near: bool = False
     _hash: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Compute the hash once: a kind is the key of many counts."""
-        object.__setattr__(self, "_hash", hash((self.request, self.wants)))
+        object.__setattr__(self, "_hash", hash((self.request, self.wants, self.near)))
 
     def __hash__(self) -> int:
         return self._hash
@@ -98,8 +101,9 @@ class Ground:
         self._waiting: Counter[Kind] | None = None
         self._free: Resources | None = None
         self.known_sums: tuple[Resources, Resources] | None = None
-        self._fullness: dict[bool, list[float]] = {}
         self._scattered: list[int] | None = None
+        self._fullness: list[float] | None = None
+        self._liked: dict[Kind, Sequence[int]] = {}
         self._vacated: dict[Vacating, Ground] = {}
         self._jobs: dict[str, Counter[Frozen]] | None = None
 
@@ -176,14 +180,33 @@ class Ground:
             self.known_sums = free, whole
         return self.known_sums
 
-    def fullness(self, *, narrow: bool) -> Sequence[float]:
-        """Return how full each node is; `narrow`: of cpu and memory alone."""
-        known = self._fullness.get(narrow)
+    @property
+    def fullness(self) -> Sequence[float]:
+        """Return how full each node is."""
+        if self._fullness is None:
+            self._fullness = [fullness(node.free, node.allocatable) for node in self.nodes]
+        return self._fullness
+
+    def liked(self, kind: Kind) -> Sequence[int]:
+        """Return the weight of the preferences of a kind that each node meets."""
+        known = self._liked.get(kind)
         if known is None:
-            known = self._fullness[narrow] = [
-                fullness(node.free, node.allocatable, narrow=narrow) for node in self.nodes
-            ]
+            if len(self._liked) >= _MOST_KINDS:
+                self._liked.clear()
+            known = self._liked[kind] = [liking(node, kind.wants) for node in self.nodes]
         return known
+
+    def around(self, positions: Collection[int]) -> frozenset[int]:
+        """Return the nodes of the lowest HyperNode with all of these nodes."""
+        within = frozenset(positions)
+        return next((found for _, found in self.domains if within <= found), within)
+
+    def tier_around(self, positions: frozenset[int], position: int) -> int:
+        """Return the tier of the lowest HyperNode with all of these nodes and one more."""
+        return next(
+            (each.tier for each, found in self.domains if position in found and positions <= found),
+            0,
+        )
 
     @property
     def scattered(self) -> Sequence[int]:
@@ -351,14 +374,10 @@ def room(free: Resources, request: Frozen) -> int:
     return most
 
 
-def fullness(free: Resources, whole: Resources, *, narrow: bool) -> float:
-    """Return the mean share of the resources of a node in use; `narrow`: of cpu and memory."""
-    used = number = 0.0
-    for name, amount in whole.items():
-        if amount > 0 and (not narrow or name in _COMPUTING):
-            used += 1 - free.get(name, 0) / amount
-            number += 1
-    return used / number if number else 0.0
+def fullness(free: Resources, whole: Resources) -> float:
+    """Return the mean share of the resources of a node in use."""
+    shares = [1 - free.get(name, 0) / amount for name, amount in whole.items() if amount > 0]
+    return sum(shares) / len(shares) if shares else 0.0
 
 
 def among(groups: Iterable[PodGroup], shown: Mapping[Frozen, int]) -> list[PodGroup]:

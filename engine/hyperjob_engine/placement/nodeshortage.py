@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from hyperjob_engine.model.members import MemberNode, NodeState
 from hyperjob_engine.model.wants import matches, repels
 from hyperjob_engine.placement.ground import Ground
-from hyperjob_engine.placement.packing import Unfit
+from hyperjob_engine.placement.items import Unfit
 from hyperjob_engine.reasons.crowded import NodeShortage, NodeSum
 from hyperjob_engine.resources import fits, measure_of
 

@@ -1,93 +1,26 @@
 """Whether pods of several kinds find nodes together, whatever order the member's scheduler takes.
 
 A scheduler places one pod after the other and takes none back: where it puts a small pod decides
-whether a large one still fits. Pods fit only if they do in every order that is tried here, and on
-nodes chosen by filling the fullest and by spreading over the emptiest.
+whether a large one still fits. Volcano takes the pods of equal index in any order, and of equally
+good nodes any. Pods fit only if they do by every rule and in every order that is tried here: some
+gangs that a scheduler can place by chance count as too large.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from heapq import heapify, heappop, heappush
-from itertools import product
-from typing import Final, TypeAlias
+from itertools import permutations, product
+from typing import Final
 
-from hyperjob_engine.model.members import NodeWants
-from hyperjob_engine.model.nodes import Domain, Frozen, PodGroup
-from hyperjob_engine.placement.ground import HOSTNAME, Ground, Kind, fullness, room
-from hyperjob_engine.resources import Resources, subtract
+from hyperjob_engine.placement.ground import HOSTNAME, Ground, Kind
+from hyperjob_engine.placement.items import Bundle, Item, Unfit, all_unlabelled, kinds_of
+from hyperjob_engine.placement.trial import Rank, Trial, allowed
 
 _ANSWERS: Final = 256  # that a ground remembers
-
-
-@dataclass(frozen=True, slots=True)
-class Bundle:
-    """Pods that one HyperNode of a tier of at most `tier` must hold, with the blocks in it."""
-
-    tier: int
-    tier_name: str
-    kinds: tuple[tuple[Kind, int], ...] = ()
-    parts: tuple[tuple["Bundle", int], ...] = ()
-
-
-Item: TypeAlias = Kind | Bundle
-_Ranked: TypeAlias = tuple[float, int, int]
-
-
-@dataclass(frozen=True, slots=True)
-class Unfit:
-    """The nodes hold at most `most` of `wanted` pods of a kind, of those in one block if given."""
-
-    kind: Kind
-    wanted: int
-    most: int
-    block: Bundle | None = None
-
-
-def items_of(groups: Iterable[PodGroup]) -> Counter[Item]:
-    """Return pods by kind, and those with domains by block."""
-    found: Counter[Item] = Counter()
-    domains: dict[tuple[int, str], list[PodGroup]] = {}
-    for group in groups:
-        if group.domains:
-            domains.setdefault((group.domains[0].tier, group.domains[0].key), []).append(group)
-        else:
-            found[kind_of(group.frozen, group.wants)] += group.number
-    for mates in domains.values():
-        outer = mates[0].domains[0]
-        if outer.each:
-            found[_block(outer, mates)] += mates[0].number // outer.each
-    return found
-
-
-@lru_cache(maxsize=4096)
-def kind_of(request: Frozen, wants: NodeWants) -> Kind:
-    """Return the kind of pods, without what they only prefer."""
-    asked = tuple((name, amount) for name, amount in request if amount > 0)
-    return Kind(
-        asked,
-        NodeWants(wants.selector, wants.terms, (), wants.tolerations, wants.apart, wants.labels),
-    )
-
-
-@lru_cache(maxsize=4096)
-def unlabelled(kind: Kind) -> Kind:
-    """Return a kind without the labels of its pods, which matter to anti-affinity alone."""
-    wants = kind.wants
-    return Kind(kind.request, NodeWants(wants.selector, wants.terms, (), wants.tolerations))
-
-
-def kinds_of(items: Mapping[Item, int]) -> Counter[Kind]:
-    """Return the pods of all items by kind."""
-    found: Counter[Kind] = Counter()
-    for item, number in items.items():
-        if isinstance(item, Kind):
-            found[item] += number
-        else:
-            for kind, each in _kinds_in(item).items():
-                found[kind] += number * each
-    return found
+_FEW: Final = 3  # kinds of pods of which every order is tried
+_MANY: Final = 64  # pods, of which fewer rules are tried: one pod on another node matters less
+_ALL_RULES: Final = tuple(product(Rank, (False, True)))
+_RULES_OF_MANY: Final = ((Rank.BALANCED, True), (Rank.EMPTIEST, False))
 
 
 def overfull(ground: Ground, wanted: Mapping[Item, int], held: Mapping[Item, int]) -> Unfit | None:
@@ -118,7 +51,7 @@ def _comparable(
     """Return the items without the labels of their pods if no pod there keeps away from another."""
     if ground.parting or any(each.wants.apart for each in kinds_of({**held, **wanted})):
         return wanted, held
-    return _unlabelled(wanted), _unlabelled(held)
+    return all_unlabelled(wanted), all_unlabelled(held)
 
 
 def _overfull(ground: Ground, numbers: Counter[Kind], others: Counter[Kind]) -> Unfit | None:
@@ -162,17 +95,6 @@ def _one_block_fits(ground: Ground, wanted: Mapping[Item, int]) -> bool:
     )
 
 
-def allowed(ground: Ground, block: Bundle) -> Iterator[frozenset[int]]:
-    """Yield the HyperNodes of the tiers that a block allows, the lowest first."""
-    highest = block.tier
-    if block.tier_name:
-        named = [each.tier for each, _ in ground.domains if each.tier_name == block.tier_name]
-        highest = max(named, default=-1)
-    for each, positions in ground.domains:
-        if each.tier <= highest:
-            yield positions
-
-
 def _is_loose(items: Iterable[Item]) -> bool:
     return all(isinstance(item, Kind) for item in items)
 
@@ -180,46 +102,6 @@ def _is_loose(items: Iterable[Item]) -> bool:
 def _is_exact(kind: Kind) -> bool:
     """Return whether the sum over nodes is how many pods of a kind fit."""
     return not kind.wants.apart or kind.conflicts(kind) <= {HOSTNAME}
-
-
-def _unlabelled(items: Mapping[Item, int]) -> Counter[Item]:
-    found: Counter[Item] = Counter()
-    for item, number in items.items():
-        found[unlabelled(item) if isinstance(item, Kind) else _bare(item)] += number
-    return found
-
-
-@lru_cache(maxsize=4096)
-def _bare(block: Bundle) -> Bundle:
-    return Bundle(
-        block.tier,
-        block.tier_name,
-        tuple((unlabelled(kind), each) for kind, each in block.kinds),
-        tuple((_bare(part), each) for part, each in block.parts),
-    )
-
-
-def _block(outer: Domain, mates: Sequence[PodGroup]) -> Bundle:
-    kinds: Counter[Kind] = Counter()
-    parts: Counter[Bundle] = Counter()
-    for group in mates:
-        each, kind = group.domains[0].each, kind_of(group.frozen, group.wants)
-        if len(group.domains) > 1 and group.domains[1].each:
-            inner = group.domains[1]
-            part = Bundle(inner.tier, inner.tier_name, ((kind, inner.each),))
-            parts[part] += each // inner.each
-        else:
-            kinds[kind] += each
-    return Bundle(outer.tier, outer.tier_name, tuple(kinds.items()), tuple(parts.items()))
-
-
-@lru_cache(maxsize=4096)
-def _kinds_in(block: Bundle) -> Counter[Kind]:
-    found: Counter[Kind] = Counter(dict(block.kinds))
-    for part, number in block.parts:
-        for kind, each in _kinds_in(part).items():
-            found[kind] += number * each
-    return found
 
 
 def _has_room_in_any_order(
@@ -262,20 +144,29 @@ def _tried(ground: Ground, wanted: Mapping[Item, int], held: Mapping[Item, int])
     """Return which pods find no node in some order; None if all of them do in every order."""
     first = [(False, held), (True, wanted)]
     rounds = [first, first[::-1]] if held or ground.waiting else [first]
-    for spread, narrow, back, parts in product((True, False), (True, False), (False, True), rounds):
-        packing = _Packing(ground, spread=spread, narrow=narrow, back=back)
+    numbers = kinds_of(held) + kinds_of(wanted) + ground.waiting
+    rules = _ALL_RULES if numbers.total() <= _MANY else _RULES_OF_MANY
+    for (rank, back), order, parts in product(rules, _orders(list(numbers)), rounds):
+        trial = Trial(ground, rank=rank, back=back, order=order)
         if parts[0][0] is False:
-            packing.settle(ground.waiting)
+            trial.settle(ground.waiting)
         for own, items in parts:
-            failed = packing.place(items)
+            failed = trial.place(items)
             if failed is None:
                 continue
             if own:
                 return failed
-            alone = _Packing(ground, spread=spread, narrow=narrow, back=back)
+            alone = Trial(ground, rank=rank, back=back, order=order)
             if alone.place(items) is None and parts is not first:
                 return _blame(wanted, failed)
     return None
+
+
+def _orders(kinds: Sequence[Kind]) -> list[dict[Kind, int]]:
+    """Return the orders of kinds to try: all of a few kinds, else the given and its reverse."""
+    few = len(kinds) <= _FEW
+    orders = permutations(kinds) if few else (tuple(kinds), tuple(kinds[::-1]))
+    return [{kind: number for number, kind in enumerate(order)} for order in orders]
 
 
 def _blame(wanted: Mapping[Item, int], failed: Unfit) -> Unfit:
@@ -283,134 +174,3 @@ def _blame(wanted: Mapping[Item, int], failed: Unfit) -> Unfit:
     numbers = kinds_of(wanted)
     kind = failed.kind if failed.kind in numbers else next(iter(numbers))
     return Unfit(kind, numbers[kind], 0, failed.block)
-
-
-class _Packing:
-    """One try: each pod goes to the best node by one rule, and stays there.
-
-    `spread`: the emptiest node is the best, else the fullest. `narrow`: only cpu and memory count
-    for that. `back`: kinds and HyperNodes are taken from the last to the first, and of nodes that
-    are equally good those of different HyperNodes in turn.
-    """
-
-    def __init__(self, ground: Ground, *, spread: bool, narrow: bool, back: bool) -> None:
-        self._ground = ground
-        self._left: list[Resources] = [node.free for node in ground.nodes]
-        self._first = ground.fullness(narrow=narrow)
-        self._sign = 1 if spread else -1
-        self._narrow = narrow
-        self._back = back
-        self._near: Counter[tuple[Kind, int]] = Counter()
-        self._full: dict[int, float] = {}  # of the nodes that have got pods here
-
-    def settle(self, kinds: Mapping[Kind, int]) -> None:
-        """Place pods of others, as many as find a node."""
-        for kind, number in kinds.items():
-            self._put([kind] * number, None)
-
-    def place(self, items: Mapping[Item, int]) -> Unfit | None:
-        """Place all items; return the first kind without room."""
-        blocks = [(item, number) for item, number in items.items() if isinstance(item, Bundle)]
-        for block, number in blocks[::-1] if self._back else blocks:
-            for done in range(number):
-                if not self._put_block(block, None):
-                    kind, each = next(iter(_kinds_in(block).items()))
-                    return Unfit(kind, each * number, each * done, block)
-        loose = {item: number for item, number in items.items() if isinstance(item, Kind)}
-        pods = list(_in_turn(loose, back=self._back))
-        placed = self._put(pods, None)
-        if placed == len(pods):
-            return None
-        kind = pods[placed]
-        return Unfit(kind, loose[kind], pods[:placed].count(kind))
-
-    def _put(self, pods: Sequence[Kind], within: frozenset[int] | None) -> int:
-        """Place pods in order until one finds no node; return how many are placed."""
-        heaps: dict[Kind, list[_Ranked]] = {}
-        for done, kind in enumerate(pods):
-            if kind not in heaps:
-                heaps[kind] = self._candidates(kind, within)
-            position = self._best(kind, heaps[kind])
-            if position is None:
-                return done
-            self._take(kind, position)
-            ranked = self._ranked(position)
-            for heap in heaps.values():
-                heappush(heap, ranked)
-        return len(pods)
-
-    def _put_block(self, block: Bundle, within: frozenset[int] | None) -> bool:
-        for domain in self._domains(block, within):
-            left, near, full = list(self._left), self._near.copy(), dict(self._full)
-            parts = (part for part, number in block.parts for _ in range(number))
-            if all(self._put_block(part, domain) for part in parts):
-                pods = list(_in_turn(dict(block.kinds), back=self._back))
-                if self._put(pods, domain) == len(pods):
-                    return True
-            self._left, self._near, self._full = left, near, full
-        return False
-
-    def _domains(self, block: Bundle, within: frozenset[int] | None) -> Iterator[frozenset[int]]:
-        """Yield the HyperNodes that may hold a block, the lowest tier first."""
-        counts = {kind: self._ground.counts(kind) for kind in _kinds_in(block)}
-        needed = _kinds_in(block).items()
-        known = list(allowed(self._ground, block))
-        for positions in known[::-1] if self._back else known:
-            if within is not None and not positions <= within:
-                continue
-            if all(sum(counts[kind][i] for i in positions) >= number for kind, number in needed):
-                yield positions
-
-    def _candidates(self, kind: Kind, within: frozenset[int] | None) -> list[_Ranked]:
-        counts = self._ground.counts(kind)
-        positions = range(len(counts)) if within is None else sorted(within)
-        found = [self._ranked(i) for i in positions if counts[i]]
-        heapify(found)
-        return found
-
-    def _best(self, kind: Kind, heap: list[_Ranked]) -> int | None:
-        counts = self._ground.counts(kind)
-        while heap:
-            rank, _, position = heap[0]
-            if (
-                counts[position]
-                and rank == self._rank(position)
-                and room(self._left[position], kind.request)
-                and self._may_be_at(kind, position)
-            ):
-                return position
-            heappop(heap)
-        return None
-
-    def _may_be_at(self, kind: Kind, position: int) -> bool:
-        """Return whether no pod that was placed before keeps a kind away from a node."""
-        return not any(
-            (where := self._ground.domain(position, key)) is not None
-            and where == self._ground.domain(other, key)
-            for near, other in self._near
-            for key in kind.conflicts(near)
-        )
-
-    def _take(self, kind: Kind, position: int) -> None:
-        self._left[position] = subtract(self._left[position], dict(kind.request))
-        self._full[position] = fullness(
-            self._left[position], self._ground.nodes[position].allocatable, narrow=self._narrow
-        )
-        if kind.wants.labels or kind.wants.apart:
-            self._near[kind, position] += 1
-
-    def _ranked(self, position: int) -> _Ranked:
-        tie = self._ground.scattered[position] if self._back else 0
-        return self._rank(position), tie, position
-
-    def _rank(self, position: int) -> float:
-        """Return the rank of a node, the least the best: how full it is of all that it has."""
-        full = self._full.get(position)
-        return self._sign * (self._first[position] if full is None else full)
-
-
-def _in_turn(kinds: Mapping[Kind, int], *, back: bool) -> Iterator[Kind]:
-    """Yield pods in the order in which Volcano takes them: the first of each task, the second..."""
-    order = list(kinds)[::-1] if back else list(kinds)
-    for index in range(max(kinds.values(), default=0)):
-        yield from (kind for kind in order if kinds[kind] > index)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from hyperjob_engine.model.nodes import PodGroup
 from hyperjob_engine.model.wants import liking
 from hyperjob_engine.placement.ground import Ground, Kind
-from hyperjob_engine.placement.packing import kind_of
+from hyperjob_engine.placement.items import kind_of
 
 
 class UnmetWishes(NamedTuple):
@@ -47,7 +47,7 @@ def _tier(ground: Ground | None, pods: Collection[PodGroup]) -> int:
         return _NOWHERE
     wanted: dict[Kind, int] = {}
     for group in pods:
-        kind = kind_of(group.frozen, group.wants)
+        kind = kind_of(group)
         wanted[kind] = wanted.get(kind, 0) + group.number
     counts = {kind: ground.counts(kind) for kind in wanted}
     for each, positions in ground.domains:
@@ -64,9 +64,7 @@ def _missing(ground: Ground | None, group: PodGroup) -> int:
     if ground is None:
         return most * group.number
     likings: dict[int, int] = {}
-    for node, number in zip(
-        ground.nodes, ground.counts(kind_of(group.frozen, group.wants)), strict=True
-    ):
+    for node, number in zip(ground.nodes, ground.counts(kind_of(group)), strict=True):
         if number:
             weight = liking(node, group.wants)
             likings[weight] = likings.get(weight, 0) + number

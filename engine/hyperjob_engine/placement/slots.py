@@ -14,8 +14,9 @@ from hyperjob_engine.model.nodes import PodGroup
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.placement.grades import Grades
 from hyperjob_engine.placement.ground import Ground, Vacating, ground_of
+from hyperjob_engine.placement.items import Item, Unfit, items_of
 from hyperjob_engine.placement.nodeshortage import node_shortage
-from hyperjob_engine.placement.packing import Item, Unfit, items_of, overfull, unfit
+from hyperjob_engine.placement.packing import overfull, unfit
 from hyperjob_engine.placement.preference import UnmetWishes, prefers, unmet
 from hyperjob_engine.reasons.crowded import NodeShortage
 from hyperjob_engine.reasons.hindrance import Crowding
