@@ -19,7 +19,7 @@ from hyperjob_engine.placement.trial import Rank, Trial, allowed
 _ANSWERS: Final = 256  # that a ground remembers
 _FEW: Final = 3  # kinds of pods of which every order is tried
 _MANY: Final = 64  # pods, of which fewer rules are tried: one pod on another node matters less
-_ALL_RULES: Final = tuple(product(Rank, (False, True)))
+_ALL_RULES: Final = tuple(product((Rank.FULLEST, Rank.EMPTIEST, Rank.BALANCED), (False, True)))
 _RULES_OF_MANY: Final = ((Rank.BALANCED, True), (Rank.EMPTIEST, False))
 
 
