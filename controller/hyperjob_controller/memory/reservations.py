@@ -105,7 +105,13 @@ class Reservations:
         return ", ".join(found) or "none"
 
     def update(self, key: str, *, now: datetime) -> None:
-        """Update the reservation of a vcjob after a change of one of its objects."""
+        """Update the reservation of a vcjob after a change of one of its objects.
+
+        A vcjob holds room in up to three places, each until the Cluster's status shows it: an entry
+        (pods that the status does not count yet), the ledger (what it settles with the status) and
+        the occupancy (pods by kind). A vcjob that has ended, was moved or is gone leaves its former
+        cluster first, for as long as its pods may still stop.
+        """
         raw = self._job(key)
         if raw is None or not self._is_counted(key, raw):
             known = self._known.pop(key, None)

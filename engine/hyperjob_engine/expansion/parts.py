@@ -43,7 +43,12 @@ def is_auto(group: ReplicatedJob) -> bool:
 
 
 def part_of(observed: Observed, group: ReplicatedJob) -> AutoSplit:
-    """Return the state of one automatic split; raises SpecError."""
+    """Return the state of one automatic split; raises SpecError.
+
+    Sizes are pods of the scaled task by index: `standing` those of vcjobs that exist or have ended,
+    which never change here, `recorded` those that the status has for the others. The recorded sizes
+    count all together or not at all.
+    """
     split, scale = _scale_of(group)
     standing: dict[int, int] = {}
     recorded: dict[int, int] = {}

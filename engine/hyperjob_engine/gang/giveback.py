@@ -66,6 +66,11 @@ def next_state(
     The gang timeout counts from the last sub-job that the queue released. A gang without a released
     sub-job holds no quota but only room, and keeps it while no other HyperJob waits for room. The
     same applies to a gang that the queue engine admitted.
+
+    A gang whose quota Volcano Global has given to other workloads (`passed_over`) will not be
+    complete soon: the controller deletes its released sub-jobs at once, and waits for `_PATIENCE`
+    if none is released. A gang with a sub-job in a member (`is_through`) always has its gang
+    timeout.
     """
     if observed.admission is QueueAdmission.NONE or observed.hyperjob.suspend:
         return GangBackOff()

@@ -74,6 +74,11 @@ def judge(
 
     Without a policy the sub-jobs that lack an object are recreated too, and with a quorum those of
     lost clusters.
+
+    The order decides: a rule FailHyperJob comes before all others, a restart of the whole HyperJob
+    before restarts of single sub-jobs. A restart of the whole costs one of `maxRestarts`, whatever
+    the number of failures; an action of `_FREE` costs none. With a quorum, failures without a
+    restart left are dropped while the others can train on.
     """
     policy, quorum = observed.hyperjob.failure_policy, observed.hyperjob.quorum
     if policy is None and quorum is None and not losses:

@@ -54,9 +54,11 @@ def next_loss(observed: Observed, losses: Mapping[str, Loss]) -> timedelta | Non
 
 
 def _missing(child: Child) -> Missing | None:
-    """Return the object that a started sub-job lacks.
+    """Return the object that a started sub-job lacks: its ResourceBinding, or nothing.
 
-    Karmada does not create a deleted ResourceBinding again while the vcjob stays as it is.
+    Karmada does not create a deleted ResourceBinding again while the vcjob stays as it is. A vcjob
+    without Karmada's label (not `claimed`) gets its first ResourceBinding soon. While there is a
+    ResourceBinding of an earlier vcjob of this name (`left_behind`), Karmada has to replace it.
     """
     job, report = child.job, child.report
     if not child.exists or child.is_terminal or job is None or report is None:

@@ -80,6 +80,11 @@ def _new_request(hyperjob: HyperJob, kind: str, annotation: str) -> list[str]:
 def _take(
     draft: _Draft, kind: str, words: Sequence[str], hyperjob: HyperJob, members: Sequence[Member]
 ) -> None:
+    """Take one request into the draft: its sub-jobs start again, or it is refused with a reason.
+
+    Without names a restart means all sub-jobs. A name that cannot be served is refused alone; the
+    others are served.
+    """
     if not hyperjob.records:
         return  # no sub-job exists yet: the annotation came with a copied manifest
     token, names = words[0], list(dict.fromkeys(words[1:]))

@@ -73,7 +73,11 @@ def next_due(observed: Observed, members: Sequence[Member]) -> timedelta | None:
 
 
 def _due(observed: Observed, sub_job: SubJob, child: Child) -> datetime | None:
-    """Return until when a sub-job may wait for its first running pod; None if it does not wait."""
+    """Return until when a sub-job may wait for its first running pod; None if it does not wait.
+
+    Only a sub-job whose pods lack nodes waits. A sub-job does not wait if it has had a running pod
+    in this attempt, if its pods have nodes (and pull images), or if its cluster is not Ready.
+    """
     report, binding = child.report, child.binding
     if not observed.start_timeout or observed.hyperjob.suspend:
         return None

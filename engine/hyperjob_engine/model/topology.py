@@ -41,7 +41,11 @@ def partitioned(group: PodGroup, task: Object) -> PodGroup:
 
 
 def together(groups: Sequence[PodGroup], tier: HardTier | None) -> tuple[PodGroup, ...]:
-    """Return the pods of a vcjob, all in one domain of `tier`; None: without such a domain."""
+    """Return the pods of a vcjob, all in one domain of `tier`; None: without such a domain.
+
+    The new domain is the outermost: domains of partitions stay inside it. Its key is equal for two
+    vcjobs with the same pods, which placement then tries once.
+    """
     if tier is None:
         return tuple(groups)
     mates = ((each.frozen, each.wants, each.domains, each.number) for each in groups)

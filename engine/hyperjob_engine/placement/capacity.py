@@ -242,6 +242,7 @@ def holding(cluster: Cluster, demand: Resources, pods: Iterable[PodGroup]) -> Cl
 
 
 def _trouble(raw: Object, candidacy: Candidacy) -> Trouble | None:
+    """Return why a Cluster can get no sub-job, the most lasting reason first; None if it can."""
     status = mapping(raw.get("status"))
     if at(raw, "metadata", "deletionTimestamp") is not None:
         return Trouble(ClusterTrouble.REMOVED)

@@ -1,10 +1,10 @@
 """What the resourceSummary of each Cluster counts of the sub-jobs that have just started or ended.
 
-A summary is late: it may lack the pods of a sub-job that started, and may have those of one that
-ended. Such a sub-job is unsettled. The ledger compares each summary with the one before, and takes
-a change for that of unsettled sub-jobs as far as they explain it: each start is charged once and
-each end credited once. A change by another workload in the same seconds counts as one of theirs
-until they are settled. The ledger keeps no sub-job longer than a summary can be late.
+A summary is late: it may lack the pods of a sub-job that started, and may have those of an ended
+sub-job. Such a sub-job is unsettled. The ledger compares each summary with the one before, and
+takes a change for that of unsettled sub-jobs as far as they explain it: each start is charged once
+and each end credited once. A change by another workload in the same seconds counts as a change by
+these sub-jobs until they are settled. The ledger keeps no sub-job longer than a summary is late.
 """
 
 import heapq

@@ -136,7 +136,12 @@ def _is_within(
 def _within_limits(
     waiting: Sequence[QueuedSubJob], usage: QueueUsage, space: Space
 ) -> tuple[list[QueuedSubJob], Block | None]:
-    """Return the sub-jobs that the limits allow, in order, and the first block of the others."""
+    """Return the sub-jobs that the limits allow, in order, and the first block of the others.
+
+    A limit is a capability of a queue or of its parents; the guarantees of other queues are room
+    that must stay free. Each allowed sub-job counts in `usage` for the sub-jobs after it. On return
+    `usage` is as before: the caller adds what it admits.
+    """
     allowed: list[QueuedSubJob] = []
     block: Block | None = None
     asked: dict[str, int] = {}

@@ -85,6 +85,9 @@ def victims_for(state: QueueState, waiting: Pending, *, now: datetime) -> Sequen
 
     None: no choice gives enough room. Empty: ended HyperJobs leave enough room, and the engine
     waits until the Clusters' status shows it.
+
+    The trial stops the candidates in order on a copy of usage and room, and `_fewest` then leaves
+    out those that are not needed. The state stays as it is: `evict` records the choice.
     """
     gang = gang_of(waiting.parts, waiting.shape.needs, state.usage)
     queues = {part.queue for part in gang}

@@ -49,6 +49,10 @@ def unit_of(observed: Observed) -> QueuedHyperJob | None:
 
     It has no sub-job whose dependencies are not met, nor one of a gang that backs off, nor a
     missing one during an outage that has lasted. In an outage the engine remembers the HyperJob.
+
+    Invariants: each sub-job without its share is in `parts` once, a sub-job that grows twice (what
+    it has, and what it asks for in addition). `held` has the names whose share counts, and `made`
+    those that exist in Karmada. An undecided split is in pieces, and starts with all of them.
     """
     hyperjob = observed.hyperjob
     if hyperjob.deleting or hyperjob.suspend or hyperjob.is_finished:

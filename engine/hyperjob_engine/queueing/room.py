@@ -181,7 +181,11 @@ class Space:
         return found
 
     def keep(self, wants: Mapping[str, Resources]) -> None:
-        """Reserve these resources, as far as they are free, for the rest of the round."""
+        """Reserve these resources, as far as they are free, for the rest of the round.
+
+        Copies of a room share the amounts of a cluster: a changed cluster gets a new map. `sum` has
+        the positive free amounts of all clusters, and changes with each of them.
+        """
         for name, wanted in wants.items():
             free, left = self.free[name], None
             for each, amount in wanted.items():

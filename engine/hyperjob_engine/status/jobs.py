@@ -236,6 +236,11 @@ def _unanswered(queue: str) -> str:
 
 
 def _not_started(observed: Observed, outlook: Outlook) -> tuple[str, str, str]:
+    """Return phase, reason and message of a sub-job that no member has reported.
+
+    The checks follow its ResourceBinding: not there, kept by the queue, refused by the member or by
+    Karmada's scheduler, without its place, behind the gate of its gang, on its way.
+    """
     child, binding = outlook.child, outlook.child.binding
     queue = queue_of(outlook.sub_job.size.template)
     if binding is None and observed.admission is QueueAdmission.VOLCANO_GLOBAL:

@@ -27,6 +27,11 @@ def requeue_after(draft: Draft) -> timedelta | None:
 
 
 def _waits(draft: Draft) -> Iterator[timedelta]:
+    """Yield the time until each instant at which the plan could differ without an event.
+
+    A step that decides by the time must have a wait here: else its HyperJob stays as it is until an
+    object changes. A wait that is too early costs one pass.
+    """
     observed, now = draft.observed, draft.observed.now
     known = [draft.back_off.wait, draft.split.again, next_loss(observed, draft.losses)]
     known += [next_due(observed, draft.children), until_deadline(observed)]

@@ -46,7 +46,12 @@ _SILENT: Final = {
 
 
 def sort(draft: Draft, sub_job: SubJob, child: Child) -> None:
-    """Sort one wanted sub-job."""
+    """Sort one wanted sub-job: the draft then has it in exactly one way.
+
+    The sub-job has ended or exists (`secured`, with its cluster in `standing` or `pinned_places`),
+    is blocked with a reason, or is missing. Of several reasons the first in the order of the checks
+    counts. An existing sub-job that lacks its PropagationPolicy is missing, too.
+    """
     hyperjob, name, record = draft.observed.hyperjob, child.name, child.record
     if child.is_outdated:
         draft.actions += adoptions(hyperjob, sub_job, child)

@@ -71,6 +71,10 @@ def _values(obj: object) -> Mapping[str, object]:
 
 
 def _spread(values: Mapping[str, object]) -> Spread:
+    """Return the spread; raises SpreadError that names the first wrong key.
+
+    `clusters` is the number of sub-jobs, or a list with the cluster of each.
+    """
     clusters = values.get("clusters", 1)
     names = tuple(string(each) for each in clusters) if isinstance(clusters, list) else ()
     parts = len(names) if isinstance(clusters, list) else integer(clusters)
