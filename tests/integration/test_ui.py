@@ -26,6 +26,7 @@ PAGES = (
     "/attention",
     "/history",
     "/history?range=7d&q=nothing",
+    f"/metrics?run={NAMESPACE}/llm&run=nobody/knows&axis=time",
     ONE,
     f"{ONE}/why",
     f"{ONE}/events",

@@ -22,6 +22,7 @@ from hyperjob.client.summary import Summary
 from hyperjob.client.usage import ClusterUse, QueueUse
 from hyperjob.ui.history.backfill import Change, filled, missing, past, resumed
 from hyperjob.ui.history.gone import DeletedHyperJob, gone_of
+from hyperjob.ui.history.points import NewPoint, ProgressPoint, merged, point_of
 from hyperjob.ui.history.spans import Sample, Span, follow, states, tidy
 from hyperjob.ui.history.store import HistoryError, HistoryFile, Kind, Known, Retention, Use
 from hyperjob.ui.history.use import HELD, UNCHANGED, Series, series
@@ -159,6 +160,10 @@ class History:
         """
         return await self._ask(lambda r: r.gone(present, namespaces, words.lower().split(), limit))
 
+    async def points(self, uid: str) -> Sequence[ProgressPoint]:
+        """Return the progress of a HyperJob over time, in as many points as a curve shows."""
+        return await self._ask(lambda recorder: recorder.points(uid))
+
     async def use(self, kind: Kind, since: datetime, until: datetime) -> Sequence[Series]:
         """Return the use of each accelerator of each cluster or queue between two times."""
         return await self._ask(lambda recorder: recorder.use(kind, since, until))
@@ -248,6 +253,8 @@ class _Recorder:
         self._known: dict[str, Known] = {}
         self._uses: deque[Use] = deque(maxlen=UNWRITTEN)
         self._last: dict[tuple[Kind, str, str], Sample] = {}
+        self._points: deque[NewPoint] = deque(maxlen=UNWRITTEN)
+        self._progress: dict[str, ProgressPoint] = {}
         self._latest: datetime | None = None
         self._written = datetime.min.replace(tzinfo=UTC)
         self._failed = False
@@ -278,6 +285,10 @@ class _Recorder:
 
     def _look(self, now: datetime, summary: Summary) -> None:
         uid = summary.uid
+        point = point_of(summary)
+        if point is not None and self._progress.get(uid) != point:
+            self._progress[uid] = point
+            self._points.append((uid, point))
         before = self._tracks.get(uid)
         if before is None:
             before = self._begin(now, summary)
@@ -301,6 +312,7 @@ class _Recorder:
 
     def _end(self, uid: str, now: datetime) -> None:
         before = self._tracks.pop(uid, None)
+        self._progress.pop(uid, None)
         if before is None:
             before = {span.job: span for span in self.spans(uid)}
         self._add(uid, follow(before, (), now)[0])
@@ -334,13 +346,15 @@ class _Recorder:
         self.recovered = False
         if self._latest is None or not self._store.writes:
             return
-        if not (self._rows or self._uses or self._known) and self._latest - self._written < _BEAT:
+        new = self._rows or self._uses or self._known or self._points
+        if not new and self._latest - self._written < _BEAT:
             return
         try:
             self._store.write(
                 [(uid, span) for uid, rows in self._rows.items() for span in rows.values()],
                 self._uses,
                 self._known.values(),
+                self._points,
                 now=self._latest.timestamp(),
             )
         except sqlite3.Error:
@@ -352,6 +366,7 @@ class _Recorder:
         self._held = 0
         self._known.clear()
         self._uses.clear()
+        self._points.clear()
 
     def trim(self, now: datetime) -> None:
         if self._store.writes:
@@ -364,6 +379,9 @@ class _Recorder:
         found = {(span.job, span.begin): span for span in self._store.spans(uid)}
         found |= self._rows.get(uid, {})
         return tidy(found.values())
+
+    def points(self, uid: str) -> list[ProgressPoint]:
+        return merged(self._store.points(uid), (new for key, new in self._points if key == uid))
 
     def hyperjobs(self, limit: int) -> list[Known]:
         found = {known.uid: known for known in self._store.hyperjobs(limit=limit)} | self._known

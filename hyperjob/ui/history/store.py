@@ -15,10 +15,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, Literal
 
+from hyperjob.ui.history import points
+from hyperjob.ui.history.points import NewPoint, ProgressPoint
 from hyperjob.ui.history.spans import Sample, Span
 from hyperjob.ui.history.use import UsedSample
 
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
+_WITHOUT_POINTS: Final = 1
 _PAGE: Final = 4096
 _SHARE_KEPT: Final = 0.8
 """Share of the size limit above which `trim` deletes the oldest rows."""
@@ -151,8 +154,18 @@ class HistoryFile:
             row[0] for row in self._database.execute("SELECT DISTINCT namespace FROM hyperjobs")
         }
 
+    def points(self, uid: str) -> list[ProgressPoint]:
+        """Return the progress of a HyperJob over time, in as many points as a curve shows."""
+        return points.read(self._database, uid)
+
     def write(
-        self, rows: Iterable[Row], uses: Iterable[Use], known: Iterable[Known], *, now: float
+        self,
+        rows: Iterable[Row],
+        uses: Iterable[Use],
+        known: Iterable[Known],
+        progress: Iterable[NewPoint] = (),
+        *,
+        now: float,
     ) -> None:
         """Write everything in one transaction; raises sqlite3.Error."""
         with self._database:
@@ -172,6 +185,7 @@ class HistoryFile:
                 "INSERT OR REPLACE INTO hyperjobs VALUES (?, ?, ?, ?, ?)",
                 ((k.uid, k.namespace, k.name, k.queue, k.seen.timestamp()) for k in known),
             )
+            points.write(self._database, progress)
             self._database.execute("INSERT OR REPLACE INTO known VALUES ('seen', ?)", (now,))
 
     def trim(self, *, now: float) -> None:
@@ -181,6 +195,7 @@ class HistoryFile:
         while self._used() > self._limits.size * _SHARE_KEPT:
             row = self._database.execute(
                 "SELECT min(at) FROM (SELECT min(at) AS at FROM samples UNION ALL"
+                " SELECT min(at) FROM points UNION ALL"
                 " SELECT min(end) FROM spans WHERE end IS NOT NULL)"
             ).fetchone()
             if row[0] is None or now - row[0] < 1:
@@ -193,6 +208,7 @@ class HistoryFile:
             self._database.execute("BEGIN IMMEDIATE")
             self._database.execute("DELETE FROM spans WHERE end < ?", (oldest,))
             self._database.execute("DELETE FROM samples WHERE at < ?", (oldest,))
+            self._database.execute("DELETE FROM points WHERE at < ?", (oldest,))
             self._database.execute(
                 "DELETE FROM hyperjobs WHERE seen < ? AND NOT EXISTS"
                 " (SELECT 1 FROM spans WHERE spans.uid = hyperjobs.uid)",
@@ -249,12 +265,17 @@ class HistoryFile:
         database.execute(f"PRAGMA max_page_count = {max(self._limits.size // _PAGE, 64)}")
         if version == 0:
             database.executescript(
-                f"BEGIN IMMEDIATE; {_SCHEMA} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;"
+                f"BEGIN IMMEDIATE; {_SCHEMA} {points.SCHEMA}"
+                f" PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;"
             )
             return
         found = database.execute("PRAGMA quick_check(1)").fetchone()[0]
         if found != "ok":
             raise sqlite3.DatabaseError(found)
+        if version == _WITHOUT_POINTS:
+            database.executescript(
+                f"BEGIN IMMEDIATE; {points.SCHEMA} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;"
+            )
 
     def _unlock(self) -> None:
         if self._lock is not None:

@@ -21,6 +21,8 @@ from hyperjob.ui.pages.gone import gone_page
 from hyperjob.ui.pages.history import HistoryPage, asked
 from hyperjob.ui.pages.job import JobPage
 from hyperjob.ui.pages.jobs import JobsPage
+from hyperjob.ui.pages.metrics import MetricsPage
+from hyperjob.ui.pages.metrics import asked as metrics_asked
 from hyperjob.ui.pages.queues import QueuesPage
 from hyperjob.ui.render import mark, render
 from hyperjob.ui.visitor import VISITOR, Scope, Visitor, VisitorAccess
@@ -157,6 +159,8 @@ async def resolve(
             return AttentionPage(context.world, context.attention, scope)
         case ["history"]:
             return HistoryPage(context.world, context.history, scope, asked(query))
+        case ["metrics"]:
+            return MetricsPage(context.world, context.history, scope, metrics_asked(query))
         case ["history", uid]:
             return await gone_page(context.world, context.history, scope, uid)
         case ["hyperjobs", namespace, name]:

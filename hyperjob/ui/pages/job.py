@@ -10,6 +10,7 @@ from hyperjob.client.summary import SubJob, pods_text
 from hyperjob.ui.charts.timeline import Subject, timeline
 from hyperjob.ui.history.recorder import History
 from hyperjob.ui.history.spans import Span, states
+from hyperjob.ui.pages.metrics import curves_of
 from hyperjob.ui.render import render
 from hyperjob.ui.rows import Row
 from hyperjob.ui.world import LiveState
@@ -84,7 +85,8 @@ class JobPage:
         row = self.row
         if row is None:
             gone = render("parts/job_gone.html", name=self.name)
-            return {"job-head": str(gone), "job-timeline": "", "job-tree": ""}
+            empty = dict.fromkeys(("job-curves", "job-timeline", "job-tree"), "")
+            return {"job-head": str(gone), **empty}
         now = datetime.now(UTC)
         drawn = timeline(Subject.of(row.summary), await self._spans(row, now), now)
         return {
@@ -99,6 +101,7 @@ class JobPage:
                     path=self.path,
                 )
             ),
+            "job-curves": await curves_of(self.history, [row], "step") if row.progress else "",
             "job-timeline": str(
                 render(
                     "parts/timeline.html",
