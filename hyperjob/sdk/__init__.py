@@ -14,7 +14,7 @@
 
 from hyperjob.client.expected import ExpectedStart
 from hyperjob.client.summary import SubJob, Summary
-from hyperjob.sdk.aio import AsyncClient, AsyncJob
+from hyperjob.sdk.aio import AsyncClient
 from hyperjob.sdk.errors import (
     HyperJobError,
     HyperJobWarning,
@@ -25,6 +25,7 @@ from hyperjob.sdk.errors import (
     SourceError,
     UnreachableError,
 )
+from hyperjob.sdk.job import AsyncJob
 from hyperjob.sdk.lines import LogLine
 from hyperjob.sdk.progress import progress
 from hyperjob.sdk.sync import Client, Job

@@ -1,8 +1,11 @@
 """Tables of a HyperJob for notebooks and terminals."""
 
+from datetime import UTC, datetime
+
 from markupsafe import Markup
 
 from hyperjob.client.summary import Summary
+from hyperjob.client.training import Training, training_of
 from hyperjob_core.text import printable
 
 _COLUMNS = ("Sub-job", "Cluster", "Phase", "Attempt", "Pods", "Message")
@@ -29,17 +32,43 @@ def html_of(summary: Summary) -> str:
 
     head = Markup("<p><b>HyperJob {}</b></p>").format(printable(_title(summary)))
     message = Markup("<p>{}</p>").format(printable(summary.message)) if summary.message else ""
-    return str(head + message + table(_COLUMNS, rows_of(summary)))
+    return str(head + _bar(summary) + message + table(_COLUMNS, rows_of(summary)))
+
+
+def _bar(summary: Summary) -> Markup:
+    """Return the progress of the training as a bar and a line."""
+    training = training_of(summary.training)
+    if training is None:
+        return Markup("")
+    percent = training.percent
+    # Notebooks keep inline styles, and drop style elements.
+    bar = Markup(
+        '<div style="background:#8884;height:8px;border-radius:4px;max-width:40em">'
+        '<div style="background:#0b7a75;height:8px;border-radius:4px;width:{}%"></div></div>'
+    ).format(percent)
+    words = Markup("<p>{}</p>").format(printable(_words(training)))
+    return (bar if percent is not None else Markup("")) + words
+
+
+def _words(training: Training) -> str:
+    metrics = ", ".join(f"{name} {value:.4g}" for name, value in training.metrics.items())
+    return training.words(datetime.now(UTC)) + (f"; {metrics}" if metrics else "")
 
 
 def rich_of(summary: Summary) -> object:
     """Return a table for rich."""
-    from rich.console import Group
+    from rich.console import Group, RenderableType
+    from rich.progress_bar import ProgressBar
     from rich.text import Text
 
     from hyperjob.table import table
 
-    return Group(Text(f"HyperJob {_title(summary)}"), *table(_COLUMNS, rows_of(summary)))
+    training = training_of(summary.training)
+    bar: list[RenderableType] = []
+    if training is not None:
+        bar = [ProgressBar(total=100, completed=training.percent)] if training.percent else []
+        bar.append(Text(printable(_words(training))))
+    return Group(Text(f"HyperJob {_title(summary)}"), *bar, *table(_COLUMNS, rows_of(summary)))
 
 
 def _title(summary: Summary) -> str:

@@ -29,7 +29,8 @@ from typing import (
     get_type_hints,
 )
 
-from hyperjob.sdk.aio import AsyncClient, AsyncJob
+from hyperjob.sdk.aio import AsyncClient
+from hyperjob.sdk.job import AsyncJob
 from hyperjob.sdk.view import Access, JobView
 from hyperjob_core.tasks import cancel
 
@@ -279,7 +280,10 @@ class Client(Access):
     def _begin(self) -> None:
         self._open(
             AsyncClient(
-                kubeconfig=self.kubeconfig, context=self._context, namespace=self.namespace
+                kubeconfig=self.kubeconfig,
+                context=self._context,
+                namespace=self.namespace,
+                page=self.page,
             ),
             local=False,
         )
@@ -293,6 +297,7 @@ class Client(Access):
             self._loop.close()
             raise
         self.kubeconfig, self.namespace = self._same.kubeconfig, self._same.namespace
+        self.page = self._same.page
         atexit.register(self.close)
 
     async def _start(self) -> AsyncClient:
@@ -331,7 +336,9 @@ class Job(JobView):
     refresh = _result(AsyncJob.refresh)
     wait = _state(AsyncJob.wait)
     logs = _lines(AsyncJob.logs)
+    watch = _lines(AsyncJob.watch)
     metrics = _result(AsyncJob.metrics)
+    plot = _result(AsyncJob.plot)
     why = _result(AsyncJob.why)
     events = _result(AsyncJob.events)
     suspend = _result(AsyncJob.suspend)

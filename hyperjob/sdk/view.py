@@ -1,14 +1,30 @@
 """What the clients with and without asyncio share: an address, and a HyperJob as last read."""
 
+import os
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Protocol
+from urllib.parse import quote, urlsplit, urlunsplit
 
 from hyperjob.client.expected import ExpectedStart
 from hyperjob.client.summary import Summary, read
 from hyperjob.client.training import Goodput, Training, goodput_of, training_of
 from hyperjob.sdk import render
+from hyperjob.sdk.errors import HyperJobError
 from hyperjob_core.api.meta import Object
+from hyperjob_core.kube.client import Kube
+
+
+class Connection(Protocol):
+    """What a HyperJob needs of its client."""
+
+    page: str
+
+    @property
+    def kube(self) -> Kube:
+        """Return the Kubernetes client."""
+        ...
 
 
 class Access:
@@ -20,14 +36,18 @@ class Access:
         kubeconfig: str | Path | None = None,
         context: str | None = None,
         namespace: str | None = None,
+        page: str | None = None,
     ) -> None:
         """Find the API server as kubectl does.
 
         The order is `kubeconfig`, KUBECONFIG, ~/.kube/config, the service account of the pod. The
         default of `namespace`, for names without one, is the namespace of the kubeconfig's context.
+        `page` is the address of the web page, such as `hyperjob ui` prints; the default is the
+        variable HYPERJOB_PAGE.
         """
         self.kubeconfig = kubeconfig
         self.namespace = namespace or ""
+        self.page = page or os.environ.get("HYPERJOB_PAGE", "")
         self._context = context
         self._begin()
 
@@ -41,6 +61,7 @@ class Reading:
     """The object of a HyperJob that was last read; an AsyncJob and its Job share it."""
 
     raw: Object
+    page: str = ""
 
 
 class JobView:
@@ -60,6 +81,18 @@ class JobView:
     def status(self) -> Summary:
         """Return the status that was last read: phase, reason, message, clusters, sub-jobs."""
         return read(self.raw)
+
+    @property
+    def url(self) -> str:
+        """Return the address of the HyperJob on the web page; raise HyperJobError without one."""
+        if not self.reading.page:
+            raise HyperJobError(
+                "the client knows no web page: give page=, or the variable HYPERJOB_PAGE, with the"
+                " address that `hyperjob ui` prints"
+            )
+        page = urlsplit(self.reading.page)
+        path = f"{page.path.rstrip('/')}/hyperjobs/{quote(self.namespace)}/{quote(self.name)}"
+        return urlunsplit(page._replace(path=path))
 
     @property
     def phase(self) -> str:

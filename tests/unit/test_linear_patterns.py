@@ -34,7 +34,7 @@ class Use(NamedTuple):
 
 
 GIVEN = {
-    ("hyperjob/sdk/aio.py", "search or ''"),
+    ("hyperjob/sdk/job.py", "search or ''"),
     ("engine/hyperjob_engine/members/facts.py", "text"),
     ("engine/hyperjob_engine/members/fold.py", "pattern"),
 }

@@ -1,0 +1,297 @@
+"""A HyperJob of an API server, for asyncio."""
+
+import asyncio
+import contextlib
+import re
+from collections.abc import AsyncIterator, Awaitable, Sequence
+from contextlib import aclosing
+from typing import TYPE_CHECKING
+
+from hyperjob.client import requests, suspending
+from hyperjob.client.events import events_of
+from hyperjob.client.goals import Goal, parse_goal, reach
+from hyperjob.client.logs.attempts import is_present, kept_lines, last_failure
+from hyperjob.client.logs.choosing import Wanted
+from hyperjob.client.logs.following import Following
+from hyperjob.client.logs.standing import ChosenLogs
+from hyperjob.client.summary import Summary
+from hyperjob.client.waiting import Progress, silent
+from hyperjob.client.why.evidence import Explanation
+from hyperjob.client.why.explain import explain
+from hyperjob.client.why.gather import gather
+from hyperjob.sdk.errors import HyperJobError, NeverReachedError, translated
+from hyperjob.sdk.lines import LogLine, Row, ThinnedRows, line_of, row_of
+from hyperjob.sdk.live import Screen
+from hyperjob.sdk.plot import Axis, drawn
+from hyperjob.sdk.view import Connection, JobView, Reading
+from hyperjob_core.api.lines import LogLine as Line
+from hyperjob_core.api.meta import Object
+from hyperjob_core.kube.client import Kube
+from hyperjob_core.kube.errors import KubeError
+from hyperjob_core.kube.following import states
+from hyperjob_core.kube.resources import HYPERJOBS
+from hyperjob_core.tasks import cancel
+from hyperjob_engine.model.training import parse
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_MOST_LOGS = 200
+
+
+class AsyncJob(JobView):
+    """A HyperJob of an API server."""
+
+    def __init__(self, client: Connection, hyperjob: Object) -> None:
+        super().__init__(Reading(hyperjob, client.page))
+        self._client = client
+
+    async def refresh(self) -> Summary:
+        """Read the HyperJob again; raise NotFoundError after its deletion."""
+        with translated():
+            found = await self._kube.get(HYPERJOBS, self.name, namespace=self.namespace)
+        return self._take(found)
+
+    async def wait(
+        self,
+        state: str = "Completed",
+        *,
+        timeout: float = 0,
+        progress: Progress = silent,
+        show: bool = False,
+    ) -> Summary:
+        """Wait until the HyperJob is in a phase such as Running; `delete` waits for its deletion.
+
+        `timeout` is in seconds, 0 is no limit. `progress` gets a line after each change; `show`
+        shows a bar and a table of the sub-jobs, which follow the changes, in terminals and
+        notebooks. Raise NotReachedError when time is up, NeverReachedError when the HyperJob cannot
+        reach the state, also when it is too large for all clusters or its queue for 15 seconds.
+        Ctrl-C ends the wait; the HyperJob keeps running.
+        """
+        try:
+            goal: Goal = parse_goal(
+                state if state == "delete" or "=" in state else f"phase={state}"
+            )
+        except ValueError as error:
+            raise ValueError(str(error)) from None
+        reaching = self._reached(
+            reach(self._kube, self.namespace, self.name, goal, seconds=timeout, progress=progress)
+        )
+        if not show:
+            return await reaching
+        with Screen() as screen:
+            showing = asyncio.create_task(self._shown(screen))
+            try:
+                return await reaching
+            finally:
+                await cancel([showing])
+                screen.update(self.status)
+
+    async def watch(self) -> AsyncIterator[Summary]:
+        """Yield the status now and after each change, until the HyperJob ends or is deleted."""
+        with translated():
+            async with aclosing(
+                states(self._kube, HYPERJOBS, self.name, namespace=self.namespace)
+            ) as found:
+                async for hyperjob in found:
+                    if hyperjob is None:
+                        return
+                    summary = self._take(hyperjob)
+                    yield summary
+                    if summary.has_ended:
+                        return
+
+    async def logs(
+        self,
+        *,
+        follow: bool = False,
+        job: Sequence[str] = (),
+        cluster: str | None = None,
+        task: str | None = None,
+        rank: int | Sequence[int] | None = None,
+        tail: int | None = None,
+        since: float | None = None,
+        search: str | None = None,
+        previous: bool = False,
+        attempt: int | None = None,
+    ) -> AsyncIterator[LogLine]:
+        """Yield the lines of the pods' logs from all clusters, in the order of their times.
+
+        `rank` selects pods by their ranks. `tail` is the number of last lines of each container,
+        -1 for all: by default 10, or all of a single container. `since` is in seconds before now.
+        `search` is a regular expression that a line must contain. With `follow`, yield new lines as
+        they come, also of pods that start later, until the HyperJob has ended. `attempt`, from 1,
+        selects an attempt: after its end the status has the last lines of its failed containers,
+        such as a traceback.
+        """
+        ranks = None if rank is None else frozenset([rank] if isinstance(rank, int) else rank)
+        wanted = Wanted(jobs=tuple(job), cluster=cluster, task=task, ranks=ranks)
+        contains = re.compile(search or "")
+        query = {
+            "timestamps": "true",
+            **({"follow": "true"} if follow else {}),
+            **({"previous": "true"} if previous and not follow else {}),
+            **({"sinceSeconds": str(max(1, round(since)))} if since is not None else {}),
+        }
+        summary = await self.refresh()
+        with translated():
+            if attempt is not None and not is_present(summary, wanted, attempt):
+                for container, raw in kept_lines(summary, wanted, attempt):
+                    if contains.search(text := raw.decode()):
+                        yield LogLine(container.cluster, container.pod, container.container, text)
+                return
+            if follow:
+                followed = Following(
+                    self._kube,
+                    summary,
+                    wanted,
+                    query=query,
+                    tail=tail,
+                    limit=_MOST_LOGS,
+                    say=silent,
+                )
+                found = followed.lines()
+            else:
+                standing = await ChosenLogs.of(
+                    self._kube, summary, wanted, query=query, tail=tail, say=silent
+                )
+                found = standing.in_order()
+            async with aclosing(found) as lines:
+                async for container, raw in lines:
+                    line = line_of(container, raw)
+                    if contains.search(line.text):
+                        yield line
+        await self._read_again()
+
+    async def metrics(self, *, most: int = 5000) -> list[Row]:
+        """Return the progress that the logs of its pods have, in the order of time.
+
+        A row has `time`, `step`, `rank`, the metrics by their names, and `steps` and `saved` where
+        the program reports them: pandas.DataFrame and polars.DataFrame take the rows. Of more than
+        `most` progress lines the rows are evenly chosen, and the last one is always there. The logs
+        of pods before the last restart of their sub-job are gone; the page keeps their progress.
+        """
+        found = ThinnedRows(most)
+        summary = await self.refresh()
+        with translated():
+            standing = await ChosenLogs.of(
+                self._kube,
+                summary,
+                Wanted(),
+                query={"timestamps": "true"},
+                tail=-1,
+                say=silent,
+            )
+            async with aclosing(standing.in_order()) as lines:
+                async for container, raw in lines:
+                    if (line := parse(Line.of(raw))) is not None:
+                        found.add(row_of(container, line))
+        return found.rows
+
+    async def plot(self, *metrics: str, axis: Axis = "step", ax: "Axes | None" = None) -> "Figure":
+        """Draw metrics over steps, or over time, with matplotlib; return the figure.
+
+        Without names it draws every metric. `ax` draws onto axes of another figure, such as those
+        of another HyperJob: `other.plot("loss", ax=job.plot("loss").axes[0])`.
+        """
+        return drawn(await self.metrics(), metrics, name=self.name, axis=axis, ax=ax)
+
+    async def why(self) -> Explanation:
+        """Explain why the HyperJob is not running: a headline, and causes with a next step."""
+        with translated():
+            evidence = await gather(self._kube, self.namespace, self.name)
+        return explain(evidence)
+
+    async def events(self) -> list[Object]:
+        """Return the Events of the HyperJob from the API server."""
+        with translated():
+            found = await events_of(self._kube, self.raw)
+            if isinstance(found, KubeError):
+                raise found
+        return found
+
+    async def suspend(self, *, wait: bool = True, timeout: float = 0) -> Summary:
+        """Remove its pods from all clusters; the HyperJob stays. `wait` waits for the removal."""
+        return await self._switch(on=True, wait=wait, timeout=timeout)
+
+    async def resume(self, *, wait: bool = True, timeout: float = 0) -> Summary:
+        """Resume the HyperJob; `wait` waits until it runs."""
+        return await self._switch(on=False, wait=wait, timeout=timeout)
+
+    async def restart(self, *job: str, wait: bool = True, timeout: float = 0) -> Summary:
+        """Restart these sub-jobs, or all of them; `wait` waits until they run."""
+        return await self._ask(requests.restart(job), wait=wait, timeout=timeout)
+
+    async def migrate(
+        self, *job: str, cluster: str | None = None, wait: bool = True, timeout: float = 0
+    ) -> Summary:
+        """Move these sub-jobs, or those on `cluster`, to others; `wait` waits until they run."""
+        return await self._ask(requests.migrate(job, cluster=cluster), wait=wait, timeout=timeout)
+
+    async def delete(self, *, wait: bool = True, timeout: float = 0) -> None:
+        """Delete the HyperJob and its objects in all clusters; `wait` waits for the deletion."""
+        with translated():
+            await self._kube.delete(HYPERJOBS, self.name, namespace=self.namespace)
+            if wait:
+                await reach(
+                    self._kube, self.namespace, self.name, parse_goal("delete"), seconds=timeout
+                )
+
+    @property
+    def _kube(self) -> Kube:
+        return self._client.kube
+
+    def _take(self, hyperjob: Object | None) -> Summary:
+        self.reading.raw = hyperjob or self.raw
+        return self.status
+
+    async def _read_again(self) -> None:
+        """Read the HyperJob again, if it can be read."""
+        with contextlib.suppress(HyperJobError):
+            await self.refresh()
+
+    async def _reached(self, reaching: Awaitable[Object | None]) -> Summary:
+        """Await a state of the HyperJob; without success its status is read again."""
+        try:
+            with translated():
+                found = await reaching
+        except NeverReachedError as error:
+            await self._read_again()
+            raise NeverReachedError("\n".join((str(error), *self._last_words()))) from None
+        except HyperJobError:
+            await self._read_again()
+            raise
+        return self._take(found)
+
+    async def _shown(self, screen: Screen) -> None:
+        with contextlib.suppress(HyperJobError):
+            async for summary in self.watch():
+                screen.update(summary)
+
+    def _last_words(self) -> list[str]:
+        """Return the last lines of the last failed container, such as a traceback."""
+        found = last_failure(self.status)
+        return [] if found is None else [f"The last lines of pod {found.label}:", found.text]
+
+    async def _switch(self, *, on: bool, wait: bool, timeout: float) -> Summary:
+        with translated():
+            changed, _ = await suspending.suspend(self._kube, self.namespace, self.name, on=on)
+        self._take(changed)
+        if not wait:
+            return self.status
+        return await self._reached(
+            suspending.settled(self._kube, self.namespace, self.name, on=on, seconds=timeout)
+        )
+
+    async def _ask(self, request: requests.RequestKind, *, wait: bool, timeout: float) -> Summary:
+        async def answered() -> Object | None:
+            asked = await requests.ask(self._kube, self.namespace, self.name, request)
+            found = await requests.taken(self._kube, self.namespace, self.name, request, asked)
+            if wait:
+                found = await requests.running_again(
+                    self._kube, self.namespace, self.name, asked, seconds=timeout
+                )
+            return found
+
+        return await self._reached(answered())
