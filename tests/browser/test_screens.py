@@ -12,6 +12,7 @@ SCREENS = {
     "queues": "/queues",
     "attention": "/attention",
     "history": "/history",
+    "metrics": "/metrics?run=team-a/llm-pretrain&run=team-b/ranker",
     "job": "/hyperjobs/team-a/llm-pretrain",
     "deleted": "/history/uid-team-a-llm-ablation",
 }
@@ -50,6 +51,28 @@ def test_a_screen_is_readable_without_javascript(fleet, open_page, name):
     expect(page.locator("main")).to_contain_text(
         re.compile(r"east|llm-pretrain|research|broken|ablation")
     )
+
+
+@pytest.mark.parametrize("wide", [360, 1280])
+def test_the_curves_of_two_hyperjobs_are_over_each_other(fleet, open_page, picture, wide):
+    page = open_page(fleet, SCREENS["metrics"], width=wide)
+    loss = page.get_by_role("img", name=re.compile("^loss, from"))
+    expect(loss).to_be_visible()
+    expect(loss.locator("path.line")).to_have_count(2)
+    boxes = [path.bounding_box() for path in loss.locator("path.line").all()]
+    assert all(box["width"] > 0.4 * loss.bounding_box()["width"] for box in boxes)
+    page.get_by_role("link", name="times").click()
+    expect(page.get_by_text("Over time since the first progress of each.")).to_be_visible()
+    picture(page, f"metrics-time-{wide}")
+
+
+def test_labels_of_the_timeline_are_whole_on_a_phone(fleet, open_page):
+    page = open_page(fleet, SCREENS["job"], width=360)
+    for label in page.locator(".lane-name").all():
+        assert label.evaluate("el => el.scrollWidth <= el.clientWidth"), label.inner_text()
+    for text in page.locator(".lane text:visible").all():
+        fits = "el => el.getBBox().width <= el.ownerSVGElement.getBoundingClientRect().width"
+        assert text.evaluate(fits), text.inner_text()
 
 
 @pytest.mark.parametrize("name", IN_NAVIGATION)

@@ -1,9 +1,11 @@
 """No death of the client of a local installation leaves a process, a port or a folder."""
 
+import fcntl
 import os
 import signal
 import subprocess
 import sys
+import termios
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -50,21 +52,21 @@ def processes(folder: Path) -> list[str]:
     return [pid for pid in pids if name in environment_of(pid)]
 
 
-def listening(pids: Sequence[str]) -> set[str]:
-    """Return the local addresses of the TCP sockets on which processes listen."""
+def listening(pids: Sequence[str]) -> set[tuple[str, str]]:
+    """Return the addresses and inodes of the TCP sockets on which processes listen."""
     inodes = set()
     for pid in pids:
         with suppress(OSError):
             for each in Path(f"/proc/{pid}/fd").iterdir():
                 with suppress(OSError):
                     inodes.add(str(each.readlink()).removeprefix("socket:[").removesuffix("]"))
-    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
-    return {row[1] for row in rows if row[3] == "0A" and row[9] in inodes}
+    return {each for each in sockets() if each[1] in inodes}
 
 
-def addresses() -> set[str]:
+def sockets() -> set[tuple[str, str]]:
+    """Return all listening sockets; another process may get the address of one that is closed."""
     rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
-    return {row[1] for row in rows if row[3] == "0A"}
+    return {(row[1], row[9]) for row in rows if row[3] == "0A"}
 
 
 def started(client: "subprocess.Popen[str]", until: str, folder: Path) -> None:
@@ -80,11 +82,23 @@ def started(client: "subprocess.Popen[str]", until: str, folder: Path) -> None:
 @pytest.mark.parametrize(
     ("until", "number"),
     [
-        pytest.param("/", signal.SIGINT, id="ctrl-c with the folder"),
-        pytest.param("/control-plane.log", signal.SIGINT, id="ctrl-c with the control plane"),
-        pytest.param("/webhook.log", signal.SIGINT, id="ctrl-c with the webhook"),
-        pytest.param("training", signal.SIGINT, id="ctrl-c while training"),
+        *(
+            pytest.param(moment, signal.SIGINT, id=f"ctrl-c {moment}")
+            for moment in (
+                "/",
+                "/clusters.yaml",
+                "/control-plane.log",
+                "/tls/tls.crt",
+                "/karmada.kubeconfig",
+                "/ready",
+                "/webhook.log",
+                "/controller.log",
+                "ready",
+                "training",
+            )
+        ),
         pytest.param("/control-plane.log", signal.SIGKILL, id="sigkill at the start"),
+        pytest.param("/control-plane.log", signal.SIGTERM, id="sigterm at the start"),
         pytest.param("training", signal.SIGKILL, id="sigkill while training"),
         pytest.param("training", signal.SIGTERM, id="sigterm while training"),
         pytest.param("raise ValueError('mine')", None, id="exception"),
@@ -118,7 +132,7 @@ def test_nothing_is_left(until: str, number: signal.Signals | None, tmp_path: Pa
             what="the end of all processes and folders",
             timeout=SECONDS,
         )
-        assert not ports & addresses()
+        assert not ports & sockets()
         if number is None:
             assert client.returncode == (7 if "exit" in until else 1)
             assert "exit" in until or errors.endswith("ValueError: mine\n")
@@ -129,3 +143,38 @@ def test_nothing_is_left(until: str, number: signal.Signals | None, tmp_path: Pa
     finally:
         client.kill()
         client.communicate()
+
+
+def test_a_closed_terminal_leaves_nothing(tmp_path: Path) -> None:
+    folder = tmp_path / "tmp"
+    folder.mkdir()
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT.format(then="pass"))
+    terminal, inside = os.openpty()
+    client = subprocess.Popen(
+        [sys.executable, str(script)],
+        stdin=inside,
+        stdout=inside,
+        stderr=inside,
+        env={**os.environ, "TMPDIR": str(folder)},
+        start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+    )
+    try:
+        os.close(inside)
+        text = b""
+        while b"training" not in text:
+            text += os.read(terminal, 1024)
+        ports = listening(processes(folder))
+        os.close(terminal)
+        client.wait(30)
+        wait_for(
+            lambda: not processes(folder) and not [*folder.iterdir()],
+            what="the end of all processes and folders",
+            timeout=SECONDS,
+        )
+        assert not ports & sockets()
+        assert client.returncode == -signal.SIGHUP
+    finally:
+        client.kill()
+        client.wait()

@@ -4,16 +4,24 @@ from datetime import UTC, datetime, timedelta
 
 from hyperjob.client.summary import read
 from hyperjob.client.usage import ClusterUse, QueueUse
-from tests.support.uiscene import GPU, hyperjob
+from hyperjob_core.api.wire import timestamp
+from tests.support.uiscene import GPU, hyperjob, training
 
 STEP = timedelta(minutes=12)
 CLUSTERS = {"east": 64, "west": 64, "south": 64}
 QUEUES = {"research": 64, "production": 128, "default": 32}
 
 
-def remember(history):
-    """Record the history of a page that has run for a day."""
+def remember(history, hyperjobs):
+    """Record the history of a page that has run for a day, and the progress of HyperJobs."""
     now = datetime.now(UTC)
+    for each in hyperjobs:
+        last = each["status"].get("training", {}).get("step", 0)
+        since = timestamp(each["status"]["startTime"])
+        for step in range(10, last, 10):
+            back = (now - since).total_seconds()
+            status = {**each["status"], "training": training(step, back)}
+            history.record(since, read({**each, "status": status}))
     for step in range(120, 0, -1):
         moment = now - step * STEP
         if 52 < step < 60:  # the page did not run at this time

@@ -119,11 +119,13 @@ def _access(kube, known, *, login):
 async def serve(file, *, login):
     """Serve until standard input ends."""
     server = Karmada()
-    for line in Path(file).read_text(encoding="utf-8").splitlines():
-        change(server, json.loads(line))
+    lines = [json.loads(line) for line in Path(file).read_text(encoding="utf-8").splitlines()]
+    for line in lines:
+        change(server, line)
     async with AsyncExitStack() as stack:
         known = await stack.enter_async_context(running(server.kube, examine=False))
-        remember(known.history)
+        found = [line["put"] for line in lines if line["put"]["kind"] == "HyperJob"]
+        remember(known.history, found)
         access = await stack.enter_async_context(_access(server.kube, known, login=login))
         context = Context(
             world=known.world, history=known.history, attention=known.attention, access=access

@@ -75,6 +75,7 @@ def hyperjob(
     since=600,
     suspend=False,
     uid="",
+    step=0,
 ):
     """Return a HyperJob with a sub-job for each cluster; an empty name is no cluster."""
     jobs = [
@@ -143,6 +144,27 @@ def hyperjob(
             "restarts": restarts,
             "queue": queue,
             "startTime": ago(since),
+            **({"training": training(step, since)} if step else {}),
+        },
+    }
+
+
+def training(step, since):
+    """Return the progress of a program that makes 5,000 steps and began `since` seconds ago."""
+    back = since * (1 - step / 5000)
+    noise = 0.05 * (step * 37 % 11 - 5) / (1 + step / 900)
+    return {
+        "step": step,
+        "steps": 5000,
+        "percent": step // 50,
+        "progress": f"{step // 50}%",
+        "updateTime": ago(back),
+        "startStep": 0,
+        "startTime": ago(since),
+        "metrics": {
+            "loss": f"{0.8 + 7 / (1 + step / 300) + noise:.4f}",
+            "learning rate": f"{3e-4 * min(1, step / 500) * (1 - step / 6000):.3e}",
+            "tokens/s": f"{41_000 + 700 * (step * 13 % 7)}",
         },
     }
 
@@ -165,8 +187,8 @@ def scene():
         queue("research", weight=2, deserved="64"),
         queue("production", weight=4),
         queue("default"),
-        hyperjob("llm-pretrain", labels={"project": "llm"}),
-        hyperjob("ranker", queue="production", clusters=("west",), namespace="team-b"),
+        hyperjob("llm-pretrain", labels={"project": "llm"}, step=4200),
+        hyperjob("ranker", queue="production", clusters=("west",), namespace="team-b", step=2600),
         hyperjob(
             "waiting",
             "Queued",
@@ -221,6 +243,7 @@ def showcase():
                 gpus=gpus,
                 since=since,
                 labels={"team": namespace},
+                step=gpus * 100,
             )
         )
     made += [
