@@ -24,6 +24,7 @@ ALLOWED = {
     "_missing_": "enum",
     "__signature__": "inspect",
     "_repr_html_": "Jupyter",
+    "_repr_png_": "Jupyter",
     "compress_type": "zipfile",
     "describe": "prometheus_client",
     "external_attr": "zipfile",
