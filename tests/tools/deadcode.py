@@ -25,6 +25,7 @@ ALLOWED = {
     "__signature__": "inspect",
     "_repr_html_": "Jupyter",
     "_repr_png_": "Jupyter",
+    "Axes": "annotations",
     "compress_type": "zipfile",
     "describe": "prometheus_client",
     "external_attr": "zipfile",
