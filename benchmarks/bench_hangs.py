@@ -68,6 +68,7 @@ class Case:
     began: float = 0.0
     found: float = 0.0
     named: bool = False
+    near: bool = False
     stacks: float = 0.0
     false_notice: bool = False
     restarts: int = 0
@@ -196,7 +197,8 @@ class Bench:
         if case.fault == "raises" and state.get("phase") == "Failed":
             names = {each["pod"] for each in failures if "no labels" in each.get("message", "")}
         if (stall and case.fault != "slow") or names or state.get("phase") == "Failed":
-            case.found, case.named = time.time(), names == {case.pod}
+            case.found = time.time()
+            case.named, case.near = names == {case.pod}, _is_near(case, names)
             case.text = stall.get("message", "") or str(slow or state.get("message", ""))
 
     async def _read(self, case: Case) -> None:
@@ -207,7 +209,8 @@ class Bench:
         after = [each for each in case.slow if each[0] >= case.began]
         if after and case.began:
             case.found, pod = after[0]
-            case.named, case.text = pod == case.pod, pod
+            case.named, case.near = pod == case.pod, _is_near(case, {pod})
+            case.text = pod
 
     async def _read_logs(self, case: Case) -> None:
         for number in range(WORLD):
@@ -226,6 +229,12 @@ class Bench:
                         case.began = float(text.split()[2])
                     elif '"stacks"' in text and not case.stacks:
                         case.stacks = _seconds(stamp)
+
+
+def _is_near(case: Case, names: set[str]) -> bool:
+    """Return whether all named pods are of the faulty sub-job, which is alone in its cluster."""
+    job = case.pod.rpartition("-worker-")[0]
+    return bool(names) and all(name.startswith(f"{job}-worker-") for name in names)
 
 
 def _seconds(stamp: str) -> float:
@@ -247,10 +256,13 @@ def report(cases: Sequence[Case]) -> None:
             f"median {statistics.median(took):.0f} s, longest {max(took):.0f} s" if took else ""
         )
         base = f"; first stacks after {statistics.median(own):.0f} s" if own else ""
-        print(f"{fault}: {soon} of {len(mine)} in time, {named} named right; {middle}{base}")
+        near = sum(case.near for case in mine)
+        counts = f"{soon} of {len(mine)} in time, rank named {named}, cluster {near}"
+        print(f"{fault}: {counts}; {middle}{base}")
     known = [case for case in wrong if case.began]
     soon = sum(bool(case.found) and case.found - case.began <= case.limit for case in known)
-    print(f"all faults: {soon} of {len(known)} in time, {sum(c.named for c in known)} named right")
+    named, near = sum(case.named for case in known), sum(case.near for case in known)
+    print(f"all faults: {soon} of {len(known)} in time, rank named {named}, cluster {near}")
     well = [case for case in cases if not case.fault]
     notices = sum(case.false_notice for case in well)
     restarts = sum(case.restarts for case in well)

@@ -12,6 +12,7 @@ from hyperjob_core.api.phases import JobPhase, Phase
 from hyperjob_core.api.quantity import NANO
 from hyperjob_core.api.wire import at, count, integer, mapping, objects, string, string_map, strings
 from hyperjob_engine.model.runs import Run, read_runs
+from hyperjob_engine.model.stalls import StallRecord, parse_stall
 from hyperjob_engine.reasons.failure import ContainerFailure, read_failure
 from hyperjob_engine.resources import accelerator_of, pod_request, scale, total
 
@@ -97,6 +98,7 @@ class Summary:
     requests: Mapping[str, str] = field(default_factory=dict)
     training: Object = field(default_factory=dict)
     goodput: Object = field(default_factory=dict)
+    stall: StallRecord | None = None
     expected_start: ExpectedStart | None = None
 
     def __repr__(self) -> str:
@@ -171,6 +173,7 @@ def read(hyperjob: Object) -> Summary:
         jobs=jobs,
         requests=string_map(status.get("requests")),
         training=mapping(status.get("training")),
+        stall=parse_stall(status.get("stall")),
         goodput=mapping(status.get("goodput")),
         expected_start=expected_start(status),
     )

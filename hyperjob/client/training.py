@@ -6,9 +6,25 @@ from datetime import datetime
 
 from hyperjob_core.api.choices import TimeUse
 from hyperjob_core.api.meta import Object
-from hyperjob_core.api.wire import count, integer, string, string_map, timestamp
+from hyperjob_core.api.wire import count, integer, mapping, string, string_map, timestamp
 from hyperjob_core.text import human_duration
 from hyperjob_engine.status.goodput import parse_account, ratio
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Straggler:
+    """The pod for which the others wait: which part of their time, and the seconds of each step."""
+
+    cluster: str
+    pod: str
+    part: float
+    seconds: float | None = None
+
+    def words(self) -> str:
+        """Return it in words."""
+        each = f", {self.seconds:g} s of each step" if self.seconds else ""
+        where = f"pod {self.pod} in {self.cluster}"
+        return f"the others wait for {where} {self.part:.0%} of the time{each}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,7 +32,8 @@ class Training:
     """The progress of a training as its program last reported it.
 
     `progress` is the percentage of the steps, or the step where the number of steps is unknown;
-    `saved` is the time of the checkpoint at `saved_step`, `updated` the time of `step`.
+    `saved` is the time of the checkpoint at `saved_step`, `updated` the time of `step`. `phase` is
+    what the program has announced to do instead of steps.
     """
 
     step: int
@@ -30,6 +47,8 @@ class Training:
     saved: datetime | None = None
     updated: datetime | None = None
     metrics: Mapping[str, float] = field(default_factory=dict)
+    phase: str = ""
+    straggler: Straggler | None = None
 
     def words(self, now: datetime) -> str:
         """Say it in one line."""
@@ -45,6 +64,10 @@ class Training:
             parts.append(f"saved step {self.saved_step}, made {_ago(self.saved, now)}")
         if self.updated is not None:
             parts.append(f"reported {_ago(self.updated, now)}")
+        if self.phase:
+            parts.append(f"in phase {self.phase}")
+        if self.straggler is not None:
+            parts.append(self.straggler.words())
         return ", ".join(parts)
 
 
@@ -105,6 +128,20 @@ def training_of(raw: Object) -> Training | None:
             for name, text in string_map(raw.get("metrics")).items()
             if (number := _number(text)) is not None
         },
+        phase=string(raw.get("phase")),
+        straggler=_straggler(mapping(raw.get("straggler"))),
+    )
+
+
+def _straggler(raw: Object) -> Straggler | None:
+    part = _number(raw.get("part"))
+    if part is None:
+        return None
+    return Straggler(
+        cluster=string(raw.get("cluster")),
+        pod=string(raw.get("pod")),
+        part=part,
+        seconds=_number(raw.get("seconds")),
     )
 
 

@@ -180,6 +180,8 @@ class Reader:
         if source.ended:
             return  # it ended before any read: its pod, and with it the log, is being deleted
         made = watch(source)
+        if known is not None and known.found and known.number < source.size:
+            made.number = known.number  # the pod that reported in the run before
         made.others = any(each.found for each in self._watches.get(item[0], {}).values())
         self._watches.setdefault(item[0], {})[item[1]] = made
         self._plan(item, made, 0.0 if source.leaving else min(_FIRST_SECONDS, self._interval))

@@ -106,3 +106,21 @@ def test_a_step_that_never_comes_is_not_waited_for(phase: str, training: Any) ->
 def test_a_step_is_a_number(text: str) -> None:
     with pytest.raises(ValueError):
         parse_goal(text)
+
+
+def test_a_phase_and_the_pod_for_which_the_others_wait_are_shown() -> None:
+    slow = {"cluster": "west", "pod": "llm-trainer-1-worker-0", "part": "0.45", "seconds": "0.9"}
+    training = training_of({**TRAINING, "phase": "evaluate", "straggler": slow})
+    assert training is not None
+    assert training.words(NOW).endswith(
+        "in phase evaluate, the others wait for pod llm-trainer-1-worker-0 in west 45% of the time,"
+        " 0.9 s of each step"
+    )
+
+
+def test_a_stall_is_part_of_the_summary() -> None:
+    stall = {"since": "2026-01-02T03:05:00Z", "step": 7, "jobs": ["llm-trainer-0"], "whole": True}
+    found = read(hyperjob(stall=stall)).stall
+    assert found is not None
+    assert (found.step, found.jobs, found.whole) == (7, ("llm-trainer-0",), True)
+    assert read(hyperjob()).stall is None
