@@ -1,5 +1,6 @@
 """The SDK over a whole local installation, whose pods are processes."""
 
+import os
 import subprocess
 import sys
 import textwrap
@@ -25,6 +26,7 @@ from hyperjob.sdk import (
     UnreachableError,
     trainer,
 )
+from hyperjob.ui.rows import row_of
 from tests.support.proxy import Relay
 from tests.support.wheels import wheel
 
@@ -59,6 +61,14 @@ def pairs(until: int, pause: float) -> None:
 
 def fails() -> None:
     raise RuntimeError("boom of this training")
+
+
+def fails_three_times(number: int) -> None:
+    import os
+
+    attempt = int(os.environ["HYPERJOB_ATTEMPT"])
+    if attempt < 3:
+        raise RuntimeError(f"boom {number} of attempt {attempt + 1}")
 
 
 def one_of_two_dies() -> None:
@@ -332,3 +342,38 @@ def test_ctrl_c_leaves_the_training_running_and_says_how_to_stop_it(client: Clie
     assert f"HyperJob {job.namespace}/{job.name} keeps running" in errors
     assert job.refresh().phase == "Running"
     ended(job)
+
+
+def test_the_traceback_of_each_failed_attempt_is_there_after_three_restarts(
+    client: Client,
+) -> None:
+    count = int(os.environ.get("HYPERJOB_FAILING", "2"))
+    jobs = [
+        client.train(fails_three_times, args={"number": number}, max_restarts=3)
+        for number in range(count)
+    ]
+    read = 0
+    for number, job in enumerate(jobs):
+        assert job.wait("Completed", timeout=280).restarts == 3
+        page = row_of(job.raw).failures
+        for attempt in (1, 2, 3):
+            said = f"RuntimeError: boom {number} of attempt {attempt}"
+            python = [line.text for line in job.logs(attempt=attempt)]
+            command = [
+                sys.executable,
+                "-m",
+                "hyperjob",
+                "logs",
+                job.name,
+                "--attempt",
+                str(attempt),
+            ]
+            command += ["--kubeconfig", str(client.kubeconfig), "-n", job.namespace, "--no-prefix"]
+            shell = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+            (shown,) = [each.last_lines for each in page if each.attempt == attempt]
+            for lines in (python, shell.splitlines(), list(shown)):
+                assert said in lines[-1], lines
+                assert any("Traceback" in line for line in lines)
+            read += 1
+        ended(job)
+    print(f"tracebacks of {read} failed attempts read by command, SDK and page")

@@ -19,7 +19,7 @@ from hyperjob_engine.reasons.failure import ContainerFailure
 
 _KEPT: Final = 10
 _KEPT_IN_ALL: Final = 500
-_WITH_LAST_LINES: Final = 40
+_WITH_LAST_LINES: Final = 64
 _HAS_RUN: Final = frozenset(
     {
         JobPhase.RUNNING,

@@ -119,18 +119,23 @@ def _later(observed: Observed, members: Sequence[tuple[SubJob, Child]]) -> set[s
     later = set(waiting(observed, members).for_what)
     if backs_off(observed):
         later |= {child.name for _, child in members if not (child.exists or child.is_terminal)}
-    # No vcjob can be created before these are gone: an admission would lapse.
-    later |= {
-        child.name
-        for _, child in members
-        if child.job is None
-        and not _is_held(child)
-        and (observed.pods_left.get(child.name) or (child.left_behind and not child.stranger))
-    }
+    missing = [child for _, child in members if not (child.exists or _is_held(child))]
+    if any(_is_early(observed, child) for child in missing):
+        later |= {child.name for child in missing}
     # The status gives a recorded admission back first: a pass that fails must not lose that.
     if gives_back(observed) or observed.hyperjob.stop is not None:
         later |= {child.name for _, child in members if not (child.exists or _is_held(child))}
     return later
+
+
+def _is_early(observed: Observed, child: Child) -> bool:
+    """Return whether no vcjob can be created yet: an admission would lapse."""
+    if child.job is not None:
+        return False
+    leaving = child.policy is not None and (child.policy.deleting or child.is_outdated)
+    left = observed.pods_left.get(child.name) or (child.left_behind and not child.stranger)
+    due = child.record.retry_time if child.record is not None else None
+    return bool(leaving or left or (due is not None and observed.now < due))
 
 
 def _pieces(

@@ -92,8 +92,8 @@ class Moment:
 
     `share` is the share of the sub-jobs that train while the HyperJob is Degraded. `before` and
     `work` are the progress of the training in the pass before and now. `stalled` is since when all
-    programs that report make no steps. `announced`: a program has said that it reports, and has
-    made no step yet.
+    programs that report make no steps, and `was_stalled` the same in the pass before.
+    `announced`: a program has said that it reports, and has made no step yet.
     """
 
     now: datetime
@@ -107,6 +107,7 @@ class Moment:
     work: JobTraining | None = None
     steps: int | None = None
     stalled: datetime | None = None
+    was_stalled: datetime | None = None
     announced: bool = False
 
 
@@ -141,6 +142,10 @@ def advance(account: GoodputAccount, moment: Moment) -> GoodputAccount:
     after = _with_stall(after, trained, moment)
     if moment.phase is Phase.COMPLETED:
         return _finished(after, moment)
+    if trained.runs and state is TimeUse.STARTING and moment.phase is Phase.RUNNING:
+        # The announcement of a program that loads is read after the phase began.
+        loaded = after.since - trained.since
+        return after.move(loaded, to=TimeUse.STARTING, out_of=TimeUse.PRODUCTIVE)
     if trained.runs and not after.runs:
         return _stopped(after, trained, moment, cause or TimeUse.LOST_TO_FAILURES)
     after = _trained_before(after, trained, moment.work)
@@ -188,8 +193,10 @@ def _with_stall(after: GoodputAccount, before: GoodputAccount, moment: Moment) -
         late = max(timedelta(), after.since - moment.stalled)
         return after.move(late, to=TimeUse.STALLED, out_of=before.state)
     resumed = moment.work.resumed if moment.work is not None else None
-    if before.state is not TimeUse.STALLED or resumed is None or resumed <= before.since:
+    if before.state is not TimeUse.STALLED or resumed is None:
         return after
+    if resumed <= (moment.was_stalled or before.since):
+        return after  # it went on after an earlier stall
     again = max(timedelta(), after.since - resumed)
     return after.move(again, to=TimeUse.PRODUCTIVE, out_of=TimeUse.STALLED)
 
@@ -268,6 +275,7 @@ def _stopped(
 ) -> GoodputAccount:
     """Return the account after a stop: the work since the last checkpoint is lost."""
     work, stop = moment.work, trained.stop
+    work = None if work is None else replace(work, resumed=None)
     if stop is not None:
         # The second stop came before any progress line: all time between the stops is lost, and
         # the step from which the program resumes is still unknown.

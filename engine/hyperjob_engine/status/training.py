@@ -11,7 +11,7 @@ from typing import Final
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import integer, mapping, rfc3339, timestamp
 from hyperjob_engine.model.observed import Observed
-from hyperjob_engine.model.stalls import StallRecord
+from hyperjob_engine.model.stalls import StallRecord, parse_stall
 from hyperjob_engine.model.training import (
     JobTraining,
     known,
@@ -148,7 +148,7 @@ def goodput_status(
     `share` is the share of the sub-jobs that train while the HyperJob is Degraded, from 0 to 1.
     """
     hyperjob, now = observed.hyperjob, observed.now
-    old = mapping(hyperjob.status.get("goodput"))
+    old, was = mapping(hyperjob.status.get("goodput")), parse_stall(hyperjob.status.get("stall"))
     moment = Moment(
         now=now,
         created=timestamp(hyperjob.created) or now,
@@ -161,6 +161,7 @@ def goodput_status(
         work=_with_resumption(observed, parse_training(training)),
         steps=integer(mapping(training).get("steps")),
         stalled=stall.since if stall is not None and stall.whole else None,
+        was_stalled=None if was is None or not was.whole else was.since,
         announced=any(each.phase for each in observed.trainings.values()),
     )
     account = parse_account(old)

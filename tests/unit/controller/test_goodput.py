@@ -59,13 +59,16 @@ def play(looks: Sequence[Look], steps: int | None = None) -> GoodputAccount:
     """Take an account through looks, by way of the wire each time."""
     account: GoodputAccount | None = None
     before: JobTraining | None = None
+    stalled: datetime | None = None
     for look in looks:
         moment = Moment(
             now=at(look.second), created=T0, started=None, phase=look.phase, reason=look.reason,
             share=look.share, stopped_by=look.by, before=before, work=look.work or before,
             steps=steps, announced=look.announced,
             stalled=None if look.stalled is None else at(look.stalled),
+            was_stalled=stalled,
         )  # fmt: skip
+        stalled = moment.stalled
         account = advance(account or begin(moment), moment)
         told = account_object(account, now=moment.now)
         assert parse_account(told) == account

@@ -215,3 +215,31 @@ def test_without_a_class_the_default_class_gives_the_priority(name: str, expecte
 
 def test_without_a_default_class_the_priority_is_0() -> None:
     assert value_of("", {"high": {"value": 1000}}) == 0
+
+
+@pytest.mark.parametrize(
+    ("left", "is_early"),
+    [
+        ({}, False),
+        ({"retryTime": "2026-01-02T03:04:15Z"}, True),
+        ({"retryTime": "2026-01-02T03:04:05Z"}, False),
+    ],
+)
+def test_a_gang_waits_for_no_room_before_all_of_it_can_be_created(
+    left: Object, is_early: bool
+) -> None:
+    """An admission without a creation lapses, and the HyperJob would rest in its queue."""
+    again = [record(0, phase="Unplaced", attempt=1, **left), record(1, phase="Unplaced", attempt=1)]
+    found = read(hyperjob(status={"jobs": again}))
+    parts = {} if found is None else gpus(found)
+    assert (parts == {}) is is_early
+
+
+def test_a_gang_waits_for_no_room_while_an_old_object_of_it_is_being_deleted() -> None:
+    again = {"jobs": [record(0, phase="Unplaced", attempt=1), record(1, phase="Unplaced")]}
+    leaving = policy("hj-trainer-0", cluster="a")
+    leaving["metadata"]["deletionTimestamp"] = "2026-01-02T03:04:00Z"
+    found = read(hyperjob(status=again), leaving)
+    assert found is None or not found.parts
+    found = read(hyperjob(status=again), binding("hj-trainer-0", cluster="a"))
+    assert found is None or not found.parts

@@ -314,6 +314,17 @@ STORIES: dict[str, tuple[list[Look], dict[str, float]]] = {
         ],
         {"productive": 130, "stalled": 70},
     ),
+    "it goes on before its stall is recorded, and stalls again until it is restarted": (
+        [
+            Look(0, RUN, FIRST),
+            Look(90, RUN, FIRST, stalled=50),
+            Look(130, RUN, replace(work((0, 0), (90, 125)), resumed=at(85))),
+            Look(200, RUN, replace(work((0, 0), (100, 150)), resumed=at(85)), stalled=150),
+            Look(250, AGAIN, replace(work((0, 0), (100, 150)), resumed=at(85))),
+            Look(260, DONE, replace(work((0, 0), (100, 150)), resumed=at(85))),
+        ],
+        {"stalled": 135, "lostToFailures": 125},
+    ),
     "it makes no steps, and is restarted": (
         [
             Look(0, RUN, work((0, 0), (50, 50), (40, 40))),
@@ -325,6 +336,16 @@ STORIES: dict[str, tuple[list[Look], dict[str, float]]] = {
             Look(270, DONE, work((40, 210), (100, 270))),
         ],
         {"productive": 100, "stalled": 120, "lostToFailures": 20, "starting": 30},
+    ),
+    "its announcement that it loads is read late": (
+        [
+            Look(0, START),
+            Look(10, RUN),
+            Look(15, RUN, announced=True),
+            Look(45, RUN, work((0, 40), (5, 45))),
+            Look(100, DONE, work((0, 40), (60, 100))),
+        ],
+        {"starting": 40, "productive": 60},
     ),
     "it says that it loads, before its first step": (
         [
