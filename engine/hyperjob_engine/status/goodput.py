@@ -211,7 +211,8 @@ def _with_reports(account: GoodputAccount, moment: Moment) -> GoodputAccount:
             runs = account.runs or moment.phase is Phase.RUNNING
             if runs and work.step > stop.work.step:  # the program did not restart
                 return replace(_corrected(account, stop, kept=stop.time), stop=None)
-            return _corrected(account, replace(stop, work=work), kept=work.kept_until)
+            last = replace(stop, work=replace(work, resumed=None))
+            return _corrected(account, last, kept=work.kept_until)
         if not account.trains:
             return account  # the first line is earlier than the phase Running: wait for the phase
         resumed = stop.work.reached(work.start_step) if stop.work is not None else stop.kept_until
