@@ -97,7 +97,7 @@ async def test_a_suspended_hyperjob_gives_everything_back_and_runs_again(scenari
         await change(scenario, "naps", {"spec": {"suspend": None}})
         awake = await scenario.until_phase("naps", "Running")
     assert awake["status"]["restarts"] == 0
-    assert all("attempt" not in job for job in awake["status"]["jobs"])
+    assert [job.get("attempt", 0) for job in awake["status"]["jobs"]] == [0, 2, 2]
     after = await scenario.children("naps")
     uids = {name: job["metadata"]["uid"] for name, job in after.items()}
     assert uids["naps-short-0"] == before["naps-short-0"]["metadata"]["uid"]

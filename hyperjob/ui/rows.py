@@ -6,6 +6,7 @@ from typing import Final
 
 from hyperjob.client.summary import SubJob, Summary, read
 from hyperjob.client.tally import waits
+from hyperjob.client.training import training_of
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import MIGRATE_REQUEST, RESTART_REQUEST
 from hyperjob_core.api.phases import Phase
@@ -38,7 +39,10 @@ _NOT_IN_LINE: Final = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """The progress of a training; `percent` is None where the number of steps is unknown."""
+    """The progress of a training; `percent` is None where the number of steps is unknown.
+
+    `phase` is what the program does instead of steps, `waits_for` the pod for which others wait.
+    """
 
     text: str
     percent: int | None
@@ -49,6 +53,8 @@ class Progress:
     finished_by: str
     metrics: Mapping[str, str]
     goodput: str
+    phase: str = ""
+    waits_for: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,7 +152,16 @@ def _progress(status: Object) -> Progress | None:
             for name, value in list(metrics.items())[:_METRICS]
         },
         goodput=shortened(string(mapping(status.get("goodput")).get("ratio")), _WORD),
+        phase=shortened(string(training.get("phase")), _WORD),
+        waits_for=_waits_for(training),
     )
+
+
+def _waits_for(training: Object) -> str:
+    """Return the pod for which the others wait; empty if there is none."""
+    found = training_of(training)
+    slow = found.straggler if found is not None else None
+    return shortened(slow.words(), _MESSAGE_LIMIT) if slow is not None else ""
 
 
 def _failures(summary: Summary) -> tuple[FailedRun, ...]:

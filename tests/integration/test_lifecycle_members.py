@@ -242,7 +242,8 @@ async def test_rounds_of_suspend_and_resume_leave_a_healthy_job(tmp_path: Path) 
             )
         status = await life.until("hj", "Running")
         assert status["restarts"] == 0
-        assert all("attempt" not in job for job in status["jobs"])
+        attempts = [job.get("attempt", 0) for job in status["jobs"]]
+        assert attempts == [ROUNDS, ROUNDS, 0], "each run has its number"
 
 
 async def test_groups_start_in_order_and_one_success_is_enough(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from hyperjob_core.api.names import WORLD
 from hyperjob_core.api.phases import JobPhase
 from hyperjob_core.api.wire import natural
 from hyperjob_engine.expansion.objects import labels_of
+from hyperjob_engine.lifecycle.history import next_attempt
 from hyperjob_engine.model.child import Child
 from hyperjob_engine.model.observed import HyperJob, Observed, Ownership
 from hyperjob_engine.model.planned import Action, CreateChild, DeleteChild, DeletionCause, Repin
@@ -51,7 +52,7 @@ def set_up(
     world = world_of(
         hyperjob,
         [sub_job for sub_job, _ in children],
-        attempts={child.name: child.attempt for _, child in children},
+        attempts={child.name: next_attempt(child) for _, child in children},
         clusters={
             child.name: assigned.get(child.name) or moved.get(child.name) or _pin(child)
             for _, child in children

@@ -12,7 +12,7 @@ from hyperjob_engine.gang.gate import is_held
 from hyperjob_engine.gang.giveback import backs_off
 from hyperjob_engine.gang.places import domains, review_places
 from hyperjob_engine.lifecycle.decisions import Member
-from hyperjob_engine.lifecycle.history import last_cluster
+from hyperjob_engine.lifecycle.history import last_cluster, next_attempt
 from hyperjob_engine.model.child import Child
 from hyperjob_engine.model.observed import Observed, Policy, QueueAdmission
 from hyperjob_engine.model.planned import CreateChild, DeleteChild, Repin
@@ -124,12 +124,14 @@ def _creation(
             cluster,
             admission=observed.admission,
             held=held,
-            attempt=child.attempt,
+            attempt=next_attempt(child),
         )
     return CreateChild(
         name=sub_job.name,
         policy=policy,
-        job=None if child.exists else vcjob(observed.hyperjob, sub_job, attempt=child.attempt),
+        job=None
+        if child.exists
+        else vcjob(observed.hyperjob, sub_job, attempt=next_attempt(child)),
         cluster=cluster,
         demand=sub_job.size.demand,
         pods=sub_job.size.pod_groups,

@@ -234,11 +234,11 @@ def test_a_traceback_is_read_back_and_its_last_line_is_the_cause_in_short() -> N
     assert container_text(read) == "pod p, container main: exit code 1: ValueError: no data"
 
 
-def test_the_latest_forty_failures_keep_their_last_lines() -> None:
+def test_the_latest_failures_keep_their_last_lines() -> None:
     failure = ContainerFailure(pod="p", message=TRACEBACK)
-    runs = [replace(run(f"{number:03}"), failure=failure) for number in range(60)]
+    runs = [replace(run(f"{number:03}"), failure=failure) for number in range(84)]
     found = [each.failure for (each,) in kept([[each] for each in runs])]
-    assert [bool(each and each.last_lines) for each in found] == [False] * 20 + [True] * 40
+    assert [bool(each and each.last_lines) for each in found] == [False] * 20 + [True] * 64
     assert all(each and each.last_line == "ValueError: no data" for each in found)
 
 
@@ -281,6 +281,22 @@ def test_a_sub_job_that_ran_before_a_suspension_comes_back_as_a_new_attempt() ->
     assert isinstance(created, CreateChild)
     assert created.job is not None
     assert created.job["metadata"]["labels"]["training.volcano.sh/attempt"] == "2"
+
+
+def test_a_resumption_before_the_new_attempt_is_recorded_has_it_too() -> None:
+    stopped = after(entry(attempt=1), suspend=True)
+    raw = hyperjob(group(replicas=1), status={"jobs": [stopped]}, plugins={"env": []})
+    decided = plan(observed(raw, clusters=(A, B)))
+    (created,) = decided.actions
+    assert isinstance(created, CreateChild)
+    assert created.job is not None
+    assert created.policy is not None
+    variables = created.job["spec"]["tasks"][0]["template"]["spec"]["containers"][0]["env"]
+    assert {"name": "HYPERJOB_ATTEMPT", "value": "2"} in variables
+    for made in (created.job, created.policy):
+        assert made["metadata"]["labels"]["training.volcano.sh/attempt"] == "2"
+    assert decided.status is not None
+    assert decided.status["jobs"][0]["attempt"] == 2
 
 
 def test_a_sub_job_that_never_ran_keeps_its_attempt_through_a_suspension() -> None:

@@ -259,3 +259,23 @@ def test_the_page_says_when_a_hyperjob_is_expected_to_start_and_after_which() ->
     assert expected(read(raw)) == (
         "Expected to start in about 2 h 10 min, when base ends (its estimate)"
     )
+
+
+def test_the_page_shows_what_a_program_does_instead_of_steps_and_for_which_pod_others_wait() -> (
+    None
+):
+    raw = hyperjob(0, clusters=4, phase="Running")
+    slow = {"cluster": "west", "pod": "j-0-worker-0", "part": "0.45", "seconds": "0.9"}
+    raw["status"]["training"] = {
+        "step": 7,
+        "updateTime": "2026-01-02T00:00:00Z",
+        "startTime": "2026-01-02T00:00:00Z",
+        "phase": "evaluate",
+        "straggler": slow,
+    }
+    found = row_of(raw).progress
+    assert found is not None
+    assert found.phase == "evaluate"
+    assert found.waits_for == (
+        "the others wait for pod j-0-worker-0 in west 45% of the time, 0.9 s of each step"
+    )
