@@ -93,6 +93,11 @@ class Host:
 
     def start(self, asked: Command) -> None:
         """Fork a container; report whether its program could be started."""
+        try:
+            log = Log(asked["log"], asked["log_limit"])
+        except OSError as error:  # the folder of a pod goes with the pod
+            say(event="refused", id=asked["id"], code=128, error=f"log: {error.strerror}")
+            return
         output_read, output_write = os.pipe()
         # The exec closes this pipe; a failed child writes its error to it.
         error_read, error_write = os.pipe()
@@ -106,13 +111,13 @@ class Host:
             failure += chunk
         os.close(error_read)
         if failure:
+            log.close()
             os.close(output_read)
             with suppress(ChildProcessError):
                 os.waitpid(pid, 0)
             code, _, text = failure.decode(errors="replace").partition(" ")
             say(event="refused", id=asked["id"], code=int(code), error=text)
             return
-        log = Log(asked["log"], asked["log_limit"])
         os.set_blocking(output_read, False)
         self.selector.register(
             output_read, selectors.EVENT_READ, lambda: self.output(output_read, log)
@@ -232,10 +237,11 @@ class Log:
 
     def rotate(self) -> None:
         """Rename the full file to the older half."""
-        self.file.close()
-        os.replace(self.path, self.path + ".1")
-        self.file = open(self.path, "ab", buffering=0)  # noqa: SIM115, as above
         self.size = 0
+        with suppress(FileNotFoundError):  # the folder has gone with its pod: nobody reads the log
+            os.replace(self.path, self.path + ".1")
+            self.file.close()
+            self.file = open(self.path, "ab", buffering=0)  # noqa: SIM115, as above
 
     def close(self) -> None:
         """Write an incomplete last line, and close the file."""
