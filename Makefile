@@ -97,12 +97,12 @@ recorded: $(VENV)/.dev ## write the recorded decisions anew: their diff is the c
 	$(BIN)/python -m tests.unit.recorded $(ARGS)
 
 docs: $(VENV)/.dev ## regenerate the pages and pictures that are made from code
-	$(BIN)/python -m hyperjob_rules.messages docs/messages.md
-	$(BIN)/python -m hyperjob_core.api.reference docs/reference/api.md
-	$(BIN)/python -m hyperjob.cli.reference docs/reference/cli.md
+	$(BIN)/python -m docs.generators.messages docs/messages.md
+	$(BIN)/python -m docs.generators.api docs/reference/api.md
+	$(BIN)/python -m docs.generators.cli docs/reference/cli.md
 	$(BIN)/python -m charts.reference docs/reference/values.md
-	$(BIN)/python -m hyperjob_core.telemetry.reference docs/reference/metrics.md
-	$(BIN)/python -m hyperjob_engine.trainjob.reference docs/reference/trainjob.md
+	$(BIN)/python -m docs.generators.metrics docs/reference/metrics.md
+	$(BIN)/python -m docs.generators.trainjob docs/reference/trainjob.md
 	$(BIN)/python docs/images/sequence.py docs/images/*.seq
 
 picture: $(VENV)/.dev ## record the picture of the demo in the README

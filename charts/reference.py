@@ -15,7 +15,7 @@ from typing import Final
 
 import yaml
 
-from hyperjob_core.markdown import row, table
+from docs.generators.markdown import row, table
 from hyperjob_core.removed import VALUES
 
 ROOT: Final = Path(__file__).resolve().parents[1]

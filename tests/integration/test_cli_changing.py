@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from hyperjob.cli.rights import RIGHTS, allowed
+from docs.generators.rights import RIGHTS, allowed
 from hyperjob_core.api.names import (
     CONTROLLER_SETTINGS,
     MIGRATE_REQUEST,

@@ -15,8 +15,8 @@ from typing import Any
 import yaml
 from click.testing import CliRunner, Result
 
+from docs.generators.cli import role
 from hyperjob.cli import main
-from hyperjob.cli.reference import role
 from hyperjob_core.api.names import LABEL_HYPERJOB, MIGRATE_REQUEST, RESTART_REQUEST
 from hyperjob_core.kube.client import Kube, PatchType
 from hyperjob_core.kube.errors import AlreadyExists

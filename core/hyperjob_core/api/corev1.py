@@ -1,6 +1,6 @@
 """The structural schemas of Kubernetes' pod template and PersistentVolumeClaim.
 
-They come from a file that `hyperjob_core.kube.podschema` writes.
+They come from a file that `docs.generators.podschema` writes.
 """
 
 import json

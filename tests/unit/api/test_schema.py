@@ -12,9 +12,9 @@ import pytest
 from annotated_types import Ge, Le, MaxLen, MinLen
 from pydantic.fields import FieldInfo
 
+from docs.generators import podschema
 from hyperjob_core.api import batch, corev1, schema, v1alpha1
 from hyperjob_core.api.model import Model
-from hyperjob_core.kube import podschema
 from tests.support.structural import FOLDERS, ROOT, crds, schema_of
 
 Schema = dict[str, Any]
@@ -28,9 +28,7 @@ def test_the_committed_file_is_what_the_types_give(path: Any) -> None:
 
 
 def test_the_pod_template_is_what_the_client_gives() -> None:
-    assert corev1.DATA.read_text() == podschema.render(), (
-        "run python -m hyperjob_core.kube.podschema"
-    )
+    assert corev1.DATA.read_text() == podschema.render(), "run python -m docs.generators.podschema"
 
 
 # Agreement, field by field: what a type declares against what the committed file says.

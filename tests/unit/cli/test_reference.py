@@ -11,8 +11,8 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from docs.generators.rights import RIGHTS
 from hyperjob.cli import GROUPS, main
-from hyperjob.cli.rights import RIGHTS
 from hyperjob_core.removed import EVERY_COMMAND, OPTIONS
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -28,11 +28,11 @@ def command(name: str) -> click.Command:
 def test_the_page_is_current(tmp_path: Path) -> None:
     # In a process of its own: click remembers of each command how its help was first asked for.
     made = tmp_path / "cli.md"
-    command = [sys.executable, "-m", "hyperjob.cli.reference", made]
+    command = [sys.executable, "-m", "docs.generators.cli", made]
     subprocess.run(command, cwd=ROOT, check=True, timeout=60)
     page = ROOT / "docs" / "reference" / "cli.md"
     assert page.read_text(encoding="utf-8") == made.read_text(encoding="utf-8"), (
-        "run: python -m hyperjob.cli.reference docs/reference/cli.md"
+        "run: python -m docs.generators.cli docs/reference/cli.md"
     )
 
 

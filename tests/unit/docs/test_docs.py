@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from docs.generators.api import render
 from hyperjob_core.api.names import KIND
-from hyperjob_core.api.reference import render
 from hyperjob_rules.defaulting import default
 from hyperjob_rules.validation.create import validate_create
 from tests.support.rooms import PACKAGES
@@ -85,7 +85,7 @@ def test_every_page_can_be_reached_from_the_contents():
 def test_the_reference_of_the_api_is_current():
     page = ROOT / "docs" / "reference" / "api.md"
     assert page.read_text(encoding="utf-8") == render(), (
-        "run: python -m hyperjob_core.api.reference docs/reference/api.md"
+        "run: python -m docs.generators.api docs/reference/api.md"
     )
 
 

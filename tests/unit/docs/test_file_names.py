@@ -9,7 +9,6 @@ ROOT = Path(__file__).parents[3]
 REPEATED = {
     "core": {
         "logs.py": "the logs of containers, and the logs of our processes",
-        "reference.py": "the generators of two pages",
         "training.py": "the API of the progress lines, and the metrics of trainings",
     },
     "engine": {

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
+from docs.generators.metrics import families, render
 from hyperjob_core.telemetry.metrics import Metrics
-from hyperjob_core.telemetry.reference import families, render
 from hyperjob_core.telemetry.training import TrainingMetrics
 
 ROOT = Path(__file__).parents[3]

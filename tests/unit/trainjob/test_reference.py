@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from hyperjob_engine.trainjob.reference import render
+from docs.generators.trainjob import render
 
 ROOT = Path(__file__).parents[3]
 

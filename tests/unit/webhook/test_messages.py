@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from hyperjob_rules.defaulting.catalogue import DEFAULTS
-from hyperjob_rules.messages import CHAPTERS, message, render
+from docs.generators.defaults import DEFAULTS
+from docs.generators.messages import CHAPTERS, message, render
 from hyperjob_rules.validation.podtemplate.rows import rows
 from hyperjob_rules.validation.rules import Rule, declared
 from hyperjob_rules.validation.rules import rule as declare
@@ -14,7 +14,7 @@ IDS = Path(__file__).parent / "data" / "rule-ids.txt"
 
 def test_the_page_of_messages_is_current():
     assert PAGE.read_text(encoding="utf-8") == render(), (
-        "run: python -m hyperjob_rules.messages docs/messages.md"
+        "run: python -m docs.generators.messages docs/messages.md"
     )
 
 

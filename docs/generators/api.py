@@ -1,6 +1,6 @@
 """The generator of docs/reference/api.md, from the schema of the CRD.
 
-`python -m hyperjob_core.api.reference docs/reference/api.md` writes the page; a test compares it.
+`python -m docs.generators.api docs/reference/api.md` writes the page; a test compares it.
 """
 
 import sys
@@ -8,16 +8,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from docs.generators.markdown import row, table
 from hyperjob_core.api import names
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.schema import hyperjob_crd
-from hyperjob_core.markdown import row, table
 
 INTRO: Final = f"""\
 # HyperJob API
 
 Group `{names.GROUP}`, version `{names.VERSION}`, kind `{names.KIND}`, short names `hyperjob`, `hj`.
-This page is made from the CRD (`python -m hyperjob_core.api.reference docs/reference/api.md`); do
+This page is made from the CRD (`python -m docs.generators.api docs/reference/api.md`); do
 not edit it. `kubectl explain hyperjob.spec` says the same in a terminal. What admission makes of
 each field, and every message, is in [messages](../messages.md).
 

@@ -1,6 +1,6 @@
 """Generate the page of all fields of a TrainJob and its runtime, from the tables that decide.
 
-`python -m hyperjob_engine.trainjob.reference docs/reference/trainjob.md` writes the page; a test
+`python -m docs.generators.trainjob docs/reference/trainjob.md` writes the page; a test
 compares it.
 """
 
@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from hyperjob_core.markdown import row, table
+from docs.generators.markdown import row, table
 from hyperjob_engine.trainjob.fields import POD, RUNTIME, TRAINJOB, Field
 
 INTRO: Final = """\
@@ -17,7 +17,7 @@ INTRO: Final = """\
 
 What becomes of each field of a TrainJob and of its runtime when the TrainJob
 [runs as a HyperJob](../tasks/trainjob.md). A field that is not on this page is refused by name.
-`python -m hyperjob_engine.trainjob.reference docs/reference/trainjob.md` generates this page; do
+`python -m docs.generators.trainjob docs/reference/trainjob.md` generates this page; do
 not edit it.
 """
 

@@ -1,6 +1,6 @@
 """Generate the reference page of the metrics from the code that registers them.
 
-`python -m hyperjob_core.telemetry.reference docs/reference/metrics.md` writes the page; a test
+`python -m docs.generators.metrics docs/reference/metrics.md` writes the page; a test
 compares it.
 """
 
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from hyperjob_core.markdown import row, table
+from docs.generators.markdown import row, table
 from hyperjob_core.telemetry.families import Family
 from hyperjob_core.telemetry.metrics import Metrics
 from hyperjob_core.telemetry.training import (
@@ -24,7 +24,7 @@ INTRO: Final = """\
 # Metrics
 
 Both processes serve metrics in Prometheus' format at `/metrics` of `--metrics-bind-address`.
-`python -m hyperjob_core.telemetry.reference docs/reference/metrics.md` generates this page; do not
+`python -m docs.generators.metrics docs/reference/metrics.md` generates this page; do not
 edit it.
 
 Metrics that Go controllers also have use the names of controller-runtime and client-go: their

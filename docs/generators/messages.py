@@ -1,6 +1,6 @@
 """The generator of docs/messages.md, from the rules of the webhook.
 
-`python -m hyperjob_rules.messages docs/messages.md` writes the page; a test compares it.
+`python -m docs.generators.messages docs/messages.md` writes the page; a test compares it.
 """
 
 import sys
@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import Final
 
 import hyperjob_rules.validation.update  # noqa: F401 - declares all rules
+from docs.generators.defaults import DEFAULTS
+from docs.generators.markdown import row, table
 from hyperjob_core.api.field import FieldError
-from hyperjob_core.markdown import row, table
-from hyperjob_rules.defaulting.catalogue import DEFAULTS
 from hyperjob_rules.validation.rules import Rule, declared
 
 INTRO: Final = """\
 # Messages
 
 The messages of the webhook about a HyperJob, their causes and their remedies. This page is
-generated from the rules (`python -m hyperjob_rules.messages docs/messages.md`); do not edit it.
+generated from the rules (`python -m docs.generators.messages docs/messages.md`); do not edit it.
 
 An error names the field, then says what is wrong with it:
 

@@ -1,4 +1,4 @@
-"""The reference of the command line: `python -m hyperjob.cli.reference FILE` makes it."""
+"""The reference of the command line: `python -m docs.generators.cli FILE` makes it."""
 
 import sys
 from collections.abc import Iterator
@@ -7,13 +7,13 @@ from pathlib import Path
 import click
 import yaml
 
+from docs.generators.markdown import row, table
+from docs.generators.rights import RIGHTS, Right
 from hyperjob.cli import GROUPS, main
 from hyperjob.cli.kubectl.exits import MEANINGS
-from hyperjob.cli.rights import RIGHTS, Right
-from hyperjob_core.markdown import row, table
 
 _WIDTH = 96
-_HEAD = """<!-- Made by `python -m hyperjob.cli.reference docs/reference/cli.md`. -->
+_HEAD = """<!-- Made by `python -m docs.generators.cli docs/reference/cli.md`. -->
 
 # The command line
 

@@ -1,7 +1,7 @@
 """The generator of the schema of Kubernetes' pod template, which the CRDs include.
 
 Types and required fields come from the installed client; the list types of Kubernetes' API are a
-table here. The result has no descriptions. `python -m hyperjob_core.kube.podschema` writes the
+table here. The result has no descriptions. `python -m docs.generators.podschema` writes the
 file.
 """
 

@@ -1,0 +1,1 @@
+"""The programs that write the pages of the reference from code."""
