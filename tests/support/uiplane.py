@@ -119,12 +119,12 @@ def _access(kube, known, *, login):
 async def serve(file, *, login):
     """Serve until standard input ends."""
     server = Karmada()
-    lines = [json.loads(line) for line in Path(file).read_text(encoding="utf-8").splitlines()]
-    for line in lines:
+    first = [json.loads(line) for line in Path(file).read_text(encoding="utf-8").splitlines()]
+    for line in first:
         change(server, line)
     async with AsyncExitStack() as stack:
         known = await stack.enter_async_context(running(server.kube, examine=False))
-        found = [line["put"] for line in lines if line["put"]["kind"] == "HyperJob"]
+        found = [line["put"] for line in first if line["put"]["kind"] == "HyperJob"]
         remember(known.history, found)
         access = await stack.enter_async_context(_access(server.kube, known, login=login))
         context = Context(
