@@ -52,7 +52,13 @@ async def drawn(path: Path, runs: int, times: int) -> list[float]:
                 Run(f"team/run-{n}", n, await history.points(f"u{n}"))
                 for n in range(number, number + runs)
             ]
-            render("parts/curves.html", charts=charts(shown, "step"), runs=shown, legend=True)
+            render(
+                "parts/curves.html",
+                charts=charts(shown, "step"),
+                runs=shown,
+                axis="step",
+                legend=True,
+            )
             found.append(time.perf_counter() - began)
     return found
 

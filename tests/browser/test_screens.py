@@ -61,7 +61,7 @@ def test_the_curves_of_two_hyperjobs_are_over_each_other(fleet, open_page, pictu
     expect(loss.locator("path.line")).to_have_count(2)
     boxes = [path.bounding_box() for path in loss.locator("path.line").all()]
     assert all(box["width"] > 0.4 * loss.bounding_box()["width"] for box in boxes)
-    page.get_by_role("link", name="times").click()
+    page.get_by_role("link", name="time", exact=True).click()
     expect(page.get_by_text("Over time since the first progress of each.")).to_be_visible()
     picture(page, f"metrics-time-{wide}")
 

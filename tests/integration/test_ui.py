@@ -141,6 +141,23 @@ async def test_logs_are_read_from_the_member(ui: Ui) -> None:
     assert "east/llm-trainer-0-worker-0" in page.text
 
 
+async def test_logs_are_searched_and_downloaded_in_the_order_of_time(ui: Ui) -> None:
+    whole = await ui.get(f"{ONE}/logs/download")
+    assert whole.status == 200
+    assert whole.headers["Content-Disposition"] == 'attachment; filename="llm.log"'
+    lines = [line for line in whole.html.splitlines() if not line.startswith("#")]
+    assert [line for line in lines if "east/llm-trainer-0-worker-0" in line], whole.html
+    times = [line.split(" ", 1)[0] for line in lines]
+    assert times == sorted(times)
+    word = lines[0].split()[-1]
+    found = await ui.get(f"{ONE}/logs?search={word.upper()}&tail=1000")
+    assert word in found.text
+    chosen = await ui.get(f"{ONE}/logs/download?search={word}&cluster=east")
+    kept = [line for line in chosen.html.splitlines() if not line.startswith("#")]
+    assert kept == [line for line in lines if word in line and " east/" in line]
+    assert "No line yet." in (await ui.get(f"{ONE}/logs?search=in-no-line")).text
+
+
 async def test_what_is_not_there_is_not_found(ui: Ui) -> None:
     for path in ("/hyperjobs/ml/none", "/hyperjobs/ml/none/why", "/hyperjobs/ml/none/logs/follow"):
         assert (await ui.get(path)).status == 404

@@ -135,4 +135,4 @@ def _place(value: float, axis: Axis) -> str:
 
 def number(value: float) -> str:
     """Return a value in few characters."""
-    return f"{value:.4g}"
+    return f"{value:.5g}"

@@ -5,6 +5,7 @@ and the latest stay.
 """
 
 import sqlite3
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -52,15 +53,26 @@ def point_of(summary: Summary) -> ProgressPoint | None:
     )
 
 
-def write(database: sqlite3.Connection, points: Iterable[NewPoint]) -> None:
-    """Write points within a transaction, and thin the HyperJobs that have too many."""
+def write(database: sqlite3.Connection, points: Iterable[NewPoint], counts: dict[str, int]) -> None:
+    """Write points within a transaction, and thin the HyperJobs that have too many.
+
+    `counts` has the greatest possible number of points of HyperJobs that were written before:
+    counting them at each write would read all of them.
+    """
     rows = [
         (uid, point.at.timestamp(), point.step, orjson.dumps(point.metrics).decode())
         for uid, point in points
     ]
     database.executemany("INSERT OR REPLACE INTO points VALUES (?, ?, ?, ?)", rows)
-    for uid in {row[0] for row in rows}:
-        database.execute(_THIN, {"uid": uid, "most": POINTS})
+    for uid, new in Counter(row[0] for row in rows).items():
+        counts[uid] = counts[uid] + new if uid in counts else _count(database, uid)
+        if counts[uid] > POINTS:
+            database.execute(_THIN, {"uid": uid, "most": POINTS})
+            counts[uid] = _count(database, uid)
+
+
+def _count(database: sqlite3.Connection, uid: str) -> int:
+    return int(database.execute("SELECT count(*) FROM points WHERE uid = ?", (uid,)).fetchone()[0])
 
 
 def read(database: sqlite3.Connection, uid: str, *, most: int = DRAWN) -> list[ProgressPoint]:

@@ -95,6 +95,7 @@ class HistoryFile:
         self._limits = limits
         self._lock: int | None = None
         self.writes = True
+        self._counts: dict[str, int] = {}
         if path is None:
             self._database = sqlite3.connect(":memory:", isolation_level=None)
             self._prepare(self._database)
@@ -185,11 +186,12 @@ class HistoryFile:
                 "INSERT OR REPLACE INTO hyperjobs VALUES (?, ?, ?, ?, ?)",
                 ((k.uid, k.namespace, k.name, k.queue, k.seen.timestamp()) for k in known),
             )
-            points.write(self._database, progress)
+            points.write(self._database, progress, self._counts)
             self._database.execute("INSERT OR REPLACE INTO known VALUES ('seen', ?)", (now,))
 
     def trim(self, *, now: float) -> None:
         """Delete rows older than the limit, then the oldest rows until the file is small enough."""
+        self._counts.clear()
         oldest = now - self._limits.days * 86_400
         self._remove_before(oldest)
         while self._used() > self._limits.size * _SHARE_KEPT:

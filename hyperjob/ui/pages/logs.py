@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import re
+from collections.abc import Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Final
@@ -11,10 +12,11 @@ import orjson
 from aiohttp import web
 
 from hyperjob.client.errors import ClientError, words
-from hyperjob.client.logs.choosing import Wanted
+from hyperjob.client.logs.choosing import ContainerLog, Wanted
 from hyperjob.client.logs.following import Following
 from hyperjob.client.logs.standing import ChosenLogs
 from hyperjob.client.summary import read
+from hyperjob_core.api.lines import LogLine as Line
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import KubeError
 from hyperjob_core.kube.resources import HYPERJOBS
@@ -32,14 +34,30 @@ _BEAT_SECONDS: Final = 10.0
 _BATCH: Final = 500
 
 
+SINCE: Final[Mapping[str, int]] = {"5m": 300, "1h": 3600, "1d": 86400}
+"""Seconds before now, by their names."""
+_LEVELS: Final[Mapping[str, re.Pattern[str]]] = {
+    "error": re.compile(r"\b(?:ERROR|CRITICAL|FATAL|[A-Z]\w*(?:Error|Exception):|Traceback)"),
+    "warning": re.compile(r"\bWARN(?:ING)?\b|\b[A-Z]\w*Warning:"),
+    "debug": re.compile(r"\b(?:DEBUG|TRACE)\b"),
+}
+_DOWNLOADED: Final = 64 * 2**20
+
+ShownLine = tuple[str, str, str]
+"""Time and source of a line, its text, and its level as a CSS class."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
     """The selected logs, and the number of last lines of each."""
 
     job: str = ""
+    cluster: str = ""
     task: str = ""
     container: str = ""
     tail: int = 50
+    since: str = ""
+    search: str = ""
 
     @classmethod
     def of(cls, request: web.Request) -> "Choice":
@@ -48,6 +66,9 @@ class Choice:
         tail = given.get("tail", "")
         return cls(
             job=given.get("job", "")[:253],
+            cluster=given.get("cluster", "")[:253],
+            since=given.get("since", "") if given.get("since", "") in SINCE else "",
+            search=given.get("search", "")[:200],
             task=given.get("task", "")[:63],
             container=given.get("container", "")[:63],
             tail=int(tail) if tail in {str(size) for size in SIZES} else SIZES[0],
@@ -58,9 +79,26 @@ class Choice:
         """Return the selection in the form of the client library."""
         return Wanted(
             jobs=(self.job,) if self.job else (),
+            cluster=self.cluster or None,
             task=self.task or None,
             container=self.container or None,
         )
+
+    @property
+    def query(self) -> Mapping[str, str]:
+        """Return the query of a request for a log; lines have their times."""
+        since = {"sinceSeconds": str(SINCE[self.since])} if self.since else {}
+        return {"timestamps": "true", **since}
+
+    def line(self, source: ContainerLog, raw: bytes) -> ShownLine | None:
+        """Return a line to show; None for a line without the searched words."""
+        line = Line.of(raw)
+        text = text_of(line.text)
+        if self.search.lower() not in text.lower():
+            return None
+        when = f"{line.moment:%H:%M:%S} " if line.time else ""
+        level = next((name for name, words in _LEVELS.items() if words.search(text)), "")
+        return f"{when}{source.label}", text, level
 
 
 def text_of(line: bytes) -> str:
@@ -71,21 +109,22 @@ def text_of(line: bytes) -> str:
 
 async def last_lines(
     kube: Kube, namespace: str, name: str, choice: Choice
-) -> tuple[list[tuple[str, str]], list[str]]:
-    """Return the last lines of each log, and remarks about logs that could not be read."""
+) -> tuple[list[ShownLine], list[str]]:
+    """Return the last lines of each log in the order of time, and remarks about unread logs."""
     remarks: list[str] = []
-    found: list[tuple[str, str]] = []
+    found: list[ShownLine] = []
     try:
         summary = read(await kube.get(HYPERJOBS, name, namespace=namespace))
         standing = await ChosenLogs.of(
-            kube, summary, choice.wanted, query={}, tail=choice.tail, say=remarks.append
+            kube, summary, choice.wanted, query=choice.query, tail=choice.tail, say=remarks.append
         )
-        async with aclosing(standing.lines()) as lines:
-            async for source, line in lines:
+        async with aclosing(standing.in_order()) as lines:
+            async for source, raw in lines:
                 if len(found) >= _LINES:
                     remarks.append(f"only the first {_LINES} lines are shown: choose a sub-job")
                     break
-                found.append((source.label, text_of(line)))
+                if (line := choice.line(source, raw)) is not None:
+                    found.append(line)
     except ClientError as error:
         remarks.append(str(error))
     except KubeError as error:
@@ -110,12 +149,12 @@ async def follow(
             kube,
             summary,
             choice.wanted,
-            query={"follow": "true"},
+            query={**choice.query, "follow": "true"},
             tail=choice.tail,
             limit=_FOLLOWED,
             say=say,
         )
-        await _pump(response, following, said, came)
+        await _pump(response, following, choice, said, came)
     except ClientError as error:
         said.append(str(error))
     except KubeError as error:
@@ -123,17 +162,52 @@ async def follow(
     await _send(response, "end", {"lines": [], "remarks": said})
 
 
+async def download(
+    response: web.StreamResponse, kube: Kube, namespace: str, name: str, choice: Choice
+) -> None:
+    """Send all lines of the chosen logs as text in the order of time, up to 64 MiB."""
+    remarks: list[str] = []
+    left = _DOWNLOADED
+    try:
+        summary = read(await kube.get(HYPERJOBS, name, namespace=namespace))
+        standing = await ChosenLogs.of(
+            kube, summary, choice.wanted, query=choice.query, tail=-1, say=remarks.append
+        )
+        async with aclosing(standing.in_order()) as lines:
+            async for source, raw in lines:
+                if (line := choice.line(source, raw)) is None:
+                    continue
+                data = f"{line[0]} {line[1]}\n".encode()
+                left -= len(data)
+                if left < 0:
+                    remarks.append("the rest is left out: choose a sub-job or a time")
+                    break
+                async with asyncio.timeout(_WRITE_SECONDS):
+                    await response.write(data)
+    except ClientError as error:
+        remarks.append(str(error))
+    except KubeError as error:
+        remarks.append(words(error))
+    await response.write("".join(f"# {printable(each)}\n" for each in remarks).encode())
+
+
 async def _pump(
-    response: web.StreamResponse, following: Following, said: list[str], came: asyncio.Event
+    response: web.StreamResponse,
+    following: Following,
+    choice: Choice,
+    said: list[str],
+    came: asyncio.Event,
 ) -> None:
     """Send collected lines a few times a second; reading the logs waits for a slow viewer."""
-    held: list[tuple[str, str]] = []
+    held: list[ShownLine] = []
     room = asyncio.Event()
 
     async def read_all() -> None:
         async with aclosing(following.lines()) as found:
-            async for source, line in found:
-                held.append((source.label, text_of(line)))
+            async for source, raw in found:
+                if (line := choice.line(source, raw)) is None:
+                    continue
+                held.append(line)
                 came.set()
                 if len(held) >= _BATCH:
                     room.clear()

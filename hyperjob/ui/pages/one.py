@@ -31,6 +31,7 @@ def about_one(context: Context) -> Sequence[web.RouteDef]:
         *(web.get(f"{_PATH}/{name}", one.section(name, make)) for name, make in SECTIONS.items()),
         web.get(f"{_PATH}/logs", one.logs),
         web.get(f"{_PATH}/logs/follow", one.follow),
+        web.get(f"{_PATH}/logs/download", one.download),
         *(web.get(f"{_PATH}/{name}", one.asked(name)) for name in LABELS),
         *(web.post(f"{_PATH}/{name}", one.done(name)) for name in LABELS),
     ]
@@ -112,6 +113,8 @@ class _One:
             tab="logs",
             choice=choice,
             sizes=logs.SIZES,
+            times=list(logs.SINCE),
+            query=request.query_string,
             summary=row.summary,
         )
 
@@ -132,6 +135,24 @@ class _One:
                 await logs.follow(response, visitor.kube, namespace, name, logs.Choice.of(request))
             except (ConnectionError, TimeoutError):
                 pass  # the viewer has disconnected, or reads too slowly
+        return response
+
+    async def download(self, request: web.Request) -> web.StreamResponse:
+        page, visitor = self._page(request), request[VISITOR]
+        namespace, _, name = page.name.partition("/")
+        response = web.StreamResponse(
+            headers={
+                "Content-Type": "text/plain; charset=utf-8",
+                "Content-Disposition": f'attachment; filename="{name}.log"',
+            }
+        )
+        with self._places.taken(visitor.name):
+            try:
+                await response.prepare(request)
+                choice = logs.Choice.of(request)
+                await logs.download(response, visitor.kube, namespace, name, choice)
+            except (ConnectionError, TimeoutError):
+                pass  # the visitor has disconnected, or reads too slowly
         return response
 
     def asked(self, action: str) -> Handler:

@@ -144,7 +144,7 @@
       const end = log.scrollHeight - log.scrollTop - log.clientHeight < 40;
       const found = JSON.parse(event.data);
       for (const text of found.remarks) add("remark", "", text);
-      for (const [from, text] of found.lines) add("", from, text);
+      for (const [from, text, level] of found.lines) add(level && "l-" + level, from, text);
       while (log.childElementCount > 5000) log.firstElementChild.remove();
       if (end) log.scrollTop = log.scrollHeight;
     };

@@ -7,13 +7,14 @@ from typing import Any
 import pytest
 
 from hyperjob.client import usage
+from hyperjob.client.logs.choosing import ContainerLog
 from hyperjob.client.summary import read
 from hyperjob.client.tally import Tally
 from hyperjob.ui.charts.timeline import Subject, timeline
 from hyperjob.ui.history.spans import Span
 from hyperjob.ui.holdings import Holdings
 from hyperjob.ui.lines import QueueLines
-from hyperjob.ui.pages import actions, fleet, queues
+from hyperjob.ui.pages import actions, fleet, logs, queues
 from hyperjob.ui.render import expected, hue, render
 from hyperjob.ui.rows import Row, row_of
 from hyperjob.ui.visitor import EVERYTHING, Scope
@@ -279,3 +280,23 @@ def test_the_page_shows_what_a_program_does_instead_of_steps_and_for_which_pod_o
     assert found.waits_for == (
         "the others wait for pod j-0-worker-0 in west 45% of the time, 0.9 s of each step"
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "level"),
+    [
+        ("2026-01-02 ERROR the disk is full", "error"),
+        ("ValueError: no labels", "error"),
+        ("Traceback (most recent call last):", "error"),
+        ("[WARNING] slow", "warning"),
+        ("UserWarning: old", "warning"),
+        ("DEBUG x", "debug"),
+        ("the error is 0.3, no warning", ""),
+        ("step 3 INFO", ""),
+    ],
+)
+def test_a_line_of_a_log_has_its_level(text: str, level: str) -> None:
+    source = ContainerLog(cluster="east", pod="p-0", container="main")
+    raw = f"2026-01-02T03:04:05.000000000Z {text}".encode()
+    assert logs.Choice().line(source, raw) == ("03:04:05 east/p-0", text, level)
+    assert logs.Choice(search="nowhere").line(source, raw) is None
