@@ -135,6 +135,9 @@ class Observer:
             pods_left={}
             if self._members is None
             else self._members.pods_left(hyperjob.namespace, hyperjob.records, now),
+            pods_refused={}
+            if self._members is None
+            else self._members.refused(hyperjob.namespace, hyperjob.records),
             split_answers=None if self._splitter is None else self._splitter.answers(key),
             causes=None if self._cause_reader is None else self._cause_reader.causes(key),
         )

@@ -25,7 +25,7 @@ from hyperjob_engine.lifecycle.reclaimed import giving_back
 from hyperjob_engine.lifecycle.records import with_restart
 from hyperjob_engine.lifecycle.requests import answer, refuse_after_end
 from hyperjob_engine.lifecycle.stops import suspending
-from hyperjob_engine.lifecycle.unstarted import not_started
+from hyperjob_engine.lifecycle.unstarted import not_allowed, not_started
 from hyperjob_engine.model.observed import Observed
 from hyperjob_engine.model.parse import with_fields
 from hyperjob_engine.model.planned import Plan
@@ -137,6 +137,11 @@ def _record(draft: Draft) -> Plan | None:
     A restart waits for the deletion of sub-jobs that the spec no longer has.
     """
     observed, children = draft.observed, draft.children
+    refused = not_allowed(
+        observed, children, minimum=draft.together, next_try=partial(next_try, observed)
+    )
+    if refused is not None and not draft.actions:
+        return _restart(draft, refused)
     end = ending(observed, children, draft.waiting, draft.losses)
     if end is not None:
         return _end(draft, end)

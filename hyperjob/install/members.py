@@ -17,6 +17,7 @@ from hyperjob_core.kube.resources import (
     CLUSTER_ROLE_BINDINGS,
     CLUSTER_ROLES,
     CLUSTERS,
+    CORE_EVENTS,
     HYPERNODES,
     NODES,
     PODS,
@@ -59,7 +60,7 @@ def member_rules(step: MemberAccess) -> list[Object]:
     """Return the rules of the account in a member, the least that a step needs."""
     rules: list[Object] = []
     if step.includes(MemberAccess.PODS):
-        rules.append(_rule(PODS, *_READ))
+        rules += [_rule(PODS, *_READ), _rule(CORE_EVENTS, "list", "watch")]
     if step.includes(MemberAccess.NODES):
         rules += [_rule(NODES, *_READ), _rule(HYPERNODES, *_READ)]
     if step.includes(MemberAccess.LOGS):

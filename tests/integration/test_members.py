@@ -15,9 +15,11 @@ from hyperjob_controller.incidents import first_error
 from hyperjob_controller.members import member as members_member
 from hyperjob_controller.members import reader as members_reader
 from hyperjob_controller.members.reader import Members
+from hyperjob_core.api.microtime import utc_now
+from hyperjob_core.api.wire import rfc3339
 from hyperjob_core.kube.client import Kube, PatchType
 from hyperjob_core.kube.informer import Informer
-from hyperjob_core.kube.resources import CLUSTERS, HYPERNODES, NODES, PODS, Resource
+from hyperjob_core.kube.resources import CLUSTERS, CORE_EVENTS, HYPERNODES, NODES, PODS, Resource
 from hyperjob_core.tasks import cancel
 from hyperjob_engine.members.fold import MemberFold
 from hyperjob_engine.model.members import NodeState
@@ -300,7 +302,7 @@ async def test_a_member_that_refuses_is_unknown_and_is_asked_rarely(
     await world.reader.tried(30)
     assert world.free("north") == {}
     asked = sum(name == "north" for name, _ in world.faults.requests)
-    assert asked <= 3
+    assert asked <= 4, "once for each resource"
     said = [each for each in caplog.records if vars(each).get("cluster") == "north"]
     assert 1 <= len(said) <= 2
     assert world.free("west")
@@ -322,3 +324,40 @@ async def test_the_command_line_reads_the_nodes_that_the_reader_sees(world: Worl
     views, errors = await views_of(world.kube, ["east", "west"])
     assert views["east"].nodes == world.reader.views(world.now())["east"].nodes
     assert list(errors) == ["west"]
+
+
+def refused_event(name: str, job: str, words: str, **more: Any) -> dict[str, Any]:
+    """Build Volcano's Event about a pod that the member's API server refuses."""
+    at = rfc3339(utc_now())
+    about = {
+        "apiVersion": "batch.volcano.sh/v1alpha1",
+        "kind": "Job",
+        "name": job,
+        "namespace": "default",
+    }
+    return {
+        "metadata": {"name": name, "namespace": "default"},
+        "involvedObject": about,
+        "reason": "FailedCreate",
+        "type": "Warning",
+        "message": words,
+        "firstTimestamp": at,
+        "lastTimestamp": at,
+        **more,
+    }
+
+
+async def test_the_words_of_a_member_that_refuses_pods_are_known(world: World) -> None:
+    east, words = world.there["east"], "pods is forbidden: exceeded quota: team"
+    await until(lambda: world.free("east") == {"east-1": 8})
+    await make(east, CORE_EVENTS, refused_event("other", "hj-g-0", "x", reason="Scheduled"))
+    await make(east, CORE_EVENTS, refused_event("refused", "hj-g-0", words))
+    record = Record(name="hj-g-0", replicated_job="g", index=0, cluster="east")
+
+    def told() -> list[str]:
+        found = world.reader.refused("default", {"hj-g-0": record})
+        return [each.message for each in found.values()]
+
+    await until(lambda: told() == [words])
+    await east.delete(CORE_EVENTS, "refused", namespace="default")
+    await until(lambda: told() == [])

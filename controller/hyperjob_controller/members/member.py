@@ -19,8 +19,21 @@ from hyperjob_core.kube.backoff import Backoff
 from hyperjob_core.kube.client import EventType, Kube, ObjectList, WatchEvent
 from hyperjob_core.kube.errors import Forbidden, Gone, KubeError, NotFound, Unauthorized
 from hyperjob_core.kube.reflector import Reflector
-from hyperjob_core.kube.resources import HYPERNODES, NODES, PODS, Resource, key_of
-from hyperjob_engine.members.facts import hypernode_fact, node_fact, pod_fact
+from hyperjob_core.kube.resources import (
+    CORE_EVENTS,
+    HYPERNODES,
+    NODES,
+    PODS,
+    Resource,
+    key_of,
+)
+from hyperjob_engine.members.facts import (
+    FAILED_CREATE,
+    hypernode_fact,
+    node_fact,
+    pod_fact,
+    refusal_fact,
+)
 from hyperjob_engine.members.fold import MemberFold, News
 from hyperjob_engine.model.members import MemberView
 from hyperjob_engine.resources import quantities
@@ -46,6 +59,7 @@ class _Folding:
     whole: Callable[[MemberFold, Any], None]
     put: Callable[[MemberFold, Any], None]
     drop: Callable[[MemberFold, str], None]
+    fields: str | None = None
 
     def kept(self, raw: Object) -> Object:
         """Return the facts of an object: the object itself does not stay in memory."""
@@ -61,7 +75,17 @@ _FOLDINGS: Final[Mapping[Resource, _Folding]] = {
         MemberFold.put_hypernode,
         MemberFold.drop_hypernode,
     ),
+    CORE_EVENTS: _Folding(
+        refusal_fact,
+        MemberFold.list_refusals,
+        MemberFold.put_refusal,
+        MemberFold.drop_refusal,
+        fields=f"reason={FAILED_CREATE}",
+    ),
 }
+
+
+_OPTIONAL: Final = frozenset({HYPERNODES, CORE_EVENTS})
 
 
 class Member:
@@ -183,6 +207,7 @@ class Member:
         reflector = Reflector(
             self._lister,
             resource,
+            field_selector=folding.fields,
             transform=folding.kept,
             page_size=_PAGE,
             idle_limit=_IDLE_SECONDS,
@@ -225,9 +250,9 @@ class Member:
             return
         self.tried.set()
         self.errors[resource] = failure
-        if resource is HYPERNODES and isinstance(failure, NotFound | Forbidden):
-            self._absent.add(resource)  # a member without Volcano's network topology
-            self.fold.list_hypernodes(())
+        if resource in _OPTIONAL and isinstance(failure, NotFound | Forbidden):
+            self._absent.add(resource)  # such as a member without Volcano's network topology
+            _FOLDINGS[resource].whole(self.fold, ())
         elif type(before) is not type(failure):
             log.log(
                 logging.WARNING if isinstance(failure, _REFUSED) else logging.INFO,

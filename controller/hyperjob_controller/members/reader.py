@@ -14,7 +14,7 @@ from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import at, condition, mapping, string
 from hyperjob_core.kube.client import EventType, Kube
 from hyperjob_core.kube.informer import Informer
-from hyperjob_core.kube.resources import HYPERNODES, NODES, PODS, Resource
+from hyperjob_core.kube.resources import CORE_EVENTS, HYPERNODES, NODES, PODS, Resource
 from hyperjob_core.tasks import cancel
 from hyperjob_core.telemetry.metrics import Place
 from hyperjob_engine.members.fold import News
@@ -22,6 +22,7 @@ from hyperjob_engine.model.members import MemberView
 from hyperjob_engine.model.observed import Observed, Record
 from hyperjob_engine.model.planned import Plan
 from hyperjob_engine.reasons.failure import ContainerFailure
+from hyperjob_engine.reasons.podsrefused import PodsRefused
 
 _LISTS: Final = 8
 _CALL_SECONDS: Final = 15.0
@@ -62,7 +63,9 @@ class Members:
         self._shown = shown
         self._wake = wake
         self._faulty = faulty
-        self._resources: tuple[Resource, ...] = (PODS, NODES, HYPERNODES) if nodes else (PODS,)
+        self._resources: tuple[Resource, ...] = (PODS, CORE_EVENTS)
+        if nodes:
+            self._resources += (NODES, HYPERNODES)
         self._lists = asyncio.Semaphore(_LISTS)
         self._members: dict[str, Member] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
@@ -113,6 +116,16 @@ class Members:
         """Return the first failed container of a vcjob in a member, if the watch has shown one."""
         member = self._members.get(cluster)
         return None if member is None else member.fold.failure(job)
+
+    def refused(self, namespace: str, records: Mapping[str, Record]) -> dict[str, PodsRefused]:
+        """Return why the members of sub-jobs refuse their pods, by the name of the sub-job."""
+        found = {}
+        for name, record in records.items():
+            member = self._members.get(record.cluster)
+            why = None if member is None else member.fold.refused(f"{namespace}/{name}")
+            if why is not None:
+                found[name] = why
+        return found
 
     def state(self, now: datetime) -> dict[str, Object]:
         """Return what is known of each member, for the debug page."""

@@ -8,17 +8,28 @@ cluster, and tries again after a growing time. The events of the pods are in the
 Pods that have a node and pull a large image are not such a case. Karmada reports in each Cluster
 the sum of the requests of pods without a node (`status.resourceSummary.allocating`): if it is less
 than the request of the sub-job, some of its pods have a node.
+
+A cluster whose API server refuses the pods is left after seconds: a quota of another cluster may
+have room, and Volcano ends such a vcjob soon. That end is no failure, as no program has run.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from hyperjob_core.api.phases import JobPhase
+from hyperjob_core.api.wire import integer, objects
 from hyperjob_engine.lifecycle.decisions import Member, Recreation, Restart
 from hyperjob_engine.model.child import Child
-from hyperjob_engine.model.observed import Cluster, GangRecord, Observed, QueueAdmission
+from hyperjob_engine.model.observed import (
+    Cluster,
+    GangRecord,
+    Observed,
+    PodCounts,
+    QueueAdmission,
+)
 from hyperjob_engine.model.subjobs import SubJob
-from hyperjob_engine.reasons.outcomes import GivenBackWith, NoPodRan
+from hyperjob_engine.reasons.outcomes import GivenBackWith, NoPodRan, PodsNotAllowed
+from hyperjob_engine.reasons.podsrefused import PATIENCE, PodsRefused
 from hyperjob_engine.reasons.reason import Reason
 from hyperjob_engine.resources import Resources, measure_of
 
@@ -41,6 +52,48 @@ def not_started(
         for sub_job, child in members
         if (due := _due(observed, sub_job, child)) is not None and due <= observed.now
     }
+    return _given_back(observed, members, late, minimum=minimum, next_try=next_try)
+
+
+def not_allowed(
+    observed: Observed,
+    members: Sequence[Member],
+    *,
+    minimum: int,
+    next_try: Callable[[int], GangRecord | None],
+) -> Restart | None:
+    """Return the restart of the sub-jobs that Volcano ended since their cluster refused all pods.
+
+    It comes before the failure policy and the end of the HyperJob.
+    """
+    ended = {
+        child.name: child
+        for _, child in members
+        if child.is_terminal and child.phase.is_failed and refusal_of(observed, child) is not None
+    }
+    return _given_back(observed, members, ended, minimum=minimum, next_try=next_try)
+
+
+def refusal_of(observed: Observed, child: Child) -> PodsRefused | None:
+    """Return why the cluster of a sub-job refuses its pods; None once it has all of them."""
+    refused, binding, report = observed.pods_refused.get(child.name), child.binding, child.report
+    if refused is None or binding is None or report is None or observed.hyperjob.suspend:
+        return None
+    if binding.applied_since is None or refused.last < binding.applied_since or _began(child):
+        return None
+    tasks = objects(child.job.spec.get("tasks")) if child.job is not None else ()
+    complete = report.pods.total >= sum(integer(task.get("replicas")) or 0 for task in tasks)
+    return None if complete and not child.is_terminal else refused
+
+
+def _given_back(
+    observed: Observed,
+    members: Sequence[Member],
+    late: Mapping[str, Child],
+    *,
+    minimum: int,
+    next_try: Callable[[int], GangRecord | None],
+) -> Restart | None:
     if not late:
         return None
     others = [child for _, child in members if child.name not in late and _counts(child)]
@@ -79,21 +132,31 @@ def _due(observed: Observed, sub_job: SubJob, child: Child) -> datetime | None:
     in this attempt, if its pods have nodes (and pull images), or if its cluster is not Ready.
     """
     report, binding = child.report, child.binding
+    refused = refusal_of(observed, child)
+    if refused is not None and report is not None and report.phase is JobPhase.PENDING:
+        return refused.first + PATIENCE
     if not observed.start_timeout or observed.hyperjob.suspend:
         return None
     if report is None or binding is None or binding.applied_since is None or not binding.applied:
         return None
-    pods = report.pods
-    began = pods.running or pods.succeeded or pods.failed or report.began
-    began = began or (child.record is not None and child.record.start_time)
-    if report.phase is not JobPhase.PENDING or began:
+    if report.phase is not JobPhase.PENDING or _began(child):
         return None
+    pods = report.pods
     cluster = next((each for each in observed.clusters if each.name == child.cluster), None)
     if cluster is None or cluster.not_ready_since is not None:
         return None
     if pods.pending >= sub_job.size.pods and _on_nodes(sub_job.size.demand, cluster):
         return None
     return binding.applied_since + observed.start_timeout
+
+
+def _began(child: Child) -> bool:
+    """Return whether a pod of the present attempt has run."""
+    report, record = child.report, child.record
+    pods = report.pods if report is not None else PodCounts()
+    if pods.running or pods.succeeded or pods.failed or (report is not None and report.began):
+        return True
+    return record is not None and bool(record.start_time)
 
 
 def _on_nodes(demand: Resources, cluster: Cluster) -> bool:
@@ -108,6 +171,15 @@ def _counts(child: Child) -> bool:
 
 
 def _again(observed: Observed, child: Child) -> Recreation:
+    refused = refusal_of(observed, child)
+    if refused is not None:
+        return Recreation(
+            name=child.name,
+            reason=Reason.PODS_REFUSED,
+            cause=PodsNotAllowed(child.cluster, refused.message),
+            leave=child.cluster,
+            delayed=observed.admission is QueueAdmission.NONE,
+        )
     return Recreation(
         name=child.name,
         reason=Reason.PODS_PENDING,

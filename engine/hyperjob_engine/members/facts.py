@@ -12,6 +12,7 @@ from sys import intern
 from typing import Final, TypeVar
 
 from hyperjob_core.api.meta import Object
+from hyperjob_core.api.names import VCJOB_KIND
 from hyperjob_core.api.wire import (
     at,
     condition,
@@ -20,13 +21,17 @@ from hyperjob_core.api.wire import (
     objects,
     string,
     string_map,
+    timestamp,
 )
 from hyperjob_engine.members.podfailures import first_failure
 from hyperjob_engine.model.members import Labels, NodeState, PodHeld, Taint
 from hyperjob_engine.model.wants import parse_apart, parse_wants
 from hyperjob_engine.reasons.failure import ContainerFailure
+from hyperjob_engine.reasons.podsrefused import PodsRefused
 from hyperjob_engine.resources import PODS, Resources, parse_resources, pod_request, whole
 
+FAILED_CREATE: Final = "FailedCreate"
+"""The reason of Volcano's Event about a pod that it could not create."""
 JOB_NAME: Final = "volcano.sh/job-name"
 _FAILED: Final = "Failed"
 _ENDED: Final = frozenset({"Succeeded", _FAILED})
@@ -75,6 +80,31 @@ class HyperNodeFact:
     node_patterns: tuple[str, ...] = ()
     hypernode_patterns: tuple[str, ...] = ()
     node_labels: tuple[Labels, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RefusalFact:
+    """An Event of a vcjob whose pods the API server of the member refuses."""
+
+    key: str
+    job: str
+    refused: PodsRefused
+
+
+def refusal_fact(raw: Object) -> RefusalFact | None:
+    """Return what the fold keeps of an Event; None if it is not about refused pods of a vcjob."""
+    about = mapping(raw.get("involvedObject"))
+    if string(raw.get("reason")) != FAILED_CREATE or string(about.get("kind")) != VCJOB_KIND:
+        return None
+    created = at(raw, "metadata", "creationTimestamp")
+    first = timestamp(raw.get("firstTimestamp") or raw.get("eventTime") or created)
+    last = timestamp(at(raw, "series", "lastObservedTime") or raw.get("lastTimestamp") or created)
+    if first is None:
+        return None
+    namespace, name = string(about.get("namespace")), string(about.get("name"))
+    refused = PodsRefused(string(raw.get("message")), first, last or first)
+    key = f"{string(at(raw, 'metadata', 'namespace'))}/{string(at(raw, 'metadata', 'name'))}"
+    return RefusalFact(key, intern(f"{namespace}/{name}"), refused)
 
 
 def pod_fact(raw: Object) -> PodFact:

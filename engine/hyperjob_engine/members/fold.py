@@ -11,9 +11,16 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from hyperjob_engine.members.facts import HyperNodeFact, NodeFact, PodFact, shared_resources
+from hyperjob_engine.members.facts import (
+    HyperNodeFact,
+    NodeFact,
+    PodFact,
+    RefusalFact,
+    shared_resources,
+)
 from hyperjob_engine.model.members import HyperNode, MemberNode, MemberView, PodHeld
 from hyperjob_engine.reasons.failure import ContainerFailure
+from hyperjob_engine.reasons.podsrefused import PodsRefused
 from hyperjob_engine.resources import accumulate
 
 _FAILURES: Final = 1000
@@ -44,6 +51,7 @@ class MemberFold:
         self._by_node: dict[str, dict[str, PodHeld]] = {}
         self._jobs: Counter[str] = Counter()
         self._failures: dict[str, tuple[str, ContainerFailure]] = {}
+        self._refusals: dict[str, dict[str, RefusalFact]] = {}
         self._shown: dict[str, MemberNode] = {}
         self._changed: set[str] = set()
         self._domains: tuple[HyperNode, ...] | None = ()
@@ -150,6 +158,32 @@ class MemberFold:
     def drop_hypernode(self, name: str) -> None:
         """Drop a HyperNode."""
         self.list_hypernodes(each for each in self._hypernodes.values() if each.name != name)
+
+    def refused(self, job: str) -> PodsRefused | None:
+        """Return why the member refuses the pods of a vcjob: the latest words of its Events."""
+        found = [each.refused for each in self._refusals.get(job, {}).values()]
+        return max(found, key=lambda each: each.last, default=None)
+
+    def list_refusals(self, refusals: Iterable[RefusalFact | None]) -> None:
+        """Take over all Events about refused pods."""
+        self._refusals.clear()
+        for each in refusals:
+            self.put_refusal(each)
+
+    def put_refusal(self, refusal: RefusalFact | None) -> None:
+        """Take over an Event about refused pods; None is an Event about anything else."""
+        if refusal is None:
+            return
+        self._refusals.setdefault(refusal.job, {})[refusal.key] = refusal
+        self._told.add(refusal.job)
+        while len(self._refusals) > _FAILURES:
+            del self._refusals[next(iter(self._refusals))]
+
+    def drop_refusal(self, key: str) -> None:
+        """Drop an Event, whose time to live is over."""
+        for job, events in list(self._refusals.items()):
+            if events.pop(key, None) is not None and not events:
+                del self._refusals[job]
 
     def view(self, as_of: datetime) -> MemberView:
         """Return the member as it was at `as_of`; unchanged content is the value of before."""

@@ -30,6 +30,7 @@ from hyperjob_engine.model.waits import WaitShare
 from hyperjob_engine.reasons.detail import Detail
 from hyperjob_engine.reasons.failure import ContainerFailure
 from hyperjob_engine.reasons.hindrance import Trouble
+from hyperjob_engine.reasons.podsrefused import PodsRefused
 from hyperjob_engine.reasons.splitter import SplitAnswer
 from hyperjob_engine.reasons.waiting import MessageFacts, Wait
 from hyperjob_engine.resources import Resources
@@ -471,4 +472,6 @@ class Observed:
     causes: Mapping[str, ContainerFailure | None] | None = None
     # Pods of a sub-job, of any attempt, that its members still have; absent: they are not known.
     pods_left: Mapping[str, int] = field(default_factory=dict)
+    # Why a member refuses the pods of a sub-job, by name; absent: it does not, or is not read.
+    pods_refused: Mapping[str, PodsRefused] = field(default_factory=dict)
     followers: Collection[str] = ()  # vcjobs created soon after the deletion of a namesake

@@ -10,6 +10,7 @@ from hyperjob_core.api.choices import DeadlineMode
 from hyperjob_core.api.phases import JobPhase
 from hyperjob_core.api.wire import rfc3339
 from hyperjob_engine.reasons.failure import ContainerFailure, container_text
+from hyperjob_engine.reasons.podsrefused import refused_text
 from hyperjob_engine.reasons.shortage import Shortage, shortage_text
 from hyperjob_engine.reasons.stall import Stalled, stalled_text
 
@@ -81,6 +82,14 @@ class NoPodRan:
     limit: timedelta
 
 
+@dataclass(frozen=True, slots=True)
+class PodsNotAllowed:
+    """The cluster refused the pods of the sub-job, in these words."""
+
+    cluster: str
+    message: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MadeWay:
     """The HyperJob makes way for `other`: the lender's, or a HyperJob of higher priority.
@@ -101,7 +110,9 @@ class Requested:
     token: str
 
 
-AgainCause: TypeAlias = SpentCause | WithAll | GivenBackWith | NoPodRan | MadeWay | Requested
+AgainCause: TypeAlias = (
+    SpentCause | WithAll | GivenBackWith | NoPodRan | PodsNotAllowed | MadeWay | Requested
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,6 +248,8 @@ def again_text(cause: AgainCause) -> str:
         case NoPodRan():
             minutes = cause.limit / timedelta(minutes=1)
             return f"none of its pods ran on {cause.cluster} within {minutes:g} minutes"
+        case PodsNotAllowed():
+            return refused_text(cause.cluster, cause.message)
         case MadeWay():
             if cause.overran:
                 return f"makes way for {cause.other}, which it passed: it overran its estimate"

@@ -34,6 +34,7 @@ class Reason(enum.StrEnum):
     APPLY_FAILED = "ApplyFailed"
     REFUSED_BY_CLUSTER = "RefusedByCluster"
     PODS_PENDING = "PodsPending"
+    PODS_REFUSED = "PodsRefused"  # by the API server of the member: a quota, a missing class
     CLUSTER_NOT_READY = "ClusterNotReady"
     CLUSTER_LOST = "ClusterLost"
     OBJECT_DELETED = "ObjectDeleted"  # the ResourceBinding or the member's vcjob of a sub-job

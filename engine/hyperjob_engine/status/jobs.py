@@ -20,6 +20,7 @@ from hyperjob_engine.lifecycle.history import (
     present_run,
 )
 from hyperjob_engine.lifecycle.loss import reason_of_loss
+from hyperjob_engine.lifecycle.unstarted import refusal_of
 from hyperjob_engine.model.observed import (
     Observed,
     QueueAdmission,
@@ -34,6 +35,7 @@ from hyperjob_engine.model.training import JobTraining, known, training_object
 from hyperjob_engine.reasons.detail import Delayed, detail_text
 from hyperjob_engine.reasons.failure import apply_failure, container_text
 from hyperjob_engine.reasons.outcomes import Loss, end_text, loss_text
+from hyperjob_engine.reasons.podsrefused import refused_text
 from hyperjob_engine.reasons.reason import Reason
 from hyperjob_engine.status.outlook import Outlook
 
@@ -199,6 +201,9 @@ def _reported(observed: Observed, outlook: Outlook, report: ReportedStatus) -> t
         return report.reason, report.message if failure is None else container_text(failure)
     if report.phase is not JobPhase.PENDING:
         return report.reason, report.message
+    refused = refusal_of(observed, outlook.child)
+    if refused is not None:
+        return Reason.PODS_REFUSED, refused_text(outlook.child.cluster, refused.message)
     pods = outlook.sub_job.size.pods
     text = f"{report.pods.running} of {pods} pods run"
     why = report.message or detail_text(outlook.unheard)

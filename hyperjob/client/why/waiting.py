@@ -42,6 +42,7 @@ _TOLD: Final[Mapping[str, tuple[str, bool]]] = {
     ),
     Reason.REFUSED_BY_CLUSTER: (_SEE, True),
     Reason.APPLY_FAILED: (_SEE, True),
+    Reason.PODS_REFUSED: (_SEE, True),
     Reason.NOTHING_REPORTED: (_SEE, False),
     Reason.QUEUE_NOT_OPEN: ("kubectl get queues.scheduling.volcano.sh", True),
     Reason.QUEUE_LIMIT_REACHED: ("kubectl hyperjob top --by queue", False),

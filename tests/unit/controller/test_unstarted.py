@@ -14,6 +14,7 @@ from hyperjob_engine.model.parse import with_fields
 from hyperjob_engine.model.planned import CreateChild, DeleteChild, Plan
 from hyperjob_engine.plan import plan
 from hyperjob_engine.queueing.read import unit_of
+from hyperjob_engine.reasons.podsrefused import PodsRefused
 from hyperjob_engine.resources import parse_resources
 from tests.unit.controller.builders import (
     GPU,
@@ -197,3 +198,62 @@ def test_each_further_time_it_waits_longer() -> None:
         waits.append(retry - seen.now)
     assert waits == sorted(waits)
     assert waits[0] < waits[-1]
+
+
+QUOTA = 'pods "hj-trainer-0-0" is forbidden: exceeded quota: team'
+
+
+def refused(seen: Observed, *, first: timedelta = timedelta(seconds=1)) -> Observed:
+    """Let the cluster of both sub-jobs refuse their pods since a time."""
+    words = PodsRefused(QUOTA, NOW + first, NOW + first)
+    return replace(seen, pods_refused=dict.fromkeys(("hj-trainer-0", "hj-trainer-1"), words))
+
+
+def test_a_cluster_that_refuses_the_pods_is_named_with_its_words() -> None:
+    seen = refused(look(*member(0, pods={}), *member(1), at=timedelta(seconds=5)))
+    status = plan(seen).status
+    assert status is not None
+    entry = status["jobs"][0]
+    assert entry["reason"] == "PodsRefused"
+    assert entry["message"] == f"cluster a refuses its pods: {QUOTA}"
+
+
+def test_pods_that_are_refused_for_some_seconds_give_their_share_back_and_try_elsewhere() -> None:
+    late = refused(look(*member(0, pods={}), *member(1, pods={}), at=timedelta(seconds=11)))
+    status = plan(late).status
+    assert status is not None
+    first = status["jobs"][0]
+    assert (first["phase"], first["excludedClusters"]) == ("Unplaced", ["a"])
+    assert first["message"].endswith(QUOTA)
+    assert status["restarts"] == 0
+    assert not first.get("admitted")
+
+
+@pytest.mark.parametrize("phase", ["Terminated", "Failed", "Aborted"])
+def test_a_vcjob_that_ended_since_its_pods_were_refused_is_no_failure(phase: str) -> None:
+    both = [each for i in (0, 1) for each in member(i, phase=phase, pods={})]
+    ended = look(*both, at=timedelta(minutes=3))
+    status = plan(ended).status
+    assert status is not None
+    assert status["state"]["phase"] == "Failed", "without the Event of the member"
+    status = plan(refused(ended)).status
+    assert status is not None
+    assert status["state"]["phase"] != "Failed"
+    assert status["jobs"][0]["excludedClusters"] == ["a"]
+
+
+OLD: Mapping[str, tuple[Mapping[str, int], timedelta]] = {
+    "all pods exist since": (WAITS, timedelta(seconds=1)),
+    "an earlier attempt was refused": ({}, timedelta(seconds=-30)),
+    "a pod has run": ({"running": 1}, timedelta(seconds=1)),
+}
+
+
+@pytest.mark.parametrize("case", OLD)
+def test_a_refusal_that_is_over_counts_no_more(case: str) -> None:
+    pods, first = OLD[case]
+    seen = refused(look(*member(0, pods=pods), *member(1), at=timedelta(minutes=1)), first=first)
+    status = plan(seen).status
+    assert status is not None
+    assert status["jobs"][0]["reason"] == "PodsPending"
+    assert "excludedClusters" not in status["jobs"][0]

@@ -286,14 +286,16 @@ def test_what_keeps_ours_out(case: str) -> None:
 @pytest.mark.parametrize(
     ("step", "rights"),
     [
-        (MemberAccess.PODS, {("pods", "get list watch")}),
+        (MemberAccess.PODS, {("pods", "get list watch"), ("events", "list watch")}),
         (
             MemberAccess.NODES,
-            {(each, "get list watch") for each in ("pods", "nodes", "hypernodes")},
+            {(each, "get list watch") for each in ("pods", "nodes", "hypernodes")}
+            | {("events", "list watch")},
         ),
         (
             MemberAccess.LOGS,
             {(each, "get list watch") for each in ("pods", "nodes", "hypernodes")}
+            | {("events", "list watch")}
             | {("pods/log", "get")},
         ),
     ],
