@@ -38,6 +38,7 @@ from hyperjob_engine.placement.place import place
 GPU: Final = "nvidia.com/gpu"
 _PATH: Final = "/apis/cluster.karmada.io/v1alpha1/clusters"
 _LABELS: Final = 12  # of each node, as device plugins set them
+_CONNECTIONS: Final = 4096  # as the controller has for members
 Object = dict[str, Any]
 
 
@@ -194,7 +195,7 @@ async def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "kubeconfig"
             path.write_bytes(_kubeconfig(port))
-            async with Kube.connect(kubeconfig=path) as kube:
+            async with Kube.connect(kubeconfig=path, connections=_CONNECTIONS) as kube:
                 await _measure(kube, options, begin=process.stdin)
     finally:
         process.kill()
