@@ -18,6 +18,7 @@ from hyperjob_engine.members.facts import (
     RefusalFact,
     shared_resources,
 )
+from hyperjob_engine.members.podfailures import order
 from hyperjob_engine.model.members import HyperNode, MemberNode, MemberView, PodHeld
 from hyperjob_engine.reasons.failure import ContainerFailure
 from hyperjob_engine.reasons.podsrefused import PodsRefused
@@ -25,7 +26,6 @@ from hyperjob_engine.resources import accumulate
 
 _FAILURES: Final = 1000
 """The failed vcjobs of a member of which the fold knows the first failure."""
-_LAST: Final = "~"  # sorts after every time
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,11 +252,7 @@ class MemberFold:
         if pod.failure is None:
             return
         known = self._failures.get(pod.job)
-        if (
-            known is not None
-            and known[0] == pod.owner
-            and (known[1].time or _LAST) <= (pod.failure.time or _LAST)
-        ):
+        if known is not None and known[0] == pod.owner and order(known[1]) <= order(pod.failure):
             return
         self._failures[pod.job] = pod.owner, pod.failure
         self._told.add(pod.job)

@@ -9,13 +9,23 @@ from hyperjob_engine.reasons.failure import ContainerFailure
 
 _TASK: Final = "volcano.sh/task-spec"
 _SIGKILL: Final = 137
+_SIGTERM: Final = 143
 _LAST: Final = "~"  # sorts after every time
 
 
 def first_failure(pods: Iterable[Object]) -> ContainerFailure | None:
     """Return the first failure; None if no pod has failed."""
-    found = [failure for pod in pods for failure in _failures(pod)]
-    return min(found, key=lambda each: (each.time or _LAST, each.pod), default=None)
+    return min((failure for pod in pods for failure in _failures(pod)), key=order, default=None)
+
+
+def order(failure: ContainerFailure) -> tuple[int, str, str]:
+    """Return the sort key of the failures of a sub-job: the first one is the cause of the others.
+
+    The kubelet writes whole seconds, and a failure ends other processes at once: those that lost a
+    peer come after it, and those that got SIGTERM last.
+    """
+    follows = 2 if failure.exit_code == _SIGTERM else int(failure.lost_a_peer)
+    return follows, failure.time or _LAST, failure.pod
 
 
 def _failures(pod: Object) -> Iterator[ContainerFailure]:

@@ -16,6 +16,11 @@ _LOG_LIMIT: Final = 2048
 """The greatest length of a container's last lines; the kubelet reports at most 80 lines of them."""
 _SIGNALLED: Final = 128
 """A shell and a container runtime report the end by a signal as this number plus the signal."""
+_PEER: Final = re.compile(
+    r"ConnectionError|Connection(?:Reset|Aborted|Refused)Error|BrokenPipeError|DistBackendError"
+    r"|Connection (?:closed|reset) by peer|NCCL (?:communicator|operation)|Broken pipe"
+)
+"""How Python, gloo and NCCL say that another process is gone."""
 _DENIAL: Final = re.compile(r'admission webhook "([^"]+)" denied the request: (.*)')
 
 
@@ -34,6 +39,11 @@ class ContainerFailure:
     reason: str = ""
     message: str = ""
     time: str = ""
+
+    @property
+    def lost_a_peer(self) -> bool:
+        """Return whether the last line of the log says that a connection to another rank ended."""
+        return _PEER.search(self.last_line) is not None
 
     @property
     def last_line(self) -> str:

@@ -98,6 +98,31 @@ def test_the_container_that_failed_first_is_the_cause(pods: list[Object], text: 
     assert (container_text(found) if found is not None else "") == text
 
 
+def crash(index: int, code: int, last: str, at: str) -> Object:
+    made = ended(code, at)
+    made["state"]["terminated"]["message"] = f"Traceback\n{last}"
+    return pod(index, made)
+
+
+def test_of_failures_in_the_same_seconds_the_one_that_lost_no_peer_is_the_cause() -> None:
+    own = "ValueError: a batch has no labels"
+    pods = [
+        crash(0, 1, "ConnectionError: a rank is gone", "2026-01-02T03:02:00Z"),
+        crash(1, 1, own, "2026-01-02T03:02:01Z"),
+        crash(2, 143, '{"hyperjob": {"step": 4}}', "2026-01-02T03:02:00Z"),
+        crash(3, 1, "OSError: later", "2026-01-02T03:02:09Z"),
+    ]
+    found = first_failure(pods)
+    assert found is not None
+    assert (found.pod, found.last_line) == (f"{NAME}-worker-1", own)
+    stopped = first_failure([pods[2]])
+    assert stopped is not None
+    assert stopped.exit_code == 143
+    torch = "RuntimeError: [gloo/transport/tcp/pair.cc:534] Connection closed by peer [::1]:4"
+    assert first_failure([crash(0, 1, torch, ""), pods[1]]) is not None
+    assert ContainerFailure(pod="p", message=torch).lost_a_peer
+
+
 def failed(index: int = 0, *, at: str = "2026-01-02T03:02:00Z") -> list[Object]:
     name = f"hj-trainer-{index}"
     status = vcjob_status("Failed", since=at)
