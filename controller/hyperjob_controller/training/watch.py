@@ -237,7 +237,9 @@ class Watch:
             while phases and phases[0][0] <= line.time:
                 self._announce(phases.pop(0)[1])
             first = self.track is None
+            line = replace(line, after_stall=self.stalled)
             self.track = advance(self.track, line, now=now)
+            self.stalled = self.stalled and self.track.last[0] == step
             if first and began_before and self.source.since is not None:
                 started = min(self.track.started, self.source.since)
                 self.track = replace(self.track, started=started)

@@ -55,7 +55,8 @@ _METRIC: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]{0,62}")
 class ProgressLine:
     """One progress line and its time by the node's clock.
 
-    `skipped`: lines between this one and the one before were not parsed.
+    `skipped`: lines between this one and the one before were not parsed. `after_stall`: the program
+    made no steps before it, as two looks have seen.
     """
 
     time: datetime
@@ -64,6 +65,7 @@ class ProgressLine:
     saved: int | None = None
     waited: float | None = None
     skipped: bool = False
+    after_stall: bool = False
     metrics: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -297,7 +299,8 @@ def advance(track: Track | None, line: ProgressLine, *, now: datetime) -> Track:
         if not (track.phase or line.skipped):  # such a pause says nothing about the pace
             if time - last > track.patience:
                 track = replace(track, resumed=time)
-            track = replace(track, longest=max(track.longest, time - last))
+            if not line.after_stall:
+                track = replace(track, longest=max(track.longest, time - last))
     track = replace(
         track,
         samples=samples,

@@ -93,6 +93,19 @@ def test_a_slow_program_has_more_time_and_one_that_paused_before_too() -> None:
     assert made.stall is None, "it has paused for 40 s before"
 
 
+def test_a_second_stall_is_found_as_soon_as_the_first_one() -> None:
+    made = looked((52, b""), (62, b""))
+    assert made.stall is not None
+    hear(made, b"".join(line(120 + each, 31 + each) for each in range(10)), now=at(130))
+    assert made.stall is None
+    assert made.track is not None
+    assert made.track.longest == timedelta(seconds=1), "a stall is no pause that may come again"
+    assert made.track.resumed == at(120)
+    hear(made, b"", now=at(151))
+    hear(made, b"", now=at(161))
+    assert made.stall is not None
+
+
 def test_the_clock_of_a_node_that_is_behind_is_no_silence() -> None:
     made = watch(source(pods=1))
     for second in range(0, 600, 15):
