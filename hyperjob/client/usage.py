@@ -25,8 +25,9 @@ _UNREPORTED = "?"
 class ClusterUse:
     """An accelerator of a cluster, in whole units; None where the Cluster's status has no value.
 
-    `hyperjobs` is the sum of the sub-jobs' requests on the cluster, behind a gate too. `taints`
-    are those of the Cluster that keep sub-jobs away.
+    `hyperjobs` is the sum of the sub-jobs' requests on the cluster, behind a gate too. `free` is
+    what neither the Cluster's status, which is late, nor these requests have taken. `taints` are
+    those of the Cluster that keep sub-jobs away.
     """
 
     cluster: str
@@ -210,6 +211,7 @@ def _cluster(
         reported = accelerator in room.allocatable
         used = room.taken.get(accelerator, 0) // NANO
         total = room.allocatable.get(accelerator, 0) // NANO
+        held = taken.get((name, accelerator), 0)
         result.append(
             ClusterUse(
                 cluster=name,
@@ -217,8 +219,8 @@ def _cluster(
                 accelerator=accelerator,
                 allocatable=total if reported else None,
                 used=used if reported else None,
-                free=room.free[accelerator] // NANO if reported else None,
-                hyperjobs=taken.get((name, accelerator), 0),
+                free=max(0, total - max(used, held)) if reported else None,
+                hyperjobs=held,
                 taints=taints,
             )
         )

@@ -229,7 +229,7 @@ def test_top_counts_by_cluster_what_there_is_and_what_hyperjobs_take() -> None:
     summaries = [read(RUNNING), read(waits)]
     uses = usage.clusters([cluster("west", used=12), cluster("east", ready=False)], summaries)
     assert [(u.cluster, u.ready, u.allocatable, u.used, u.free, u.hyperjobs) for u in uses] == [
-        ("east", False, 32, 0, 32, 8),
+        ("east", False, 32, 0, 24, 8),
         ("west", True, 32, 12, 20, 8),
     ]
     assert usage.waiting(summaries) == {GPU: 8}
@@ -237,6 +237,13 @@ def test_top_counts_by_cluster_what_there_is_and_what_hyperjobs_take() -> None:
     # what a lost cluster has is no help
     assert text[-2].split() == ["all", "ready", GPU, "32", "12", "20", "8"]
     assert text[-1] == "Waiting: 8 nvidia.com/gpu"
+
+
+@pytest.mark.parametrize(("used", "free"), [(0, 0), (24, 0), (40, 0)])
+def test_top_shows_no_room_on_a_full_cluster_whose_status_is_late(used: int, free: int) -> None:
+    full = [read(hyperjob("Running", sub_job(name=f"hj-{i}", cluster="west"))) for i in range(4)]
+    (use,) = usage.clusters([cluster("west", used=used)], full)
+    assert (use.hyperjobs, use.free) == (32, free)
 
 
 @pytest.mark.parametrize(
