@@ -238,7 +238,7 @@ class Log:
     def rotate(self) -> None:
         """Rename the full file to the older half."""
         self.size = 0
-        with suppress(FileNotFoundError):  # the folder has gone with its pod: nobody reads the log
+        with suppress(FileNotFoundError):  # the folder of the pod was deleted: no command reads the log
             os.replace(self.path, self.path + ".1")
             self.file.close()
             self.file = open(self.path, "ab", buffering=0)  # noqa: SIM115, as above
