@@ -238,7 +238,8 @@ class Log:
     def rotate(self) -> None:
         """Rename the full file to the older half."""
         self.size = 0
-        with suppress(FileNotFoundError):  # the folder of the pod was deleted: no command reads the log
+        # The folder of the pod may be deleted: no command reads the log then.
+        with suppress(FileNotFoundError):
             os.replace(self.path, self.path + ".1")
             self.file.close()
             self.file = open(self.path, "ab", buffering=0)  # noqa: SIM115, as above
