@@ -95,11 +95,15 @@ def next_state(
     return _gathering(observed, record, released=released, limit=limit)
 
 
-def next_try(observed: Observed, attempts: int) -> GangRecord | None:
-    """Return the record of a gang that is deleted now; None without a queue admission."""
+def next_try(observed: Observed, attempts: int, soon: bool) -> GangRecord | None:
+    """Return the record of a gang that is deleted now; None without a queue admission.
+
+    `soon`: the first tries follow within seconds, because another cluster may start the gang.
+    """
     if observed.admission is QueueAdmission.NONE:
         return None
-    retry = _retry_time(observed, attempts, observed.gang_timeout * _FIRST)
+    first = _SHORTEST if soon else observed.gang_timeout * _FIRST
+    retry = _retry_time(observed, attempts, first)
     return GangRecord(attempts=attempts, retry_time=retry)
 
 

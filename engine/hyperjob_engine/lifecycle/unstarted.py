@@ -39,11 +39,12 @@ def not_started(
     members: Sequence[Member],
     *,
     minimum: int,
-    next_try: Callable[[int], GangRecord | None],
+    next_try: Callable[[int, bool], GangRecord | None],
 ) -> Restart | None:
     """Return the restart of the sub-jobs that did not start in time; None if there is none.
 
-    `next_try` returns the gang's record with the time of the next try, by the number of the try.
+    `next_try` returns the gang's record with the time of the next try, by the number of the try and
+    whether that is soon: a cluster that refuses pods says nothing about the others.
     If fewer than `minimum` sub-jobs would stay, the restart has all that have not ended. It costs
     none of `maxRestarts`, because no program has failed.
     """
@@ -60,7 +61,7 @@ def not_allowed(
     members: Sequence[Member],
     *,
     minimum: int,
-    next_try: Callable[[int], GangRecord | None],
+    next_try: Callable[[int, bool], GangRecord | None],
 ) -> Restart | None:
     """Return the restart of the sub-jobs that Volcano ended since their cluster refused all pods.
 
@@ -92,7 +93,7 @@ def _given_back(
     late: Mapping[str, Child],
     *,
     minimum: int,
-    next_try: Callable[[int], GangRecord | None],
+    next_try: Callable[[int, bool], GangRecord | None],
 ) -> Restart | None:
     if not late:
         return None
@@ -112,10 +113,11 @@ def _given_back(
             if not child.is_terminal
         ),
     ]
+    refused = all(refusal_of(observed, child) is not None for child in late.values())
     return Restart(
         again=tuple(again),
         gives_back=True,
-        gang=next_try(1 + max(child.attempt for child in late.values())),
+        gang=next_try(1 + max(child.attempt for child in late.values()), refused),
     )
 
 

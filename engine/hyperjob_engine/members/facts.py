@@ -27,7 +27,7 @@ from hyperjob_engine.members.podfailures import first_failure
 from hyperjob_engine.model.members import Labels, NodeState, PodHeld, Taint
 from hyperjob_engine.model.wants import parse_apart, parse_wants
 from hyperjob_engine.reasons.failure import ContainerFailure
-from hyperjob_engine.reasons.podsrefused import PodsRefused
+from hyperjob_engine.reasons.podsrefused import PodsRefused, words_of
 from hyperjob_engine.resources import PODS, Resources, parse_resources, pod_request, whole
 
 FAILED_CREATE: Final = "FailedCreate"
@@ -102,7 +102,7 @@ def refusal_fact(raw: Object) -> RefusalFact | None:
     if first is None:
         return None
     namespace, name = string(about.get("namespace")), string(about.get("name"))
-    refused = PodsRefused(string(raw.get("message")), first, last or first)
+    refused = PodsRefused(words_of(string(raw.get("message"))), first, last or first)
     key = f"{string(at(raw, 'metadata', 'namespace'))}/{string(at(raw, 'metadata', 'name'))}"
     return RefusalFact(key, intern(f"{namespace}/{name}"), refused)
 

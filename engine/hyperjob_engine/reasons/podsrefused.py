@@ -1,11 +1,15 @@
 """A member cluster refuses the pods of a sub-job, such as by a ResourceQuota or a LimitRange."""
 
+import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
 PATIENCE: Final = timedelta(seconds=10)
 """For so long a sub-job waits in the cluster that refuses its pods, which may soon allow them."""
+
+
+_STATUS_MESSAGE: Final = re.compile(r'Message:"((?:[^"\\]|\\.)*)"')
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +19,12 @@ class PodsRefused:
     message: str
     first: datetime
     last: datetime
+
+
+def words_of(message: str) -> str:
+    """Return the API server's message in that of an Event by Volcano, which prints Go structs."""
+    found = _STATUS_MESSAGE.search(message)
+    return re.sub(r"\\(.)", r"\1", found[1]) if found is not None else message
 
 
 def refused_text(cluster: str, message: str) -> str:

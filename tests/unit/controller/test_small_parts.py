@@ -617,7 +617,7 @@ def test_the_first_start_timeout_that_is_to_come_is_waited_for(
     found = next_due(seen, members_of(seen))
     assert found == (None if wait is None else timedelta(seconds=wait))
     late = not_started(
-        seen, members_of(seen), minimum=1, next_try=lambda times: GangRecord(attempts=times)
+        seen, members_of(seen), minimum=1, next_try=lambda times, _: GangRecord(attempts=times)
     )
     names = [f"hj-trainer-{index}" for index, age in enumerate(ages) if age >= 900]
     if not names:

@@ -9,6 +9,7 @@ import pytest
 
 from hyperjob_core.api.v1alpha1 import HyperJobStatus
 from hyperjob_core.api.wire import rfc3339, timestamp
+from hyperjob_engine.members.facts import refusal_fact
 from hyperjob_engine.model.observed import Cluster, Observed, QueueAdmission, QueueVerdict
 from hyperjob_engine.model.parse import with_fields
 from hyperjob_engine.model.planned import CreateChild, DeleteChild, Plan
@@ -227,6 +228,40 @@ def test_pods_that_are_refused_for_some_seconds_give_their_share_back_and_try_el
     assert first["message"].endswith(QUOTA)
     assert status["restarts"] == 0
     assert not first.get("admitted")
+
+
+def test_another_cluster_gets_refused_pods_within_seconds() -> None:
+    late = refused(look(*member(0, pods={}), *member(1, pods={}), at=timedelta(seconds=11)))
+    retry = timestamp(status_of(plan(late))["gang"]["retryTime"])
+    assert retry is not None
+    assert retry - late.now <= timedelta(seconds=5)
+
+
+STRUCT = (
+    "(combined from similar events): Error creating pods: [failed to create pod p-0, err: "
+    '&errors.StatusError{ErrStatus:v1.Status{ListMeta:v1.ListMeta{Continue:""}, Status:"Failure", '
+    'Message:"pods \\"p-0\\" is forbidden: exceeded quota: team", Reason:"Forbidden", Code:403}} '
+    'failed to create pod p-1, err: &errors.StatusError{Message:"another"}]'
+)
+
+
+@pytest.mark.parametrize(
+    ("message", "words"),
+    [(STRUCT, 'pods "p-0" is forbidden: exceeded quota: team'), ("no struct", "no struct")],
+)
+def test_a_refusal_has_only_the_message_of_the_api_server_of_the_member(
+    message: str, words: str
+) -> None:
+    raw = {
+        "metadata": {"namespace": "n", "name": "e"},
+        "reason": "FailedCreate",
+        "message": message,
+        "involvedObject": {"kind": "Job", "namespace": "n", "name": "hj-trainer-0"},
+        "firstTimestamp": "2026-01-01T00:00:00Z",
+    }
+    fact = refusal_fact(raw)
+    assert fact is not None
+    assert fact.refused.message == words
 
 
 @pytest.mark.parametrize("phase", ["Terminated", "Failed", "Aborted"])

@@ -60,7 +60,7 @@ def _judged(seen: Any) -> Iterator[tuple[str, Any]]:
     yield "suspending", suspending(seen, members)
     yield "stops", [going_on(seen, members), is_over(seen, children), backs_off(seen)]
     late = not_started(
-        seen, members, minimum=len(members), next_try=lambda times: GangRecord(attempts=times)
+        seen, members, minimum=len(members), next_try=lambda times, _: GangRecord(attempts=times)
     )
     yield "starts", [next_due(seen, members), late, giving_back(seen, members)]
     yield "ends", ending(seen, members, found, losses)
