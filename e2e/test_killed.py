@@ -229,7 +229,8 @@ async def test_many_rounds_of_suspending_and_resuming_leave_the_job_healthy(scen
             await until_seen(scenario, "Starting", "Running")
     healthy = await until_seen(scenario, "Running")
     assert healthy["status"].get("restarts", 0) == 0
-    assert [job.get("attempt", 0) for job in healthy["status"]["jobs"]] == [0, 0]
+    # A creation after a run is a new attempt and no restart.
+    assert all(job.get("attempt", 0) <= ROUNDS for job in healthy["status"]["jobs"])
     await scenario.until(
         HYPERJOBS,
         "hj",

@@ -103,7 +103,9 @@ async def test_a_queue_that_is_missing_is_waited_for(scenario):
 async def test_the_urgent_one_overtakes_in_its_queue(scenario):
     world = scenario.world
     whole = world.sizes[world.largest]
-    async with scenario.priority(1000) as urgent, scenario.queue() as queue:
+    # A class that preempts would stop the running HyperJob before the line can be seen.
+    overtaking = scenario.priority(1000, policy="Never")
+    async with overtaking as urgent, scenario.queue() as queue:
         await scenario.apply(of(world, "on", pods=whole, seconds=8, queue=queue))
         await scenario.until_phase("on", "Starting", "Running")
         await scenario.apply(of(world, "low", pods=whole, queue=queue))

@@ -194,7 +194,9 @@ class Scenario:
             await self.kube.delete(QUEUES, name)
 
     @contextlib.asynccontextmanager
-    async def priority(self, value: int) -> AsyncIterator[str]:
+    async def priority(
+        self, value: int, *, policy: str = "PreemptLowerPriority"
+    ) -> AsyncIterator[str]:
         """Yield a new PriorityClass, also in members, which refuse pods of unknown classes."""
         name = f"{self.namespace}-{value}"
         made: Object = {
@@ -202,6 +204,7 @@ class Scenario:
             "kind": PRIORITY_CLASSES.kind,
             "metadata": {"name": name},
             "value": value,
+            "preemptionPolicy": policy,
         }
         await self.kube.create(PRIORITY_CLASSES, made)
         try:

@@ -42,7 +42,15 @@ def _constants(module: ModuleType) -> Iterator[str]:
     for name, value in vars(module).items():
         assigned = f"\n{name} = " in source or f"\n{name}: " in source
         if name.isupper() and assigned and _is_shown(value):
-            yield f"{name} = {value}"
+            yield f"{name} = {_text(value)}"
+
+
+def _text(value: Any) -> str:
+    """Write a value; the items of a set in order: its own order changes with each process."""
+    match value:
+        case set() | frozenset():
+            return f"{type(value).__name__}({{{', '.join(sorted(map(repr, value)))}}})"
+    return str(value)
 
 
 def _is_shown(value: Any) -> bool:
