@@ -85,7 +85,7 @@ _FOLDINGS: Final[Mapping[Resource, _Folding]] = {
 }
 
 
-_OPTIONAL: Final = frozenset({HYPERNODES, CORE_EVENTS})
+_OPTIONAL: Final = (HYPERNODES, CORE_EVENTS)
 
 
 class Member:

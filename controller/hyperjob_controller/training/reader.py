@@ -128,8 +128,11 @@ class Reader:
         if observed.hyperjob.deleting:
             self.forget(key)
             return
-        sources = {source.name: source for source in sources_of(observed)}
         watches = self._watches.get(key, {})
+        found = sources_of(observed)
+        sources = {
+            each.name: each for each in found if not each.deleted or each.name not in watches
+        }
         stopping = observed.hyperjob.stop.jobs if observed.hyperjob.stop is not None else ()
         for name in [name for name in watches if name not in sources and name not in stopping]:
             # A planned stop waits for the end of all its logs, also of logs that ended before it.

@@ -17,7 +17,7 @@ from hyperjob_core.api.meta import Object
 from hyperjob_core.api.phases import JobPhase
 from hyperjob_core.api.wire import at, count, mapping, objects, string, string_map, strings
 from hyperjob_engine.model.child import child_of
-from hyperjob_engine.model.observed import Observed, Ownership
+from hyperjob_engine.model.observed import Observed, Ownership, Record
 from hyperjob_engine.model.stalls import Stall
 from hyperjob_engine.model.training import (
     JobTraining,
@@ -64,7 +64,8 @@ class Source:
     """One attempt of a sub-job.
 
     `created`: lines before it are those of an earlier vcjob. `since`: when it began to run.
-    `leaving`: it is being stopped. `ended`: its log is complete.
+    `leaving`: it is being stopped. `ended`: its log is complete. `deleted`: its vcjob is gone, and
+    its pods may still save: what is known of it comes from the status.
     `recorded` is the progress in the status, if it is of the same vcjob: a suspended sub-job gets
     a new vcjob.
     """
@@ -79,6 +80,7 @@ class Source:
     since: datetime | None = None
     leaving: bool = False
     ended: bool = False
+    deleted: bool = False
     recorded: JobTraining | None = None
 
     @property
@@ -356,6 +358,8 @@ def sources_of(observed: Observed) -> Iterator[Source]:
     for name, record in observed.hyperjob.records.items():
         child = child_of(observed, name)
         job = child.job
+        if job is None and name in stopping:
+            yield from _deleted(observed, record)
         if job is None or job.ownership is not Ownership.OURS:
             continue
         bound = child.binding.cluster if child.binding is not None else ""
@@ -377,6 +381,31 @@ def sources_of(observed: Observed) -> Iterator[Source]:
             ended=child.is_terminal and not leaving,
             recorded=recorded if recorded is not None and recorded.uid == job.uid else None,
         )
+
+
+def _deleted(observed: Observed, record: Record) -> Iterator[Source]:
+    """Yield a stopped sub-job whose vcjob is gone: another controller may have begun to read it."""
+    runs, hyperjob, training = record.history, observed.hyperjob, record.training
+    cluster, attempt = record.cluster, record.attempt
+    if not cluster and runs:
+        cluster, attempt = runs[-1].cluster, runs[-1].attempt
+    group = next(
+        (each for each in hyperjob.replicated_jobs if each.name == record.replicated_job), None
+    )
+    if not cluster or group is None:
+        return
+    same = training if training is not None and training.attempt == attempt else None
+    yield Source(
+        name=record.name,
+        uid=same.uid if same is not None else "",
+        attempt=attempt,
+        namespace=hyperjob.namespace,
+        cluster=cluster,
+        tasks=tuple(_tasks(group.template)),
+        leaving=True,
+        deleted=True,
+        recorded=same,
+    )
 
 
 def _tasks(spec: Object) -> Iterator[LoggedTask]:

@@ -131,6 +131,36 @@ def test_a_sub_job_that_is_being_stopped_is_leaving() -> None:
     assert source.leaving
 
 
+@pytest.mark.parametrize(
+    ("entry", "expected"),
+    [
+        pytest.param({"cluster": "b", "attempt": 2}, ("b", 2), id="suspended"),
+        pytest.param(
+            {"attempt": 3, "history": [{"attempt": 2, "cluster": "c"}]}, ("c", 2), id="restarted"
+        ),
+        pytest.param({"attempt": 3}, None, id="of no known cluster"),
+    ],
+)
+def test_a_stopped_sub_job_whose_vcjob_is_gone_is_read_where_it_ran(
+    entry: Any, expected: tuple[str, int] | None
+) -> None:
+    status = {
+        "stop": {
+            "cause": "Restarted",
+            "since": "2026-01-02T03:04:00Z",
+            "until": "2026-01-02T03:09:00Z",
+            "jobs": ["hj-trainer-0"],
+        },
+        "jobs": [{"name": "hj-trainer-0", "replicatedJob": "trainer", "index": 0, **entry}],
+    }
+    found = list(sources_of(observed(hyperjob(status=status))))
+    assert [(each.cluster, each.attempt) for each in found] == ([expected] if expected else [])
+    assert all(each.leaving and each.deleted for each in found)
+    assert [each.pod(0)[0].name for each in found] == ["hj-trainer-0-worker-0"] * len(found)
+    del status["stop"]
+    assert not list(sources_of(observed(hyperjob(status=status))))
+
+
 def test_pods_are_named_by_volcano_s_rule_first_ones_first() -> None:
     many = pod()
     many["containers"] = [{"name": "proxy"}, {"name": "main"}]
