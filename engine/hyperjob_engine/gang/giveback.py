@@ -15,6 +15,7 @@ from hyperjob_engine.gang.gate import is_released, is_through, is_undispatched
 from hyperjob_engine.model.child import Child
 from hyperjob_engine.model.observed import GangRecord, Observed, QueueAdmission
 from hyperjob_engine.reasons.detail import GaveBack
+from hyperjob_engine.reasons.podsrefused import refused_text
 
 # Factors of the gang timeout: the first wait and the longest.
 _FIRST: Final = 0.25
@@ -98,21 +99,30 @@ def next_state(
 def next_try(observed: Observed, attempts: int, soon: bool) -> GangRecord | None:
     """Return the record of a gang that is deleted now; None without a queue admission.
 
-    `soon`: the first tries follow within seconds, because another cluster may start the gang.
+    `soon`: the first tries follow within seconds, because another cluster may start the gang, and
+    no wait is longer than the first one otherwise: a quota may be raised at any time.
     """
     if observed.admission is QueueAdmission.NONE:
         return None
-    first = _SHORTEST if soon else observed.gang_timeout * _FIRST
-    retry = _retry_time(observed, attempts, first)
+    usual = observed.gang_timeout * _FIRST
+    if soon:
+        retry = _retry_time(observed, attempts, _SHORTEST, longest=usual)
+    else:
+        retry = _retry_time(observed, attempts, usual)
     return GangRecord(attempts=attempts, retry_time=retry)
 
 
-def gave_back(observed: Observed, left: Sequence[str] = ()) -> GaveBack | None:
-    """Return how often a HyperJob's gang was deleted, and until when it waits; None if never."""
+def gave_back(observed: Observed, left: Sequence[str] = (), *, name: str = "") -> GaveBack | None:
+    """Return how often a HyperJob's gang was deleted, and until when it waits; None if never.
+
+    `left` are the clusters that the sub-job `name` left, the last of which may refuse its pods.
+    """
     record = observed.hyperjob.gang
     if record is None or record.retry_time is None:
         return None
-    return GaveBack(record.attempts, record.retry_time, left)
+    refused = observed.pods_refused.get(name) if left else None
+    message = refused_text(left[-1], refused.message) if refused is not None else ""
+    return GaveBack(record.attempts, record.retry_time, left, message)
 
 
 def _gathering(
@@ -140,9 +150,11 @@ def _give_back(observed: Observed, record: GangRecord, *, window: timedelta) -> 
     return GangBackOff(record=GangRecord(attempts=attempts, retry_time=retry), wait=SOON)
 
 
-def _retry_time(observed: Observed, attempts: int, first: timedelta) -> datetime:
+def _retry_time(
+    observed: Observed, attempts: int, first: timedelta, *, longest: timedelta | None = None
+) -> datetime:
     """Return when the gang queues again: later each time, with a jitter by HyperJob."""
-    longest = max(_SHORTEST, observed.gang_timeout * _LONGEST)
+    longest = max(_SHORTEST, longest or observed.gang_timeout * _LONGEST)
     window = min(longest, max(_SHORTEST, first * 2.0 ** min(attempts - 1, 16)))
     seed = f"{observed.hyperjob.uid}/{attempts}".encode()
     share = int.from_bytes(hashlib.sha256(seed).digest()[:4], "big") / 2**32

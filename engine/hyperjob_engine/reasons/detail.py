@@ -156,11 +156,15 @@ class BindingTaken:
 
 @dataclass(frozen=True, slots=True)
 class GaveBack:
-    """The controller has deleted an incomplete gang `times` times; `left` are excluded clusters."""
+    """The controller has deleted an incomplete gang `times` times; `left` are excluded clusters.
+
+    `refused`: the last of these clusters refuses the pods, and why.
+    """
 
     times: int
     until: datetime
     left: Sequence[str] = ()
+    refused: str = ""
 
 
 class SilenceCode(enum.StrEnum):
@@ -278,10 +282,11 @@ def detail_text(detail: Detail | None) -> str:
             return f"{text}; others may use its room meanwhile" if detail.gives_back else text
         case GaveBack():
             left = f" without {', '.join(detail.left)}" if detail.left else ""
-            return (
-                f"waits for the next try at {detail.until:%H:%M:%S}Z{left}: the gang stayed"
-                f" incomplete (time {detail.times}), and the controller deleted its sub-jobs"
+            why = detail.refused or (
+                f"the gang stayed incomplete (time {detail.times}), and the controller deleted its"
+                " sub-jobs"
             )
+            return f"waits for the next try at {detail.until:%H:%M:%S}Z{left}: {why}"
         case _:
             assert_never(detail)
 

@@ -9,6 +9,7 @@ import pytest
 
 from hyperjob_core.api.v1alpha1 import HyperJobStatus
 from hyperjob_core.api.wire import rfc3339, timestamp
+from hyperjob_engine.gang.giveback import next_try
 from hyperjob_engine.members.facts import refusal_fact
 from hyperjob_engine.model.observed import Cluster, Observed, QueueAdmission, QueueVerdict
 from hyperjob_engine.model.parse import with_fields
@@ -235,6 +236,25 @@ def test_another_cluster_gets_refused_pods_within_seconds() -> None:
     retry = timestamp(status_of(plan(late))["gang"]["retryTime"])
     assert retry is not None
     assert retry - late.now <= timedelta(seconds=5)
+
+
+def test_while_no_cluster_takes_the_pods_the_message_says_why() -> None:
+    both = [*member(0, pods={}), *member(1, pods={})]
+    decided = plan(refused(look(*both, at=timedelta(seconds=11))))
+    gone = refused(look(at=timedelta(seconds=12), status=status_of(decided)))
+    state = status_of(plan(gone))["state"]
+    assert state["reason"] == "GangBackOff"
+    assert state["message"].endswith(f"without a: cluster a refuses its pods: {QUOTA}")
+
+
+def test_a_refused_gang_never_waits_longer_than_the_first_wait_of_another() -> None:
+    seen = look(*member(0), *member(1))
+    usual, late = next_try(seen, 1, False), next_try(seen, 40, True)
+    assert usual is not None
+    assert late is not None
+    assert usual.retry_time is not None
+    assert late.retry_time is not None
+    assert late.retry_time - seen.now <= (usual.retry_time - seen.now) * 2
 
 
 STRUCT = (
