@@ -50,14 +50,17 @@ class Incidents:
     def __len__(self) -> int:
         return len(self._known)
 
-    def note(self, key: str, error: BaseException) -> Incident:
-        """Set a HyperJob aside: twice as long for each exception that follows soon on another."""
+    def note(self, key: str, error: BaseException, *, same_try: bool = False) -> Incident:
+        """Set a HyperJob aside: twice as long for each try that fails soon after another.
+
+        `same_try`: the last exception was about the same try, which counts once.
+        """
         self._drop_old()
         known, now = self._known.get(key), self._now()
         edition = _edition(self._hyperjob(key))
         times = 1
         if known is not None and known.edition == edition:
-            times = known.times + 1
+            times = known.times + (not same_try)
         wait = min(_LONGEST, _FIRST * (1 << min(times - 1, 16)))
         incident = Incident(
             number=number_of(key, error), times=times, until=now + wait, edition=edition

@@ -319,9 +319,9 @@ class Manager:
         try:
             self.updater.update(key)  # its pass may have created sub-jobs before it failed
         except Exception:
-            log.debug("A HyperJob that is set aside cannot be updated", exc_info=True)
             with self._wall.around((), Place.ROUND):
                 self.admission.set_aside(key)
+            raise
 
     async def run(self) -> None:
         """Run until cancelled; the workers start after the sync of every cache."""

@@ -61,8 +61,24 @@ class Wall:
         self._incidents.forget(key)
 
     def caught(self, key: str, error: BaseException, place: Place) -> Incident:
-        """Set a HyperJob aside; log the stack with the incident number."""
-        incident = self._incidents.note(key, error)
+        """Set a HyperJob aside; log the stack with the incident number.
+
+        If that fails too, return the incident of the second exception; its stack has both.
+        """
+        incident = self._note(key, error, place)
+        if place is not Place.ROUND:  # the queue engine reads all HyperJobs again by itself
+            try:
+                self._set_aside(key)
+            except Exception as another:  # noqa: BLE001 - the wall
+                incident = self._note(key, another, Place.ROUND, same_try=True)
+        if place is not Place.RECONCILE:
+            self._wake(key)
+        return incident
+
+    def _note(
+        self, key: str, error: BaseException, place: Place, *, same_try: bool = False
+    ) -> Incident:
+        incident = self._incidents.note(key, error, same_try=same_try)
         self._metrics.internal_error(place)
         namespace, name = split_key(key)
         log.error(
@@ -75,10 +91,6 @@ class Wall:
             },
             exc_info=error,
         )
-        if place is not Place.ROUND:  # the queue engine reads all HyperJobs again by itself
-            self._set_aside(key)
-        if place is not Place.RECONCILE:
-            self._wake(key)
         return incident
 
     @contextmanager
