@@ -25,13 +25,12 @@ MAX_LENGTH: Final = 128
 LATEST: Final = datetime(9999, 1, 1, tzinfo=UTC)
 """The latest time that `later` returns; a text of RFC 3339 has no room for the year 10000."""
 
-_LONGEST: Final = LATEST - datetime.min.replace(tzinfo=UTC)
+_LONGEST_SECONDS: Final = (LATEST - datetime.min.replace(tzinfo=UTC)) // timedelta(seconds=1)
 
 
 def seconds(number: int) -> timedelta:
     """Return a number of seconds, at most as many as there are between any two times."""
-    longest = _LONGEST // timedelta(seconds=1)
-    return timedelta(seconds=max(-longest, min(number, longest)))
+    return timedelta(seconds=max(-_LONGEST_SECONDS, min(number, _LONGEST_SECONDS)))
 
 
 def later(moment: datetime, span: timedelta) -> datetime:

@@ -26,7 +26,7 @@ from hyperjob_engine.model.observed import HyperJob, ReplicatedJob, SplitPolicy
 from hyperjob_engine.model.subjobs import Group, Size, SubJob
 from hyperjob_engine.model.topology import is_soft, partitioned, tier_of, together
 from hyperjob_engine.model.wants import wants_of
-from hyperjob_engine.resources import PODS, accelerator_of, scale, total, whole
+from hyperjob_engine.resources import PODS, Resources, accelerator_of, scale, total, whole
 
 
 class SpecError(ValueError):
@@ -120,7 +120,15 @@ def sub_jobs(
 
 def demand_of(template: Object) -> dict[str, int]:
     """Return the sum of the requests of all pods of a vcjob spec, `pods` among the resources."""
-    return total(scale(group.request, group.number) for group in pod_groups(template))
+    return total(
+        scale(_with_pod(task), count(task.get("replicas")))
+        for task in objects(template.get("tasks"))
+    )
+
+
+def _with_pod(task: Object) -> Resources:
+    """Return the request of one pod of a task, `pods` among the resources."""
+    return {**request_of(task), PODS: whole(1)}
 
 
 def pod_groups(template: Object) -> tuple[PodGroup, ...]:
@@ -129,7 +137,7 @@ def pod_groups(template: Object) -> tuple[PodGroup, ...]:
     groups = [
         partitioned(
             PodGroup(
-                {**request_of(task), PODS: whole(1)},
+                _with_pod(task),
                 count(task.get("replicas")),
                 wants_of(mapping(task.get("template"))),
                 near=near,

@@ -20,7 +20,7 @@ from hyperjob_core.api.choices import (
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import CONDITION_COMPLETED, CONDITION_FAILED
 from hyperjob_core.api.phases import JobPhase
-from hyperjob_core.api.wire import at, integer, mapping, objects
+from hyperjob_core.api.wire import integer, mapping, objects
 from hyperjob_engine.model.members import MemberView
 from hyperjob_engine.model.nodes import Nodes, PodGroup
 from hyperjob_engine.model.runs import Run
@@ -100,7 +100,8 @@ def grace_of(template: Object, *, default: int = DEFAULT_GRACE_SECONDS) -> int:
 
     `default` is that of pods whose template has none.
     """
-    pods = (mapping(at(task, "template", "spec")) for task in objects(template.get("tasks")))
+    templates = (mapping(task.get("template")) for task in objects(template.get("tasks")))
+    pods = (mapping(each.get("spec")) for each in templates)
     own = (integer(pod.get("terminationGracePeriodSeconds")) for pod in pods)
     return max((default if each is None else each for each in own), default=0)
 

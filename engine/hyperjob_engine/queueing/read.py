@@ -66,18 +66,9 @@ def unit_of(observed: Observed) -> QueuedHyperJob | None:
     later = _later(observed, members)
     if backs_off(observed) or gives_back(observed):
         wishes = {}
-    parts = [
-        QueuedSubJob(queue=queue_of(sub_job.size.template), request=_request(sub_job, child))
-        for sub_job, child in members
-        if child.name not in later
-    ]
+    parts, growing = _parts([each for each in members if each[1].name not in later])
     if not parts and backs_off(observed):
         return None
-    growing = [
-        QueuedSubJob(queue=queue_of(sub_job.size.template), request=more, grows=True)
-        for sub_job, child in members
-        if child.name not in later and (more := growth(sub_job, child)) is not None
-    ]
     cut = {group: _pieces(hyperjob, group, wish, members) for group, wish in wishes.items()}
     admitted = [cut[group] for group in cut if _holds_all(hyperjob, group)]
     kept = {each.name for cuts in admitted for each in cuts}
@@ -106,6 +97,21 @@ def unit_of(observed: Observed) -> QueuedHyperJob | None:
         grace=_grace(children),
         passed=_passed(hyperjob),
     )
+
+
+def _parts(
+    members: Sequence[tuple[SubJob, Child]],
+) -> tuple[list[QueuedSubJob], list[QueuedSubJob]]:
+    """Return sub-jobs for the queue engine, and the growth of those that grow."""
+    parts, growing = [], []
+    alike: dict[tuple[int, frozenset[str]], PlacementRequest] = {}
+    for sub_job, child in members:
+        queue, more = queue_of(sub_job.size.template), growth(sub_job, child)
+        request = _request(sub_job, child, alike, grows=more is not None)
+        parts.append(QueuedSubJob(queue=queue, request=request))
+        if more is not None:
+            growing.append(QueuedSubJob(queue=queue, request=more, grows=True))
+    return parts, growing
 
 
 def _passed(hyperjob: HyperJob) -> frozenset[str]:
@@ -357,10 +363,21 @@ def _holds_all(hyperjob: HyperJob, group: str) -> bool:
     return any(record.admitted for record in records if record.replicated_job == group)
 
 
-def _request(sub_job: SubJob, child: Child) -> PlacementRequest:
+def _request(
+    sub_job: SubJob,
+    child: Child,
+    alike: dict[tuple[int, frozenset[str]], PlacementRequest],
+    *,
+    grows: bool,
+) -> PlacementRequest:
+    """Return the request of a sub-job; `alike` has the first of each size and exclusions."""
     record = child.record
     excluded = record.excluded_clusters if record is not None else ()
-    request = sub_job.request(frozenset(excluded) if excluded else _NONE)
-    if child.job is None or growth(sub_job, child) is None:
+    key = id(sub_job.size), frozenset(excluded) if excluded else _NONE
+    if key in alike:
+        request = alike[key].named(sub_job.name)
+    else:
+        request = alike[key] = sub_job.request(key[1])
+    if child.job is None or not grows:
         return request
     return replace(request, demand=demand_of(child.job.spec))  # its present size, until it grows
