@@ -15,7 +15,6 @@ from hyperjob_engine.gang.gate import is_released, is_through, is_undispatched
 from hyperjob_engine.model.child import Child
 from hyperjob_engine.model.observed import GangRecord, Observed, QueueAdmission
 from hyperjob_engine.reasons.detail import GaveBack
-from hyperjob_engine.reasons.podsrefused import refused_text
 
 # Factors of the gang timeout: the first wait and the longest.
 _FIRST: Final = 0.25
@@ -121,7 +120,7 @@ def gave_back(observed: Observed, left: Sequence[str] = (), *, name: str = "") -
     if record is None or record.retry_time is None:
         return None
     refused = observed.pods_refused.get(name) if left else None
-    message = refused_text(left[-1], refused.message) if refused is not None else ""
+    message = refused.message if refused is not None else ""
     return GaveBack(record.attempts, record.retry_time, left, message)
 
 

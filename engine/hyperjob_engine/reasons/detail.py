@@ -8,6 +8,7 @@ from typing import Final, TypeAlias, assert_never
 
 from hyperjob_core.api.choices import DependencyStatus
 from hyperjob_core.api.wire import rfc3339
+from hyperjob_engine.reasons.podsrefused import refused_text
 from hyperjob_engine.reasons.shortage import (
     Overflow,
     Shortage,
@@ -158,7 +159,7 @@ class BindingTaken:
 class GaveBack:
     """The controller has deleted an incomplete gang `times` times; `left` are excluded clusters.
 
-    `refused`: the last of these clusters refuses the pods, and why.
+    `refused`: why the last of these clusters refuses the pods.
     """
 
     times: int
@@ -282,9 +283,11 @@ def detail_text(detail: Detail | None) -> str:
             return f"{text}; others may use its room meanwhile" if detail.gives_back else text
         case GaveBack():
             left = f" without {', '.join(detail.left)}" if detail.left else ""
-            why = detail.refused or (
-                f"the gang stayed incomplete (time {detail.times}), and the controller deleted its"
-                " sub-jobs"
+            why = (
+                refused_text(detail.left[-1], detail.refused)
+                if detail.refused and detail.left
+                else f"the gang stayed incomplete (time {detail.times}), and the controller deleted"
+                " its sub-jobs"
             )
             return f"waits for the next try at {detail.until:%H:%M:%S}Z{left}: {why}"
         case _:

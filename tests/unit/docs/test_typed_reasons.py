@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[3]
 FOLDERS = ("certs", "controller", "core", "engine", "hyperjob", "rules", "webhook")
 WORDS = {"message", "note"}
 OTHERS_WORDS = {
-    "engine/hyperjob_engine/reasons/podsrefused.py": "Volcano prints the error of the API server as a Go struct",
+    "engine/hyperjob_engine/reasons/podsrefused.py": "Volcano prints errors as Go structs",
     "controller/hyperjob_controller/apply/applier.py": "API servers have no code for a full quota",
     "engine/hyperjob_engine/reasons/failure.py": "shows the last line of what a container printed",
     "hyperjob/client/logs/attempts.py": "shows the last lines of what a container printed",
