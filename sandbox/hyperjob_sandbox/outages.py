@@ -41,7 +41,8 @@ async def follow(caches: Caches, clusters: Mapping[str, LosableCluster]) -> None
         wanted = {
             name
             for name in clusters
-            if annotations_of(caches.clusters.get(name) or {}).get(LOST) == "true"
+            if (cluster := caches.clusters.get(name))
+            and annotations_of(cluster).get(LOST) == "true"
         }
         for name in sorted(wanted - lost):
             await clusters[name].lose()
