@@ -24,7 +24,7 @@ clusters:
   nodes: [{count: 2, allocatable: {cpu: 64, memory: 1Ti, nvidia.com/gpu: 4}}]
 queues: [{name: default}]
 runTimes: {defaultSeconds: 600}
-# The Cluster summaries are far too late for these scenarios: only the nodes tell of a new one.
+# The Cluster summaries are far too late here: only the list of nodes shows a new node.
 karmada: {clusterStatusSeconds: 600}
 """
 

@@ -201,7 +201,7 @@ class Reader:
         self._news.set()
 
     async def _wait(self) -> None:
-        """WaitShare until an item is due or a new one arrives."""
+        """Wait until an item is due or a new one arrives."""
         seconds = self._schedule.wait(_clock())
         try:
             async with asyncio.timeout(seconds):
@@ -353,7 +353,7 @@ class Reader:
         )
 
     async def _turn(self, source: Source) -> None:
-        """WaitShare until a batch of a log may be parsed; namespaces take turns."""
+        """Wait until a batch of a log may be parsed; namespaces take turns."""
         async with self._parsing.of(source.namespace, source.cluster):
             await asyncio.sleep(self._batches.reserve())
 
