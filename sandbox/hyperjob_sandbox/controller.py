@@ -43,11 +43,6 @@ def change_of(part: Callable[[Object], object]) -> Change:
     return lambda old, new: old is None or new is None or part(old) != part(new)
 
 
-def vanished(_old: Object | None, new: Object | None) -> bool:
-    """Tell whether an object is gone."""
-    return new is None
-
-
 def _besides_status(obj: Object) -> Object:
     meta = {key: value for key, value in obj["metadata"].items() if key not in _BOOKKEEPING}
     return {**{key: value for key, value in obj.items() if key != "status"}, "metadata": meta}

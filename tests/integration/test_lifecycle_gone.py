@@ -9,7 +9,7 @@ import pytest
 from hyperjob_core.api.microtime import utc_now
 from hyperjob_core.api.names import binding_name
 from hyperjob_core.api.wire import rfc3339
-from hyperjob_core.kube.resources import CLUSTERS, EVENTS, RESOURCE_BINDINGS
+from hyperjob_core.kube.resources import CLUSTERS, EVENTS, RESOURCE_BINDINGS, WORKS
 from tests.integration.test_lifecycle_members import Life, group, jobs_of, living, phase_of
 from tests.support.controller import eventually
 
@@ -24,7 +24,17 @@ async def delete_binding(life: Life, _member: str) -> None:
     await life.kube.delete(RESOURCE_BINDINGS, binding_name(JOB), namespace="default")
 
 
-DELETIONS = {"the ResourceBinding": delete_binding}
+async def delete_work(life: Life, member: str) -> None:
+    space = f"karmada-es-{member}"
+    (work,) = [
+        each
+        for each in (await life.kube.list(WORKS, namespace=space)).items
+        if each["spec"]["workload"]["manifests"][0]["metadata"]["name"] == JOB
+    ]
+    await life.kube.delete(WORKS, work["metadata"]["name"], namespace=space)
+
+
+DELETIONS = {"the ResourceBinding": delete_binding, "the Work": delete_work}
 POLICIES = {
     "without a policy": ({}, 0),
     "with a policy": ({"failurePolicy": {"maxRestarts": 2}}, 1),

@@ -1,12 +1,13 @@
 """The sub-jobs whose cluster or objects are gone, and when they count as lost.
 
 A cluster that is not Ready may be disconnected and still run its pods: it counts as lost only after
-`--cluster-lost-timeout`. Karmada deletes the pods with a removed Cluster and with a deleted
-ResourceBinding: such a sub-job is lost at once.
+`--cluster-lost-timeout`. Karmada deletes the pods with a removed Cluster, with a deleted
+ResourceBinding and with a deleted Work: such a sub-job is lost at once, or after `WORK_SETTLES`.
 """
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from typing import Final
 
 from hyperjob_core.api.phases import JobPhase
 from hyperjob_engine.lifecycle.decisions import Member
@@ -15,6 +16,9 @@ from hyperjob_engine.model.observed import Observed
 from hyperjob_engine.reasons.hindrance import ClusterTrouble
 from hyperjob_engine.reasons.outcomes import Loss, Missing
 from hyperjob_engine.reasons.reason import Reason
+
+WORK_SETTLES: Final = timedelta(seconds=3)
+"""While Karmada moves a sub-job, its ResourceBinding may have no Work for this long."""
 
 
 def losses_of(observed: Observed, members: Sequence[Member]) -> Mapping[str, Loss]:
@@ -29,11 +33,14 @@ def losses_of(observed: Observed, members: Sequence[Member]) -> Mapping[str, Los
     found: dict[str, Loss] = {}
     for _, child in members:
         where = child.cluster
-        missing = _missing(child)
-        if missing is not None:
-            found[child.name] = Loss(cluster=where, at=observed.now, is_lost=True, missing=missing)
+        if _lacks_binding(child):
+            found[child.name] = _gone(observed, where, Missing.BINDING, observed.now)
             continue
         if not where or (where in since and since[where] is None):
+            workless = _workless_since(child)
+            if workless is not None:
+                due = workless + WORK_SETTLES
+                found[child.name] = _gone(observed, where, Missing.WORK, due)
             continue
         if _was_started(child):
             found[child.name] = _loss(observed, where, since.get(where))
@@ -42,19 +49,19 @@ def losses_of(observed: Observed, members: Sequence[Member]) -> Mapping[str, Los
 
 def reason_of_loss(loss: Loss) -> Reason:
     """Return the reason of a sub-job with trouble of its cluster or its objects."""
-    if loss.missing is Missing.BINDING:
+    if loss.missing in (Missing.BINDING, Missing.WORK):
         return Reason.OBJECT_DELETED
     return Reason.CLUSTER_LOST if loss.is_lost else Reason.CLUSTER_NOT_READY
 
 
 def next_loss(observed: Observed, losses: Mapping[str, Loss]) -> timedelta | None:
-    """Return the time until the next cluster counts as lost; None without such a cluster."""
+    """Return the time until the next sub-job counts as lost; None without such a sub-job."""
     waits = [loss.at - observed.now for loss in losses.values() if not loss.is_lost]
     return min(waits, default=None)
 
 
-def _missing(child: Child) -> Missing | None:
-    """Return the object that a started sub-job lacks: its ResourceBinding, or nothing.
+def _lacks_binding(child: Child) -> bool:
+    """Return whether a started sub-job has lost its ResourceBinding.
 
     Karmada does not create a deleted ResourceBinding again while the vcjob stays as it is. A vcjob
     without Karmada's label (not `claimed`) gets its first ResourceBinding soon. While there is a
@@ -62,10 +69,25 @@ def _missing(child: Child) -> Missing | None:
     """
     job, report = child.job, child.report
     if not child.exists or child.is_terminal or job is None or report is None:
+        return False
+    return child.binding is None and job.claimed and not child.left_behind
+
+
+def _workless_since(child: Child) -> datetime | None:
+    """Return when a started sub-job has lost its Work; None if it has one, or never had.
+
+    Karmada does not create a deleted Work again while the ResourceBinding stays as it is, and it
+    empties the status of the vcjob: only the entry in `status.jobs` says that its cluster has
+    reported it. A vcjob that is created again has no phase there until its cluster reports it.
+    """
+    job, binding, record = child.job, child.binding, child.record
+    if not child.exists or child.is_terminal or job is None or binding is None or record is None:
         return None
-    if child.binding is None and job.claimed and not child.left_behind:
-        return Missing.BINDING
-    return None
+    if child.phase is JobPhase.UNKNOWN or record.attempt != job.attempt:
+        return None
+    if binding.dispatching_suspended or binding.cluster != record.cluster:
+        return None
+    return binding.workless_since
 
 
 def _was_started(child: Child) -> bool:
@@ -77,6 +99,10 @@ def _was_started(child: Child) -> bool:
         return False
     applied = child.binding is not None and child.binding.applied
     return applied or child.phase is not JobPhase.UNKNOWN
+
+
+def _gone(observed: Observed, cluster: str, missing: Missing, at: datetime) -> Loss:
+    return Loss(cluster=cluster, at=at, is_lost=observed.now >= at, missing=missing)
 
 
 def _loss(observed: Observed, cluster: str, since: datetime | None) -> Loss:

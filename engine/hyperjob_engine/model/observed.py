@@ -350,8 +350,9 @@ class Binding:
 
     `job_uid` is the UID of its vcjob; empty if its ownerReference and its spec name different ones.
     `pins` are the clusters of the policy as Karmada has read it. `applied_since` is when Karmada
-    had applied all of it. `stranger` names its object if that is not a vcjob. `requests`: its spec
-    requests resources, which Volcano Global counts as long as the ResourceBinding exists.
+    had applied all of it. `workless_since` is when Karmada noticed that it has no Work.
+    `stranger` names its object if that is not a vcjob. `requests`: its spec requests resources,
+    which Volcano Global counts as long as the ResourceBinding exists.
     """
 
     name: str
@@ -370,6 +371,7 @@ class Binding:
     apply_error: str
     report: ReportedStatus | None
     requests: bool = False
+    workless_since: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -213,6 +213,9 @@ def parse_binding(raw: Object) -> Binding:
         apply_error=string(item.get("appliedMessage")),
         report=parse_report(item.get("status")),
         requests=bool(mapping(at(spec, "replicaRequirements", "resourceRequest"))),
+        workless_since=timestamp(fully_applied.get("lastTransitionTime"))
+        if fully_applied.get("status") == "False" and not status.get("aggregatedStatus")
+        else None,
     )
 
 

@@ -20,6 +20,7 @@ class Missing(enum.StrEnum):
 
     CLUSTER = "Cluster"
     BINDING = "ResourceBinding"
+    WORK = "Work"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,6 +209,8 @@ def loss_text(loss: Loss) -> str:
     """Return the trouble of a cluster, and from when on the cluster counts as lost."""
     if loss.missing is Missing.BINDING:
         return f"its ResourceBinding was deleted, and Karmada deleted its pods on {loss.cluster}"
+    if loss.missing is Missing.WORK:
+        return f"its Work was deleted, and Karmada deleted its pods on {loss.cluster}"
     if loss.since is None:
         return f"cluster {loss.cluster} is gone"
     text = f"cluster {loss.cluster} is not Ready since {rfc3339(loss.since)}"

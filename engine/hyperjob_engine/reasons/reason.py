@@ -37,7 +37,7 @@ class Reason(enum.StrEnum):
     PODS_REFUSED = "PodsRefused"  # by the API server of the member: a quota, a missing class
     CLUSTER_NOT_READY = "ClusterNotReady"
     CLUSTER_LOST = "ClusterLost"
-    OBJECT_DELETED = "ObjectDeleted"  # the ResourceBinding or the member's vcjob of a sub-job
+    OBJECT_DELETED = "ObjectDeleted"  # the ResourceBinding or the Work of a sub-job
     # runs, or has run
     JOBS_RUNNING = "JobsRunning"
     MIN_AVAILABLE_NOT_MET = "MinAvailableNotMet"

@@ -16,7 +16,6 @@ from hyperjob_sandbox.controller import (
     Controller,
     change_of,
     generation_changed,
-    vanished,
 )
 from hyperjob_sandbox.karmada import interpreter, names
 from hyperjob_sandbox.karmada.bindings import target_clusters
@@ -42,8 +41,6 @@ class BindingController:
         self._caches = caches
         self.controller = Controller("binding-controller", self._sync, workers=8)
         self.controller.watch(*caches.bindings, when=generation_changed)
-        # a deleted Work is recreated if the binding still wants it
-        self.controller.watch(caches.works, when=vanished, keys=work_binding_keys)
 
     async def _sync(self, key: str) -> None:
         binding = self._caches.binding(key)
