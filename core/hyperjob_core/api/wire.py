@@ -4,7 +4,6 @@ Objects of other authors may be malformed: a missing field, or a value of anothe
 absent and never raises.
 """
 
-from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from hyperjob_core.api.meta import Object
@@ -56,7 +55,7 @@ def natural(text: str) -> int | None:
 def at(value: object, *path: str) -> object:
     """Return the value at a path of object keys; None if a key is missing."""
     for key in path:
-        if not isinstance(value, Mapping):
+        if not isinstance(value, dict):
             return None
         value = value.get(key)
     return value
