@@ -7,6 +7,7 @@ from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import mapping, objects
 
 _TRAINING: Final = frozenset({"training", "goodput"})
+_WORDY: Final = frozenset({"state", "jobs"})
 
 
 def merge_patch(old: object, new: Object) -> Object:
@@ -34,30 +35,27 @@ class Weight(enum.IntEnum):
 
 def weigh(old: Object, new: Object) -> Weight:
     """Return how much two statuses differ."""
-    if not merge_patch(old, new):
+    changed = {key for key, value in new.items() if old.get(key) != value}
+    if not changed:
         return Weight.NOTHING
-    before, after = _wordless(old), _wordless(new)
-    if not merge_patch(before, after):
-        return Weight.WORDS
-    differs = merge_patch(_without_training(before), _without_training(after))
-    return Weight.FACTS if differs else Weight.PROGRESS
+    if not changed <= _WORDY | _TRAINING:
+        return Weight.FACTS
+    if _differ(old, new, "message", "training"):
+        return Weight.FACTS
+    is_progress = changed & _TRAINING or _differ(old, new, "message")
+    return Weight.PROGRESS if is_progress else Weight.WORDS
 
 
-def _wordless(status: Object) -> Object:
-    bare = {key: value for key, value in status.items() if key not in ("state", "jobs")}
-    bare["state"] = _without(status.get("state"), "message")
-    bare["jobs"] = [_without(job, "message") for job in objects(status.get("jobs"))]
-    return bare
+def _differ(old: Object, new: Object, *names: str) -> bool:
+    """Return whether the states or the sub-jobs differ in more than the fields of these names."""
+    if _without(old.get("state"), names) != _without(new.get("state"), names):
+        return True
+    before, after = objects(old.get("jobs")), objects(new.get("jobs"))
+    return [_without(job, names) for job in before] != [_without(job, names) for job in after]
 
 
-def _without_training(status: Object) -> Object:
-    bare = {key: value for key, value in status.items() if key not in _TRAINING}
-    bare["jobs"] = [_without(job, "training") for job in objects(status.get("jobs"))]
-    return bare
-
-
-def _without(part: object, name: str) -> Object:
-    return {key: value for key, value in mapping(part).items() if key != name}
+def _without(part: object, names: tuple[str, ...]) -> Object:
+    return {key: value for key, value in mapping(part).items() if key not in names}
 
 
 def _change(old: object, new: object) -> object:
