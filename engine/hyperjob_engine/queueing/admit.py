@@ -3,7 +3,7 @@
 These functions change neither the usage nor the space that they get.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -80,6 +80,14 @@ def gang_of(
     return gang
 
 
+def demands_of(gang: Iterable[QueuedSubJob]) -> Mapping[str, Resources]:
+    """Return what the sub-jobs of a gang demand of each queue."""
+    by_queue: dict[str, list[Resources]] = {}
+    for part in gang:
+        by_queue.setdefault(part.queue, []).append(part.request.demand)
+    return {queue: total(demands) for queue, demands in by_queue.items()}
+
+
 def is_guaranteed(waiting: Sequence[QueuedSubJob], usage: QueueUsage) -> bool:
     """Return whether the guarantees of their queues cover all waiting sub-jobs."""
     queues = {part.queue for part in waiting}
@@ -91,12 +99,13 @@ def leaves_guarantees(gang: Sequence[QueuedSubJob], usage: QueueUsage, most: Res
     """Return whether a gang has room beside all guarantees if nothing else runs."""
     if not usage.tree.guaranteed:
         return True
-    for part in gang:
-        usage.add(part.queue, part.request.demand)
-    demand = total(part.request.demand for part in gang)
+    demands = demands_of(gang)
+    demand = total(demands.values())
+    for name, each in demands.items():
+        usage.add(name, each)
     kept = usage.kept_for_others(demand)
-    for part in gang:
-        usage.add(part.queue, part.request.demand, -1)
+    for name, each in demands.items():
+        usage.add(name, each, -1)
     return all(demand[name] + amount <= most.get(name, 0) for name, amount in kept.items())
 
 

@@ -15,13 +15,13 @@ from typing import Final
 from hyperjob_core.api.duration import later
 from hyperjob_core.api.quantity import NANO
 from hyperjob_core.api.wire import timestamp
-from hyperjob_engine.queueing.admit import Grant, gang_of, try_to_admit
+from hyperjob_engine.queueing.admit import Grant, demands_of, try_to_admit
 from hyperjob_engine.queueing.forecast import is_overdue
 from hyperjob_engine.queueing.queues import ROOT, Tree
 from hyperjob_engine.queueing.room import Space
 from hyperjob_engine.queueing.state import Eviction, QueueState
 from hyperjob_engine.queueing.usage import QueueUsage
-from hyperjob_engine.queueing.workload import Entry, Pending
+from hyperjob_engine.queueing.workload import Entry, Pending, QueuedSubJob
 from hyperjob_engine.resources import accelerator_of, total
 
 _MOST: Final = 64  # at most so many HyperJobs make way for one
@@ -80,8 +80,10 @@ def may_preempt(head: Entry, other: Entry, tree: Tree) -> bool:
     return other.queues == {waiting.queue} and known is not None and known.preemption
 
 
-def victims_for(state: QueueState, waiting: Pending, *, now: datetime) -> Sequence[str] | None:
-    """Return the fewest HyperJobs that must make way for a HyperJob to start.
+def victims_for(
+    state: QueueState, waiting: Pending, gang: Sequence[QueuedSubJob], *, now: datetime
+) -> Sequence[str] | None:
+    """Return the fewest HyperJobs that must make way for the gang of a HyperJob to start.
 
     None: no choice gives enough room. Empty: ended HyperJobs leave enough room, and the engine
     waits until the Clusters' status shows it.
@@ -89,13 +91,12 @@ def victims_for(state: QueueState, waiting: Pending, *, now: datetime) -> Sequen
     The trial stops the candidates in order on a copy of usage and room, and `_fewest` then leaves
     out those that are not needed. The state stays as it is: `evict` records the choice.
     """
-    gang = gang_of(waiting.parts, waiting.shape.needs, state.usage)
-    queues = {part.queue for part in gang}
+    demands = demands_of(gang)
     overran = _overran(state, waiting.order.key, now=now)
-    if len(queues) != 1 and not overran:
+    if len(demands) != 1 and not overran:
         return None
-    queue = queues.pop() if len(queues) == 1 else ROOT  # to which no queue lends
-    demand = total(part.request.demand for part in gang)
+    queue = next(iter(demands)) if len(demands) == 1 else ROOT  # to which no queue lends
+    demand = total(demands.values())
     head, tree = state.entries[waiting.order.key], state.usage.tree
     lenders = _lenders(queue, tree)
     known = [

@@ -20,6 +20,7 @@ from hyperjob_engine.queueing.admit import (
     Block,
     Grant,
     closed,
+    demands_of,
     gang_of,
     is_guaranteed,
     leaves_guarantees,
@@ -337,11 +338,11 @@ class _Round:
             last.room.keep(self._wants(waiting))
             last.heads[queue] = key
         self.led.add(queue)
-        self._evict(waiting)
+        self._evict(waiting, gang)
         if last.heads.get(queue) == key:
             self._expect(waiting)
-        for part in gang:
-            usage.claim(part.queue, part.request.demand)
+        for name, asked in demands_of(gang).items():
+            usage.claim(name, asked)
         return True
 
     def _wants(self, waiting: Pending) -> Mapping[str, Resources]:
@@ -366,7 +367,7 @@ class _Round:
             state.last.starts[key] = start
         self.starts[waiting.queue] = start
 
-    def _evict(self, waiting: Pending) -> None:
+    def _evict(self, waiting: Pending, gang: Sequence[QueuedSubJob]) -> None:
         """Start a reclaim or a preemption for a head, unless another head is before it."""
         state, key = self.state, waiting.order.key
         moment = may_evict_from(state)
@@ -374,7 +375,7 @@ class _Round:
             return
         if any(head != key for head in state.last.heads.values()):
             return
-        victims, known = victims_for(state, waiting, now=self.now), state.eviction
+        victims, known = victims_for(state, waiting, gang, now=self.now), state.eviction
         if victims:
             evict(state, key, victims, now=self.now)
             self.evicted |= dict.fromkeys(victims)
