@@ -5,6 +5,7 @@ They depend on the spec alone, not on existing objects.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Final
 
 from hyperjob_core.api.limits import MAX_PODS, MAX_SUB_JOBS
 from hyperjob_core.api.meta import Object
@@ -21,12 +22,15 @@ from hyperjob_engine.expansion.split import (
     static_number,
     static_sizes,
 )
+from hyperjob_engine.model.memo import Memo
 from hyperjob_engine.model.nodes import PodGroup
 from hyperjob_engine.model.observed import HyperJob, ReplicatedJob, SplitPolicy
 from hyperjob_engine.model.subjobs import Group, Size, SubJob
 from hyperjob_engine.model.topology import is_soft, partitioned, tier_of, together
 from hyperjob_engine.model.wants import wants_of
 from hyperjob_engine.resources import PODS, Resources, accelerator_of, scale, total, whole
+
+_SIZES: Final[Memo[Object, Size]] = Memo()
 
 
 class SpecError(ValueError):
@@ -169,10 +173,7 @@ def _sizes(group: ReplicatedJob, shares: Sequence[int] | None) -> Sequence[Size]
 def _sized(
     template: Object, split: SplitPolicy, task: int, numbers: Sequence[int]
 ) -> Sequence[Size]:
-    by_pods = {
-        pods: _size(resized(template, task=task, pods=pods), split.accelerator_type)
-        for pods in set(numbers)
-    }
+    by_pods = {pods: _size(template, split.accelerator_type, (task, pods)) for pods in set(numbers)}
     return [by_pods[pods] for pods in numbers]
 
 
@@ -180,11 +181,26 @@ def _whole(template: Object, split: SplitPolicy, scale: Scale) -> Size:
     """Return an undecided automatic split as one sub-job."""
     wanted = split.accelerators or 0
     pods = max(1, -(-(wanted - scale.fixed) // scale.per_pod))
-    size = _size(resized(template, task=scale.task, pods=pods), split.accelerator_type)
+    size = _size(template, split.accelerator_type, (scale.task, pods))
     return replace(size, accelerators=wanted)
 
 
-def _size(template: Object, accelerator: str | None) -> Size:
+def _size(template: Object, accelerator: str | None, scaled: tuple[int, int] | None = None) -> Size:
+    """Return the size of a template, where `scaled` gives a task another number of pods.
+
+    It is computed once for each template in the informer caches, as `request_of` explains.
+    """
+
+    def size(_template: Object) -> Size:
+        if scaled is None:
+            return _measured(template, accelerator)
+        task, pods = scaled
+        return _measured(resized(template, task=task, pods=pods), accelerator)
+
+    return _SIZES.of((id(template), accelerator, scaled), template, size)
+
+
+def _measured(template: Object, accelerator: str | None) -> Size:
     groups = pod_groups(template)
     demand = total(scale(group.request, group.number) for group in groups)
     measure = accelerator or accelerator_of(demand)

@@ -5,6 +5,7 @@ The sum of the sizes is exactly the requested number; else SplitError says what 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from hyperjob_core.api.meta import Object
@@ -14,6 +15,7 @@ from hyperjob_engine.model.observed import SplitPolicy
 from hyperjob_engine.resources import Resources, pod_request, whole
 
 _REQUESTS: Final[Memo[Object, Resources]] = Memo()
+_SCALES: Final[Memo[Object, "Scale"]] = Memo()
 
 
 class SplitError(ValueError):
@@ -50,6 +52,10 @@ def scale_of(template: Object, accelerator: str) -> Scale:
 
     Raises SplitError if no task requests the accelerator, or one requests a fraction of it.
     """
+    return _SCALES.of((id(template), accelerator), template, partial(_scale, accelerator))
+
+
+def _scale(accelerator: str, template: Object) -> Scale:
     best: Scale | None = None
     total = 0
     for index, task in enumerate(objects(template.get("tasks"))):

@@ -282,6 +282,7 @@ def _edited(rng: random.Random, world: Passes) -> Iterator[str]:
     raw = world.hyperjobs.get("hj")
     if raw is None:
         return
+    raw["spec"] = copy.deepcopy(raw["spec"])  # as in the caches, which never change an object
     spec, metadata = raw["spec"], raw["metadata"]
     group = rng.choice(spec["replicatedJobs"])
     children = [each["name"] for each in raw["status"].get("jobs", [])] or ["none"]
