@@ -5,6 +5,7 @@ BIN := $(VENV)/bin
 TORCH_VENV ?= .venv-torch
 SBOM_VENV ?= .venv-sbom
 UI_VENV ?= .venv-ui
+KUBEFLOW_VENV ?= .venv-kubeflow
 DIST ?= dist
 WORKERS ?= 2
 IMAGE_TOOL ?= docker
@@ -58,7 +59,13 @@ test-ui: $(UI_VENV)/.ui ## run the tests of the web page in Chromium (HYPERJOB_C
 	chromium="$$(requirements/chromium.sh)" && \
 		HYPERJOB_CHROMIUM="$$chromium" $(UI_VENV)/bin/python -m pytest tests/browser -p no:randomly $(ARGS)
 
-e2e: $(VENV)/.dev ## run the scenarios, embedded or on the Karmada that HYPERJOB_E2E_KUBECONFIG names
+$(KUBEFLOW_VENV)/.kubeflow: requirements/kubeflow.txt pyproject.toml
+	@test -x $(KUBEFLOW_VENV)/bin/python || $(PYTHON) -m venv $(KUBEFLOW_VENV)
+	$(KUBEFLOW_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/kubeflow.txt
+	$(KUBEFLOW_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+e2e: $(VENV)/.dev $(KUBEFLOW_VENV)/.kubeflow ## run the scenarios, embedded or on the Karmada that HYPERJOB_E2E_KUBECONFIG names
 	$(BIN)/python -m pytest e2e $(if $(HYPERJOB_E2E_KUBECONFIG),,-n $(WORKERS) --dist loadfile) $(ARGS)
 
 lint: $(VENV)/.dev ## formatting, lint, types, layers, dead code, dependencies, spelling, YAML, shell
@@ -143,4 +150,4 @@ image: ## build the image (docker or podman, as IMAGE_TOOL says)
 		--build-arg SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) .
 
 clean: ## remove what the targets above made
-	rm -rf $(VENV) $(TORCH_VENV) $(SBOM_VENV) $(UI_VENV) $(DIST) build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(TORCH_VENV) $(SBOM_VENV) $(UI_VENV) $(KUBEFLOW_VENV) $(DIST) build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -16,6 +16,8 @@ compile build --group build --constraints requirements/demo.txt
 compile sbom --group sbom
 # What the tests in a browser need beside all others.
 compile ui --group ui --constraints requirements/dev.txt
+# Kubeflow's Python client beside this project, as a user installs both.
+compile kubeflow pyproject.toml --group kubeflow --no-emit-package hyperjob
 # What the image holds: the project's own dependencies, at the versions that are tested.
 compile runtime pyproject.toml --constraints requirements/demo.txt
 # Only files of these are used, so nothing that they depend on.

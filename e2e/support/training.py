@@ -39,13 +39,23 @@ _STARTS = re.compile(r"starts after step (\d+)")
 
 @contextlib.contextmanager
 def open_process_world(
-    settings: Settings, directory: Path, *, controller: Sequence[str] = ()
+    settings: Settings,
+    directory: Path,
+    *,
+    controller: Sequence[str] = (),
+    trainjobs: bool = False,
 ) -> Iterator[World]:
     """Start clusters whose pods are processes, with webhook and controller.
 
-    `controller` are more arguments of the controller.
+    `controller` are more arguments of the controller. With `trainjobs` Trainer's CRDs are there.
     """
-    with open_world(settings, directory, clusters=CLUSTERS_FILE, controller=controller) as world:
+    with open_world(
+        settings,
+        directory,
+        clusters=CLUSTERS_FILE,
+        controller=controller,
+        trainjobs=trainjobs,
+    ) as world:
         scripts = yaml.safe_dump_all([item.object for item in interpreters()])
         kubectl(world.kubeconfig, "apply", "-f", "-", stdin=scripts)
         yield world

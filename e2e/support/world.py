@@ -17,6 +17,7 @@ from hyperjob_core.api.quantity import Quantity
 from hyperjob_rules.configuration import MUTATING_NAME
 from tests.support.processes import wait_for
 from tests.support.stack import ROOT, Stack, installed, kubectl, our_stack, sandbox
+from tests.support.trainjobs import definitions
 
 CLUSTERS_FILE = ROOT / "e2e/clusters.yaml"
 LOST_TIMEOUT = 10.0  # the --cluster-lost-timeout of a controller that the tests run
@@ -75,11 +76,12 @@ def open_world(
     queue_admission: str | None = None,
     gang_timeout: float = GANG_TIMEOUT,
     controller: Sequence[str] = (),
+    trainjobs: bool = False,
 ) -> Iterator[World]:
     """Start the processes that the settings ask for; end them at the end of the block.
 
     By default the controller uses Volcano Global if it is installed, else no queue admission.
-    `controller` are more arguments of the controller.
+    `controller` are more arguments of the controller. With `trainjobs` Trainer's CRDs are there.
     """
     with contextlib.ExitStack() as stack:
         if settings.kubeconfig is None:
@@ -91,6 +93,8 @@ def open_world(
         if settings.embedded or settings.local:
             _refuse_release(kubeconfig)
             files = [ROOT / f"core/hyperjob_core/api/crds/{name}.yaml" for name in _VOLCANO_CRDS]
+            if trainjobs:
+                files += definitions(directory / "trainer")
             stack.enter_context(installed(kubeconfig, files))
             ours = stack.enter_context(
                 our_stack(
@@ -102,6 +106,7 @@ def open_world(
                     cluster_lost_timeout=LOST_TIMEOUT,
                     address=settings.address,
                     controller=controller,
+                    trainjobs=trainjobs,
                 )
             )
         per_pod, sizes = _sizes(kubeconfig, members, settings.accelerator)

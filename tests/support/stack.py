@@ -249,11 +249,12 @@ def our_stack(
     controller: Sequence[str] = (),
     webhook: Sequence[str] = (),
     controller_kubeconfig: Path | None = None,
+    trainjobs: bool = False,
 ) -> Iterator[Stack]:
     """Run webhook and controller, with the webhook registered at a local address.
 
     `controller` and `webhook` are more arguments of each; the controller uses
-    `controller_kubeconfig`, by default `kubeconfig`.
+    `controller_kubeconfig`, by default `kubeconfig`. With `trainjobs` the webhook judges TrainJobs.
     """
     directory.mkdir(parents=True, exist_ok=True)
     with contextlib.ExitStack() as stack:
@@ -261,11 +262,17 @@ def our_stack(
         certificates = issue_certificates(directory / "tls", address=address)
         port = free_port()
         admission = webhook_service(
-            directory, certificates, port=port, address=address, more=webhook
+            directory,
+            certificates,
+            port=port,
+            address=address,
+            more=[*webhook, f"--kubeconfig={kubeconfig}"] if trainjobs else webhook,
         )
         stack.callback(admission.stop)
         admission.start()
-        stack.enter_context(registered(kubeconfig, certificates, port=port, address=address))
+        stack.enter_context(
+            registered(kubeconfig, certificates, port=port, address=address, trainjobs=trainjobs)
+        )
         ours = controller_service(
             directory,
             controller_kubeconfig or kubeconfig,
@@ -307,11 +314,18 @@ def _is_established(kubeconfig: Path, definition: Path) -> bool:
 
 @contextlib.contextmanager
 def registered(
-    kubeconfig: Path, certificates: Certificates, *, port: int, address: str = LOOPBACK
+    kubeconfig: Path,
+    certificates: Certificates,
+    *,
+    port: int,
+    address: str = LOOPBACK,
+    trainjobs: bool = False,
 ) -> Iterator[None]:
     """Register the webhook on a port of this machine in the API server."""
     hooks = configurations(
-        url=f"https://{address}:{port}", ca_bundle=certificates.authority.read_bytes()
+        url=f"https://{address}:{port}",
+        ca_bundle=certificates.authority.read_bytes(),
+        trainjobs=trainjobs,
     )
     try:
         text = yaml.safe_dump_all(hooks)

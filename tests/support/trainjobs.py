@@ -1,6 +1,9 @@
 """TrainJobs and runtimes of Kubeflow Trainer for tests."""
 
+from pathlib import Path
 from typing import Any
+
+import yaml
 
 from hyperjob_core.api.trainer import (
     ANCESTOR,
@@ -104,6 +107,16 @@ def crds() -> list[Object]:
         _crd(TRAINING_RUNTIMES, {"spec": anything}),
         _crd(CLUSTER_TRAINING_RUNTIMES, {"spec": anything}),
     ]
+
+
+def definitions(folder: Path) -> list[Path]:
+    """Write the definitions of Trainer's kinds to files of a folder, one for each kind."""
+    folder.mkdir(parents=True)
+    paths = []
+    for crd in crds():
+        paths.append(folder / f"{crd['metadata']['name']}.yaml")
+        paths[-1].write_text(yaml.safe_dump(crd), encoding="utf-8")
+    return paths
 
 
 def _crd(resource: Resource, properties: Object) -> Object:

@@ -15,6 +15,7 @@ from hyperjob_core.kube.credentials import (
     Authorize,
     Credentials,
     anonymous,
+    asynchronous,
     content,
     credentials_of,
 )
@@ -104,10 +105,12 @@ async def _from_files(
 
 
 def _in_cluster(*, credentials: bool) -> Connection:
-    from kubernetes.aio.client import Configuration
-    from kubernetes.aio.config import ConfigException, load_incluster_config
+    source = "in-cluster configuration"
+    with asynchronous(source):
+        from kubernetes.aio.client import Configuration
+        from kubernetes.aio.config import ConfigException, load_incluster_config
 
-    source, settings = "in-cluster configuration", Configuration()
+    settings = Configuration()
     try:
         load_incluster_config(  # type: ignore[no-untyped-call]  # theirs has no types
             client_configuration=settings

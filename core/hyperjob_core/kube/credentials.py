@@ -6,9 +6,10 @@ token again once the last one is older than the refresh time.
 
 import asyncio
 import base64
+import contextlib
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -22,6 +23,18 @@ log = logging.getLogger(__name__)
 Authorize = Callable[[], Awaitable[str | None]]
 
 _EARLY: Final = timedelta(minutes=5)
+
+
+@contextlib.contextmanager
+def asynchronous(what: str) -> Iterator[None]:
+    """Import `kubernetes.aio`, which `what` needs; raises ConfigError if the package lacks it."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise ConfigError(
+            f"{what} needs the module kubernetes.aio, which the installed package kubernetes lacks:"
+            ' run pip install "kubernetes>=37" in an environment without the package kubeflow'
+        ) from error
 
 
 async def anonymous() -> str | None:
@@ -149,9 +162,10 @@ class _Plugin:
 
     async def _run(self) -> Mapping[str, Any]:
         # Imported late: the package loads in 0.5 s of CPU, and most kubeconfigs have no plugin.
-        from kubernetes.aio.config.config_exception import ConfigException
-        from kubernetes.aio.config.exec_provider import ExecProvider
-        from kubernetes.aio.config.kube_config import ConfigNode
+        with asynchronous(f"the plugin {self._command!r}"):
+            from kubernetes.aio.config.config_exception import ConfigException
+            from kubernetes.aio.config.exec_provider import ExecProvider
+            from kubernetes.aio.config.kube_config import ConfigNode
 
         try:
             provider = ExecProvider(ConfigNode("exec", self._entry))  # type: ignore[no-untyped-call]  # theirs has no types
@@ -177,8 +191,9 @@ class _Provider:
 
     async def token(self) -> str:
         """Return the header of a token that has not expired; the provider renews an old one."""
-        from kubernetes.aio.client import Configuration
-        from kubernetes.aio.config import ConfigException, load_kube_config_from_dict
+        with asynchronous(f"the auth-provider {self._name!r}"):
+            from kubernetes.aio.client import Configuration
+            from kubernetes.aio.config import ConfigException, load_kube_config_from_dict
 
         settings = Configuration()
         try:

@@ -232,6 +232,22 @@ async def test_a_plugin_that_gives_nothing_is_named(server):
         await config.load(path)
 
 
+@pytest.mark.parametrize(
+    ("user", "named"),
+    [
+        ({"exec": {"apiVersion": "v1", "command": "/bin/login"}}, "the plugin '/bin/login'"),
+        ({"auth-provider": {"name": "oidc"}}, "the auth-provider 'oidc'"),
+    ],
+)
+async def test_what_an_older_package_kubernetes_lacks_is_named(server, monkeypatch, user, named):
+    monkeypatch.setitem(sys.modules, "kubernetes.aio", None)
+    for module in [each for each in sys.modules if each.startswith("kubernetes.aio.")]:
+        monkeypatch.delitem(sys.modules, module)
+    path = server.write_kubeconfig(user, name="old")
+    with pytest.raises(ConfigError, match=rf"{named} needs .*kubernetes.aio.*kubernetes>=37"):
+        await config.load(path)
+
+
 async def test_a_credential_that_vanishes_is_unavailable_not_a_crash(server):
     async def lost():
         raise ConfigError("Service token file does not exist.")

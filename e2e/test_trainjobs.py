@@ -1,0 +1,148 @@
+"""Kubeflow's TrainerClient trains over clusters whose pods are processes of this machine."""
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from e2e.support import training
+from e2e.support.scenario import Scenario
+from e2e.support.settings import from_environment
+from e2e.support.world import ROOT, World
+from hyperjob_core.api.trainer import RUNS_AS, RUNS_AS_HYPERJOB
+from hyperjob_core.kube.resources import (
+    CLUSTER_TRAINING_RUNTIMES,
+    HYPERJOBS,
+    RESOURCE_BINDINGS,
+    TRAINJOBS,
+)
+from tests.support.stack import kubectl
+from tests.support.trainjobs import runtime
+
+Object = dict[str, Any]
+PYTHON = Path(os.environ.get("HYPERJOB_KUBEFLOW_PYTHON", ROOT / ".venv-kubeflow/bin/python"))
+PROGRAM = ROOT / "e2e/programs/trainjob.py"
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """Yield clusters whose pods are processes, with Trainer's CRDs and two runtimes."""
+    settings = from_environment()
+    if not settings.embedded:
+        pytest.skip("the functions run in an image with Python, which a Karmada at hand may lack")
+    if not PYTHON.exists():
+        pytest.skip("no package kubeflow: run make .venv-kubeflow/.kubeflow")
+    directory = tmp_path_factory.mktemp("trainjobs")
+    reading = ["--members=logs", "--progress-interval=1"]
+    with training.open_process_world(
+        settings, directory, controller=reading, trainjobs=True
+    ) as opened:
+        plain = runtime("plain", policy={"numNodes": 1})
+        plain["metadata"]["labels"][RUNS_AS] = RUNS_AS_HYPERJOB
+        job = plain["spec"]["template"]["spec"]["replicatedJobs"][0]
+        job["template"]["spec"]["backoffLimit"] = 1
+        for each in (runtime("jax", policy={"numNodes": 1, "jax": {}}), plain):
+            kubectl(opened.kubeconfig, "apply", "-f", "-", stdin=json.dumps(each))
+        yield opened
+        kubectl(opened.kubeconfig, "delete", CLUSTER_TRAINING_RUNTIMES.group_resource, "--all")
+
+
+async def played(scenario: Scenario, scene: str) -> Object:
+    """Play a scene of the program; return what it printed."""
+    process = await asyncio.create_subprocess_exec(
+        *(PYTHON, "-W", "ignore", PROGRAM, scenario.world.kubeconfig, scenario.namespace, scene),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    try:
+        async with asyncio.timeout(scenario.world.settings.timeout):
+            output, errors = await process.communicate()
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    assert process.returncode == 0, errors.decode() + scenario.logs()
+    found: Object = json.loads(output.decode().splitlines()[-1])
+    return found
+
+
+async def nothing_is_left(scenario: Scenario) -> None:
+    """Wait until the deletion of the TrainJobs has removed everything that they caused."""
+    for resource in (TRAINJOBS, HYPERJOBS, RESOURCE_BINDINGS):
+        for each in (await scenario.kube.list(resource, namespace=scenario.namespace)).items:
+            await scenario.until_gone(resource, each["metadata"]["name"])
+    await scenario.until_members_have(0)
+
+
+async def test_a_function_trains_over_two_clusters_as_the_client_shows(scenario: Scenario) -> None:
+    found = await played(scenario, "two_clusters")
+    nodes = [f"node-{rank}" for rank in range(4)]
+    assert found["runtimes"] == ["jax", "plain"]
+    assert (found["running"]["status"], found["running"]["nodes"]) == ("Running", 4)
+    assert sorted(found["running"]["steps"]) == nodes
+    followed = [f"step {step} rank 3 of 4 sum 6" for step in range(1, 21)]
+    assert found["followed"] == followed
+    assert found["ended"]["status"] == "Complete"
+    assert found["ended"]["steps"] == dict.fromkeys(nodes, "Succeeded")
+    assert found["seen"][-1] == "Running"
+    assert found["logs"] == [line.replace("rank 3", "rank 0") for line in followed]
+    assert [each["status"] for each in found["listed"]] == ["Complete"]
+    assert found["others"] == []
+    assert {"TrainJob", "Pod"} <= {kind for kind, _ in found["events"]}
+    assert ["TrainJob", "AllJobsCompleted"] in found["events"]
+    assert found["left"] == []
+    await nothing_is_left(scenario)
+
+
+async def test_without_the_backend_the_client_shows_trainjobs_and_no_pods(
+    scenario: Scenario,
+) -> None:
+    found = await played(scenario, "unmodified")
+    assert found["runtimes"] == ["jax", "plain"]
+    assert (found["ended"]["status"], found["ended"]["steps"]) == ("Complete", {})
+    assert (found["job"], found["listed"]) == (found["ended"], 1)
+    assert (found["logs"], found["packages"], found["left"]) == ([], "", [])
+    assert found["events"] == []
+    await nothing_is_left(scenario)
+
+
+async def test_the_packages_of_a_runtime_are_those_of_a_member(scenario: Scenario) -> None:
+    found = await played(scenario, "packages")
+    assert found == {"line": f"Python: {sys.version.splitlines()[0]}", "left": []}
+    await nothing_is_left(scenario)
+
+
+async def test_a_function_that_raises_fails_the_trainjob_with_its_traceback(
+    scenario: Scenario,
+) -> None:
+    found = await played(scenario, "failed")
+    assert found["error"] == "TrainJob NAME is Failed"
+    assert found["job"]["status"] == "Failed"
+    assert found["logs"][-1] == "ValueError: no data"
+    await nothing_is_left(scenario)
+
+
+async def test_the_options_of_the_client_reach_the_pods_until_the_deadline(
+    scenario: Scenario,
+) -> None:
+    found = await played(scenario, "options")
+    assert (found["name"], found["lines"][0], found["followed"]) == ("mine", "hello me", True)
+    await nothing_is_left(scenario)
+
+
+async def test_what_cannot_be_carried_over_is_refused_to_the_client(scenario: Scenario) -> None:
+    found = await played(scenario, "refused")
+    assert "metadata.annotations[training.volcano.sh/spread]" in found["error"]
+    assert "clusters must not be more than the 2 nodes" in found["error"]
+    await nothing_is_left(scenario)
+
+
+async def test_a_deleted_trainjob_leaves_nothing(scenario: Scenario) -> None:
+    found = await played(scenario, "deleted")
+    assert found == {"log": "waits", "left": []}
+    await nothing_is_left(scenario)
