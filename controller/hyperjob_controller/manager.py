@@ -59,9 +59,9 @@ from hyperjob_core.telemetry.training import (
     show_queue_admission,
     show_time_use,
 )
+from hyperjob_engine.lifecycle.causes import CAUSE_TIME_LIMIT
 from hyperjob_engine.model.members import MemberView
 from hyperjob_engine.model.observed import QueueAdmission
-from hyperjob_engine.plan import CAUSE_RECHECK
 from hyperjob_engine.queueing.state import Settings
 
 log = logging.getLogger(__name__)
@@ -209,7 +209,7 @@ class Manager:
                 members or kube,
                 answered=self.queue.add,
                 now=now,
-                time_limit=CAUSE_RECHECK,
+                time_limit=CAUSE_TIME_LIMIT,
                 faulty=partial(self._wall.failed, Place.CAUSES),
                 watched=lambda *job: self.members.failure(*job) if self.members else None,
             )

@@ -140,6 +140,7 @@ class Observer:
             else self._members.refused(hyperjob.namespace, hyperjob.records),
             split_answers=None if self._splitter is None else self._splitter.answers(key),
             causes=None if self._cause_reader is None else self._cause_reader.causes(key),
+            asked={} if self._cause_reader is None else self._cause_reader.asked(key),
         )
 
     def observe(self, seen: Observed) -> Observed:

@@ -45,8 +45,6 @@ from hyperjob_engine.steps.sort import sort
 from hyperjob_engine.steps.target import no_target
 
 AT_ONCE: Final = timedelta()
-CAUSE_RECHECK: Final = timedelta(seconds=5)
-"""The longest wait for the cause of a failure."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,9 +97,10 @@ def _decide(observed: Observed) -> ExplainedPlan:
     # 6. Sub-jobs that the spec no longer has are deleted.
     draft = scale(observed, split, groups)
     # 7. The cause of a failure is read first: the reaction to it deletes the pods.
-    failed = unexplained(observed, draft.children)
-    if failed:
-        return ExplainedPlan(plan=Plan(failed=failed, requeue_after=CAUSE_RECHECK), draft=draft)
+    asking = unexplained(observed, draft.children)
+    if asking is not None:
+        waiting = Plan(failed=asking.jobs, requeue_after=asking.wait)
+        return ExplainedPlan(plan=waiting, draft=draft)
     # 8. An end or a restart is written to the status first; the next pass acts on it.
     recorded = _record(draft)
     if recorded is not None:

@@ -4,11 +4,9 @@ from typing import Final
 
 from hyperjob.client.summary import COUNTERS, SubJob
 from hyperjob_core.api.meta import Object
-from hyperjob_core.api.wire import at, count, mapping, natural, objects, string, string_map
+from hyperjob_core.api.wire import at, count, mapping, objects, string, string_map
 
 _TASK: Final = "volcano.sh/task-spec"
-_INDEX: Final = "volcano.sh/task-index"
-_OFFSET: Final = "HYPERJOB_RANK_OFFSET"
 
 
 def task_of(pod: Object) -> str:
@@ -16,18 +14,6 @@ def task_of(pod: Object) -> str:
     metadata = mapping(pod.get("metadata"))
     labels, annotations = (string_map(metadata.get(key)) for key in ("labels", "annotations"))
     return labels.get(_TASK) or annotations.get(_TASK, "")
-
-
-def rank_of(pod: Object) -> int | None:
-    """Return the rank of a pod in its HyperJob; None without a plugin that gives ranks."""
-    labels = string_map(at(pod, "metadata", "labels"))
-    index = natural(labels.get(_INDEX, ""))
-    for container in objects(at(pod, "spec", "containers")):
-        for variable in objects(container.get("env")):
-            if variable.get("name") == _OFFSET and index is not None:
-                offset = natural(string(variable.get("value")))
-                return None if offset is None else offset + index
-    return None
 
 
 def pod_counts(job: SubJob, vcjob: Object | None) -> dict[str, int]:

@@ -8,7 +8,7 @@ from hyperjob_core.api.choices import TimeUse
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import count, integer, mapping, string, string_map, timestamp
 from hyperjob_core.text import human_duration
-from hyperjob_engine.status.goodput import parse_account, ratio
+from hyperjob_engine.status.goodput import certain_until, parse_account, ratio
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,10 +73,15 @@ class Training:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Goodput:
-    """The time of a HyperJob by use, in seconds, and the productive share of it."""
+    """The time of a HyperJob by use, in seconds, and the productive share of it.
+
+    While the program makes steps, `seconds` ends with its last progress line: what it does since
+    then is known later. `unreported` are the seconds since that line.
+    """
 
     ratio: float
     seconds: Mapping[TimeUse, float]
+    unreported: float = 0.0
 
     def words(self) -> str:
         """Say it in one line."""
@@ -85,7 +90,9 @@ class Goodput:
             for use, seconds in self.seconds.items()
             if seconds >= 1
         )
-        return f"{self.percent} ({spent})" if spent else self.percent
+        if self.unreported >= 1:
+            spent += f", not reported yet {human_duration(self.unreported)}"
+        return f"{self.percent} ({spent.removeprefix(', ')})" if spent else self.percent
 
     @property
     def percent(self) -> str:
@@ -145,14 +152,21 @@ def _straggler(raw: Object) -> Straggler | None:
     )
 
 
-def goodput_of(raw: Object, now: datetime) -> Goodput | None:
-    """Parse `status.goodput`, and add the time between its last update and `now`."""
+def goodput_of(raw: Object, training: Training | None, now: datetime) -> Goodput | None:
+    """Parse `status.goodput`, and add the time since its last update of which the use is known.
+
+    That is the time up to `now`, but while steps are made the time up to the last progress line:
+    a program that hangs does so before anyone sees it. In an announced phase no line is expected.
+    """
     account = parse_account(raw)
     if account is None:
         return None
-    spent = account.until(now).spent
+    steps = training is not None and not training.phase
+    end = certain_until(account, training.updated if training and steps else None, now)
+    spent = account.until(end).spent
     seconds = {use: spent[use] / 1000 for use in TimeUse if spent.get(use)}
-    return Goodput(ratio=ratio(account, now), seconds=seconds)
+    unreported = (now - end).total_seconds()
+    return Goodput(ratio=ratio(account, end), seconds=seconds, unreported=unreported)
 
 
 def _ago(moment: datetime, now: datetime) -> str:

@@ -107,7 +107,8 @@ class JobView:
     @property
     def goodput(self) -> Goodput | None:
         """Return the HyperJob's time by use, and its goodput, as of the status last read."""
-        return goodput_of(self.status.goodput, datetime.now(UTC))
+        status = self.status
+        return goodput_of(status.goodput, training_of(status.training), datetime.now(UTC))
 
     @property
     def expected_start(self) -> ExpectedStart | None:

@@ -11,6 +11,7 @@ from markupsafe import Markup
 
 from hyperjob import html
 from hyperjob.client.summary import Summary
+from hyperjob.client.training import goodput_of, training_of
 from hyperjob_core.api.wire import timestamp
 from hyperjob_core.text import human_duration, shortened
 
@@ -64,6 +65,13 @@ def expected(summary: Summary) -> str:
     return start.words(datetime.now(UTC), namespace=summary.namespace).capitalize()
 
 
+def goodput(summary: Summary) -> str:
+    """Return the goodput of a HyperJob in percent; empty without an account of its time."""
+    training = training_of(summary.training)
+    found = goodput_of(summary.goodput, training, datetime.now(UTC))
+    return "" if found is None else found.percent
+
+
 def mark(text: str) -> str:
     """Return a short hash of HTML."""
     return hashlib.blake2b(text.encode(), digest_size=9).hexdigest()
@@ -79,6 +87,7 @@ def environment() -> Environment:
         "ago": ago,
         "clock": clock,
         "expected": expected,
+        "goodput": goodput,
         "shortened": shortened,
     }
     made.globals |= {"version": static_version}

@@ -52,7 +52,6 @@ class Progress:
     speed: str
     finished_by: str
     metrics: Mapping[str, str]
-    goodput: str
     phase: str = ""
     waits_for: str = ""
 
@@ -151,7 +150,6 @@ def _progress(status: Object) -> Progress | None:
             shortened(name, _WORD): shortened(value, _WORD)
             for name, value in list(metrics.items())[:_METRICS]
         },
-        goodput=shortened(string(mapping(status.get("goodput")).get("ratio")), _WORD),
         phase=shortened(string(training.get("phase")), _WORD),
         waits_for=_waits_for(training),
     )

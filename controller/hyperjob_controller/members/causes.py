@@ -39,6 +39,7 @@ class _Entry:
     """One failed vcjob: the deadline of its answer, and the failure that was found."""
 
     job: FailedJob
+    asked: datetime
     until: datetime
     answered: bool = False
     failure: ContainerFailure | None = None
@@ -76,18 +77,23 @@ class CauseReader:
 
     def causes(self, key: str) -> Mapping[str, ContainerFailure | None]:
         """Return the causes of a HyperJob's failed vcjobs by UID; None: unknown for good."""
-        now = self._now()
+        now, namespace = self._now(), split_key(key)[0]
         return {
-            uid: entry.failure
+            uid: entry.failure or self._watched(entry.job.cluster, f"{namespace}/{entry.job.name}")
             for uid, entry in self._entries.get(key, {}).items()
             if entry.answered or entry.until <= now
         }
+
+    def asked(self, key: str) -> Mapping[str, datetime]:
+        """Return when the cause of each failed vcjob of a HyperJob was asked for, by UID."""
+        return {uid: entry.asked for uid, entry in self._entries.get(key, {}).items()}
 
     def ask(self, key: str, jobs: Sequence[FailedJob]) -> None:
         """Read the pods of these vcjobs, each once; drop the HyperJob's other vcjobs."""
         known = self._entries.get(key, {})
         self._entries[key] = {
-            job.uid: known.get(job.uid) or _Entry(job, self._now() + self._limit) for job in jobs
+            job.uid: known.get(job.uid) or _Entry(job, self._now(), self._now() + self._limit)
+            for job in jobs
         }
         for uid in self._entries[key].keys() - known.keys():
             self._waiting.put_nowait((key, uid))

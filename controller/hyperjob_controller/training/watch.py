@@ -236,7 +236,7 @@ class Watch:
         progress, phases = progress_lines(lines), announced(lines)
         step = self.track.last[0] if self.track is not None else None
         for line in progress:
-            while phases and phases[0][0] <= line.time:
+            while phases and phases[0][0] < line.time:  # of one instant, the phase comes last
                 self._announce(phases.pop(0)[1])
             first = self.track is None
             line = replace(line, after_stall=self.stalled)

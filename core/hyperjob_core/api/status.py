@@ -94,6 +94,9 @@ class ContainerFailure(Model):
     container: str = Field(
         default="", description="Name of the container; empty if the pod failed as a whole."
     )
+    rank: Count | None = Field(
+        default=None, description="Rank of the pod, where a plugin gives ranks to pods."
+    )
     exit_code: Int32 | None = Field(default=None, description="Exit code of the container.")
     reason: str = Field(
         default="", description="Reason from the kubelet, such as Error, OOMKilled or Evicted."

@@ -5,25 +5,61 @@ is final: its progress has the last lines of its programs, unless a cluster does
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
 from hyperjob_engine.lifecycle.decisions import Member
-from hyperjob_engine.model.observed import Observed
+from hyperjob_engine.model.observed import Observed, Ownership
 from hyperjob_engine.model.planned import FailedJob
+from hyperjob_engine.reasons.failure import ContainerFailure
 
 LINES_TIME_LIMIT: Final = timedelta(seconds=10)
 """How long an end waits for the last lines of programs that are known to report."""
+CAUSE_TIME_LIMIT: Final = timedelta(seconds=5)
+"""How long a decision waits for an answer, and for a failure that is no result of another one."""
 _ASKED: Final = 4
+_SIBLINGS: Final = 16
 _LAST: Final = "~"  # sorts after every time
 
 
-def unexplained(observed: Observed, members: Sequence[Member]) -> tuple[FailedJob, ...]:
-    """Return the sub-jobs that failed first, if the cause of one of them is not known yet."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asking:
+    """The sub-jobs whose failed pods are read before a decision, and for how long it waits."""
+
+    jobs: tuple[FailedJob, ...]
+    wait: timedelta
+
+
+def unexplained(observed: Observed, members: Sequence[Member]) -> Asking | None:
+    """Return the sub-jobs whose failures are read before a decision; None if a cause is known.
+
+    Those that failed first are read, further ones while each failure follows from another one, such
+    as a lost connection to a peer. Then a sub-job that still runs may have the cause: its pod has
+    failed, and its vcjob has not yet.
+    """
     causes = observed.causes
     if causes is None:
-        return ()
-    reachable = {cluster.name for cluster in observed.clusters if cluster.not_ready_since is None}
+        return None
+    failed = _failed(observed, members)
+    asked: list[FailedJob] = []
+    for start in range(0, len(failed), _ASKED):
+        asked += failed[start : start + _ASKED]
+        if any(job.uid not in causes for job in asked):
+            return Asking(jobs=tuple(asked), wait=CAUSE_TIME_LIMIT)
+        if not all(_follows(causes[job.uid]) for job in asked):
+            return None
+    running = _running(observed, members)
+    if not asked or not running:
+        return None
+    asked_at = min(observed.asked.get(job.uid, observed.now) for job in asked)
+    wait = CAUSE_TIME_LIMIT - (observed.now - asked_at)
+    return Asking(jobs=(*asked, *running), wait=wait) if wait > timedelta() else None
+
+
+def _failed(observed: Observed, members: Sequence[Member]) -> list[FailedJob]:
+    """Return the failed sub-jobs without a recorded cause, the earliest first."""
+    reachable = _reachable(observed)
     failed = [
         (report.last_transition or _LAST, FailedJob(name=child.name, uid=job.uid, cluster=where))
         for _, child in members
@@ -33,8 +69,29 @@ def unexplained(observed: Observed, members: Sequence[Member]) -> tuple[FailedJo
         and (where := child.cluster) in reachable
         and (child.record is None or child.record.failure is None)
     ]
-    first = [job for _, job in sorted(failed, key=lambda each: each[0])[:_ASKED]]
-    return tuple(first) if any(job.uid not in causes for job in first) else ()
+    return [job for _, job in sorted(failed, key=lambda each: each[0])]
+
+
+def _running(observed: Observed, members: Sequence[Member]) -> list[FailedJob]:
+    """Return the first sub-jobs that have not ended."""
+    reachable = _reachable(observed)
+    return [
+        FailedJob(name=child.name, uid=job.uid, cluster=child.cluster)
+        for _, child in members
+        if (job := child.job) is not None
+        and job.ownership is Ownership.OURS
+        and child.report is not None
+        and not child.is_terminal
+        and child.cluster in reachable
+    ][:_SIBLINGS]
+
+
+def _reachable(observed: Observed) -> set[str]:
+    return {cluster.name for cluster in observed.clusters if cluster.not_ready_since is None}
+
+
+def _follows(failure: ContainerFailure | None) -> bool:
+    return failure is not None and failure.follows
 
 
 def unread(observed: Observed, members: Sequence[Member]) -> timedelta | None:

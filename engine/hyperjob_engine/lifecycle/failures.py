@@ -17,6 +17,7 @@ from hyperjob_engine.lifecycle.history import failure_of
 from hyperjob_engine.lifecycle.loss import reason_of_loss
 from hyperjob_engine.lifecycle.quorum import trainers
 from hyperjob_engine.model.observed import FailurePolicy, FailureRule, Observed
+from hyperjob_engine.reasons.failure import ContainerFailure
 from hyperjob_engine.reasons.outcomes import (
     Failed,
     FailedByRule,
@@ -62,9 +63,9 @@ MatchedFailure = tuple[Failure, FailureRule, str]
 def failures_of(
     observed: Observed, members: Sequence[Member], losses: Mapping[str, Loss]
 ) -> list[Failure]:
-    """Return the failures of the present attempts, the earliest first."""
+    """Return the failures of the present attempts: causes first, and the earliest of them."""
     found = [failure for member in members for failure in _failure(observed, member, losses)]
-    return sorted(found, key=lambda failure: (failure.at, failure.member[1].name))
+    return sorted(found, key=lambda each: (_follows(each), each.at, each.member[1].name))
 
 
 def judge(
@@ -122,6 +123,12 @@ def judge(
         )
         return Restart(again=again, spent=costs)
     return Restart(again=tuple(_again(failure, rule) for failure, rule, _ in answers), spent=costs)
+
+
+def _follows(failure: Failure) -> bool:
+    """Return whether the failure of another sub-job is known to have caused this one."""
+    detail = failure.cause.detail if isinstance(failure.cause, Failed) else ""
+    return isinstance(detail, ContainerFailure) and detail.follows
 
 
 def _is_recreated(failure: Failure, quorum: int | None) -> bool:

@@ -55,11 +55,19 @@ def present_run(observed: Observed, child: Child, *, reason: str, message: str) 
 
 
 def failure_of(observed: Observed, child: Child) -> ContainerFailure | None:
-    """Return the first failed container of the present attempt; None if it is unknown."""
+    """Return the first failed container of the present attempt; None if it is unknown.
+
+    A vcjob may still run when its pod has failed: that counts if others failed because of it.
+    """
     if child.record is not None and child.record.failure is not None:
         return child.record.failure
-    failed = child.job is not None and child.phase.is_failed
-    return (observed.causes or {}).get(child.job.uid) if failed and child.job is not None else None
+    if child.job is None:
+        return None
+    found = (observed.causes or {}).get(child.job.uid)
+    if child.phase.is_failed:
+        return found
+    own = found is not None and not found.follows and observed.hyperjob.quorum is None
+    return found if own and not child.is_terminal else None
 
 
 def last_cluster(child: Child) -> str:

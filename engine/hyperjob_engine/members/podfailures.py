@@ -4,12 +4,21 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from hyperjob_core.api.meta import Object
-from hyperjob_core.api.wire import at, integer, mapping, objects, string, string_map
+from hyperjob_core.api.wire import (
+    at,
+    integer,
+    mapping,
+    natural,
+    objects,
+    string,
+    string_map,
+)
 from hyperjob_engine.reasons.failure import ContainerFailure
 
 _TASK: Final = "volcano.sh/task-spec"
+_INDEX: Final = "volcano.sh/task-index"
+_OFFSET: Final = "HYPERJOB_RANK_OFFSET"
 _SIGKILL: Final = 137
-_SIGTERM: Final = 143
 _LAST: Final = "~"  # sorts after every time
 
 
@@ -24,8 +33,20 @@ def order(failure: ContainerFailure) -> tuple[int, str, str]:
     The kubelet writes whole seconds, and a failure ends other processes at once: those that lost a
     peer come after it, and those that got SIGTERM last.
     """
-    follows = 2 if failure.exit_code == _SIGTERM else int(failure.lost_a_peer)
+    follows = int(failure.follows) + int(failure.follows and not failure.lost_a_peer)
     return follows, failure.time or _LAST, failure.pod
+
+
+def rank_of(pod: Object) -> int | None:
+    """Return the rank of a pod in its HyperJob; None without a plugin that gives ranks."""
+    labels = string_map(at(pod, "metadata", "labels"))
+    index = natural(labels.get(_INDEX, ""))
+    for container in objects(at(pod, "spec", "containers")):
+        for variable in objects(container.get("env")):
+            if variable.get("name") == _OFFSET and index is not None:
+                offset = natural(string(variable.get("value")))
+                return None if offset is None else offset + index
+    return None
 
 
 def _failures(pod: Object) -> Iterator[ContainerFailure]:
@@ -35,7 +56,7 @@ def _failures(pod: Object) -> Iterator[ContainerFailure]:
         *objects(status.get("initContainerStatuses")),
         *objects(status.get("containerStatuses")),
     ]
-    limits = dict(_memory_limits(pod))
+    limits, rank = dict(_memory_limits(pod)), rank_of(pod)
     ended = False
     for container in containers:
         state = mapping(at(container, "state", "terminated"))
@@ -45,6 +66,7 @@ def _failures(pod: Object) -> Iterator[ContainerFailure]:
             yield ContainerFailure(
                 pod=name,
                 task=task,
+                rank=rank,
                 container=string(container.get("name")),
                 exit_code=code,
                 reason=string(state.get("reason")),
@@ -56,6 +78,7 @@ def _failures(pod: Object) -> Iterator[ContainerFailure]:
         yield ContainerFailure(
             pod=name,
             task=task,
+            rank=rank,
             reason=string(status.get("reason")),
             message=string(status.get("message")),
         )

@@ -473,6 +473,8 @@ class Observed:
     stopped_by: TimeUse | None = None  # the use to which goodput counts the time of a restart
     # Why vcjobs failed, by UID: a value None means unknown; None means that pods are not read.
     causes: Mapping[str, ContainerFailure | None] | None = None
+    # When the controller asked for the cause of a vcjob, by UID.
+    asked: Mapping[str, datetime] = field(default_factory=dict)
     # Pods of a sub-job, of any attempt, that its members still have; absent: they are not known.
     pods_left: Mapping[str, int] = field(default_factory=dict)
     # Why a member refuses the pods of a sub-job, by name; absent: it does not, or is not read.

@@ -39,11 +39,17 @@ class ContainerFailure:
     reason: str = ""
     message: str = ""
     time: str = ""
+    rank: int | None = None
 
     @property
     def lost_a_peer(self) -> bool:
         """Return whether the last line of the log says that a connection to another rank ended."""
         return _PEER.search(self.last_line) is not None
+
+    @property
+    def follows(self) -> bool:
+        """Return whether another failure caused this one: it lost a peer, or got SIGTERM."""
+        return self.lost_a_peer or self.exit_code == _SIGNALLED + signal.SIGTERM
 
     @property
     def last_line(self) -> str:
@@ -71,7 +77,8 @@ class ContainerFailure:
             "time": self.time,
         }
         given = {key: value for key, value in entry.items() if value}
-        return given if self.exit_code is None else given | {"exitCode": self.exit_code}
+        numbers = {"exitCode": self.exit_code, "rank": self.rank}
+        return given | {key: value for key, value in numbers.items() if value is not None}
 
 
 def read_failure(raw: object) -> ContainerFailure | None:
@@ -86,6 +93,7 @@ def read_failure(raw: object) -> ContainerFailure | None:
         reason=string(raw.get("reason")),
         message=string(raw.get("message")),
         time=string(raw.get("time")),
+        rank=integer(raw.get("rank")),
     )
 
 
@@ -95,7 +103,8 @@ def container_text(failure: ContainerFailure) -> str:
     how = [failure.reason] if failure.reason else []
     if failure.exit_code is not None:
         how.insert(0, f"exit code {failure.exit_code}{_killed(failure)}")
-    text = f"pod {failure.pod}{container}: {', '.join(how) or 'failed'}"
+    rank = "" if failure.rank is None else f" (rank {failure.rank})"
+    text = f"pod {failure.pod}{rank}{container}: {', '.join(how) or 'failed'}"
     return f"{text}: {one_line(failure.last_line)}" if failure.last_line else text
 
 

@@ -148,7 +148,9 @@ def advance(account: GoodputAccount, moment: Moment) -> GoodputAccount:
         return after.move(loaded, to=TimeUse.STARTING, out_of=TimeUse.PRODUCTIVE)
     if trained.runs and not after.runs:
         return _stopped(after, trained, moment, cause or TimeUse.LOST_TO_FAILURES)
-    after = _trained_before(after, trained, moment.work)
+    if state is TimeUse.SUSPENDED:
+        return _with_reports(after, replace(moment, before=None))
+    after = _trained_before(after, trained, moment)
     # The first progress line may arrive in the same pass as the phase Running.
     return _with_reports(after, moment) if after.trains and after.stop is not None else after
 
@@ -168,6 +170,16 @@ def finish(account: GoodputAccount, work: JobTraining | None, steps: int | None)
         to=TimeUse.FINISHING,
         out_of=TimeUse.PRODUCTIVE,
     )
+
+
+def certain_until(account: GoodputAccount, last_line: datetime | None, now: datetime) -> datetime:
+    """Return up to when the account is certain: up to the last progress line while steps are made.
+
+    The program may hang since then, or may have stopped. `last_line` is None without reports.
+    """
+    if account.state is not TimeUse.PRODUCTIVE or last_line is None:
+        return now
+    return min(now, max(account.since, last_line))
 
 
 def ratio(account: GoodputAccount, now: datetime) -> float:
@@ -213,6 +225,8 @@ def _with_reports(account: GoodputAccount, moment: Moment) -> GoodputAccount:
                 return replace(_corrected(account, stop, kept=stop.time), stop=None)
             last = replace(stop, work=replace(work, resumed=None))
             return _corrected(account, last, kept=work.kept_until)
+        if account.state is TimeUse.SUSPENDED and work != moment.before:
+            return _saved_while_stopping(account, stop, work)
         if not account.trains:
             return account  # the first line is earlier than the phase Running: wait for the phase
         resumed = stop.work.reached(work.start_step) if stop.work is not None else stop.kept_until
@@ -225,6 +239,20 @@ def _with_reports(account: GoodputAccount, moment: Moment) -> GoodputAccount:
     if account.runs and work.started > moment.before.updated:
         return _began_again(account, moment.before, work, moment.now)
     return account
+
+
+def _saved_while_stopping(
+    account: GoodputAccount, stop: OpenStop, work: JobTraining
+) -> GoodputAccount:
+    """Return the account after a run that began to report while it was being suspended.
+
+    Its steps count as suspended time: only the next run shows what is kept of the run before it.
+    """
+    resumed = stop.work.reached(work.start_step) if stop.work is not None else stop.kept_until
+    counted = _corrected(account, stop, kept=resumed)
+    at = work.updated
+    ended = OpenStop(time=at, since=at, kept_until=at, cause=stop.cause, work=work)
+    return replace(counted, stop=replace(ended, work=replace(work, resumed=None)))
 
 
 def _goes_on(before: JobTraining, work: JobTraining) -> bool:
@@ -244,14 +272,16 @@ def _loaded(account: GoodputAccount, work: JobTraining, now: datetime) -> Goodpu
 
 
 def _trained_before(
-    after: GoodputAccount, before: GoodputAccount, work: JobTraining | None
+    after: GoodputAccount, before: GoodputAccount, moment: Moment
 ) -> GoodputAccount:
     """Return the account with the steps before the phase Running counted as productive."""
+    work = moment.work
     if work is None or before.state is None or before.runs or not after.trains:
         return after
     began = work.started
     if before.state is TimeUse.STARTING:
-        began = max(began, before.since)
+        if moment.before is not None:  # the line may be that of an earlier run
+            began = max(began, before.since)
     elif began <= before.since:
         return after  # the line of an earlier run
     early = max(timedelta(), after.since - began)

@@ -180,8 +180,13 @@ def _is_well(job: JobState) -> bool:
     return job.is_ready and (job.is_terminal or job.reason != Reason.CLUSTER_NOT_READY)
 
 
-def _urgency(job: JobState) -> tuple[int, str]:
-    """Return a sort key: sub-jobs that need a person's help come before those that need time."""
+def _urgency(job: JobState) -> tuple[int, bool, str]:
+    """Return a sort key: sub-jobs that need a person's help come before those that need time.
+
+    A failure that another one caused comes after its cause.
+    """
+    failure = job.run.failure
+    follows = failure is not None and failure.follows
     order = (
         Reason.APPLY_FAILED,
         Reason.REFUSED_BY_CLUSTER,
@@ -190,8 +195,9 @@ def _urgency(job: JobState) -> tuple[int, str]:
     )
     patient = (Reason.PODS_PENDING, Reason.WAITING_FOR_GANG, Reason.DISPATCHING)
     if job.reason in order:
-        return 0, job.name
-    return (2 + patient.index(Reason(job.reason)) if job.reason in patient else 1), job.name
+        return 0, follows, job.name
+    patience = 2 + patient.index(Reason(job.reason)) if job.reason in patient else 1
+    return patience, follows, job.name
 
 
 def _each(jobs: Sequence[JobState]) -> str:

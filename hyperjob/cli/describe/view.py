@@ -65,7 +65,8 @@ def lines(hyperjob: Object, events: Sequence[Object] | str, now: datetime) -> li
 
 def _training(summary: Summary, now: datetime) -> list[Text]:
     """Show the progress of the training, and its goodput."""
-    training, goodput = training_of(summary.training), goodput_of(summary.goodput, now)
+    training = training_of(summary.training)
+    goodput = goodput_of(summary.goodput, training, now)
     found = []
     if training is not None:
         found.append(_field("Progress", training.words(now)))

@@ -6,7 +6,7 @@ from datetime import datetime
 from hyperjob.cli.kubectl.styles import phase
 from hyperjob.client.durations import age
 from hyperjob.client.summary import Summary
-from hyperjob.client.training import goodput_of
+from hyperjob.client.training import goodput_of, training_of
 from hyperjob.table import Row
 from hyperjob_core.api.wire import string
 from hyperjob_core.text import shortened
@@ -48,7 +48,7 @@ def row(summary: Summary, now: datetime, *, wide: bool = False, namespaces: bool
         summary.reason or _NOTHING,
         age(summary.created, now),
     )
-    goodput = goodput_of(summary.goodput, now)
+    goodput = goodput_of(summary.goodput, training_of(summary.training), now)
     spent = _NOTHING if goodput is None else goodput.percent
     message = shortened(summary.message, _MESSAGE_SHOWN) or _NOTHING
     more = (spent, summary.queue or _NOTHING, message)

@@ -2,38 +2,57 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Final
 
 from hyperjob.client.errors import ClientError
 from hyperjob.client.logs.choosing import ContainerLog, Wanted
 from hyperjob.client.logs.reading import Line
 from hyperjob.client.selection import choose
 from hyperjob.client.summary import SubJob, Summary
+from hyperjob_core.api.wire import timestamp
+from hyperjob_engine.members.podfailures import order
 from hyperjob_engine.model.runs import Run
+from hyperjob_engine.reasons.failure import ContainerFailure
+
+_TOGETHER: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class LastLines:
-    """The last lines of a failed container; `label` is its cluster and pod."""
+    """The last lines of a failed container; `label` is its cluster, pod and rank."""
 
     label: str
     text: str
 
 
 def last_failure(summary: Summary) -> LastLines | None:
-    """Return the last lines of the container that failed last; None if the status has none.
+    """Return the last lines of the cause of the last failure; None if the status has none.
 
-    A failure of a present attempt comes before those of attempts that are over.
+    A failure of a present attempt comes before those of attempts that are over. Of the sub-jobs
+    that failed together with the last one, the first failure that follows from no other counts.
     """
-    runs = [
-        (job.has_failed and run.attempt + 1 == job.attempt, run.end, run)
-        for job, run in _runs(summary, Wanted())
-        if run.failure is not None and run.failure.message.strip()
-    ]
-    if not runs:
+    newest: dict[str, tuple[bool, str, Run, ContainerFailure]] = {}
+    for job, run in _runs(summary, Wanted()):
+        if run.failure is not None and run.failure.message.strip():
+            present = job.failure is not None and run.attempt + 1 == job.attempt
+            newest[job.name] = present, run.end, run, run.failure
+    if not newest:
         return None
-    _, _, run = max(runs, key=lambda each: each[:2])
-    assert run.failure is not None
-    return LastLines(_source(run).label, run.failure.message.strip())
+    present, last, *_ = max(newest.values(), key=lambda each: each[:2])
+    together = [
+        (run, failure)
+        for is_present, end, run, failure in newest.values()
+        if (is_present or not present) and _seconds_between(end, last) <= _TOGETHER
+    ]
+    run, failure = min(together, key=lambda each: order(each[1]))
+    rank = "" if failure.rank is None else f" (rank {failure.rank})"
+    return LastLines(f"{_source(run).label}{rank}", failure.message.strip())
+
+
+def _seconds_between(end: str, last: str) -> float:
+    """Return the seconds between two times; none between unknown ones."""
+    first, second = timestamp(end), timestamp(last)
+    return abs((second - first).total_seconds()) if first and second else 0.0
 
 
 def is_present(summary: Summary, wanted: Wanted, attempt: int) -> bool:

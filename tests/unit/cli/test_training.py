@@ -56,17 +56,34 @@ def test_a_training_is_said_in_a_line() -> None:
 
 
 def test_goodput_goes_on_while_it_is_not_written() -> None:
-    goodput = goodput_of(GOODPUT, NOW)
+    goodput = goodput_of(GOODPUT, None, NOW)
     assert goodput is not None
     assert goodput.ratio == pytest.approx(0.75)
     assert goodput.words() == "75% (starting 100s, productive 5m, suspended 50s)"
-    assert goodput_of({}, NOW) is None
+    assert goodput_of({}, None, NOW) is None
+
+
+def test_what_a_training_does_since_its_last_line_is_not_counted_yet() -> None:
+    training = training_of(TRAINING)
+    goodput = goodput_of(GOODPUT, training, NOW)
+    assert goodput is not None
+    assert goodput.words() == (
+        "73% (starting 100s, productive 4m30s, suspended 50s, not reported yet 30s)"
+    )
+    assert goodput.ratio == pytest.approx(270 / 370)
+    for known, line in (
+        ({**GOODPUT, "state": "stalled"}, training),
+        (GOODPUT, training_of({**TRAINING, "phase": "evaluate"})),
+    ):
+        certain = goodput_of(known, line, NOW)
+        assert certain is not None
+        assert (certain.unreported, sum(certain.seconds.values())) == (0, 450)
 
 
 def test_the_table_has_progress_and_goodput() -> None:
     summary = read(hyperjob(training=TRAINING, goodput=GOODPUT))
     cells = dict(zip(header(wide=True), row(summary, NOW, wide=True), strict=True))
-    assert (cells["PROGRESS"], cells["GOODPUT"]) == ("24%", "75%")
+    assert (cells["PROGRESS"], cells["GOODPUT"]) == ("24%", "73%")
     cells = dict(zip(header(wide=True), row(read(hyperjob()), NOW, wide=True), strict=True))
     assert (cells["PROGRESS"], cells["GOODPUT"]) == ("-", "-")
 
@@ -76,7 +93,7 @@ def test_describe_and_tree_tell_of_it() -> None:
     text = "\n".join(line.plain for line in described(raw, [], NOW))
     assert "Progress:            24%, step 1200 of 5000" in text
     assert "Metrics:             loss=2.1" in text
-    assert "Goodput:             75% (starting" in text
+    assert "Goodput:             73% (starting" in text
     assert "24%" in tree(read(raw), {}, {})[0].plain
 
 

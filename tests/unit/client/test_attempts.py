@@ -63,3 +63,18 @@ def test_the_last_failure_is_that_of_the_attempt_that_failed_the_hyperjob() -> N
     assert found is not None
     assert found.text == "NameError: last"
     assert last_failure(read(hyperjob("Running", sub_job(phase="Running")))) is None
+
+
+def test_of_sub_jobs_that_failed_together_the_cause_has_the_last_words() -> None:
+    peer = {**failure("Traceback\nConnectionError: a rank is gone", pod="first"), "rank": 0}
+    own = {**failure("Traceback\nValueError: no labels", pod="second"), "rank": 5}
+    old = {**failure("Traceback\nKeyError: 'old'", pod="third"), "rank": 9}
+    end = {"phase": "Failed", "attempt": 1, "cluster": "west"}
+    jobs = [
+        sub_job(0, failure=peer, lastTransitionTime="2026-01-02T03:09:09Z", **end),
+        sub_job(1, failure=own, lastTransitionTime="2026-01-02T03:09:07Z", **end),
+        sub_job(2, phase="Running", attempt=1, history=[run(0, failure=old)]),
+    ]
+    found = last_failure(read(hyperjob("Failed", *jobs)))
+    assert found is not None
+    assert (found.label, found.text[-9:]) == ("west/second (rank 5)", "no labels")

@@ -13,12 +13,12 @@ import pytest
 from hyperjob_controller.members.causes import CauseReader
 from hyperjob_core.kube.errors import Forbidden, KubeError
 from hyperjob_core.kube.transport import Response
-from hyperjob_engine.lifecycle.causes import unexplained
+from hyperjob_engine.lifecycle.causes import CAUSE_TIME_LIMIT, unexplained
 from hyperjob_engine.members.podfailures import first_failure
-from hyperjob_engine.model.observed import Observed
+from hyperjob_engine.model.observed import FailurePolicy, Observed
 from hyperjob_engine.model.planned import FailedJob
-from hyperjob_engine.plan import CAUSE_RECHECK, plan
-from hyperjob_engine.reasons.failure import ContainerFailure, container_text
+from hyperjob_engine.plan import plan
+from hyperjob_engine.reasons.failure import ContainerFailure, container_text, read_failure
 from tests.support.apiserver import refusal
 from tests.support.walls import unexpected
 from tests.unit.controller.builders import (
@@ -92,6 +92,18 @@ FIRST = {
 }
 
 
+def test_a_failure_has_the_rank_of_its_pod() -> None:
+    raw = pod(1, ended(1))
+    raw["metadata"]["labels"]["volcano.sh/task-index"] = "1"
+    variable = {"name": "HYPERJOB_RANK_OFFSET", "value": "6"}
+    raw["spec"] = {"containers": [{"name": "main", "env": [variable]}]}
+    found = first_failure([raw])
+    assert found is not None
+    assert found.rank == 7
+    assert container_text(found).startswith(f"pod {NAME}-worker-1 (rank 7), container main: ")
+    assert read_failure(found.to_object()) == found
+
+
 @pytest.mark.parametrize(("pods", "text"), FIRST.values(), ids=list(FIRST))
 def test_the_container_that_failed_first_is_the_cause(pods: list[Object], text: str) -> None:
     found = first_failure(pods)
@@ -144,7 +156,7 @@ def seen(
 def test_nothing_follows_from_a_failure_before_its_cause_is_read(policy: bool) -> None:
     asked = plan(seen(*failed(), causes={}, policy=policy))
     assert asked.failed == (FailedJob(name=NAME, uid=UID, cluster="a"),)
-    assert (asked.actions, asked.status, asked.requeue_after) == ((), None, CAUSE_RECHECK)
+    assert (asked.actions, asked.status, asked.requeue_after) == ((), None, CAUSE_TIME_LIMIT)
     answers: list[dict[str, ContainerFailure | None] | None] = [{UID: None}, {UID: OOM}, None]
     for known in answers:
         went_on = plan(seen(*failed(), causes=known, policy=policy))
@@ -180,10 +192,76 @@ def test_the_first_failures_alone_are_asked_about() -> None:
     assert plan(replace(observed_, causes=known)).failed == ()
 
 
+PEER = ContainerFailure(
+    pod="p-0", exit_code=1, message="Traceback\nConnectionError: a rank is gone", rank=0
+)
+OWN = ContainerFailure(
+    pod="p-1", exit_code=1, message="Traceback\nValueError: a batch has no labels", rank=1
+)
+
+
+def running(index: int) -> list[Object]:
+    name = f"hj-trainer-{index}"
+    return [job(name), policy(name), binding(name, cluster="a", status=vcjob_status("Running"))]
+
+
+def test_a_failure_that_follows_from_another_waits_for_that_one() -> None:
+    objects = [*failed(0), *running(1)]
+    first, other = (FailedJob(name=f"hj-trainer-{i}", uid=f"uid-hj-trainer-{i}", cluster="a")
+                    for i in (0, 1))  # fmt: skip
+    asked_at = NOW - timedelta(seconds=1)
+    look = replace(
+        seen(*objects, causes={first.uid: PEER}, replicas=2), asked={first.uid: asked_at}
+    )
+    waits = plan(look)
+    assert (waits.failed, waits.status) == ((first, other), None)
+    assert waits.requeue_after == CAUSE_TIME_LIMIT - timedelta(seconds=1)
+    over = plan(replace(look, asked={first.uid: NOW - CAUSE_TIME_LIMIT}))
+    assert over.status is not None
+    assert "a rank is gone" in str(over.status["state"]["message"])
+    alone = plan(replace(look, causes={first.uid: OWN}))
+    assert alone.status is not None, "a cause of its own is not waited for"
+
+
+@pytest.mark.parametrize("policy", [True, False], ids=["with a policy", "without"])
+def test_the_first_cause_is_named_and_not_the_failures_that_follow_from_it(policy: bool) -> None:
+    objects = [*failed(0, at="2026-01-02T03:02:00Z"), *failed(1, at="2026-01-02T03:02:04Z")]
+    causes = {"uid-hj-trainer-0": PEER, "uid-hj-trainer-1": OWN}
+    look = seen(*objects, causes=causes, replicas=2)
+    wanted = FailurePolicy(max_restarts=0) if policy else None
+    told = plan(replace(look, hyperjob=replace(look.hyperjob, failure_policy=wanted)))
+    assert told.status is not None
+    assert [entry["failure"]["rank"] for entry in told.status["jobs"]] == [0, 1]
+    message = told.status["state"]["message"]
+    assert "a batch has no labels" in message
+    assert "a rank is gone" not in message.partition("a batch has no labels")[0]
+
+
+def test_a_pod_that_failed_of_itself_is_recorded_while_its_vcjob_still_runs() -> None:
+    look = seen(
+        *failed(0), *running(1), replicas=2,
+        causes={"uid-hj-trainer-0": PEER, "uid-hj-trainer-1": OWN},
+    )  # fmt: skip
+    told = plan(replace(look, asked={"uid-hj-trainer-0": NOW - CAUSE_TIME_LIMIT}))
+    assert told.status is not None
+    runs = [entry["history"][-1]["failure"]["message"] for entry in told.status["jobs"]]
+    assert runs == [PEER.message, OWN.message]
+
+
+def test_further_failures_are_read_while_each_follows_from_another() -> None:
+    many = [item for index in range(9) for item in failed(index, at=f"2026-01-02T03:02:0{index}Z")]
+    causes: dict[str, ContainerFailure | None] = {}
+    for read in (4, 8, 9):
+        asked = plan(seen(*many, causes=causes, replicas=9)).failed
+        assert len(asked) == read
+        causes = dict.fromkeys((each.uid for each in asked), PEER)
+    assert plan(seen(*many, causes=causes, replicas=9)).status is not None
+
+
 def test_the_pods_of_a_cluster_that_is_out_of_reach_are_not_asked_for() -> None:
     gone = replace(cluster("a", unusable="x"), not_ready_since=NOW)
     observed_ = replace(seen(*failed(), causes={}), clusters=(gone,))
-    assert unexplained(observed_, ()) == ()
+    assert unexplained(observed_, ()) is None
     assert plan(observed_).failed == ()
 
 
@@ -255,6 +333,15 @@ async def test_the_failed_pods_are_read_through_the_cluster_proxy_once() -> None
     )
     assert params["labelSelector"] == f"volcano.sh/job-name={NAME}"
     assert params["fieldSelector"] == "status.phase=Failed"
+
+
+async def test_a_pod_that_fails_later_is_known_from_the_watch_of_its_member() -> None:
+    shown: dict[tuple[str, str], Any] = {}
+    async with reading(Members({"items": []}), watched=shown) as world:
+        assert await world.ask(FAILED) == {"u1": None}
+        assert world.reader.asked(KEY) == {"u1": NOW}
+        shown["a", f"default/{NAME}"] = OOM
+        assert world.reader.causes(KEY) == {"u1": OOM}
 
 
 async def test_a_failure_that_the_watch_of_its_member_has_shown_needs_no_request() -> None:

@@ -225,6 +225,21 @@ STORIES: dict[str, tuple[list[Look], dict[str, float]]] = {
         ],
         {"starting": 5, "productive": 30, "degraded": 30, "lostToFailures": 20},
     ),
+    "it is suspended while it loads again, makes one more step, and saves it": (
+        [
+            Look(0, RUN, work((0, 0), (0, 0))),
+            Look(30, RUN, work((0, 0), (30, 30), (20, 20))),
+            Look(30, AGAIN),
+            Look(35, START),
+            Look(40, SUSPENDED),
+            Look(50, SUSPENDED, work((20, 45), (21, 46), (21, 46))),
+            Look(60, START),
+            Look(64, RUN),
+            Look(80, RUN, work((21, 70), (31, 80))),
+            Look(150, DONE, work((21, 70), (101, 150))),
+        ],
+        {"productive": 100, "lostToFailures": 15, "suspended": 20, "starting": 15},
+    ),
     "it fails for good": (
         [Look(0, RUN, work((0, 0), (30, 30), (20, 20))), Look(40, BROKEN)],
         {"productive": 20, "lostToFailures": 20},

@@ -61,6 +61,10 @@ CASES: dict[str, tuple[Sequence[tuple[float, bytes]], bool]] = {
         [(40, said(35, phase="evaluate")), (99, b""), (299, b"")],
         False,
     ),
+    "it has announced an evaluation in the instant of its last step": (
+        [(40, line(35, 31) + said(35, phase="evaluate")), (99, b""), (299, b"")],
+        False,
+    ),
     "it makes steps again, and stops": (
         [(40, said(35, phase="save")), (99, line(98, 31)), (140, b""), (150, b"")],
         True,
@@ -359,6 +363,16 @@ STORIES: dict[str, tuple[list[Look], dict[str, float]]] = {
             Look(100, DONE, work((0, 40), (60, 100))),
         ],
         {"starting": 40, "productive": 60},
+    ),
+    "its first line was printed before the announcement that it loads was acted upon": (
+        [
+            Look(0, START),
+            Look(3, RUN),
+            Look(8, RUN, announced=True),
+            Look(13, RUN, work((0, 5), (8, 13))),
+            Look(105, DONE, work((0, 5), (100, 105))),
+        ],
+        {"starting": 5, "productive": 100},
     ),
     "it says that it loads, before its first step": (
         [
