@@ -181,10 +181,10 @@ class _Round:
         # Behind it in its shape no other one can start first.
         ahead = {queue: state.lines.firsts(queue) for queue in state.lines.queues()}
         while ahead and state.in_flight < most:
-            queue = state.usage.next_queue(
-                {each: self._demand_of_next(firsts) for each, firsts in ahead.items()}
-            )
-            if not self._advance(queue, ahead[queue]):
+            asking = {each: self._demand_of_next(firsts) for each, firsts in ahead.items()}
+            for queue in state.usage.turns(asking):
+                if self._advance(queue, ahead[queue]):
+                    break  # the usage has changed, and with it the order of the queues
                 del ahead[queue]
         self._backfill()
         self._record(is_whole=not ahead)
@@ -393,9 +393,8 @@ class _Round:
         failed: set[PlacementNeeds] = set()  # the spare room only shrinks
         ahead = {queue: self._fillers(queue, until, spare) for queue in state.lines.queues()}
         while ahead := {queue: orders for queue, orders in ahead.items() if orders}:
-            queue = state.usage.next_queue(
-                {each: self._demand_of_next(orders) for each, orders in ahead.items()}
-            )
+            asking = {each: self._demand_of_next(orders) for each, orders in ahead.items()}
+            queue = next(state.usage.turns(asking))
             key = heapq.heappop(ahead[queue]).key
             waiting = state.entries[key].waiting
             if waiting is None or waiting.shape.needs in failed:

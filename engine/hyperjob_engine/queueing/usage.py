@@ -4,7 +4,9 @@ The state of the queue engine adds and removes the demands of HyperJobs. A claim
 lasts for one round.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+import heapq
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -156,28 +158,45 @@ class QueueUsage:
         most = self.tree.entitled.get(theirs, {}).get(measure, 0)
         return self._used[theirs].get(measure, 0) > most
 
-    def next_queue(self, asking: Mapping[str, Resources]) -> str:
-        """Return the queue whose turn it is; `asking` is the demand of the first of each line.
+    def turns(self, asking: Mapping[str, Resources]) -> Iterator[str]:
+        """Yield the queues in turn; `asking` is the demand of the first of each line.
 
         Queues that do not exist come first: their HyperJobs get a message and no share. Then the
         siblings of each level are compared, from the leaves up, each with the demand of its own
         next HyperJob: the share of a parent does not decide between its children.
+
+        The order holds until a queue's usage changes: then the rest of it must not be used.
         """
-        paths = {queue: self.tree.path(queue) for queue in asking}
-        nowhere = [queue for queue, path in paths.items() if len(path) == 1]
-        if nowhere:
-            return min(nowhere)
-        # The best leaf below each queue that has no rival yet. Each turn of the loop replaces the
-        # queues of one depth by their parents: in the end only root is left.
-        leaves = {queue: queue for queue in asking}
-        for depth in range(max(len(path) for path in paths.values()) - 1, 0, -1):
-            rivals: dict[str, list[_Rank]] = {}
-            for queue in [each for each in leaves if len(self.tree.path(each)) == depth + 1]:
-                leaf = leaves.pop(queue)
-                parent = self.tree.path(queue)[-2]
-                rivals.setdefault(parent, []).append(self._rank(queue, leaf, asking[leaf]))
-            leaves |= {parent: min(ranked).leaf for parent, ranked in rivals.items()}
-        return leaves[ROOT]
+        yield from sorted(queue for queue in asking if len(self.tree.path(queue)) == 1)
+        branches: dict[str, dict[str, None]] = {}
+        for queue in asking:
+            for parent, child in itertools.pairwise(self.tree.path(queue)):
+                branches.setdefault(parent, {})[child] = None
+        yield from self._turns_below(ROOT, asking, branches)
+
+    def _turns_below(
+        self, parent: str, asking: Mapping[str, Resources], branches: Mapping[str, Iterable[str]]
+    ) -> Iterator[str]:
+        """Yield the queues below a parent in turn.
+
+        The heap has each branch once, ranked by the queue of it that is next; `turns` yields the
+        rest of the branch.
+        """
+        heap: list[tuple[_Rank, Iterator[str]]] = []
+        for child in branches.get(parent, ()):
+            below = self._turns_below(child, asking, branches)
+            turns = below if child not in asking else itertools.chain(below, (child,))
+            leaf = next(turns)
+            heapq.heappush(heap, (self._rank(child, leaf, asking[leaf]), turns))
+        while heap:
+            rank, turns = heap[0]
+            yield rank.leaf
+            leaf = next(turns, "")
+            if leaf:
+                rank = self._rank(rank.name, leaf, asking[leaf])
+                heapq.heapreplace(heap, (rank, turns))
+            else:
+                heapq.heappop(heap)
 
     def is_guaranteed(self, queue: str, demand: Resources) -> bool:
         """Return whether the guarantee of a queue, or of one above it, has room for a demand."""

@@ -150,7 +150,7 @@ def _accounts(rng: random.Random, tree: Tree) -> Iterator[str]:
         owed = [other for other in NAMES if account.has_borrowed_from(other, name, demand)]
         sure = " guaranteed" if account.is_guaranteed(name, demand) else ""
         yield f"{name} asks {_told(demand)}: {said}, owed by {owed}{sure}"
-    yield f"turn of {account.next_queue(asking)}; kept {_told(account.kept_for_others(KINDS))}"
+    yield f"turn of {next(account.turns(asking))}; kept {_told(account.kept_for_others(KINDS))}"
     free = _amounts(rng, 2, 8, 20)
     account.reserve_for_head(asking[min(asking)], free)
     yield f"spoken for {_told(account.kept_for_others(KINDS))}"
