@@ -6,9 +6,14 @@ priority in its own queue. Before both, a HyperJob that passed the head by its e
 beyond that estimate makes way, whatever its priority and queue are. A HyperJob is stopped as a
 whole, and only if the head can then start.
 The choice is tried on copies of the usage and of the space.
+
+A new leader does not know which HyperJobs have ended before it: what a resourceSummary counts
+beside the present sub-jobs may be pods of these. Nor does it know which of the sub-jobs that have
+just started a summary counts. While this lasts, the choice has to be the same with and without that
+room.
 """
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -22,7 +27,7 @@ from hyperjob_engine.queueing.room import Space
 from hyperjob_engine.queueing.state import Eviction, QueueState
 from hyperjob_engine.queueing.usage import QueueUsage
 from hyperjob_engine.queueing.workload import Entry, Pending, QueuedSubJob
-from hyperjob_engine.resources import accelerator_of, total
+from hyperjob_engine.resources import Resources, accelerator_of, positive, subtract, total
 
 _MOST: Final = 64  # at most so many HyperJobs make way for one
 _MOST_LOSS: Final = timedelta(hours=1)
@@ -60,15 +65,27 @@ def has_overrun(state: QueueState, key: str) -> bool:
 def may_evict_from(state: QueueState) -> datetime | None:
     """Return when the next eviction may start; None while victims still hold a share.
 
-    The next eviction for the same head waits in case the first was in vain. A new leader does not
-    know yet which HyperJobs the previous one stopped, and waits.
+    The next eviction for the same head waits in case the first was in vain.
     """
     tree, known = state.usage.tree, state.eviction
     if not (tree.lends or tree.preempts) or state.began is None:
         return None
     if known is None:
-        return state.began + state.settings.lag
+        return state.began
     return None if known.victims else known.until
+
+
+def doubts_until(state: QueueState) -> tuple[datetime, datetime] | None:
+    """Return until when the summaries that a new leader has found leave a doubt.
+
+    Until the first time they may count pods that ended before. Until the second one they may count
+    a sub-job twice: one that had just started when the leader began, and another one that has
+    started since in its place.
+    """
+    if state.began is None:
+        return None
+    lag = state.settings.lag
+    return later(state.began, lag), later(state.began, 2 * lag)
 
 
 def may_preempt(head: Entry, other: Entry, tree: Tree) -> bool:
@@ -85,8 +102,47 @@ def victims_for(
 ) -> Sequence[str] | None:
     """Return the fewest HyperJobs that must make way for the gang of a HyperJob to start.
 
-    None: no choice gives enough room. Empty: ended HyperJobs leave enough room, and the engine
-    waits until the Clusters' status shows it.
+    None: no choice gives enough room. Empty: ended HyperJobs leave enough room, or a new leader is
+    not sure that they do not, and the engine waits until the Clusters' status shows it.
+    """
+    found = _victims(state, waiting, gang, now=now)
+    doubtful = list(_doubtful(state, now=now)) if found else ()
+    if not found or not doubtful:
+        return found
+    least = _victims(state, waiting, gang, doubtful, now=now)
+    return found if least is not None and set(least) == set(found) else ()
+
+
+def _doubtful(state: QueueState, *, now: datetime) -> Iterator[tuple[str, Resources]]:
+    """Yield what may be free on a cluster although the first summary of a new leader counts it.
+
+    At first that is all but the present sub-jobs, whether other workloads hold it or not. The pods
+    of a cluster with a view are known.
+    """
+    until = doubts_until(state)
+    if until is None or now >= until[1]:
+        return
+    free = room_after_ends(state).free
+    for cluster in state.last.open.clusters:
+        if not cluster.usable or cluster.view is not None:
+            continue
+        name, amounts = cluster.name, cluster.settling
+        if now < until[0]:
+            rest = subtract(cluster.allocatable, state.occupancy.held(name))
+            amounts = positive(subtract(rest, free[name]))
+        if any(amounts.values()):
+            yield name, amounts
+
+
+def _victims(
+    state: QueueState,
+    waiting: Pending,
+    gang: Sequence[QueuedSubJob],
+    spare: Iterable[tuple[str, Resources]] = (),
+    *,
+    now: datetime,
+) -> Sequence[str] | None:
+    """Return the fewest HyperJobs that must make way; `spare` is free on clusters beside the room.
 
     The trial stops the candidates in order on a copy of usage and room, and `_fewest` then leaves
     out those that are not needed. The state stays as it is: `evict` records the choice.
@@ -106,7 +162,10 @@ def victims_for(
     ]
     if not known and state.eviction is None:
         return None
-    trial = _Trial(waiting, state.usage.copy(), room_after_ends(state))
+    space = room_after_ends(state)
+    for cluster, amounts in spare:
+        space.take(cluster, amounts, -1)
+    trial = _Trial(waiting, state.usage.copy(), space)
     if not known:
         return None if not trial.is_enough() else ()
     taken: list[Entry] = []

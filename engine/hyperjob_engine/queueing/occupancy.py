@@ -40,6 +40,10 @@ class Occupancy:
         if cluster:
             self._held[cluster] = total((self._held.get(cluster, {}), demand))
 
+    def held(self, cluster: str) -> Resources:
+        """Return the demand of all sub-jobs on a cluster."""
+        return self._held.get(cluster, {})
+
     def drop(self, cluster: str, demand: Resources) -> None:
         """Remove the demand of a sub-job that left a cluster."""
         if cluster:

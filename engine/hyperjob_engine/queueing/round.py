@@ -26,7 +26,7 @@ from hyperjob_engine.queueing.admit import (
     leaves_guarantees,
     try_to_admit,
 )
-from hyperjob_engine.queueing.evict import evict, may_evict_from, victims_for
+from hyperjob_engine.queueing.evict import doubts_until, evict, may_evict_from, victims_for
 from hyperjob_engine.queueing.forecast import (
     CapacityTimeline,
     end_of,
@@ -112,15 +112,17 @@ def next_change(state: QueueState, *, now: datetime) -> timedelta | None:
     """Return the time until a HyperJob may be admitted without a change of an object."""
     if not state.lines:
         return None
-    evicting = may_evict_from(state)
-    if evicting is not None and evicting <= now:
-        evicting = None  # its time limit has passed
+    evictions = [
+        each
+        for each in (may_evict_from(state), *(doubts_until(state) or ()))
+        if each and each > now
+    ]
     rests = (state.entries[key].rests_until for key in state.index.resting)
     ending = state.ending[0].until if state.ending else None
     passed = [state.entries[key] for key in state.index.holders if state.entries[key].passed]
     overruns = [end_of(entry.unit.key, entry, state.usage.tree, now=now) for entry in passed]
     overrun = min((end.at for end in overruns if end is not None and end.at > now), default=None)
-    times = [state.occupancy.next_change(), evicting, ending, overrun, *rests]
+    times = [state.occupancy.next_change(), *evictions, ending, overrun, *rests]
     return min((max(each - now, timedelta()) for each in times if each), default=None)
 
 

@@ -64,11 +64,15 @@ class Pods:
 
 @dataclass
 class Fleet:
-    """The world; `sees`: the controller reads nodes and pods of the members."""
+    """The world; `sees`: the controller reads nodes and pods of the members.
+
+    `changing`: other workloads come and go too, where there is room.
+    """
 
     seed: int
     sees: bool = False
     others: dict[str, int] = field(default_factory=dict)
+    changing: bool = False
     now: int = 0
     jobs: dict[str, Pods] = field(default_factory=dict)
     past: list[Pods] = field(default_factory=list)
@@ -81,7 +85,20 @@ class Fleet:
     def __post_init__(self) -> None:
         self.rng = random.Random(self.seed)
         self.objects: dict[str, dict[str, Object]] = {"jobs": {}, "policies": {}, "bindings": {}}
+        self.summaries: dict[str, ClusterSummary] = {}
+        self.coming: list[tuple[float, str, int]] = []
+        self.shown: dict[str, int] = {}
+        self.views: dict[str, MemberView] = {}
+        self.offset = {name: self.rng.randrange(EVERY) for name in CLUSTERS}
+        for name in CLUSTERS:
+            self.others.setdefault(name, 0)
+            self.show(name, self.others[name])
+        self.lead()
+
+    def lead(self) -> None:
+        """Let a new leader take over: it knows the objects and summaries, and no past."""
         owner = hyperjob()
+        self.began = self.now
         self.reservations = Reservations(
             hyperjob=lambda _key: owner,
             job=self.objects["jobs"].get,
@@ -91,18 +108,14 @@ class Fleet:
             pods_of=self.pods_of,
         )
         self.candidates = Candidates(self.reservations)
-        self.summaries: dict[str, ClusterSummary] = {}
-        self.coming: list[tuple[float, str, int]] = []
-        self.shown: dict[str, int] = {}
-        self.views: dict[str, MemberView] = {}
         self.state = new_state(Settings(lag=LAG))
-        self.state.began = NOW - 2 * LAG
         set_queues(self.state, QUEUES)
-        self.offset = {name: self.rng.randrange(EVERY) for name in CLUSTERS}
         for name in CLUSTERS:
-            self.others.setdefault(name, 0)
-            self.show(name, self.others[name])
             self.reservations.begin(name, self.taken(name))
+        for path in self.objects["jobs"]:
+            self.reservations.update(path, now=self.time())
+        for key, known in self.units.items():
+            update(self.state, key, known, now=self.time())
 
     def time(self) -> datetime:
         return NOW + timedelta(seconds=self.now)
@@ -156,6 +169,8 @@ class Fleet:
             elif not pods.completed and pods.reported == now:
                 self.report(pods, "Running")
         for name in CLUSTERS:
+            if self.changing and self.rng.random() < 0.1:
+                self.others[name] = self.rng.randint(0, min(6, max(0, GPUS - self.own(name))))
             if now % EVERY == self.offset[name]:
                 self.coming.append((now + self.rng.choice((0, 1, 2, 4)), name, self.used(name)))
             self.look(name)
@@ -168,6 +183,9 @@ class Fleet:
         self.past = [each for each in self.past if each.gone is None or now < each.gone]
         self.reservations.expire(now=self.time())
         self.decide()
+
+    def own(self, name: str) -> int:
+        return sum(each.gpus for each in self.all() if each.cluster == name)
 
     def used(self, name: str) -> int:
         own = sum(each.gpus for each in self.all() if each.cluster == name and each.exist(self.now))

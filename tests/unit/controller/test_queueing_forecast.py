@@ -94,7 +94,7 @@ def test_what_was_expected_of_a_head_is_forgotten_when_another_takes_its_place()
     made.submit(job("run", 8, 2 * HOUR, age=0), job("head", 16, HOUR, age=1))
     made.settle()
     assert expected(made) == {"ns/head": (2.0, "ns/run")}
-    made.submit(replace(job("urgent", 16, HOUR, age=2), priority=5))
+    made.submit(replace(job("urgent", 16, HOUR, age=2), priority=5, preempts=False))
     made.settle()
     assert set(made.state.last.starts) == {"ns/urgent"}
     assert expected(made)["ns/urgent"] == (2.0, "ns/run")

@@ -208,15 +208,35 @@ def test_nobody_else_gets_what_was_given_back_and_nobody_more_gives_back_meanwhi
     assert made.running() == {"lent0", "lent1", "owner"}
 
 
-def test_a_controller_that_has_just_begun_stops_nobody_yet() -> None:
+def test_a_controller_that_has_just_begun_stops_a_hyperjob_if_sub_jobs_hold_all_room() -> None:
     made = world([unit("lent", 32, queue="x")], LENDS, OWNER)
     made.decide()
     made.submit(unit("owner", 16, queue="y", age=5))
     made.decide()
+    assert made.reclaimed == ["lent"]
+
+
+def test_a_controller_that_has_just_begun_waits_where_the_room_may_be_that_of_ended_pods() -> None:
+    made = world([unit("lent", 24, queue="x")], LENDS, OWNER)
+    made.foreign["a"] = 8
+    made.decide()
+    made.submit(unit("owner", 8, queue="y", age=5))
+    made.decide()
     assert made.reclaimed == []
     wait = next_change(made.state, now=made.now)
-    assert wait is not None
+    assert wait == LAG
     made.now += wait
+    made.decide()
+    assert made.reclaimed == ["lent"]
+
+
+def test_a_controller_that_has_just_begun_does_not_wait_where_ended_pods_make_no_difference() -> (
+    None
+):
+    made = world([unit("lent", 24, queue="x")], LENDS, OWNER)
+    made.foreign["a"] = 8
+    made.decide()
+    made.submit(unit("owner", 16, queue="y", age=5))
     made.decide()
     assert made.reclaimed == ["lent"]
 
