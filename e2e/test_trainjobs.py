@@ -14,7 +14,8 @@ from e2e.support import training
 from e2e.support.scenario import Scenario
 from e2e.support.settings import from_environment
 from e2e.support.world import ROOT, World
-from hyperjob_core.api.trainer import RUNS_AS, RUNS_AS_HYPERJOB
+from hyperjob_core.api.trainer import COMPLETE, RUNS_AS, RUNS_AS_HYPERJOB
+from hyperjob_core.api.wire import condition
 from hyperjob_core.kube.resources import (
     CLUSTER_TRAINING_RUNTIMES,
     HYPERJOBS,
@@ -22,11 +23,31 @@ from hyperjob_core.kube.resources import (
     TRAINJOBS,
 )
 from tests.support.stack import kubectl
-from tests.support.trainjobs import runtime
+from tests.support.trainjobs import mpi_runtime, runtime, trainjob
 
 Object = dict[str, Any]
 PYTHON = Path(os.environ.get("HYPERJOB_KUBEFLOW_PYTHON", ROOT / ".venv-kubeflow/bin/python"))
 PROGRAM = ROOT / "e2e/programs/trainjob.py"
+MPI_NODE = """
+import os, socket
+server = socket.create_server((os.environ["POD_IP"], 2222))
+while True:
+    peer, _ = server.accept()
+    peer.sendall(f"node {os.environ['JOB_COMPLETION_INDEX']} of {os.environ['WHO']}".encode())
+    peer.close()
+"""
+MPI_LAUNCHER = """
+import socket, time
+for line in open("/etc/mpi/hostfile"):
+    host, slots = line.split()
+    while True:
+        try:
+            with socket.create_connection((host, 2222)) as peer:
+                print(peer.recv(100).decode(), slots, flush=True)
+                break
+        except OSError:
+            time.sleep(0.1)
+"""
 
 
 @pytest.fixture(scope="module")
@@ -146,3 +167,41 @@ async def test_a_deleted_trainjob_leaves_nothing(scenario: Scenario) -> None:
     found = await played(scenario, "deleted")
     assert found == {"log": "waits", "left": []}
     await nothing_is_left(scenario)
+
+
+async def test_the_launcher_of_mpi_finds_its_nodes_in_the_hostfile_and_ends_them(
+    scenario: Scenario,
+) -> None:
+    made = mpi_runtime(f"mpi-{scenario.namespace}")
+    node, launcher = made["spec"]["template"]["spec"]["replicatedJobs"]
+    (container,) = node["template"]["spec"]["template"]["spec"]["containers"]
+    address = {"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}
+    container |= {
+        "command": ["python", "-c", MPI_NODE],
+        "env": [{"name": "WHO", "value": "me"}, address],
+    }
+    del launcher["dependsOn"]  # that the launcher waits by ssh is a unit test
+    reference = {"name": made["metadata"]["name"]}
+    trainer = {"numNodes": 2, "numProcPerNode": 4, "command": ["python", "-c", MPI_LAUNCHER]}
+    await scenario.apply(
+        made, trainjob("tj", scenario.namespace, runtimeRef=reference, trainer=trainer)
+    )
+    try:
+        await scenario.until_phase("tj", "Completed", "Failed")
+        lines = await training.said(scenario)
+        assert [each for each in lines if each.startswith("node")] == [
+            "node 0 of me slots=4",
+            "node 1 of me slots=4",
+        ]
+        await scenario.until(
+            TRAINJOBS,
+            "tj",
+            lambda found: condition((found or {}).get("status") or {}, COMPLETE),
+            what=COMPLETE,
+        )
+        await scenario.kubectl("delete", TRAINJOBS.group_resource, "tj")
+        await nothing_is_left(scenario)
+    finally:
+        await scenario.kubectl(
+            "delete", CLUSTER_TRAINING_RUNTIMES.group_resource, made["metadata"]["name"]
+        )

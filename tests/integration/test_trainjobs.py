@@ -273,7 +273,7 @@ async def test_the_part_can_be_switched_off(
 async def test_the_webhook_reads_the_runtime_and_refuses_by_field(
     control_plane: ControlPlane, kube: Kube, namespace: str, trainer: None
 ) -> None:
-    await kube.create(CLUSTER_TRAINING_RUNTIMES, runtime("mpi", policy={"mpi": {}}))
+    await kube.create(CLUSTER_TRAINING_RUNTIMES, runtime("flux", policy={"flux": {}}))
 
     def request(name: str) -> AdmissionRequest:
         given = trainjob("tj", namespace, runtimeRef={"name": name})
@@ -293,8 +293,8 @@ async def test_the_webhook_reads_the_runtime_and_refuses_by_field(
 
     async with watched(str(control_plane.kubeconfig), metrics=Metrics()) as around:
         assert (await around.judge(request("torch"))).allowed
-        (error,) = (await around.judge(request("mpi"))).errors
-        assert (error.field, "mlPolicy.mpi" in error.detail) == ("spec.runtimeRef", True)
+        (error,) = (await around.judge(request("flux"))).errors
+        assert (error.field, "mlPolicy.flux" in error.detail) == ("spec.runtimeRef", True)
         (missing,) = (await around.judge(request("missing"))).errors
         assert str(missing) == 'spec.runtimeRef: Not found: "missing"'
 

@@ -54,6 +54,19 @@ def runtime(
     }
 
 
+def mpi_runtime(name: str = "mpi", *, numbers: Object | None = None, **policy: Any) -> Object:
+    """Return a runtime with a launcher and a node that serves SSH; `policy` is `mlPolicy.mpi`."""
+    node = job("trainer", name="node")
+    del node["template"]["metadata"]
+    container = node["template"]["spec"]["template"]["spec"]["containers"][0]
+    container |= {"image": "sshd:1", "command": ["/usr/sbin/sshd", "-De"]}
+    launcher = job("trainer", name="launcher")
+    launcher["dependsOn"] = [{"name": "node", "status": "Ready"}]
+    success = {"operator": "All", "targetReplicatedJobs": ["launcher"]}
+    given = {"numNodes": 1, "mpi": {"mpiImplementation": "OpenMPI", **policy}, **(numbers or {})}
+    return runtime(name, node, launcher, policy=given, successPolicy=success)
+
+
 def trainjob(
     name: str = "tj",
     namespace: str = "team",

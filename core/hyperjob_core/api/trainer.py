@@ -20,6 +20,8 @@ SPREAD: Final = f"{GROUP}/spread"
 """The annotation on a TrainJob or its runtime with clusters, split, queue and quorum."""
 TTL: Final = f"{GROUP}/trainjob-ttl"
 """The annotation of a HyperJob with the seconds from the end of its TrainJob to its deletion."""
+HOSTFILE: Final = f"{GROUP}/mpi-hostfile"
+"""The annotation of the launcher of an MPI training with its hostfile."""
 LABEL_TRAINJOB: Final = f"{GROUP}/trainjob"
 """The label of a HyperJob with the name of its TrainJob."""
 

@@ -15,6 +15,7 @@ from hyperjob_core.api.trainer import (
 from hyperjob_core.api.wire import at, mapping, objects, string, string_map, strings
 from hyperjob_engine.trainjob.fields import RUNTIME, TRAINJOB, misfits, pod_misfits
 from hyperjob_engine.trainjob.merge import pod_of, step_of
+from hyperjob_engine.trainjob.mpi import RESERVED as MPI_RESERVED
 from hyperjob_engine.trainjob.pods import INITIALIZERS
 from hyperjob_engine.trainjob.refusals import Refusals
 
@@ -37,9 +38,12 @@ def check(
     for found in misfits(mapping(runtime.get("spec")), RUNTIME):
         refusals.of_runtime(found.path, found.text)
     _check_reference(mapping(spec.get("runtimeRef")), refusals)
-    _check_trainer(spec, mapping(at(runtime, "spec", "mlPolicy")), nodes, refusals)
+    policy = mapping(at(runtime, "spec", "mlPolicy"))
+    _check_trainer(spec, policy, nodes, refusals)
     jobs = objects(at(template, "spec", "replicatedJobs"))
-    trainer = _check_jobs(jobs, refusals)
+    trainer = _check_jobs(jobs, refusals, mpi="mpi" in policy)
+    if "mpi" in policy and trainer:
+        _check_mpi(template, policy, trainer, refusals)
     _check_patches(spec, mapping(runtime.get("spec")), refusals)
     if trainer:
         _check_initializers(spec, jobs, trainer, refusals)
@@ -65,11 +69,12 @@ def _check_trainer(spec: Object, policy: Object, nodes: int, refusals: Refusals)
             "only Trainer completes `tune run` with a recipe: write the whole command",
         )
     names = {string(each.get("name")) for each in objects(trainer.get("env"))}
-    for name in sorted(names & _RESERVED if "torch" in policy else ()):
+    reserved = {"torch": _RESERVED, "mpi": MPI_RESERVED}
+    for name in sorted(names & set().union(*(reserved[key] for key in reserved.keys() & policy))):
         refusals.value("trainer.env", name, "is set for each node")
 
 
-def _check_jobs(jobs: list[Object], refusals: Refusals) -> Object:
+def _check_jobs(jobs: list[Object], refusals: Refusals, *, mpi: bool) -> Object:
     """Check the replicatedJobs of a runtime; return the job that trains, empty if there is none."""
     where = "template.spec.replicatedJobs"
     trainers = [job for job in jobs if step_of(job) == TRAINER_STEP]
@@ -77,21 +82,54 @@ def _check_jobs(jobs: list[Object], refusals: Refusals) -> Object:
         refusals.of_runtime(where, f"{len(trainers)} jobs of the step {TRAINER_STEP}, must be one")
     for index, job in enumerate(jobs):
         step = step_of(job)
-        if step != TRAINER_STEP and step not in INITIALIZERS:
+        is_node = mpi and not step and job.get("name") == NODE
+        if step != TRAINER_STEP and step not in INITIALIZERS and not is_node:
             refusals.of_runtime(
                 f"{where}[{index}]",
                 f"the job {string(job.get('name'))!r} is no trainer and no initializer",
             )
             continue
-        container = NODE if step == TRAINER_STEP else step
+        container = step if step in INITIALIZERS else NODE
         if container not in _containers(job, "containers"):
             refusals.of_runtime(f"{where}[{index}].{_POD}.containers", f"none is named {container}")
         for found in pod_misfits(pod_of(job)):
             refusals.of_runtime(f"{where}[{index}].{_POD}.{found.path}", found.text)
+        _check_order(job, f"{where}[{index}]", refusals, mpi=mpi)
         annotations = string_map(at(job, "template", "metadata", "annotations"))
         if _EXCLUSIVE in annotations:
             refusals.of_runtime(f"{where}[{index}].template.metadata.annotations", _one_job_each())
     return trainers[0] if len(trainers) == 1 else {}
+
+
+def _check_order(job: Object, where: str, refusals: Refusals, *, mpi: bool) -> None:
+    """Refuse an order of jobs that the init containers of a pod cannot keep."""
+    for number, each in enumerate(objects(job.get("dependsOn"))):
+        name, status = each.get("name"), each.get("status")
+        if mpi and (step_of(job), name, status) == (TRAINER_STEP, NODE, "Ready"):
+            continue
+        if mpi or status not in (None, "Complete"):
+            must = f"{NODE} be Ready, for the launcher" if mpi else "an initializer be Complete"
+            refusals.of_runtime(f"{where}.dependsOn[{number}]", f"must let {must}")
+
+
+def _check_mpi(template: Object, policy: Object, launcher: Object, refusals: Refusals) -> None:
+    """Check what Trainer needs for an MPI training: a launcher that ends, and nodes that serve."""
+    where = "template.spec.replicatedJobs"
+    jobs = objects(at(template, "spec", "replicatedJobs"))
+    name = string(launcher.get("name"))
+    if name == NODE or not any(job.get("name") == NODE for job in jobs):
+        refusals.of_runtime(where, f"MPI needs a launcher, and a job {NODE} that it reaches by SSH")
+    if any(step_of(job) in INITIALIZERS for job in jobs):
+        refusals.of_runtime(where, "no initializer runs before an MPI training")
+    if (numbers := policy.get("numNodes")) not in (None, 1):
+        refusals.of_runtime(
+            "mlPolicy.numNodes",
+            f"Trainer would start {numbers} launchers: set trainer.numNodes of the TrainJob",
+        )
+    if not strings(at(template, "spec", "successPolicy", "targetReplicatedJobs")):
+        refusals.of_runtime(
+            "template.spec.successPolicy.targetReplicatedJobs", f"must be [{name}], which ends"
+        )
 
 
 def _one_job_each() -> str:

@@ -1,7 +1,8 @@
 """The HyperJob of a TrainJob: one sub-job for each cluster, one task for each node.
 
 A task of one pod has its rank, its labels and its variables in its template, as each pod of
-Trainer's indexed Job has. What cannot be carried over is refused by field.
+Trainer's indexed Job has. The launcher and the nodes of an MPI training are one sub-job. What
+cannot be carried over is refused by field.
 """
 
 from collections.abc import Iterator, Mapping
@@ -14,6 +15,7 @@ from hyperjob_core.api.names import API_VERSION, KIND
 from hyperjob_core.api.trainer import (
     KUEUE_QUEUE_NAME,
     LABEL_TRAINJOB,
+    NODE,
     PORT,
     QUEUE_NAME,
     SPREAD,
@@ -25,6 +27,7 @@ from hyperjob_core.api.trainer import (
 from hyperjob_core.api.wire import at, integer, mapping, objects, string, string_map
 from hyperjob_engine.trainjob.checks import check
 from hyperjob_engine.trainjob.merge import patched, step_of
+from hyperjob_engine.trainjob.mpi import Mpi
 from hyperjob_engine.trainjob.pods import Training, pod_template
 from hyperjob_engine.trainjob.refusals import Refusals
 from hyperjob_engine.trainjob.spread import Spread, SpreadError, spread_of
@@ -32,6 +35,7 @@ from hyperjob_engine.trainjob.spread import Spread, SpreadError, spread_of
 BACKOFF_LIMIT: Final = 6
 """Restarts of failed pods that a Job allows where its spec has no backoffLimit."""
 _MOST_RESTARTS: Final = 1_000_000
+_SPREAD: Final = METADATA.child("annotations").key(SPREAD)
 _APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 
 
@@ -47,7 +51,8 @@ def convert(trainjob: Object, runtime: Object) -> Converted:
     """Return the HyperJob of a TrainJob with the runtime that it refers to."""
     refusals = Refusals(trainjob)
     template = patched(runtime, trainjob)
-    nodes = nodes_of(trainjob, runtime, template)
+    mpi = mpi_of(trainjob, runtime, template)
+    nodes = nodes_of(trainjob, runtime, template) if mpi is None else mpi.pods
     check(trainjob, runtime, template, nodes, refusals)
     if KUEUE_QUEUE_NAME in string_map(at(trainjob, "metadata", "labels")):
         refusals.field(
@@ -60,10 +65,12 @@ def convert(trainjob: Object, runtime: Object) -> Converted:
         spread = spread_of(trainjob, runtime)
         sizes = spread.sizes(max(nodes, 1))
     except SpreadError as error:
-        refusals.field(METADATA.child("annotations").key(SPREAD), str(error))
+        refusals.field(_SPREAD, str(error))
+    if mpi is not None and len(sizes) > 1:
+        refusals.field(_SPREAD, "clusters must be 1 for MPI: one sub-job has the SSH keys")
     if refusals.errors:
         return Converted(refusals=tuple(refusals.errors))
-    return Converted(hyperjob=_hyperjob(trainjob, runtime, template, spread, sizes))
+    return Converted(hyperjob=_hyperjob(trainjob, runtime, template, spread, sizes, mpi))
 
 
 def nodes_of(trainjob: Object, runtime: Object, template: Object) -> int:
@@ -85,8 +92,23 @@ def trainer_of(template: Object) -> Object:
     return next((job for job in jobs if step_of(job) == TRAINER_STEP), {})
 
 
+def mpi_of(trainjob: Object, runtime: Object, template: Object) -> Mpi | None:
+    """Return the launcher and the nodes of an MPI training; None for another runtime."""
+    policy = mapping(at(runtime, "spec", "mlPolicy"))
+    if "mpi" not in policy:
+        return None
+    jobs = objects(at(template, "spec", "replicatedJobs"))
+    node = next((job for job in jobs if job.get("name") == NODE), {})
+    return Mpi.of(trainjob, policy, trainer_of(template), node)
+
+
 def _hyperjob(
-    trainjob: Object, runtime: Object, template: Object, spread: Spread, sizes: tuple[int, ...]
+    trainjob: Object,
+    runtime: Object,
+    template: Object,
+    spread: Spread,
+    sizes: tuple[int, ...],
+    mpi: Mpi | None,
 ) -> Object:
     metadata, job = mapping(trainjob.get("metadata")), trainer_of(template)
     name = string(metadata.get("name"))
@@ -110,7 +132,7 @@ def _hyperjob(
         "plugins": _plugins(training, alone=len(sizes) == 1),
         "failurePolicy": {"maxRestarts": _restarts(template, job)},
         "replicatedJobs": [
-            _part(template, job, training, spread, part, sizes, topology)
+            _part(template, job, training, spread, part, sizes, topology, mpi)
             for part in range(len(sizes))
         ],
     }
@@ -169,14 +191,21 @@ def _part(
     part: int,
     sizes: tuple[int, ...],
     topology: object,
+    mpi: Mpi | None,
 ) -> Object:
     """Return one replicatedJob of one sub-job: the nodes of one cluster."""
     first = sum(sizes[:part])
     pods = range(first, first + sizes[part])
+    jobs = (job,) if mpi is None else (mpi.node, job)
     kept = {
-        field: string_map(at(job, "template", "metadata", field))
+        field: {
+            name: value
+            for each in jobs
+            for name, value in string_map(at(each, "template", "metadata", field)).items()
+        }
         for field in ("labels", "annotations")
     }
+    tasks = _tasks(template, training, pods) if mpi is None else mpi.tasks(template, training)
     found: Object = {
         "name": training.job if len(sizes) == 1 else f"{training.job}-{part}",
         "replicas": 1,
@@ -186,7 +215,8 @@ def _part(
             "maxRetry": 1,
             "minAvailable": len(pods),
             **_scheduling(template, job, topology, spread),
-            "tasks": list(_tasks(template, training, pods)),
+            "tasks": list(tasks),
+            **({} if mpi is None else {"plugins": mpi.plugins()}),
         },
     }
     if any(kept.values()):

@@ -124,7 +124,10 @@ RUNTIME: Final[Mapping[str, Field]] = {
     "mlPolicy.torch.envInjection.targets.jobName": _carried("the job of the trainer only"),
     "mlPolicy.torch.envInjection.targets.containerNames": _carried("containers that get PET_*"),
     "mlPolicy.jax": _carried("plugin jax: one coordinator for all sub-jobs"),
-    "mlPolicy.mpi": _refused("HyperJob provides no hostfile and no SSH keys over several clusters"),
+    "mlPolicy.mpi.numProcPerNode": _carried("slots of each host of the hostfile"),
+    "mlPolicy.mpi.mpiImplementation": _refused("only the hostfile of OpenMPI", "", "OpenMPI"),
+    "mlPolicy.mpi.sshAuthMountPath": _carried("folder of the SSH keys, which Volcano creates"),
+    "mlPolicy.mpi.runLauncherAsNode": _carried("the launcher is the first host of the hostfile"),
     "mlPolicy.flux": _refused("HyperJob installs no Flux broker in the pods"),
     "mlPolicy.xgboost": _refused("HyperJob provides no tracker address for XGBoost"),
     "podGroupPolicy.coscheduling": _carried(
@@ -169,7 +172,10 @@ RUNTIME: Final[Mapping[str, Field]] = {
                     "groupName": _refused("HyperJob has no groups of jobs", "", "default"),
                     "replicas": _refused("Trainer has one job of each kind", 1),
                     "dependsOn.name": _carried("the trainer waits for its initializers"),
-                    "dependsOn.status": _refused("an initializer must complete", "Complete"),
+                    "dependsOn.status": _carried(
+                        "Complete for initializers; Ready for the nodes of an MPI launcher, which"
+                        " waits until SSH reaches them"
+                    ),
                     **_unnamed("template.metadata"),
                     **_unnamed(f"{_POD}.metadata"),
                     "template.metadata.labels": _carried(_JOB_KEPT),

@@ -40,8 +40,8 @@ class Training:
 
     @property
     def framework(self) -> str:
-        """Return `torch`, `jax`, or an empty text for a plain runtime."""
-        return next((name for name in ("torch", "jax") if name in self.policy), "")
+        """Return `torch`, `jax`, `mpi`, or an empty text for a plain runtime."""
+        return next((name for name in ("torch", "jax", "mpi") if name in self.policy), "")
 
 
 def pod_template(template: Object, job: Object, training: Training, rank: int) -> Object:

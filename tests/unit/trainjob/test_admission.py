@@ -25,7 +25,7 @@ def test_a_trainjob_that_can_run_is_allowed() -> None:
 
 
 def test_a_trainjob_of_trainer_itself_is_never_judged() -> None:
-    mpi = Around(runtime=runtime(policy={"mpi": {}}), namespace=None)
+    mpi = Around(runtime=runtime(policy={"flux": {}}), namespace=None)
     assert refusals(trainjob(labels={}), around=mpi) == []
     assert refusals(trainjob(managedBy="kueue.x-k8s.io/multikueue"), around=mpi) == []
 
@@ -35,8 +35,8 @@ def test_a_trainjob_of_trainer_itself_is_never_judged() -> None:
     [
         (
             trainjob(),
-            Around(runtime=runtime(policy={"mpi": {}}), namespace=None),
-            "spec.runtimeRef: Forbidden: ClusterTrainingRuntime torch has spec.mlPolicy.mpi: ",
+            Around(runtime=runtime(policy={"flux": {}}), namespace=None),
+            "spec.runtimeRef: Forbidden: ClusterTrainingRuntime torch has spec.mlPolicy.flux: ",
         ),
         (
             trainjob(),
@@ -79,7 +79,7 @@ def test_a_trainjob_that_is_being_deleted_may_change() -> None:
 
 def test_the_label_of_the_namespace_counts() -> None:
     namespace = {"metadata": {"labels": {RUNS_AS: "HyperJob"}}}
-    mpi = Around(runtime=runtime(policy={"mpi": {}}), namespace=namespace)
+    mpi = Around(runtime=runtime(policy={"flux": {}}), namespace=namespace)
     assert refusals(trainjob(labels={}), around=mpi) != []
 
 

@@ -259,7 +259,12 @@ NODES = {"numNodes": 2}
 @pytest.mark.parametrize(
     ("tj", "rt", "field", "word"),
     [
-        (trainjob(), runtime(policy={"mpi": {}}), "spec.runtimeRef", "mlPolicy.mpi"),
+        (
+            trainjob(),
+            changed(runtime(), "replicatedJobs.0.dependsOn", [{"name": "a", "status": "Ready"}]),
+            "spec.runtimeRef",
+            "dependsOn[0]",
+        ),
         (trainjob(), runtime(policy={"flux": {}}), "spec.runtimeRef", "mlPolicy.flux"),
         (trainjob(), runtime(policy={"xgboost": {}}), "spec.runtimeRef", "mlPolicy.xgboost"),
         (trainjob(), runtime(policy={"newest": {}}), "spec.runtimeRef", "mlPolicy.newest"),

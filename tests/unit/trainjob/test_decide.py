@@ -89,12 +89,12 @@ def test_a_trainjob_waits_for_its_runtime_and_for_a_name_that_is_taken() -> None
 
 def test_a_refused_trainjob_fails_until_it_can_be_carried_over() -> None:
     tj = trainjob()
-    refused = decide(seen(tj, runtime=runtime(policy={"mpi": {}})))
+    refused = decide(seen(tj, runtime=runtime(policy={"flux": {}})))
     found = condition(refused.status or {}, "Failed")
     assert (found["status"], found["reason"]) == ("True", "TrainingRuntimeNotSupported")
-    assert "mlPolicy.mpi" in found["message"]
+    assert "mlPolicy.flux" in found["message"]
     tj = after(tj, refused)
-    assert decide(seen(tj, runtime=runtime(policy={"mpi": {}}))).status is None
+    assert decide(seen(tj, runtime=runtime(policy={"flux": {}}))).status is None
     later = decide(seen(tj))
     assert later.create is not None
     assert later.status == {"conditions": []}
