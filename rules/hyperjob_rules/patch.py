@@ -20,8 +20,6 @@ def pointer(*segments: str | int) -> str:
 
 def escape(segment: str) -> str:
     """Escape one pointer segment; label keys hold slashes."""
-    if segment.isalnum():  # nearly all fields of an API
-        return segment
     return segment.replace("~", "~0").replace("/", "~1")
 
 
@@ -58,18 +56,22 @@ def _diff(before: object, after: object, path: str, ops: list[JsonPatchOp]) -> N
 def _diff_dict(
     before: dict[str, Any], after: dict[str, Any], path: str, ops: list[JsonPatchOp]
 ) -> None:
-    if not before.keys() <= after.keys():
-        gone = sorted(before.keys() - after.keys())
-        ops.extend({"op": "remove", "path": f"{path}/{escape(key)}"} for key in gone)
+    first, added = len(ops), 0
     for key, value in after.items():
         old = before.get(key, _ABSENT)
         if old is value:  # unchanged parts are the same object, which most are
             continue
-        at = f"{path}/{escape(key)}"
+        at = f"{path}/{key if key.isalnum() else escape(key)}"  # nearly all fields of an API are
         if old is _ABSENT:
+            added += 1
             ops.append({"op": "add", "path": at, "value": value})
+        elif type(old) is dict and type(value) is dict:
+            _diff_dict(old, value, at, ops)
         else:
             _diff(old, value, at, ops)
+    if len(before) > len(after) - added:
+        gone = sorted(before.keys() - after.keys())
+        ops[first:first] = [{"op": "remove", "path": f"{path}/{escape(key)}"} for key in gone]
 
 
 def _diff_list(before: list[Any], after: list[Any], path: str, ops: list[JsonPatchOp]) -> None:

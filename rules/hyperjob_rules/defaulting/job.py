@@ -5,6 +5,7 @@ at its first apply in a member cluster, and the user should read the values that
 """
 
 from collections.abc import Callable
+from operator import is_
 from typing import Final, TypeGuard
 
 from hyperjob_core.api.limits import MAX_REPLICATED_JOBS
@@ -63,7 +64,7 @@ def _default_tasks(tasks: object) -> list[object] | None:
     after = [
         _default_task(task, i) if isinstance(task, dict) else task for i, task in enumerate(tasks)
     ]
-    if all(new is old for new, old in zip(after, tasks, strict=True)):
+    if all(map(is_, after, tasks)):
         return None
     return after
 
@@ -160,10 +161,8 @@ def _default_container(container: Object) -> Object:
 
 
 def _default_resources(resources: Object) -> Object:
-    for field in ("requests", "limits"):
-        if isinstance(resources.get(field), dict):
-            resources = edit(resources, field, _as_text)
-    return _default_limits(resources)
+    resources = edit(resources, "requests", _as_text)
+    return _default_limits(edit(resources, "limits", _as_text))
 
 
 def _as_text(amounts: Object) -> Object:
@@ -213,6 +212,6 @@ def edit_items(parent: Object, name: str, change: Edit) -> Object:
     if not isinstance(before, list) or len(before) > MAX_EDITED:
         return parent
     after = [change(item) if isinstance(item, dict) else item for item in before]
-    if all(new is old for new, old in zip(after, before, strict=True)):
+    if all(map(is_, after, before)):
         return parent
     return {**parent, name: after}
