@@ -14,8 +14,8 @@ from hyperjob_core.api.trainer import (
 )
 from hyperjob_core.api.wire import at, mapping, objects, string, string_map, strings
 from hyperjob_engine.trainjob.fields import RUNTIME, TRAINJOB, misfits, pod_misfits
+from hyperjob_engine.trainjob.launcher import RESERVED as MPI_RESERVED
 from hyperjob_engine.trainjob.merge import pod_of, step_of
-from hyperjob_engine.trainjob.mpi import RESERVED as MPI_RESERVED
 from hyperjob_engine.trainjob.pods import INITIALIZERS
 from hyperjob_engine.trainjob.refusals import Refusals
 

@@ -26,8 +26,8 @@ from hyperjob_core.api.trainer import (
 )
 from hyperjob_core.api.wire import at, integer, mapping, objects, string, string_map
 from hyperjob_engine.trainjob.checks import check
+from hyperjob_engine.trainjob.launcher import MpiTraining
 from hyperjob_engine.trainjob.merge import patched, step_of
-from hyperjob_engine.trainjob.mpi import Mpi
 from hyperjob_engine.trainjob.pods import Training, pod_template
 from hyperjob_engine.trainjob.refusals import Refusals
 from hyperjob_engine.trainjob.spread import Spread, SpreadError, spread_of
@@ -92,14 +92,14 @@ def trainer_of(template: Object) -> Object:
     return next((job for job in jobs if step_of(job) == TRAINER_STEP), {})
 
 
-def mpi_of(trainjob: Object, runtime: Object, template: Object) -> Mpi | None:
+def mpi_of(trainjob: Object, runtime: Object, template: Object) -> MpiTraining | None:
     """Return the launcher and the nodes of an MPI training; None for another runtime."""
     policy = mapping(at(runtime, "spec", "mlPolicy"))
     if "mpi" not in policy:
         return None
     jobs = objects(at(template, "spec", "replicatedJobs"))
     node = next((job for job in jobs if job.get("name") == NODE), {})
-    return Mpi.of(trainjob, policy, trainer_of(template), node)
+    return MpiTraining.of(trainjob, policy, trainer_of(template), node)
 
 
 def _hyperjob(
@@ -108,7 +108,7 @@ def _hyperjob(
     template: Object,
     spread: Spread,
     sizes: tuple[int, ...],
-    mpi: Mpi | None,
+    mpi: MpiTraining | None,
 ) -> Object:
     metadata, job = mapping(trainjob.get("metadata")), trainer_of(template)
     name = string(metadata.get("name"))
@@ -191,7 +191,7 @@ def _part(
     part: int,
     sizes: tuple[int, ...],
     topology: object,
-    mpi: Mpi | None,
+    mpi: MpiTraining | None,
 ) -> Object:
     """Return one replicatedJob of one sub-job: the nodes of one cluster."""
     first = sum(sizes[:part])

@@ -36,7 +36,7 @@ done
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mpi:
+class MpiTraining:
     """The launcher and the nodes of an MPI training."""
 
     launcher: Object
