@@ -3,9 +3,11 @@
 import asyncio
 import contextlib
 import re
-from collections.abc import AsyncIterator, Awaitable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
 from contextlib import aclosing
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+from pydantic import Field
 
 from hyperjob.client import requests, suspending
 from hyperjob.client.events import events_of
@@ -22,7 +24,9 @@ from hyperjob.client.why.gather import gather
 from hyperjob.sdk.errors import HyperJobError, NeverReachedError, translated
 from hyperjob.sdk.lines import LogLine, Row, ThinnedRows, line_of, row_of
 from hyperjob.sdk.live import Screen
+from hyperjob.sdk.parameters import Above0, Rank, require_types
 from hyperjob.sdk.plot import Axis, drawn
+from hyperjob.sdk.template import whole
 from hyperjob.sdk.view import Connection, JobView, Reading
 from hyperjob_core.api.lines import LogLine as Line
 from hyperjob_core.api.meta import Object
@@ -38,6 +42,18 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _MOST_LOGS = 200
+
+
+_LOG_TYPES: Final[Mapping[str, Any]] = {
+    "job": str | Sequence[str],
+    "cluster": str | None,
+    "task": str | None,
+    "rank": Rank | Sequence[Rank] | None,
+    "tail": Annotated[int, Field(ge=-1)] | None,
+    "since": Above0 | None,
+    "search": str | None,
+    "attempt": Annotated[int, Field(ge=1)] | None,
+}
 
 
 class AsyncJob(JobView):
@@ -69,12 +85,9 @@ class AsyncJob(JobView):
         reach the state, also when it is too large for all clusters or its queue for 15 seconds.
         Ctrl-C ends the wait; the HyperJob keeps running.
         """
-        try:
-            goal: Goal = parse_goal(
-                state if state == "delete" or "=" in state else f"phase={state}"
-            )
-        except ValueError as error:
-            raise ValueError(str(error)) from None
+        if timeout < 0:
+            raise ValueError(f"timeout={timeout!r}: expected seconds, and 0 for no limit")
+        goal: Goal = parse_goal(state if state == "delete" or "=" in state else f"phase={state}")
         reaching = self._reached(
             reach(self._kube, self.namespace, self.name, goal, seconds=timeout, progress=progress)
         )
@@ -106,7 +119,7 @@ class AsyncJob(JobView):
         self,
         *,
         follow: bool = False,
-        job: Sequence[str] = (),
+        job: str | Sequence[str] = (),
         cluster: str | None = None,
         task: str | None = None,
         rank: int | Sequence[int] | None = None,
@@ -125,9 +138,11 @@ class AsyncJob(JobView):
         selects an attempt: after its end the status has the last lines of its failed containers,
         such as a traceback.
         """
+        require_types(_LOG_TYPES, locals())
         ranks = None if rank is None else frozenset([rank] if isinstance(rank, int) else rank)
-        wanted = Wanted(jobs=tuple(job), cluster=cluster, task=task, ranks=ranks)
-        contains = re.compile(search or "")
+        jobs = (job,) if isinstance(job, str) else tuple(job)
+        wanted = Wanted(jobs=jobs, cluster=cluster, task=task, ranks=ranks)
+        contains = _pattern(search)
         query = {
             "timestamps": "true",
             **({"follow": "true"} if follow else {}),
@@ -156,7 +171,7 @@ class AsyncJob(JobView):
                 standing = await ChosenLogs.of(
                     self._kube, summary, wanted, query=query, tail=tail, say=silent
                 )
-                found = standing.in_order()
+                found = standing.lines()
             async with aclosing(found) as lines:
                 async for container, raw in lines:
                     line = line_of(container, raw)
@@ -172,6 +187,7 @@ class AsyncJob(JobView):
         `most` progress lines the rows are evenly chosen, and the last one is always there. The logs
         of pods before the last restart of their sub-job are gone; the page keeps their progress.
         """
+        whole("most", most, least=2)
         found = ThinnedRows(most)
         summary = await self.refresh()
         with translated():
@@ -183,7 +199,7 @@ class AsyncJob(JobView):
                 tail=-1,
                 say=silent,
             )
-            async with aclosing(standing.in_order()) as lines:
+            async with aclosing(standing.lines()) as lines:
                 async for container, raw in lines:
                     if (line := parse(Line.of(raw))) is not None:
                         found.add(row_of(container, line))
@@ -295,3 +311,13 @@ class AsyncJob(JobView):
             return found
 
         return await self._reached(answered())
+
+
+def _pattern(search: str | None) -> re.Pattern[str]:
+    """Compile the regular expression of a search; raise ValueError."""
+    try:
+        return re.compile(search or "")
+    except re.error as error:
+        raise ValueError(
+            f"search={search!r} is no regular expression: {error}; re.escape makes one of any text"
+        ) from None

@@ -4,21 +4,22 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from hyperjob.sdk.parameters import require_amount, require_bytes
 from hyperjob_core.api.duration import nanoseconds
 from hyperjob_core.api.meta import Object
 
 CONTAINER: Final = "trainer"
 _IDENTITY: Final = ("name", "mountPath", "key", "topologyKey")
 """Keys by which the items of a list are the same in two templates."""
-_UNIT: Final = "the unit is missing, as in memory='16Gi'"
+_TEMPLATE: Final = ("metadata", "spec")
 
 
 def resources_of(
     *, cpu: str | float | None, memory: str | None, gpus: int, accelerator: str
 ) -> dict[str, str]:
     """Return the requests of a pod, which are its limits too; raise ValueError."""
-    if memory is not None and (not isinstance(memory, str) or memory.isdigit()):
-        raise ValueError(f"memory={memory!r} would be {memory} bytes: {_UNIT}")
+    require_amount("cpu", cpu, example="2 or '500m'")
+    require_bytes("memory", memory)
     whole("gpus", gpus, least=0)
     return {
         **({"cpu": str(cpu)} if cpu is not None else {}),
@@ -61,6 +62,7 @@ def volumes_of(
             raise ValueError(f"volumes: the mount path {path!r} must be absolute")
         claim = {"persistentVolumeClaim": {"claimName": source}}
         sources.append((path, claim if isinstance(source, str) else source))
+    require_bytes("shared_memory", shared_memory)
     if shared_memory is not None:
         memory = {"emptyDir": {"medium": "Memory", "sizeLimit": shared_memory}}
         sources.append(("/dev/shm", memory))  # noqa: S108, a mount path
@@ -92,6 +94,16 @@ def toleration_of(text: str | Mapping[str, Any]) -> Object:
 def checkpoint_of(checkpoint: str | Mapping[str, Any]) -> Object:
     """Return spec.checkpoint of a directory, a URL, or its fields in Kubernetes' names."""
     return {"directory": checkpoint} if isinstance(checkpoint, str) else dict(checkpoint)
+
+
+def require_template(pod_template: Mapping[str, Any] | None) -> None:
+    """Raise ValueError for a pod template with a field that a template does not have."""
+    wrong = [key for key in pod_template or {} if key not in _TEMPLATE]
+    if wrong:
+        raise ValueError(
+            f"pod_template has {', '.join(map(str, wrong))}: a pod template has only metadata and"
+            " spec, as in pod_template={'spec': {'nodeName': 'node-1'}}"
+        )
 
 
 def env_from(secrets: str | Sequence[str] | None) -> list[Object]:

@@ -116,7 +116,7 @@ from hyperjob.cli.logs.printing import Printer
 from hyperjob.client.logs.choosing import ContainerLog
 import inspect
 fields = {name: "x" for name in inspect.signature(ContainerLog).parameters}
-printer = Printer(prefix=True, as_json=sys.argv[1] == "json")
+printer = Printer(prefix=True, timestamps=False, as_json=sys.argv[1] == "json")
 with escaped():
     printer.print(ContainerLog(**fields), sys.stdin.buffer.read())
 """

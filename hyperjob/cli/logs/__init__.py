@@ -43,6 +43,14 @@ _FORMS = (out.JSON,)
 )
 @click.option("--cluster", type=CLUSTER, metavar="NAME", help="Only pods in this cluster.")
 @click.option("--task", metavar="NAME", help="Only pods of this task.")
+@click.option(
+    "--rank",
+    "ranks",
+    type=click.IntRange(min=0),
+    metavar="N",
+    multiple=True,
+    help="Only the pod of this rank; may be given more than once.",
+)
 @click.option("-c", "--container", metavar="NAME", help="Container.  [default: the pod's first]")
 @click.option(
     "--all-containers", is_flag=True, help="Print the logs of every container of each pod."
@@ -85,6 +93,7 @@ def logs(
     jobs: tuple[str, ...],
     cluster: str | None,
     task: str | None,
+    ranks: tuple[int, ...],
     container: str | None,
     all_containers: bool,
     tail: int | None,
@@ -97,9 +106,9 @@ def logs(
 ) -> None:
     """Print the logs of a HyperJob's pods from all clusters.
 
-    Without -f, the command prints pod by pod, in the order of sub-job, task and index. With -f,
-    it prints lines as they come, also of pods that start or restart later, until the HyperJob,
-    or all of --job, has ended.
+    Without -f, the command prints the lines in the order of their times. With -f, it prints lines
+    as they come, also of pods that start or restart later, until the HyperJob, or all of --job,
+    has ended.
 
     With --attempt, it prints what the status keeps of an attempt that is over, such as a traceback.
 
@@ -112,22 +121,28 @@ def logs(
     if attempt is not None and (follow or previous):
         raise click.UsageError("give --attempt, or --follow or --previous, not both")
     wanted = Wanted(
-        jobs=jobs, cluster=cluster, task=task, container=container, all_containers=all_containers
+        jobs=jobs,
+        cluster=cluster,
+        task=task,
+        container=container,
+        all_containers=all_containers,
+        ranks=frozenset(ranks) or None,
     )
     query = {
         **({"follow": "true"} if follow else {}),
         **({"previous": "true"} if previous else {}),
-        **({"timestamps": "true"} if timestamps else {}),
+        "timestamps": "true",
         **({"sinceSeconds": str(max(1, round(since)))} if since is not None else {}),
     }
-    printer = Printer(prefix=prefix, as_json=form == out.JSON)
+    as_json = form == out.JSON
 
     async def show() -> None:
         async with access.connect() as kube:
             summary = read(await kube.get(HYPERJOBS, name, namespace=access.home(kube)))
             if attempt is not None and not is_present(summary, wanted, attempt):
+                kept = Printer(prefix=prefix, timestamps=True, as_json=as_json)
                 for source, line in kept_lines(summary, wanted, attempt):
-                    printer.print(source, line)
+                    kept.print(source, line)
                 return
             found = (
                 Following(
@@ -143,6 +158,7 @@ def logs(
                     kube, summary, wanted, query=query, tail=tail, say=out.remark
                 )
             )
+            printer = Printer(prefix=prefix, timestamps=timestamps, as_json=as_json)
             async with aclosing(found.lines()) as lines:
                 async for source, line in lines:
                     printer.print(source, line)

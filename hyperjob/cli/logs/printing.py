@@ -11,6 +11,8 @@ from rich.text import Text
 from hyperjob.cli.kubectl import output as out
 from hyperjob.cli.kubectl.escaping import untouched
 from hyperjob.client.logs.choosing import ContainerLog
+from hyperjob_core.api.lines import LogLine
+from hyperjob_core.api.microtime import micro_time
 from hyperjob_core.text import printable
 
 _COLOUR = re.compile(r"(\x1b\[[0-9;]*m)")
@@ -21,18 +23,21 @@ _COLOURS = ("cyan", "green", "magenta", "yellow", "blue", "bright_cyan", "bright
 class Printer:
     """Prints lines as text with a colour for each cluster, or each line as a JSON object."""
 
-    def __init__(self, *, prefix: bool, as_json: bool) -> None:
+    def __init__(self, *, prefix: bool, timestamps: bool, as_json: bool) -> None:
         self._styles: dict[str, str] = {}
         self._prefix = prefix
+        self._timestamps = timestamps
         self._json = as_json
         self._console: Console = out.console()
         self._raw = not self._console.is_terminal
 
-    def print(self, source: ContainerLog, line: bytes) -> None:
-        """Print one line; a terminal gets control characters escaped, except colours.
+    def print(self, source: ContainerLog, timed: bytes) -> None:
+        """Print one line behind its time; a terminal gets escaped controls, except colours.
 
         Bytes that are not UTF-8 are printed as U+FFFD, except into a pipe.
         """
+        found = LogLine.of(timed)
+        line = timed if self._timestamps else found.text
         text = line.decode(errors="replace").rstrip("\r")
         if self._json:
             entry = {
@@ -40,6 +45,8 @@ class Printer:
                 "pod": source.pod,
                 "container": source.container,
                 "line": text,
+                **({"rank": source.rank} if source.rank is not None else {}),
+                **({"time": micro_time(found.moment)} if found.time else {}),
             }
             click.echo(json.dumps(entry, ensure_ascii=False))
             return

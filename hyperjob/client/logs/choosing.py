@@ -103,6 +103,16 @@ def require_container(pods: Mapping[str, Sequence[Object]], wanted: Wanted) -> N
         )
 
 
+def require_ranks(pods: Mapping[str, Sequence[Object]], wanted: Wanted) -> None:
+    """Raise ClientError when pods have ranks, and none has a selected rank."""
+    known = {rank for each in pods.values() for pod in each if (rank := rank_of(pod)) is not None}
+    if wanted.ranks and known and not wanted.ranks & known:
+        missing = ", ".join(map(str, sorted(wanted.ranks)))
+        raise ClientError(
+            f"no pod has rank {missing}; there are ranks {min(known)} to {max(known)}"
+        )
+
+
 def sources(
     jobs: Sequence[SubJob], pods: Mapping[str, Sequence[Object]], wanted: Wanted
 ) -> tuple[list[ContainerLog], dict[ContainerLog, str]]:

@@ -7,7 +7,6 @@ of a sub-job only while one of its containers has not started, or has ended and 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
-from typing import Final
 
 from hyperjob.client.errors import ClientError, words
 from hyperjob.client.logs.choosing import (
@@ -19,7 +18,7 @@ from hyperjob.client.logs.choosing import (
     require_task,
     sources,
 )
-from hyperjob.client.logs.reading import Line, LogReader, Say, tail_of
+from hyperjob.client.logs.reading import MOST_LOGS, Line, LogReader, Say, tail_of
 from hyperjob.client.members import pods_of_all
 from hyperjob.client.selection import choose, meant
 from hyperjob.client.summary import SubJob, Summary, read
@@ -28,9 +27,6 @@ from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.following import states
 from hyperjob_core.kube.resources import HYPERJOBS
 from hyperjob_core.tasks import cancel
-
-MOST_LOGS: Final = 200
-"""The number of logs that are followed concurrently."""
 
 _POLL_SECONDS = 2.0
 _LINES_HELD = 500

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
+from typing import Final
 
 from hyperjob.client.errors import words
 from hyperjob.client.logs.choosing import ContainerLog
@@ -10,6 +11,8 @@ from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import KubeError
 from hyperjob_core.kube.logs import Log
 
+MOST_LOGS: Final = 200
+"""The number of logs that are read concurrently."""
 _TAIL = 10
 
 Line = tuple[ContainerLog, bytes]
@@ -29,7 +32,7 @@ class LogReader:
     def __init__(self, kube: Kube, namespace: str, say: Say) -> None:
         self._kube = kube
         self._namespace = namespace
-        self._say = say
+        self.say = say
         self._logs: dict[ContainerLog, Log] = {}
         self.failed: set[ContainerLog] = set()
 
@@ -51,4 +54,4 @@ class LogReader:
                         yield line.raw if timed else line.text
         except KubeError as error:
             self.failed |= {source}
-            self._say(f"{source.label}: {words(error)}")
+            self.say(f"{source.label}: {words(error)}")

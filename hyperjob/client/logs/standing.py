@@ -1,4 +1,4 @@
-"""The present logs of a HyperJob, one container after the other."""
+"""The present logs of a HyperJob, merged by the times of their lines."""
 
 import asyncio
 import heapq
@@ -13,17 +13,17 @@ from hyperjob.client.logs.choosing import (
     no_log,
     require_container,
     require_placed,
+    require_ranks,
     require_task,
     sources,
 )
-from hyperjob.client.logs.reading import Line, LogReader, Say, tail_of
+from hyperjob.client.logs.reading import MOST_LOGS, Line, LogReader, Say, tail_of
 from hyperjob.client.members import pods_of_all
 from hyperjob.client.summary import Summary
 from hyperjob_core.api.lines import LogLine
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.tasks import cancel
 
-_AHEAD = 8
 _LINES_HELD = 500
 
 
@@ -55,6 +55,7 @@ class ChosenLogs:
         jobs = require_placed(summary, wanted)
         pods, errors = await pods_of_all(kube, summary.namespace, jobs)
         require_container(pods, wanted)
+        require_ranks(pods, wanted)
         chosen, left_out = sources(jobs, pods, wanted)
         for text in [f"{job}: {words(error)}" for job, error in errors.items()]:
             say(text)
@@ -71,28 +72,29 @@ class ChosenLogs:
         return self.unread or bool(self.reader.failed)
 
     async def lines(self) -> AsyncGenerator[Line, None]:
-        """Yield the lines of one log after the other, while reading the next few logs ahead."""
-        queues: list[asyncio.Queue[bytes | None]] = []
-        tasks: list[asyncio.Task[None]] = []
-        try:
-            for position, source in enumerate(self.chosen):
-                for later in self.chosen[len(queues) : position + _AHEAD]:
-                    queues.append(asyncio.Queue(_LINES_HELD))
-                    tasks.append(asyncio.create_task(self._fill(later, queues[-1])))
-                while (line := await queues[position].get()) is not None:
-                    yield source, line
-                await tasks[position]
-        finally:
-            await cancel(tasks)
+        """Yield the lines of all logs, which must have timestamps, in the order of their times.
 
-    async def in_order(self) -> AsyncGenerator[Line, None]:
-        """Yield the lines of all logs, which must have timestamps, in the order of their times."""
-        queues: list[asyncio.Queue[bytes | None]] = [
-            asyncio.Queue(_LINES_HELD) for _ in self.chosen
-        ]
+        A log that is longer than the held lines keeps its connection until its last line: of more
+        than MOST_LOGS such logs, one part comes after the other.
+        """
+        tail = self.params.get("tailLines")
+        ends = tail is not None and int(tail) <= _LINES_HELD
+        size = len(self.chosen) if ends else MOST_LOGS
+        if len(self.chosen) > size:
+            self.reader.say(
+                f"the lines of {size} logs at a time are in the order of their times, of"
+                f" {len(self.chosen)} logs: choose a sub-job or ranks"
+            )
+        for start in range(0, len(self.chosen), size):
+            async with aclosing(self._merged(self.chosen[start : start + size])) as lines:
+                async for line in lines:
+                    yield line
+
+    async def _merged(self, chosen: Sequence[ContainerLog]) -> AsyncGenerator[Line, None]:
+        queues: list[asyncio.Queue[bytes | None]] = [asyncio.Queue(_LINES_HELD) for _ in chosen]
         tasks = [
             asyncio.create_task(self._fill(source, queue))
-            for source, queue in zip(self.chosen, queues, strict=True)
+            for source, queue in zip(chosen, queues, strict=True)
         ]
         heads: list[tuple[int, int, bytes]] = []
         try:
@@ -102,7 +104,7 @@ class ChosenLogs:
             heapq.heapify(heads)
             while heads:
                 time, number, line = heads[0]
-                yield self.chosen[number], line
+                yield chosen[number], line
                 following = await queues[number].get()
                 if following is None:
                     heapq.heappop(heads)

@@ -17,6 +17,7 @@ from hyperjob.client.logs.following import Following
 from hyperjob.client.logs.standing import ChosenLogs
 from hyperjob.client.summary import read
 from hyperjob_core.api.lines import LogLine as Line
+from hyperjob_core.api.wire import natural
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import KubeError
 from hyperjob_core.kube.resources import HYPERJOBS
@@ -55,6 +56,7 @@ class Choice:
     cluster: str = ""
     task: str = ""
     container: str = ""
+    rank: str = ""
     tail: int = 50
     since: str = ""
     search: str = ""
@@ -71,6 +73,7 @@ class Choice:
             search=given.get("search", "")[:200],
             task=given.get("task", "")[:63],
             container=given.get("container", "")[:63],
+            rank=", ".join(map(str, _ranks(given.get("rank", "")))),
             tail=int(tail) if tail in {str(size) for size in SIZES} else SIZES[0],
         )
 
@@ -82,6 +85,7 @@ class Choice:
             cluster=self.cluster or None,
             task=self.task or None,
             container=self.container or None,
+            ranks=frozenset(_ranks(self.rank)) or None,
         )
 
     @property
@@ -98,7 +102,14 @@ class Choice:
             return None
         when = f"{line.moment:%H:%M:%S} " if line.time else ""
         level = next((name for name, words in _LEVELS.items() if words.search(text)), "")
-        return f"{when}{source.label}", text, level
+        rank = "" if source.rank is None else f" rank {source.rank}"
+        return f"{when}{source.label}{rank}", text, level
+
+
+def _ranks(text: str) -> list[int]:
+    """Return the ranks in a text such as `0, 3`, at most 64."""
+    found = (natural(word) for word in re.split(r"[,\s]+", text[:512]))
+    return [rank for rank in found if rank is not None][:64]
 
 
 def text_of(line: bytes) -> str:
@@ -118,7 +129,7 @@ async def last_lines(
         standing = await ChosenLogs.of(
             kube, summary, choice.wanted, query=choice.query, tail=choice.tail, say=remarks.append
         )
-        async with aclosing(standing.in_order()) as lines:
+        async with aclosing(standing.lines()) as lines:
             async for source, raw in lines:
                 if len(found) >= _LINES:
                     remarks.append(f"only the first {_LINES} lines are shown: choose a sub-job")
@@ -173,7 +184,7 @@ async def download(
         standing = await ChosenLogs.of(
             kube, summary, choice.wanted, query=choice.query, tail=-1, say=remarks.append
         )
-        async with aclosing(standing.in_order()) as lines:
+        async with aclosing(standing.lines()) as lines:
             async for source, raw in lines:
                 if (line := choice.line(source, raw)) is None:
                     continue

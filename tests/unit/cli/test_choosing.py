@@ -4,7 +4,14 @@ import pytest
 
 from hyperjob.cli.wait import parse_goal
 from hyperjob.client.errors import ClientError, NeverError
-from hyperjob.client.logs.choosing import ContainerLog, Wanted, placed_jobs, require_placed, sources
+from hyperjob.client.logs.choosing import (
+    ContainerLog,
+    Wanted,
+    placed_jobs,
+    require_placed,
+    require_ranks,
+    sources,
+)
 from hyperjob.client.requests import movable
 from hyperjob.client.selection import choose
 from hyperjob.client.summary import read
@@ -103,6 +110,22 @@ DEFAULT = {"kubectl.kubernetes.io/default-container": "side"}
 def test_a_log_is_one_container_of_a_pod_that_has_started(wanted, pods, labels) -> None:
     found, _ = sources(LLM.jobs[:1], {"llm-trainer-0": pods}, wanted)
     assert [source.label for source in found] == labels
+
+
+def ranked(offset: int, index: int) -> dict:
+    found = pod(f"w-{offset + index}", containerStatuses=STARTED)
+    found["metadata"].setdefault("labels", {})["volcano.sh/task-index"] = str(index)
+    found["spec"]["containers"][0]["env"] = [{"name": "HYPERJOB_RANK_OFFSET", "value": str(offset)}]
+    return found
+
+
+def test_logs_are_chosen_by_rank_over_all_sub_jobs() -> None:
+    pods = {"llm-trainer-0": [ranked(0, 0), ranked(0, 1)], "llm-trainer-1": [ranked(2, 0)]}
+    found, _ = sources(LLM.jobs[:2], pods, Wanted(ranks=frozenset({1, 2})))
+    assert [(each.label, each.rank) for each in found] == [("east/w-1", 1), ("west/w-2", 2)]
+    require_ranks(pods, Wanted(ranks=frozenset({2, 7})))
+    with pytest.raises(ClientError, match="no pod has rank 7; there are ranks 0 to 2"):
+        require_ranks(pods, Wanted(ranks=frozenset({7})))
 
 
 def test_the_default_container_of_a_pod_is_kubectls() -> None:
