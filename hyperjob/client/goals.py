@@ -6,7 +6,8 @@ from typing import Final
 from hyperjob.client.errors import NeverError, title
 from hyperjob.client.summary import Summary, read
 from hyperjob.client.training import training_of
-from hyperjob.client.waiting import Progress, not_found, silent, summary_of, until
+from hyperjob.client.waiting import Hope, Progress, not_found, silent, summary_of, until
+from hyperjob.client.why.gather import fits_nowhere
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import CONDITION_COMPLETED, CONDITION_FAILED
 from hyperjob_core.api.phases import Phase
@@ -33,12 +34,12 @@ class Goal:
         """Return whether the goal is the deletion of the HyperJob."""
         return not self.phases and self.step is None
 
-    def is_hopeless(self, hyperjob: Object | None) -> bool:
-        """Return whether the HyperJob waits for a room or a quota that does not exist."""
+    def is_doubtful(self, hyperjob: Object | None) -> bool:
+        """Return whether the HyperJob waits for a room or a quota that may not exist."""
         if hyperjob is None or self.is_deletion or self.phases & _WITHOUT_RUNNING:
             return False
         summary = read(hyperjob)
-        return summary.is_current and summary.reason in _NEVER
+        return summary.is_current and summary.reason in _DOUBTFUL
 
     def holds(self, hyperjob: Object | None, name: str) -> bool:
         """Return whether the HyperJob has reached the goal; NeverError when it never can."""
@@ -66,6 +67,7 @@ class Goal:
 
 _NEVER: Final = frozenset({Reason.EXCEEDS_CLUSTERS, Reason.EXCEEDS_QUEUE, Reason.INVALID_SPEC})
 """Reasons for which `hyperjob why` says that the HyperJob never runs."""
+_DOUBTFUL: Final = _NEVER | {Reason.INSUFFICIENT_CAPACITY}
 _WITHOUT_RUNNING: Final = frozenset({Phase.PENDING, Phase.QUEUED, Phase.SUSPENDED})
 
 
@@ -119,6 +121,11 @@ async def reach(
         first = False
         return goal.holds(hyperjob, name)
 
+    async def is_gone(hyperjob: Object | None) -> bool:
+        assert hyperjob is not None
+        summary = read(hyperjob)
+        return summary.reason in _NEVER or await fits_nowhere(kube, summary)
+
     return await until(
         kube,
         namespace,
@@ -127,7 +134,7 @@ async def reach(
         what=goal.words,
         seconds=seconds,
         progress=progress,
-        hopeless=goal.is_hopeless,
+        hope=Hope(goal.is_doubtful, is_gone),
     )
 
 

@@ -1,8 +1,9 @@
 """Wait until a HyperJob reaches a state."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import aclosing
+from dataclasses import dataclass
 from typing import Final
 
 from hyperjob.client.errors import NeverError, NotYetError, title
@@ -21,15 +22,19 @@ Progress = Callable[[str], None]
 """Shows a line about the present state of the HyperJob."""
 
 
-Hopeless = Callable[[Object | None], bool]
-"""Returns whether a HyperJob cannot go on unless a person changes it, its queue or a cluster."""
+@dataclass(frozen=True, slots=True)
+class Hope:
+    """Judges whether a HyperJob may start without a change of it, its queue or a cluster.
+
+    `is_doubtful` judges by the HyperJob alone, `is_gone` then confirms it with other objects.
+    """
+
+    is_doubtful: Callable[[Object | None], bool]
+    is_gone: Callable[[Object | None], Awaitable[bool]]
+
 
 HOPELESS_SECONDS: Final = 15.0
-
-
-def never_hopeless(_: Object | None) -> bool:
-    """Return that there is hope."""
-    return False
+_NEXT_SECONDS: Final = 60.0
 
 
 def silent(_text: str) -> None:
@@ -45,41 +50,47 @@ async def until(
     what: str,
     seconds: float,
     progress: Progress = silent,
-    hopeless: Hopeless = never_hopeless,
+    hope: Hope | None = None,
 ) -> Object | None:
     """Wait until `holds` is true; return the HyperJob, or None after its deletion.
 
     `seconds` 0 is no time limit. Raises NotYetError when time is up, the errors of `holds`, and
-    NeverError after the HyperJob has been `hopeless` for HOPELESS_SECONDS without a break: a
+    NeverError after the HyperJob has been without `hope` for HOPELESS_SECONDS without a break: a
     Cluster that joins reports its nodes a moment later.
     """
     last: Object | None = None
-    patience = asyncio.timeout(None)
-    try:
-        async with (
-            asyncio.timeout(seconds or None),
-            patience,
-            aclosing(states(kube, HYPERJOBS, name, namespace=namespace)) as stream,
-        ):
+    pause = HOPELESS_SECONDS
+
+    async def follow(patience: asyncio.Timeout) -> Object | None:
+        nonlocal last
+        async with aclosing(states(kube, HYPERJOBS, name, namespace=namespace)) as stream:
             async for last in stream:
                 if holds(last):
                     return last
                 progress(f"{name} {_state_text(last)}; waiting until it {what}")
-                if not hopeless(last):
+                if hope is None or not hope.is_doubtful(last):
                     patience.reschedule(None)
                 elif patience.when() is None:
-                    now = asyncio.get_running_loop().time()
-                    patience.reschedule(now + HOPELESS_SECONDS)
+                    patience.reschedule(asyncio.get_running_loop().time() + pause)
+        raise AssertionError("the changes of an object do not end")
+
+    try:
+        async with asyncio.timeout(seconds or None):
+            while True:
+                try:
+                    async with asyncio.timeout(None) as patience:
+                        return await follow(patience)
+                except TimeoutError:
+                    if hope is None or await hope.is_gone(last):
+                        raise NeverError(
+                            f"{title(name)} {_state_text(last)}: as things are, it never {what}"
+                        ) from None
+                    pause = _NEXT_SECONDS
     except TimeoutError:
-        if patience.expired():
-            raise NeverError(
-                f"{title(name)} {_state_text(last)}: as things are, it never {what}"
-            ) from None
         raise NotYetError(
             f"timed out after {human_duration(seconds)} waiting until {title(name)} {what}; it"
             f" {_state_text(last)}"
         ) from None
-    raise AssertionError("the changes of an object do not end")
 
 
 def not_found(name: str) -> NotFound:

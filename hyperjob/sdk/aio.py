@@ -25,11 +25,13 @@ from hyperjob.sdk.errors import (
 from hyperjob.sdk.job import AsyncJob
 from hyperjob.sdk.machine import machine_of, prepare, require_sources
 from hyperjob.sdk.packages import requirements_of
+from hyperjob.sdk.parameters import Above0, require_known, require_types, shown
 from hyperjob.sdk.program import Machine, Train
+from hyperjob.sdk.template import whole
 from hyperjob.sdk.training import TrainerOptions, trainer, with_its_parameters
 from hyperjob.sdk.view import Access
 from hyperjob_core.api.meta import Object
-from hyperjob_core.api.names import KIND
+from hyperjob_core.api.names import API_VERSION, KIND
 from hyperjob_core.api.v1alpha1 import HyperJob
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.resources import HYPERJOBS
@@ -73,11 +75,19 @@ class AsyncClient(Access):
         this process, whatever ends the process. Raises UnreachableError without the distribution
         hyperjob[sandbox].
         """
+        require_types(
+            {"clusters": int | Sequence[str] | Path, "gpus": int, "cluster_lost_seconds": Above0},
+            {"clusters": clusters, "gpus": gpus, "cluster_lost_seconds": cluster_lost_seconds},
+        )
+        whole("gpus", gpus, least=0)
         require_sources()
         try:
             async with lifeline() as line:
                 where = line.folder if directory is None else Path(directory)
-                where.mkdir(parents=True, exist_ok=True)
+                try:
+                    where.mkdir(parents=True, exist_ok=True)
+                except OSError as error:
+                    raise SourceError(f"directory={str(where)!r}: {error.strerror}") from None
                 options = PlaneOptions(
                     clusters=_clusters_file(clusters, gpus, where),
                     directory=where,
@@ -125,6 +135,7 @@ class AsyncClient(Access):
     @with_its_parameters
     async def train(self, train: Train, **options: Unpack[TrainerOptions]) -> "AsyncJob":
         """Submit a training; a local installation installs its packages first."""
+        require_known("train", options, TrainerOptions.__annotations__)
         hyperjob = trainer(train, _machine=self._machine, **options)
         if self._machine is not None:
             await prepare(requirements_of(options.get("packages")), self._machine)
@@ -149,6 +160,7 @@ class AsyncClient(Access):
         args, labels = options.get("args") or {}, options.get("labels") or {}
         if not callable(train) or not isinstance(args, Mapping):
             raise SourceError("a sweep calls a function, whose args are a dict")
+        _require_grid(grid, args, options.get("name"), parallel)
         label = {"sweep": f"{getattr(train, '__name__', 'sweep')}-{secrets.token_hex(3)}"}
         room = asyncio.Semaphore(parallel)
 
@@ -224,6 +236,27 @@ class AsyncClient(Access):
         return [job for job in jobs if queue in {group.queue for group in job.status.groups}]
 
 
+def _require_grid(
+    grid: Mapping[str, Sequence[Any]], args: Mapping[str, Any], name: str | None, parallel: int
+) -> None:
+    """Raise ValueError for a grid that names no run, or the same one twice."""
+    whole("parallel", parallel, least=1)
+    for key, values in grid.items():
+        if isinstance(values, str | bytes) or not isinstance(values, Sequence) or not values:
+            raise ValueError(
+                f"grid[{key!r}]={shown(values)}: expected a list of values, such as"
+                f" [{shown(values)}]"
+            )
+        if key in args:
+            raise ValueError(f"{key} is in grid and in args: leave it out of args")
+    if not grid:
+        raise ValueError(
+            'the grid is empty: give the values of arguments, as in {"lr": [0.1, 0.2]}'
+        )
+    if name is not None:
+        raise ValueError("a sweep names its HyperJobs itself: leave name= out, and use labels=")
+
+
 def _document(hyperjob: Object | HyperJob | str | Path) -> Object:
     """Return the document of a HyperJob; raise SourceError for anything else."""
     if isinstance(hyperjob, HyperJob):
@@ -253,7 +286,7 @@ def _checked(document: object, what: str) -> Object:
         metadata.get("name") or metadata.get("generateName")
     ):
         raise SourceError(f"{what} has no metadata.name: `trainer` returns a whole HyperJob")
-    return dict(document)
+    return {"apiVersion": API_VERSION, **document}
 
 
 def _clusters_file(clusters: int | Sequence[str] | Path, gpus: int, directory: Path) -> Path:

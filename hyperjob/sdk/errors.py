@@ -1,12 +1,17 @@
 """The exceptions of the SDK; each message names the object, the reason and the next step."""
 
+import re
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Final
 
 from hyperjob.client.errors import ClientError, NeverError, NotYetError, words
 from hyperjob_core.kube.errors import ConfigError, KubeError, NotFound, Unavailable
+
+_WARNING: Final = re.compile(r'299 \S+ "(.*)"', re.DOTALL)
+"""A header of a warning: code, agent, and the quoted text."""
 
 
 class HyperJobError(Exception):
@@ -56,7 +61,10 @@ class InvalidError(HyperJobError):
 
 def warn(_request: str, text: str) -> None:
     """Issue a warning of the API server as a HyperJobWarning."""
-    warnings.warn(text, HyperJobWarning, stacklevel=2)
+    found = _WARNING.fullmatch(text)
+    said = found[1].replace('\\"', '"').replace("\\\\", "\\") if found else text
+    # The request has no frame of the caller: another file and line would only mislead.
+    warnings.warn_explicit(said, HyperJobWarning, "hyperjob", 1)
 
 
 @contextmanager

@@ -24,6 +24,8 @@ _MOST_BYTES: Final = 64 * 1024 * 1024
 _MOST_FILES: Final = 10_000
 _NAMED: Final = 10
 _IGNORED: Final = frozenset({"__pycache__", "venv", "node_modules"})
+_ENVIRONMENT: Final = "pyvenv.cfg"
+"""A virtual environment of any name has this file."""
 _IGNORE_FILES: Final = (".gitignore", ".hyperjobignore")
 _KEY_STORES: Final = frozenset({".jks", ".key", ".keystore", ".p12", ".pfx", ".ppk"})
 _PRIVATE_KEY: Final = re.compile(rb"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY( BLOCK)?-----")
@@ -145,6 +147,7 @@ def _files(folder: Path, rules: Sequence[_Rules]) -> Iterator[Path]:
                 path.name.startswith(".")
                 or path.name in _IGNORED
                 or path.is_symlink()
+                or (is_folder and (path / _ENVIRONMENT).exists())
                 or _is_ignored(path, known, is_folder=is_folder)
             ):
                 continue

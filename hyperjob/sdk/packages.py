@@ -15,6 +15,8 @@ _INDEX: Final = re.compile(
 _CREDENTIALS: Final = re.compile(r"://[^/\s@]+@")
 _PATH: Final = re.compile(r"[./~]|file:|[^\[ ]*\.(?:whl|tar\.gz|zip)$")
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_ONE_EQUALS: Final = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*(?:\[[^\]]*\])?)\s*=\s*([^=\s].*)")
+"""A version as conda writes it."""
 _DEEPEST: Final = 10
 
 
@@ -80,6 +82,9 @@ def _checked(line: str, where: str) -> str:
     """Return a requirement that a container can install; raise SourceError."""
     if "\n" in line:
         raise SourceError(f"{where}: {line!r} is more than one requirement")
+    if conda := _ONE_EQUALS.fullmatch(line):
+        right = f"{conda[1]}=={conda[2]}"
+        raise SourceError(f"{where}: {line!r} is no requirement of pip: write {right!r}")
     if _CREDENTIALS.search(line):
         raise SourceError(
             f"{where}: a requirement has a password in its address, and every reader of the"

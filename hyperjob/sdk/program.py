@@ -17,7 +17,7 @@ from hyperjob.sdk.source import program_of
 
 Framework = Literal["python", "torchrun", "jax"]
 Train = Callable[..., Any] | str | Path
-Args = Mapping[str, Any] | Sequence[str] | None
+Args = Mapping[str, Any] | Sequence[str | float | Path] | None
 
 _BARE: Final = "python:3.12-slim"
 _BARE_IMAGE: Final = re.compile(r"(?:.*/)?python(?:[:@].*)?")
@@ -157,12 +157,27 @@ def _script(
             f" '-m package.module' and workdir={str(script)!r}"
         )
     if not script.is_file():
-        raise SourceError(f"{script}: no such file")
+        raise SourceError(f"{script}: no such file{_command_hint(str(train))}")
+    if script.suffix in (".ipynb", ".sh"):
+        raise SourceError(f"{script}: the containers run a Python script, such as train.py")
     top = _folder(script.parent if workdir is None else Path(workdir))
     if not script.resolve().is_relative_to(top.resolve()):
         raise SourceError(f"{script} is not in workdir={str(top)!r}")
     inside = script.resolve().relative_to(top.resolve())
     return [str(inside), *line], Folder.of(top, needed=top / inside), script.stem
+
+
+def _command_hint(text: str) -> str:
+    """Return how to write a command line as parameters; empty for a text that is none."""
+    try:
+        words = shlex.split(text)
+    except ValueError:
+        return ""
+    number = next((number for number, word in enumerate(words) if Path(word).is_file()), None)
+    if number is None or len(words) == 1:
+        return ""
+    more = f", args={json.dumps(words[number + 1 :])}" if words[number + 1 :] else ""
+    return f": for a command line write train({words[number]!r}{more})"
 
 
 def _folder(path: Path) -> Path:

@@ -1,6 +1,6 @@
 """Report the progress of a training: one JSON line on standard output, at most one a second.
 
-This file needs only Python's standard library: import it, or copy it into a training program.
+This file needs only Python's standard library, 3.8 or later: import it, or copy it into a program.
 
     from hyperjob.sdk import progress
 
@@ -10,9 +10,13 @@ A process that calls `progress` also watches itself: when its steps stop to come
 threads do, and the controller compares the processes of all clusters.
 """
 
+from __future__ import annotations
+
 import contextlib
 import faulthandler
 import json
+import math
+import operator
 import os
 import re
 import select
@@ -22,9 +26,10 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, SupportsFloat, SupportsIndex
 
 _SECONDS = 1.0
+_METRICS = 16
 _last: dict[str, Any] = {"time": 0.0, "saved": None, "waited": None, "since": 0.0}
 
 _LEAST_SECONDS = 20.0
@@ -49,12 +54,13 @@ def progress(
     steps: int | None = None,
     saved: int | None = None,
     phase: str | None = None,
-    **metrics: float,
+    **metrics: SupportsFloat,
 ) -> bool:
     """Print one progress line; return whether it was printed.
 
     The training has finished `step` of `steps`, and `saved` is the step of the last complete
-    checkpoint. Other keywords are metrics. A call within a second after the last line prints
+    checkpoint. Other keywords are at most 16 metrics: numbers, also those of numpy and torch; the
+    line leaves out a metric that is not finite. A call within a second after the last line prints
     nothing, unless it reports the last step or a new checkpoint. Call this function for the first
     time before the first step, with the step from which the training resumes. Each process may call
     it: where a launcher sets LOCAL_RANK, only process 0 of a pod prints progress.
@@ -64,6 +70,8 @@ def progress(
     `phase` names what the program does instead of steps, such as "load", "evaluate", "save" or
     "compile": no step is expected until the next call with a step.
     """
+    step, steps, saved = _step("step", step), _step("steps", steps), _step("saved", saved)
+    numbers = _numbers(metrics)
     _watchdog.steps(None if phase is not None else step)
     if os.environ.get("LOCAL_RANK", "0") != "0" or (step is None and phase is None):
         return False
@@ -81,8 +89,8 @@ def progress(
         report["saved"] = saved
     if _last["waited"] is not None and now > _last["since"]:
         report["waited"] = round(min(1.0, _last["waited"] / (now - _last["since"])), 3)
-    if metrics:
-        report["metrics"] = metrics
+    if numbers:
+        report["metrics"] = numbers
     waited = None if _last["waited"] is None else 0.0
     _last.update(time=now, saved=saved if new else _last["saved"], since=now, waited=waited)
     _print(report)
@@ -102,6 +110,37 @@ def waiting() -> Iterator[None]:
         yield
     finally:
         _last["waited"] = (_last["waited"] or 0.0) + time.monotonic() - began
+
+
+def _step(name: str, value: SupportsIndex | None) -> int | None:
+    """Return a step as a whole number; raise TypeError or ValueError."""
+    if value is None:
+        return None
+    try:
+        found = operator.index(value)
+    except TypeError:
+        raise TypeError(f"progress: {name}={value!r} is no whole number: use int()") from None
+    if found < 0:
+        raise ValueError(f"progress: {name}={value!r} is less than 0")
+    return found
+
+
+def _numbers(metrics: dict[str, SupportsFloat]) -> dict[str, float]:
+    """Return the metrics that a progress line can have; raise TypeError or ValueError."""
+    if len(metrics) > _METRICS:
+        raise ValueError(f"progress: {len(metrics)} metrics, and a line has at most {_METRICS}")
+    found = {}
+    for name, value in metrics.items():
+        if isinstance(value, str):
+            raise TypeError(f"progress: {name}={value!r} is a text: use float()")
+        try:
+            number = float(value)
+        except (TypeError, ValueError, RuntimeError):  # the last one is torch's
+            kind = type(value).__name__
+            raise TypeError(f"progress: {name} is a {kind}, and no single number") from None
+        if math.isfinite(number):  # JSON has no other numbers
+            found[name] = int(number) if number.is_integer() and abs(number) < 1e15 else number
+    return found
 
 
 def _print(report: dict[str, Any]) -> None:

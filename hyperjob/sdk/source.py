@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from hyperjob.sdk.errors import SourceError
+from hyperjob.sdk.parameters import shown
 
 # The container may lack the types of annotations, which must not be evaluated there.
 _HEADER: Final = "from __future__ import annotations\n"
@@ -29,7 +30,10 @@ def program_of(function: Callable[..., Any], args: Mapping[str, Any]) -> str:
     inner = inspect.unwrap(function)
     name = getattr(inner, "__name__", "")
     if not inspect.isfunction(inner) or name == "<lambda>":
-        raise SourceError(f"{function!r}: a training is a function that is defined with def")
+        raise SourceError(
+            f"{shown(function)}: a training is a function that is defined with def, the path of a"
+            " script, or a module such as '-m package.train'; client.submit takes a document"
+        )
     source, definition = _source(inner)
     _require_runnable(function, definition)
     called = definition.name

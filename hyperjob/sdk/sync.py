@@ -30,6 +30,7 @@ from typing import (
 )
 
 from hyperjob.sdk.aio import AsyncClient
+from hyperjob.sdk.errors import HyperJobError
 from hyperjob.sdk.job import AsyncJob
 from hyperjob.sdk.view import Access, JobView
 from hyperjob_core.tasks import cancel
@@ -55,6 +56,9 @@ class _Loop:
 
         KeyboardInterrupt cancels the coroutine and waits for its end; a second one does not wait.
         """
+        if self._loop.is_closed():
+            work.close()
+            raise HyperJobError("the client is closed: open another one with Client()")
         result, cancel = self.begin(work)
         try:
             return result.result()

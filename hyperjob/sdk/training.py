@@ -4,15 +4,17 @@ import inspect
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, TypedDict, TypeVar
+from typing import Any, Final, TypedDict, TypeVar, get_type_hints
 
 from hyperjob.sdk.packages import names_of, requirements_of
+from hyperjob.sdk.parameters import require_types
 from hyperjob.sdk.program import Args, Framework, Machine, Train, image_of, program
 from hyperjob.sdk.template import (
     CONTAINER,
     checkpoint_of,
     env_from,
     merged,
+    require_template,
     resources_of,
     seconds_of,
     toleration_of,
@@ -62,6 +64,10 @@ class TrainerOptions(TypedDict, total=False):
     grace_seconds: int | None
     time_limit: int | str | None
     pod_template: Mapping[str, Any] | None
+
+
+_TYPES: Final = {key: kind for key, kind in get_type_hints(TrainerOptions).items() if key != "args"}
+"""The types of the parameters; `program` checks `args`."""
 
 
 def trainer(
@@ -134,9 +140,11 @@ def trainer(
     Raise SourceError where the program cannot be put into a HyperJob, and ValueError for a value
     that cannot work, such as `replicas` that are no multiple of the clusters.
     """
+    require_types(_TYPES, locals())
     number = _clusters(clusters, replicas)
-    if framework not in _PLUGINS:
-        raise ValueError(f"framework must be one of {', '.join(_PLUGINS)}; got {framework!r}")
+    require_template(pod_template)
+    if grace_seconds is not None:
+        whole("grace_seconds", grace_seconds, least=0)
     requirements = requirements_of(packages)
     image = image_of(image, framework, names_of(requirements), _machine)
     made = program(
@@ -213,10 +221,7 @@ def with_its_parameters(method: _C) -> _C:
 
 def _clusters(clusters: int | Sequence[str], replicas: int) -> int:
     """Return the number of clusters; raise ValueError."""
-    if isinstance(clusters, str):
-        text = f"clusters={clusters!r}: expected a number or a list: [{clusters!r}]"
-        raise ValueError(text)  # noqa: TRY004, as for other values of this parameter
-    if isinstance(clusters, int | float):
+    if isinstance(clusters, int):
         whole("clusters", clusters, least=1)
     whole("replicas", replicas, least=1)
     number = clusters if isinstance(clusters, int) else len(clusters)

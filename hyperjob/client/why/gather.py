@@ -15,6 +15,7 @@ from hyperjob.client.reading import Reading, attempt
 from hyperjob.client.summary import SubJob, Summary, read
 from hyperjob.client.why.evidence import Evidence
 from hyperjob.client.why.life import silent_seconds
+from hyperjob.client.why.waiting import too_large
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import LABEL_HYPERJOB, LEASE_NAME, LEASE_NAMESPACE
 from hyperjob_core.api.phases import JobPhase
@@ -38,6 +39,13 @@ _STACK_PODS: Final = 256
 _STACK_LINES: Final = 200
 _STACK_BYTES: Final = 1024 * 1024
 _STACK_SECONDS: Final = 20.0
+
+
+async def fits_nowhere(kube: Kube, summary: Summary) -> bool:
+    """Return whether sub-jobs that wait for room have none on empty clusters either."""
+    clusters = await attempt(lambda: _items(kube, CLUSTERS))
+    evidence = Evidence(now=datetime.now(UTC), summary=summary, clusters=clusters)
+    return bool(too_large(evidence, evidence.unstarted()))
 
 
 async def gather(kube: Kube, namespace: str, name: str) -> Evidence:
@@ -125,3 +133,7 @@ def _telling(summary: Summary) -> list[SubJob]:
     started = (JobPhase.PENDING, JobPhase.RUNNING, JobPhase.RESTARTING)
     placed = [job for job in summary.jobs if job.cluster and job.phase in started]
     return sorted(placed, key=lambda job: job.running >= job.pods)[:_JOBS_LOOKED_INTO]
+
+
+async def _items(kube: Kube, resource: Resource) -> list[Object]:
+    return (await kube.list(resource)).items

@@ -135,7 +135,7 @@ def _not_admitted(evidence: Evidence, queue: str, members: Sequence[SubJob]) -> 
         command, needs_help = _TOLD.get(summary.reason, by_queue)
         large, text = "", summary.message
         if summary.reason in (Reason.INSUFFICIENT_CAPACITY, Reason.EXCEEDS_CLUSTERS):
-            command, large = "kubectl hyperjob top", _too_large(evidence, members)
+            command, large = "kubectl hyperjob top", too_large(evidence, members)
             if missing := _no_device(evidence, members):
                 text, large, needs_help = missing, "", True
         return Cause(
@@ -168,7 +168,7 @@ def no_room(evidence: Evidence) -> Iterator[Cause]:
     first, *rest = jobs
     more = f" (and {len(rest)} more)" if rest else ""
     free = _free(evidence, first)
-    large = _too_large(evidence, jobs)
+    large = too_large(evidence, jobs)
     yield Cause(
         reason=Reason.INSUFFICIENT_CAPACITY,
         message=f"{first.name}{more}: {first.message or 'no cluster has room'}{free}{large}",
@@ -330,7 +330,7 @@ def _free(evidence: Evidence, job: SubJob) -> str:
     return f"; free by the clusters' status: {', '.join(parts[:8])}{more}" if parts else ""
 
 
-def _too_large(evidence: Evidence, jobs: Sequence[SubJob]) -> str:
+def too_large(evidence: Evidence, jobs: Sequence[SubJob]) -> str:
     """Return a text if sub-jobs would not fit on empty clusters; else empty."""
     text = "; it is too large for every cluster, even an empty cluster, and never runs"
     if evidence.summary.reason == Reason.EXCEEDS_CLUSTERS:

@@ -10,7 +10,7 @@ from hyperjob.client.waiting import HOPELESS_SECONDS
 from hyperjob_core.api.meta import Object
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.memory import MemoryServer
-from hyperjob_core.kube.resources import HYPERJOBS
+from hyperjob_core.kube.resources import CLUSTERS, HYPERJOBS
 from hyperjob_core.virtualtime import now, run
 
 
@@ -21,13 +21,55 @@ def state(phase: str, reason: str) -> Object:
 TOO_LARGE = state("Pending", "ExceedsClusters")
 
 
-def waits(goal: str, *times: tuple[float, Object], seconds: float = 0) -> float:
-    """Wait for a goal while the status changes at these times; return how long it took."""
+NEEDS_NINE = {
+    "replicatedJobs": [
+        {
+            "name": "trainer",
+            "replicas": 1,
+            "templateSpec": {
+                "tasks": [
+                    {
+                        "name": "worker",
+                        "replicas": 1,
+                        "template": {
+                            "spec": {
+                                "containers": [
+                                    {"name": "a", "resources": {"limits": {"nvidia.com/gpu": 9}}}
+                                ]
+                            }
+                        },
+                    }
+                ]
+            },
+        }
+    ]
+}
+
+
+def cluster(accelerators: int) -> Object:
+    return {
+        "metadata": {"name": "east"},
+        "status": {
+            "conditions": [{"type": "Ready", "status": "True"}],
+            "resourceSummary": {"allocatable": {"nvidia.com/gpu": str(accelerators)}},
+        },
+    }
+
+
+def waits(goal: str, *times: tuple[float, Object], seconds: float = 0, room: int = 0) -> float:
+    """Wait for a goal while the status changes at these times; return how long it took.
+
+    The HyperJob needs 9 accelerators, and the only cluster has `room` for them.
+    """
 
     async def act() -> float:
         plane = MemoryServer(now=now)
         kube = Kube(plane)
-        await kube.create(HYPERJOBS, {"metadata": {"namespace": "a", "name": "one"}, "spec": {}})
+        await kube.create(
+            HYPERJOBS, {"metadata": {"namespace": "a", "name": "one"}, "spec": NEEDS_NINE}
+        )
+        if room:
+            await kube.create(CLUSTERS, cluster(room))
         loop = asyncio.get_running_loop()
         for at, status in times:
             loop.call_later(
@@ -50,6 +92,19 @@ def test_a_hyperjob_that_never_runs_ends_the_wait(reason: str) -> None:
 def test_a_hyperjob_that_may_run_later_is_waited_for(reason: str) -> None:
     with pytest.raises(NotYetError):
         waits("phase=Completed", (1, state("Pending", reason)), seconds=3600)
+
+
+NO_ROOM = {
+    **state("Queued", "InsufficientCapacity"),
+    "jobs": [{"name": "one-trainer-0", "replicatedJob": "trainer", "phase": "Queued"}],
+}
+
+
+def test_a_hyperjob_of_one_sub_job_that_is_too_large_for_every_cluster_ends_the_wait() -> None:
+    with pytest.raises(NeverError, match="as things are, it never is Completed"):
+        waits("phase=Completed", (1, NO_ROOM), seconds=3600, room=8)
+    with pytest.raises(NotYetError):
+        waits("phase=Completed", (1, NO_ROOM), seconds=3600, room=9)
 
 
 def test_a_cluster_that_joins_meanwhile_lets_the_wait_go_on() -> None:

@@ -166,3 +166,11 @@ def test_a_folder_that_is_too_large_names_the_largest_files(
     monkeypatch.setattr(folders, "_MOST_FILES", 2)
     with pytest.raises(SourceError, match="more than 2 files: put the script into a folder"):
         folder_of(script)
+
+
+def test_a_virtual_environment_of_any_name_stays_on_this_machine(tmp_path: Path) -> None:
+    (tmp_path / "train.py").touch()
+    (tmp_path / "env311" / "lib").mkdir(parents=True)
+    (tmp_path / "env311" / "pyvenv.cfg").touch()
+    (tmp_path / "env311" / "lib" / "big.py").touch()
+    assert [path.name for path in Folder.of(tmp_path).sent] == ["train.py"]
