@@ -2,25 +2,19 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import aclosing
 from datetime import UTC, datetime
 from typing import Final
 
-from hyperjob.client.errors import ClientError
 from hyperjob.client.events import events_of
-from hyperjob.client.logs.choosing import Wanted
-from hyperjob.client.logs.standing import ChosenLogs
 from hyperjob.client.members import pod_groups_of_all, pods_of_all
 from hyperjob.client.reading import Reading, attempt
 from hyperjob.client.summary import SubJob, Summary, read
 from hyperjob.client.why.evidence import Evidence
-from hyperjob.client.why.life import silent_seconds
 from hyperjob.client.why.waiting import too_large
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import LABEL_HYPERJOB, LEASE_NAME, LEASE_NAMESPACE
 from hyperjob_core.api.phases import JobPhase
 from hyperjob_core.kube.client import Kube
-from hyperjob_core.kube.errors import KubeError
 from hyperjob_core.kube.resources import (
     CLUSTERS,
     HYPERJOBS,
@@ -31,14 +25,9 @@ from hyperjob_core.kube.resources import (
     VCJOBS,
     Resource,
 )
-from hyperjob_engine.reasons.stacks import Pod, Stack, parse_stack
 from hyperjob_rules.defaulting import default
 
 _JOBS_LOOKED_INTO: Final = 4
-_STACK_PODS: Final = 256
-_STACK_LINES: Final = 200
-_STACK_BYTES: Final = 1024 * 1024
-_STACK_SECONDS: Final = 20.0
 
 
 async def fits_nowhere(kube: Kube, summary: Summary) -> bool:
@@ -83,8 +72,6 @@ async def gather(kube: Kube, namespace: str, name: str) -> Evidence:
         pods = group.create_task(pods_of_all(kube, namespace, telling))
         unstarted = [job for job in telling if job.phase != JobPhase.RUNNING]
         groups = group.create_task(pod_groups_of_all(kube, namespace, name, unstarted))
-        silent = silent_seconds(summary, datetime.now(UTC))
-        stacks = None if silent is None else group.create_task(_stacks(kube, summary, silent))
     found, errors = pods.result()
     return Evidence(
         now=datetime.now(UTC),
@@ -101,31 +88,7 @@ async def gather(kube: Kube, namespace: str, name: str) -> Evidence:
         pods=found,
         pod_errors=errors,
         pod_groups=groups.result(),
-        stacks=() if stacks is None else stacks.result(),
     )
-
-
-async def _stacks(kube: Kube, summary: Summary, silent: float) -> list[Stack]:
-    """Read the stacks that the processes of a training have printed since their last step.
-
-    What cannot be read is left out: the explanation does without it.
-    """
-    found: list[Stack] = []
-    query = {"sinceSeconds": str(int(silent) + 1), "limitBytes": str(_STACK_BYTES)}
-    try:
-        async with asyncio.timeout(_STACK_SECONDS):
-            logs = await ChosenLogs.of(
-                kube, summary, Wanted(), query=query, tail=_STACK_LINES, say=lambda _text: None
-            )
-            logs.chosen = logs.chosen[:_STACK_PODS]
-            async with aclosing(logs.lines()) as lines:
-                async for source, line in lines:
-                    pod = Pod(source.cluster, source.pod, source.job)
-                    stack = parse_stack(line, pod=pod)
-                    found += [stack] if stack is not None else []
-    except (ClientError, KubeError, TimeoutError):
-        return found
-    return found
 
 
 def _telling(summary: Summary) -> list[SubJob]:

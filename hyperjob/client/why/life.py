@@ -7,7 +7,7 @@ from typing import Final
 from hyperjob.client.durations import age
 from hyperjob.client.reading import items
 from hyperjob.client.summary import SubJob, Summary
-from hyperjob.client.training import training_of
+from hyperjob.client.training import Training, training_of
 from hyperjob.client.why.evidence import Cause, Evidence, is_older
 from hyperjob_core.api.names import MIGRATE_REQUEST, RESTART_REQUEST
 from hyperjob_core.api.phases import Phase
@@ -17,15 +17,11 @@ from hyperjob_core.text import human_duration
 from hyperjob_engine.model.runs import Run
 from hyperjob_engine.reasons.failure import container_text
 from hyperjob_engine.reasons.reason import Reason
-from hyperjob_engine.reasons.stacks import survey_of
-from hyperjob_engine.reasons.stall import comparison
 
 _FOREGROUND: Final = "foregroundDeletion"
 _LEASE_SECONDS: Final = 15
-_SILENT_SECONDS: Final = 60
-_SILENT_STEPS: Final = 5
-_VERY_SILENT: Final = 15
-"""With no stack from a watchdog, a silence that is so many times as long."""
+_SILENT_SECONDS: Final = 900
+_SILENT_STEPS: Final = 75
 _SHOWN: Final = 3
 _FAILURES: Final = (
     Reason.JOB_FAILED, Reason.CLUSTER_LOST, Reason.OBJECT_DELETED, Reason.NO_PROGRESS
@@ -227,41 +223,33 @@ def _leads(evidence: Evidence) -> bool:
     return leader is not None and leader.leads
 
 
-def silent_seconds(summary: Summary, now: datetime) -> float | None:
-    """Return how long a program that makes steps has reported none; None if that is usual."""
-    training = training_of(summary.training)
-    if training is None or training.updated is None or not training.steps_per_second:
-        return None
-    silent = (now - training.updated).total_seconds()
-    return silent if silent > _usual(training.steps_per_second) else None
-
-
-def _usual(steps_per_second: float) -> float:
-    """Return the seconds without a progress line that are usual at a speed."""
-    return max(_SILENT_SECONDS, _SILENT_STEPS / steps_per_second)
-
-
 def stalled(evidence: Evidence) -> Iterator[Cause]:
-    """Yield a cause if a program has stopped to report its progress, and what it does instead."""
+    """Yield a cause if programs make no steps, or if none has reported progress for very long.
+
+    The controller compares each program with its own pace, and reads what its processes do.
+    """
     summary = evidence.summary
-    training, silent = training_of(summary.training), silent_seconds(summary, evidence.now)
-    if training is None or silent is None:
-        return
-    if summary.reason == Reason.NO_PROGRESS:
+    if summary.stall is not None:
+        message = summary.stall.message
+    else:
+        message = _silence(training_of(summary.training), evidence.now)
+    if message:
         yield Cause(
             reason="NoProgress",
-            message=summary.message,
+            message=message,
             next=f"kubectl hyperjob logs {summary.name} -n {summary.namespace} --since 15m",
             needs_help=True,
         )
-        return
-    where = comparison(survey_of(evidence.stacks))
-    if where or silent > _VERY_SILENT * _usual(training.steps_per_second or 1.0):
-        yield Cause(
-            reason="NoProgress",
-            message=f"the program has reported no progress for {human_duration(silent)}: it was"
-            f" at step {training.step}, and made {training.steps_per_second:g} steps/s before"
-            + (f"; {where}" if where else ""),
-            next=f"kubectl hyperjob logs {summary.name} -n {summary.namespace} --since 15m",
-            needs_help=True,
-        )
+
+
+def _silence(training: Training | None, now: datetime) -> str:
+    """Return in words that a training has reported nothing for very long; empty if it has."""
+    if training is None or training.updated is None or not training.steps_per_second:
+        return ""
+    silent, speed = (now - training.updated).total_seconds(), training.steps_per_second
+    if silent <= max(_SILENT_SECONDS, _SILENT_STEPS / speed):
+        return ""
+    return (
+        f"the program has reported no progress for {human_duration(silent)}: it was"
+        f" at step {training.step}, and made {speed:g} steps/s before"
+    )

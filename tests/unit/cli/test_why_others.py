@@ -1,9 +1,11 @@
 """Why a HyperJob is not running when others than HyperJob are the cause: webhooks, people, time."""
 
+from datetime import datetime, timedelta
+
 import pytest
 
 from hyperjob.client.why.explain import explain
-from tests.unit.cli.objects import CREATED, NOW, binding, hyperjob, pod
+from tests.unit.cli.objects import CREATED, NOW, Object, binding, hyperjob, pod, sub_job
 from tests.unit.cli.test_why import FINE, HELD, HELP, WAITS, Case, evidence, waiting
 
 NO_IMAGE = {
@@ -117,3 +119,27 @@ def test_a_deletion_is_not_blamed_on_a_controller_that_need_not_look() -> None:
 
 def test_what_lacks_defaults_and_runs_is_fine() -> None:
     assert explain(evidence(hyperjob("Running"), lacks_defaults=True)).outcome is FINE
+
+
+STALL = {"since": "2026-01-01T00:59:00Z", "step": 7, "message": "llm-trainer-0 made no step"}
+
+
+@pytest.mark.parametrize(
+    ("minutes", "stall", "message"),
+    [
+        (14, {}, ""),
+        (16, {}, "the program has reported no progress for 16m: it was at step 7"),
+        (1, STALL, "llm-trainer-0 made no step"),
+    ],
+    ids=["a silence that may be usual", "a very long silence", "steps that the controller misses"],
+)
+def test_programs_without_steps_are_a_reason_while_it_runs(
+    minutes: int, stall: Object, message: str
+) -> None:
+    updated = (datetime.fromisoformat(NOW) - timedelta(minutes=minutes)).isoformat()
+    training = {"step": 7, "stepsPerSecond": "2", "updateTime": updated}
+    job = sub_job(phase="Running", cluster="east")
+    answer = explain(evidence(hyperjob("Running", job, training=training, stall=stall)))
+    assert [cause.reason for cause in answer.causes] == (["NoProgress"] if message else [])
+    assert answer.outcome == (HELP if message else FINE)
+    assert all(message in cause.message for cause in answer.causes)
