@@ -6,7 +6,7 @@ from hyperjob_core.api import conditions
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.model import Condition
 from hyperjob_core.kube.resources import Resource
-from hyperjob_sandbox.apiserver.state.selectors import SelectorError, label_selector
+from hyperjob_core.kube.selectors import SelectorError, label_selector
 
 FIELD_MANAGER = "hyperjob-sandbox"
 """Owns what the sandbox installs."""

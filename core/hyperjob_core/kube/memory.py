@@ -8,7 +8,7 @@ over HTTP.
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
@@ -18,12 +18,13 @@ from urllib.parse import unquote
 import orjson
 
 from hyperjob_core.api.meta import Object
-from hyperjob_core.api.wire import at, rfc3339
+from hyperjob_core.api.wire import rfc3339
 from hyperjob_core.kube import resources
 from hyperjob_core.kube.client import PatchType
 from hyperjob_core.kube.errors import KubeError, from_status, make_status
 from hyperjob_core.kube.patches import merged, patched
 from hyperjob_core.kube.resources import EVENTS, Resource, key_of
+from hyperjob_core.kube.selectors import field_value, parse_fields, parse_labels
 from hyperjob_core.kube.transport import Params, Response
 
 Listener = Callable[[str, Object | None, Object | None], None]
@@ -288,29 +289,19 @@ class _Watch:
 
 
 def _selection(namespace: str, params: Params) -> Callable[[Object], bool]:
-    """Return whether a list or watch selects an object.
-
-    Label selectors are `name`, `!name` and `name=value`, field selectors `path=value`, with commas.
-    """
-    labels = [each for each in params.get("labelSelector", "").split(",") if each]
-    fields = [each.split("=") for each in params.get("fieldSelector", "").split(",") if each]
+    """Return whether a list or watch selects an object."""
+    labels = parse_labels(params.get("labelSelector", ""))
+    fields = parse_fields(params.get("fieldSelector", ""))
 
     def selects(obj: Object) -> bool:
         metadata = obj["metadata"]
         if namespace and metadata.get("namespace") != namespace:
             return False
-        if labels and not all(_matches(each, metadata.get("labels") or {}) for each in labels):
-            return False
-        return all(at(obj, *path.split(".")) == value for path, value in fields)
+        return labels.matches(metadata.get("labels")) and fields.matches(
+            {each.key: field_value(obj, each.key) for each in fields.requirements}
+        )
 
     return selects
-
-
-def _matches(selector: str, labels: Mapping[str, str]) -> bool:
-    name, equals, value = selector.partition("=")
-    if equals:
-        return labels.get(name) == value
-    return (name.removeprefix("!") in labels) is not name.startswith("!")
 
 
 def _typed(resource: Resource, obj: Object) -> Object:

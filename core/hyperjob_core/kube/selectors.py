@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from hyperjob_core.api.field import go_quote
 from hyperjob_core.api.formats import label_value, qualified_name
 from hyperjob_core.api.meta import Object
-from hyperjob_sandbox.apiserver.jsonvalue import at
+from hyperjob_core.api.wire import at
 
 _TERM = re.compile(
     r"\s*(?:!\s*(?P<absent>[^\s=!(),<>]+)"
@@ -34,7 +34,7 @@ class Requirement:
     values: tuple[str, ...] = ()
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Tell whether labels satisfy the term."""
+        """Return whether labels satisfy the term."""
         found = labels.get(self.key)
         match self.operator:
             case "in":
@@ -54,7 +54,7 @@ class LabelSelector:
     requirements: tuple[Requirement, ...] = ()
 
     def matches(self, labels: Mapping[str, str] | None) -> bool:
-        """Tell whether labels satisfy every term."""
+        """Return whether labels satisfy every term."""
         labels = labels or {}
         return all(requirement.matches(labels) for requirement in self.requirements)
 
@@ -135,7 +135,7 @@ def parse_fields(text: str) -> LabelSelector:
 
 def field_value(obj: Object, path: str) -> str:
     """Read a field such as `status.phase` as the text that a field selector compares with."""
-    found = at(obj, path)
+    found = at(obj, *path.split("."))
     if found is None:
         return ""
     if isinstance(found, bool):

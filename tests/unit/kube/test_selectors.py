@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hyperjob_sandbox.apiserver.state.selectors import (
+from hyperjob_core.kube.selectors import (
     Requirement,
     SelectorError,
     field_value,
