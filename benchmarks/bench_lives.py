@@ -1,18 +1,24 @@
 """Compare `status.goodput` with the journals of programs over random lives.
 
-usage: python -m benchmarks.bench_lives [--lives 50] [--seed 1] [--interval 5]
+usage: python -m benchmarks.bench_lives [--lives 50] [--seed 1] [--interval 5] [--lose 70]
 
 Each life is a training of one process that starts slowly, and by its seed crashes, hangs, makes an
-announced pause, is suspended or restarted by request, once or twice. The journal of the program has
+announced pause, is suspended or restarted by request, once or twice; with --lose SECONDS one of the
+two clusters is lost with its processes at that time, and comes back. The journal of the program has
 every executed step. A step counts if no later run repeats it. The benchmark prints the difference
-between the productive time in the status and the journal in percent, and for every look at a
-running HyperJob the difference between its live ratio and that of the journal at that time, in
-points. The baseline of the same run is a ratio that counts all time in phase Running.
+between the productive time in the status and the journal in percent.
+
+Of every look at a running HyperJob it prints the difference in points between the live ratio that
+users see and the journal of the same interval: from the creation to the last progress line while
+steps are made, else to the look. Steps that a later run repeats count until their run has ended:
+no live number foresees a failure. "by the end" counts them as lost from the begin. The baseline of
+the same run is a ratio that counts all time in phase Running.
 """
 
 import argparse
 import asyncio
 import json
+import math
 import random
 import statistics
 import tempfile
@@ -28,18 +34,22 @@ import yaml
 from benchmarks.bench_hangs import CLUSTERS_FILE, ROOT
 from e2e.support.settings import Settings
 from e2e.support.world import open_world
+from hyperjob.cli.embedded import lose
+from hyperjob.client.training import goodput_of, training_of
 from hyperjob.install.interpreters import interpreters
 from hyperjob.sdk import progress
 from hyperjob_core.api.choices import TimeUse
 from hyperjob_core.api.meta import Object
 from hyperjob_core.kube.client import Kube, PatchType
 from hyperjob_core.kube.resources import HYPERJOBS, NAMESPACES
-from hyperjob_engine.status.goodput import parse_account, ratio
+from hyperjob_engine.status.goodput import parse_account
 from tests.support.stack import kubectl
 
 NAMESPACE = "lives"
 STEPS, PAUSE = 240, 0.5
 LOOK = 2.0
+LOST = 40.0
+"""For how many seconds a lost cluster is away."""
 YOUNG = 60.0
 """The age in seconds from which the live ratio is compared."""
 KINDS = ("crash", "hang", "pause", "suspend", "restart", "none")
@@ -54,7 +64,7 @@ class Life:
     load: float
     asked: dict[str, float]
     looks: list[tuple[float, float, float, float]] = field(default_factory=list)
-    """The time, the live ratio, the seconds in phase Running, and those suspended."""
+    """The end of the interval, the live ratio, the seconds in phase Running, those suspended."""
     running: float = 0.0
     seen: float = 0.0
     ended: Object | None = None
@@ -111,7 +121,10 @@ def hyperjob(made: Life, folder: Path) -> Object:
         "spec": {
             "plugins": {"env": []},
             "checkpoint": {"directory": str(journal), "gracePeriodSeconds": 10},
-            "failurePolicy": {"maxRestarts": 5},
+            "failurePolicy": {
+                "maxRestarts": 5,
+                "rules": [{"action": "MigrateJob", "onClusterLost": True}],
+            },
             "replicatedJobs": [
                 {"name": "t", "templateSpec": {"tasks": [task], "policies": policies}}
             ],
@@ -153,30 +166,60 @@ def look(made: Life, seen: Object) -> None:
             made.ended = seen
     elif account is not None:
         moment = datetime.fromtimestamp(now, UTC)
-        spent = account.until(moment).spent
-        suspended = spent.get(TimeUse.SUSPENDED, 0) / 1000
-        made.looks.append((now, ratio(account, moment), made.running, suspended))
+        live = goodput_of(status.get("goodput"), training_of(status.get("training") or {}), moment)
+        assert live is not None
+        suspended = live.seconds.get(TimeUse.SUSPENDED, 0)
+        made.looks.append((now - live.unreported, live.ratio, made.running, suspended))
 
 
-def kept(folder: Path, made: Life) -> list[tuple[float, float]]:
-    """Return (begin, end) of the steps that no later run repeats."""
+@dataclass(frozen=True, slots=True)
+class Executed:
+    """A step of the journal, and when it was lost: at the end of its run; never if it is kept."""
+
+    begin: float
+    end: float
+    lost: float = math.inf
+
+
+def executed(folder: Path, made: Life) -> list[Executed]:
+    """Return the executed steps of a life."""
     lines = [
         json.loads(line) for line in (folder / made.name / "journal").read_text().split("\n")[:-1]
     ]
-    final = {step: (begin, end) for step, begin, end, _ in lines}
-    return sorted(final.values())
+    last = {step: pid for step, _, _, pid in lines}
+    ends: dict[int, float] = {}
+    for _, _, end, pid in lines:
+        ends[pid] = max(end, ends.get(pid, 0.0))
+    return [
+        Executed(begin, end, math.inf if last[step] == pid else ends[pid])
+        for step, begin, end, pid in lines
+    ]
 
 
-async def measure(kube: Kube, folder: Path, lives: Sequence[Life], seconds: float) -> None:
-    """Run all lives at once until they have ended."""
+def done(steps: Sequence[Executed], at: float, *, foreseen: bool) -> float:
+    """Return the seconds of work up to a time; `foreseen` leaves out what a later run repeats."""
+    kept = [each for each in steps if each.lost > at or each.lost == math.inf]
+    if foreseen:
+        kept = [each for each in steps if each.lost == math.inf]
+    return sum(max(0.0, min(each.end, at) - each.begin) for each in kept)
+
+
+async def measure(
+    kube: Kube, folder: Path, lives: Sequence[Life], *, seconds: float, lost: float
+) -> None:
+    """Run all lives at once until they have ended; a cluster is lost at second `lost`, 0: none."""
     named = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
     await kube.create(NAMESPACES, named)
     for each in lives:
         await kube.create(HYPERJOBS, hyperjob(each, folder), namespace=NAMESPACE)
-    since = time.time()
+    since, happened = time.time(), set[float]()
     while time.time() - since < seconds and not all(each.ended for each in lives):
         listed = await kube.list(HYPERJOBS, namespace=NAMESPACE)
         found = {each["metadata"]["name"]: each for each in listed.items}
+        for at, gone in ((lost, True), (lost + LOST, False)):
+            if lost and at not in happened and time.time() - since > at:
+                happened.add(at)
+                await lose(kube, "west", lost=gone)
         for each in lives:
             look(each, found[each.name])
             if each.ended is None:
@@ -190,14 +233,14 @@ async def measure(kube: Kube, folder: Path, lives: Sequence[Life], seconds: floa
 
 def report(folder: Path, lives: Sequence[Life]) -> None:
     """Print the differences between status and journal."""
-    finals, lives_off, naive, everything = [], [], [], list[float]()
+    finals, lives_off, naive, everything, foreseen = [], [], [], list[float](), list[float]()
     for made in lives:
         if made.ended is None:
             print(f"{made.name} ({made.title}) has not ended")
             continue
         created = datetime.fromisoformat(made.ended["metadata"]["creationTimestamp"]).timestamp()
-        steps = kept(folder, made)
-        truth = sum(end - begin for begin, end in steps)
+        steps = executed(folder, made)
+        truth = done(steps, math.inf, foreseen=True)
         account = parse_account(made.ended["status"]["goodput"])
         assert account is not None
         productive = account.spent.get(TimeUse.PRODUCTIVE, 0) / 1000
@@ -208,7 +251,8 @@ def report(folder: Path, lives: Sequence[Life]) -> None:
             whole = at - created - suspended
             if whole < YOUNG:
                 continue
-            real = sum(max(0.0, min(end, at) - begin) for begin, end in steps) / whole
+            real = done(steps, at, foreseen=False) / whole
+            foreseen.append(abs(shown - done(steps, at, foreseen=True) / whole))
             worst = max(worst, abs(shown - real))
             everything.append(abs(shown - real))
             naive.append(abs(running / whole - real))
@@ -224,7 +268,8 @@ def report(folder: Path, lives: Sequence[Life]) -> None:
         f" {statistics.median(finals):.2f} %, most {max(finals):.2f} %; live within 5 points:"
         f" {sum(each <= 0.05 for each in lives_off)} lives and"
         f" {sum(each <= 0.05 for each in everything) / len(everything):.0%} of the looks, most"
-        f" {100 * max(lives_off):.1f};"
+        f" {100 * max(lives_off):.1f}; by the end"
+        f" {sum(each <= 0.05 for each in foreseen) / len(foreseen):.0%} of the looks;"
         f" phase Running alone: median {100 * statistics.median(naive):.1f} points off"
     )
 
@@ -236,13 +281,14 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=420.0)
     parser.add_argument("--interval", type=float, default=5.0)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--lose", type=float, default=0.0)
     options = parser.parse_args()
     chance = random.Random(options.seed)
     lives = [life(number, chance) for number in range(options.lives)]
 
     async def run(folder: Path, kubeconfig: Path) -> None:
         async with Kube.connect(kubeconfig=kubeconfig, user_agent="hyperjob-bench") as kube:
-            await measure(kube, folder, lives, options.seconds)
+            await measure(kube, folder, lives, seconds=options.seconds, lost=options.lose)
 
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="lives")))

@@ -98,7 +98,11 @@ RIGHTS: Final[Mapping[str, Sequence[Right]]] = {
         _right(RESOURCE_BINDINGS, "list", when="beside Volcano Global", optional=True),
         _right(CLUSTERS, "get", sub="proxy", when="with --nodes", optional=True),
     ),
-    "wait": (_right(HYPERJOBS, "list", "watch"),),
+    "wait": (
+        _right(HYPERJOBS, "list", "watch"),
+        _right(HYPERJOBS, "get", when="with --for=step", optional=True),
+        _right(CLUSTERS, "get", sub="proxy", when="with --for=step", optional=True),
+    ),
     "suspend": _CHANGED,
     "resume": _CHANGED,
     "restart": _ASKED,

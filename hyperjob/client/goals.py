@@ -1,9 +1,12 @@
 """The goals of `hyperjob wait`: phases, conditions, a step of the training, deletion."""
 
+import asyncio
+from collections.abc import Coroutine
 from dataclasses import dataclass
 from typing import Final
 
 from hyperjob.client.errors import NeverError, title
+from hyperjob.client.logs.steps import prints_step
 from hyperjob.client.summary import Summary, read
 from hyperjob.client.training import training_of
 from hyperjob.client.waiting import Hope, Progress, not_found, silent, summary_of, until
@@ -13,6 +16,9 @@ from hyperjob_core.api.names import CONDITION_COMPLETED, CONDITION_FAILED
 from hyperjob_core.api.phases import Phase
 from hyperjob_core.api.wire import natural
 from hyperjob_core.kube.client import Kube
+from hyperjob_core.kube.errors import KubeError
+from hyperjob_core.kube.resources import HYPERJOBS
+from hyperjob_core.tasks import cancel
 from hyperjob_engine.reasons.reason import Reason
 
 _CONDITIONS = {
@@ -126,7 +132,7 @@ async def reach(
         summary = read(hyperjob)
         return summary.reason in _NEVER or await fits_nowhere(kube, summary)
 
-    return await until(
+    reaching = until(
         kube,
         namespace,
         name,
@@ -136,6 +142,40 @@ async def reach(
         progress=progress,
         hope=Hope(goal.is_doubtful, is_gone),
     )
+    if goal.step is None:
+        return await reaching
+    return await _or_printed(kube, namespace, name, reaching, step=goal.step)
+
+
+async def _or_printed(
+    kube: Kube,
+    namespace: str,
+    name: str,
+    reaching: Coroutine[None, None, Object | None],
+    *,
+    step: int,
+) -> Object | None:
+    """Wait for a step in the status or in a log, whichever is first; return the HyperJob.
+
+    The status has it up to an interval of the controller later.
+    """
+    in_status = asyncio.create_task(reaching)
+    in_log = asyncio.create_task(_printed(kube, namespace, name, step))
+    try:
+        await asyncio.wait({in_status, in_log}, return_when=asyncio.FIRST_COMPLETED)
+        if in_status.done() or not in_log.result():
+            return await in_status
+        return await kube.get(HYPERJOBS, name, namespace=namespace)
+    finally:
+        await cancel([in_status, in_log])
+
+
+async def _printed(kube: Kube, namespace: str, name: str, step: int) -> bool:
+    try:
+        found = await kube.get(HYPERJOBS, name, namespace=namespace)
+    except KubeError:
+        return False  # the wait for the status reports it
+    return await prints_step(kube, read(found), step)
 
 
 def _ended(summary: Summary, wanted: str) -> str:

@@ -1,14 +1,17 @@
 """`hyperjob logs -f` follows what starts later, against an API server with a member behind it."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 import pytest_asyncio
 
 from hyperjob_core.kube.resources import HYPERJOBS
+from hyperjob_sandbox.apiserver.verbs import podlogs
 from tests.support.cliworld import ENDED, NAMESPACE, CliWorld, hyperjob, open_world, status
 
 pytestmark = [pytest.mark.scenario, pytest.mark.asyncio(loop_scope="module")]
@@ -74,3 +77,26 @@ async def test_following_ends_when_the_hyperjob_is_deleted(world: CliWorld) -> N
     done = await following
     assert done.exit_code == 0, done.stderr
     assert len(done.stdout.splitlines()) == 5
+
+
+async def test_waiting_for_a_step_reads_the_logs_before_the_status_has_it(
+    world: CliWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    printed: list[int] = [59]
+    simulated = podlogs.entries
+
+    def with_progress(*pod: Any, **options: Any) -> list[Any]:
+        said = (json.dumps({"hyperjob": {"step": step}}) for step in printed)
+        return simulated(*pod, **options) + [(datetime.now(UTC), line) for line in said]
+
+    monkeypatch.setattr(podlogs, "entries", with_progress)
+    now = datetime.now(UTC).isoformat()
+    await world.make(HYPERJOBS, hyperjob("steps"), status("steps", "Running", {"cluster": "east"}))
+    await world.pod("steps-trainer-0-worker-0", {"running": {"startedAt": now}})
+    waiting = asyncio.create_task(world.run("wait", "steps", "--for=step=60", "--timeout=60s"))
+    await world.asked_member("get", "steps-trainer-0-worker-0/log")
+    assert not waiting.done()
+    printed.append(61)
+    done = await waiting
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert "steps condition met" in done.stdout

@@ -20,7 +20,7 @@ from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import Forbidden, KubeError
 from hyperjob_core.kube.resources import CLUSTERS, PODS, split_key
 from hyperjob_core.telemetry.metrics import Place
-from hyperjob_engine.members.podfailures import first_failure
+from hyperjob_engine.members.podfailures import first_failure, order
 from hyperjob_engine.model.observed import Observed
 from hyperjob_engine.model.planned import FailedJob, Plan
 from hyperjob_engine.reasons.failure import ContainerFailure
@@ -79,10 +79,16 @@ class CauseReader:
         """Return the causes of a HyperJob's failed vcjobs by UID; None: unknown for good."""
         now, namespace = self._now(), split_key(key)[0]
         return {
-            uid: entry.failure or self._watched(entry.job.cluster, f"{namespace}/{entry.job.name}")
+            uid: self._first(namespace, entry)
             for uid, entry in self._entries.get(key, {}).items()
             if entry.answered or entry.until <= now
         }
+
+    def _first(self, namespace: str | None, entry: _Entry) -> ContainerFailure | None:
+        """Return the failure that was read, or an earlier failure from the watch of the member."""
+        shown = self._watched(entry.job.cluster, f"{namespace}/{entry.job.name}")
+        found = [each for each in (entry.failure, shown) if each is not None]
+        return min(found, key=order, default=None)
 
     def asked(self, key: str) -> Mapping[str, datetime]:
         """Return when the cause of each failed vcjob of a HyperJob was asked for, by UID."""

@@ -10,7 +10,7 @@ read waits for a member that does not answer.
 import asyncio
 import logging
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -32,7 +32,7 @@ from hyperjob_engine.model.observed import Observed
 from hyperjob_engine.model.planned import Plan
 from hyperjob_engine.model.stalls import Hang
 from hyperjob_engine.model.training import MAX_LINE, JobTraining
-from hyperjob_engine.model.waits import WaitShare, is_elsewhere
+from hyperjob_engine.model.waits import WaitShare, any_waits
 from hyperjob_engine.reasons.stacks import Pod
 
 log = logging.getLogger(__name__)
@@ -53,6 +53,7 @@ _SURVEYS: Final = 3
 """The surveys of one stall: a process may print its stack later than the first one."""
 _WAITS_PAUSES: Final = (30.0, 300.0)
 _WAITS_PAST: Final = timedelta(minutes=1)
+_WAITS_LINES: Final = 10
 
 
 class Counts(Protocol):
@@ -97,6 +98,7 @@ class Reader:
         self._news = asyncio.Event()
         self._places = FairSlots(_IN_FLIGHT, of_cluster=_IN_FLIGHT // _PART_OF_CLUSTER)
         self._followers = FairSlots(_FOLLOWED, of_cluster=_FOLLOWED // _PART_OF_CLUSTER)
+        self._peers = FairSlots(_FOLLOWED, of_cluster=_FOLLOWED // _PART_OF_CLUSTER)
         self._parsing = FairSlots(1)
         self._batches = TokenBucket(qps=_BATCHES, burst=int(_BATCHES))
         self._hangs: dict[str, Hang] = {}
@@ -117,10 +119,12 @@ class Reader:
         return None if found is None or not present else replace(found, stalls=present)
 
     def waits(self, key: str) -> tuple[WaitShare, ...]:
-        """Return how long processes of a HyperJob wait for others: all, or those that are read."""
-        read = tuple(each.wait for each in self._watches.get(key, {}).values() if each.wait)
-        surveyed = self._waits[key][2] if key in self._waits else ()
-        return surveyed if surveyed and is_elsewhere(read) else read
+        """Return how long all processes of a HyperJob wait for others, while one of them waits.
+
+        All are read at once: the lines of two logs that were read at different times do not show
+        which process waits for which.
+        """
+        return self._waits[key][2] if key in self._waits else ()
 
     def planned(self, observed: Observed, _decided: Plan) -> None:
         """Update which sub-jobs of a HyperJob have logs to read."""
@@ -268,26 +272,50 @@ class Reader:
         return progressed
 
     async def _follow(self, item: Item, found: Watch) -> None:
-        """Read a log until it ends: a program that gets SIGTERM reports what it has saved."""
+        """Read logs until they end: a program that gets SIGTERM reports what it has saved."""
+
+        def take_in(lines: Sequence[LogLine]) -> None:
+            if found.take_in(lines, now=self._now()):
+                self._counts.read("progress")
+                self._request_pass(item[0])
+
         try:
             if not found.found:
                 found.number = 0
-            lines = self._log(found).follow({"tailLines": str(_LAST_LINES)}, most=_FOLLOW_BYTES)
-            async with self._followers.of(found.source.namespace, found.source.cluster):
-                await asyncio.sleep(self._bucket.reserve())
-                async with asyncio.timeout(_FOLLOW_SECONDS), aclosing(lines) as batches:
-                    async for batch in batches:
-                        if found.take_in(batch, now=self._now()):
-                            self._counts.read("progress")
-                            self._request_pass(item[0])
-        except (KubeError, TimeoutError) as error:
-            log.debug("A log ended", extra={"job": item[1], "error": str(error)})
-        except Exception as error:  # noqa: BLE001 - the wall
-            self._faulty(error)
+            own = self._follow_log(item, found, self._log(found), take_in, self._followers)
+            others = (self._follow_peer(item, found, number) for number in found.peers)
+            await asyncio.gather(own, *(others if found.found else ()))
         finally:
             found.doing = Doing.NOTHING
         found.ended = True
         self._wake(item[0], 0.0)
+
+    async def _follow_peer(self, item: Item, found: Watch, number: int) -> None:
+        """Read what another pod of a stopping sub-job saves: all of them resume together."""
+        pod, container = found.source.pod(number)
+        log_of = self._log_of(found.source, pod, container)
+        await self._follow_log(item, found, log_of, partial(found.hear_peer, number), self._peers)
+
+    async def _follow_log(
+        self,
+        item: Item,
+        found: Watch,
+        read: Log,
+        take_in: Callable[[Sequence[LogLine]], None],
+        slots: FairSlots,
+    ) -> None:
+        """Read one log until it ends; a log that cannot be read ends at once."""
+        lines = read.follow({"tailLines": str(_LAST_LINES)}, most=_FOLLOW_BYTES)
+        try:
+            async with slots.of(found.source.namespace, found.source.cluster):
+                await asyncio.sleep(self._bucket.reserve())
+                async with asyncio.timeout(_FOLLOW_SECONDS), aclosing(lines) as batches:
+                    async for batch in batches:
+                        take_in(batch)
+        except (KubeError, TimeoutError) as error:
+            log.debug("A log ended", extra={"job": item[1], "error": str(error)})
+        except Exception as error:  # noqa: BLE001 - the wall
+            self._faulty(error)
 
     def _moves_again(self, key: str) -> None:
         """Forget the survey of a HyperJob whose programs all make steps again."""
@@ -310,14 +338,16 @@ class Reader:
         """Read how long all processes wait, since those that are read wait for another."""
         _, pause, before = self._waits.get(key, (0.0, _WAITS_PAUSES[0], ()))
         self._waits[key] = _clock() + pause, min(_WAITS_PAUSES[1], pause * 2), before
-        found = await self._survey_pods(key, _WAITS_PAST)
+        tracks = [each.track for each in self._watches.get(key, {}).values() if each.track]
+        usual = [each.usual * _WAITS_LINES for each in tracks if each.usual is not None]
+        found = await self._survey_pods(key, max(_WAITS_PAST, *usual, timedelta()))
         self._waits[key] = (*self._waits.get(key, (0.0, pause))[:2], found.waits)
         self._request_pass(key)
 
     def _waits_elsewhere(self, key: str) -> bool:
         """Return whether a survey of the waiting is due."""
         read = [each.wait for each in self._watches.get(key, {}).values() if each.wait]
-        if not is_elsewhere(read):
+        if not any_waits(read):
             self._waits.pop(key, None)
             return False
         return _clock() >= self._waits.get(key, (0.0,))[0]

@@ -65,7 +65,7 @@ async def survey(
         raw = (line.raw for line in lines if is_stack(line.raw))
         stacks.extend(filter(None, (parse_stack(each, pod=pod) for each in raw)))
         parts = [each.waited for each in progress_lines(lines) if each.waited is not None]
-        if parts:
+        if len(parts) > _LINES // 2:  # in the first lines the processes wait for the last one
             waits.append(WaitShare(pod, median(parts[-_LINES:])))
 
     async with asyncio.TaskGroup() as group:

@@ -47,6 +47,8 @@ _AFTER_DUE: Final = 1.0
 _BUSY_PATIENCES: Final = 6
 """A program whose stacks change does something: it counts as stalled only after so long."""
 _DEFAULT_CONTAINER = "kubectl.kubernetes.io/default-container"
+_PEERS: Final = 16
+"""The pods of a stopping sub-job whose last lines are read."""
 _READ = frozenset({JobPhase.RUNNING, JobPhase.COMPLETING, JobPhase.TERMINATING, JobPhase.ABORTING})
 
 
@@ -127,7 +129,8 @@ class Watch:
     before its first progress line. `looked` is the time of the last read, `fresh` of the last one
     that no step came before: no step is older. `doubted` is the first look at a silence that is too
     long, `stalled` whether a second one confirmed it, `stacks` what the process printed meanwhile.
-    `ends` is when the sub-job was seen to have ended.
+    `ends` is when the sub-job was seen to have ended. `saved` has the last checkpoint that each
+    other pod of a stopping sub-job has reported, by the number of the pod.
     """
 
     source: Source
@@ -148,6 +151,7 @@ class Watch:
     stacks: list[Stack] = field(default_factory=list)
     ends: datetime | None = None
     ended: bool = False
+    saved: dict[int, tuple[int, datetime]] = field(default_factory=dict)
     doing: Doing = Doing.NOTHING
 
     @property
@@ -155,7 +159,7 @@ class Watch:
         """Return the progress of the program; None before any progress line or end."""
         if self.track is not None:
             training = training_of(self.track, attempt=self.source.attempt, uid=self.source.uid)
-            return replace(training, ends=self.ends, ended=self.ended)
+            return self._saved_by_all(replace(training, ends=self.ends, ended=self.ended))
         if not self.ended and not self.phase:
             return None
         moment = datetime.min.replace(tzinfo=UTC)
@@ -177,6 +181,34 @@ class Watch:
             patience=self.track.patience,
             usual=self.track.usual,
         )
+
+    @property
+    def peers(self) -> list[int]:
+        """Return the numbers of the other pods of the sub-job that may report."""
+        return [each for each in range(min(self.source.size, _PEERS)) if each != self.number]
+
+    def hear_peer(self, number: int, lines: Sequence[LogLine]) -> None:
+        """Take over the last checkpoint that another pod of a stopping sub-job reports."""
+        for line in progress_lines(self._of_this_run(lines)):
+            if line.saved is not None:
+                self.saved[number] = line.saved, line.time
+
+    def _saved_by_all(self, training: JobTraining) -> JobTraining:
+        """Return the progress with the last checkpoint that all pods have that report one."""
+        if not self.saved:
+            return training
+        known = list(self.saved.values())
+        if training.saved_step is not None and training.saved is not None:
+            known.append((training.saved_step, training.saved))
+        step, time = min(known)
+        return replace(training, saved_step=step, saved=time)
+
+    def _of_this_run(self, lines: Sequence[LogLine]) -> Sequence[LogLine]:
+        """Return the lines since the vcjob was created: an earlier pod of this name may stop."""
+        created = self.source.created
+        if created is None:
+            return lines
+        return [each for each in lines if each.time and each.moment >= created]
 
     @property
     def wait(self) -> WaitShare | None:
@@ -230,9 +262,7 @@ class Watch:
 
         `began_before`: the program may have reported before these lines, since it began to run.
         """
-        if self.source.created is not None:
-            # A pod of the same name may stop while the reader has found its successor's vcjob.
-            lines = [each for each in lines if each.time and each.moment >= self.source.created]
+        lines = self._of_this_run(lines)
         progress, phases = progress_lines(lines), announced(lines)
         step = self.track.last[0] if self.track is not None else None
         for line in progress:

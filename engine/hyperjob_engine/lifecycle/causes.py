@@ -35,8 +35,8 @@ def unexplained(observed: Observed, members: Sequence[Member]) -> Asking | None:
     """Return the sub-jobs whose failures are read before a decision; None if a cause is known.
 
     Those that failed first are read, further ones while each failure follows from another one, such
-    as a lost connection to a peer. Then a sub-job that still runs may have the cause: its pod has
-    failed, and its vcjob has not yet.
+    as a lost connection to a peer. Then a pod that has not ended yet may have the cause, of a
+    failed sub-job or of one whose vcjob still runs.
     """
     causes = observed.causes
     if causes is None:
@@ -50,7 +50,8 @@ def unexplained(observed: Observed, members: Sequence[Member]) -> Asking | None:
         if not all(_follows(causes[job.uid]) for job in asked):
             return None
     running = _running(observed, members)
-    if not asked or not running:
+    ends = [job for job in asked if observed.pods_left.get(job.name)]
+    if not asked or not (running or ends):
         return None
     asked_at = min(observed.asked.get(job.uid, observed.now) for job in asked)
     wait = CAUSE_TIME_LIMIT - (observed.now - asked_at)

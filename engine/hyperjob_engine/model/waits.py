@@ -55,6 +55,6 @@ def straggler(waits: Sequence[WaitShare], *, steps_per_second: float | None) -> 
     return Straggler(pod=least.pod, part=part, seconds=seconds)
 
 
-def is_elsewhere(waits: Sequence[WaitShare]) -> bool:
-    """Return whether all of these processes wait for another process."""
-    return bool(waits) and all(each.part >= LEAST for each in waits)
+def any_waits(waits: Sequence[WaitShare]) -> bool:
+    """Return whether one of these processes waits long enough for another one."""
+    return any(each.part >= LEAST for each in waits)

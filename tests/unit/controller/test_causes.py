@@ -219,6 +219,9 @@ def test_a_failure_that_follows_from_another_waits_for_that_one() -> None:
     over = plan(replace(look, asked={first.uid: NOW - CAUSE_TIME_LIMIT}))
     assert over.status is not None
     assert "a rank is gone" in str(over.status["state"]["message"])
+    ends = replace(seen(*failed(0), causes={first.uid: PEER}), asked={first.uid: asked_at})
+    assert plan(ends).status is not None, "without a pod left there is no other cause"
+    assert plan(replace(ends, pods_left={first.name: 1})).failed == (first,)
     alone = plan(replace(look, causes={first.uid: OWN}))
     assert alone.status is not None, "a cause of its own is not waited for"
 
@@ -340,8 +343,14 @@ async def test_a_pod_that_fails_later_is_known_from_the_watch_of_its_member() ->
     async with reading(Members({"items": []}), watched=shown) as world:
         assert await world.ask(FAILED) == {"u1": None}
         assert world.reader.asked(KEY) == {"u1": NOW}
-        shown["a", f"default/{NAME}"] = OOM
-        assert world.reader.causes(KEY) == {"u1": OOM}
+        for failure in (PEER, OWN):
+            shown["a", f"default/{NAME}"] = failure
+            assert world.reader.causes(KEY) == {"u1": failure}
+        shown["a", f"default/{NAME}"] = PEER
+        read = await world.ask(replace(FAILED, uid="u2"))
+        assert read == {"u2": PEER}
+        shown["a", f"default/{NAME}"] = OWN
+        assert world.reader.causes(KEY) == {"u2": OWN}, "it comes before the one that was read"
 
 
 async def test_a_failure_that_the_watch_of_its_member_has_shown_needs_no_request() -> None:

@@ -536,6 +536,25 @@ async def test_the_log_of_a_sub_job_that_is_stopped_is_followed_to_its_end() -> 
         assert bench.reader.trainings(KEY) == {}
 
 
+async def test_the_resume_step_is_the_last_one_that_every_reporting_pod_has_saved() -> None:
+    async with Bench(interval=60) as bench:
+        pods = [f"a/hj-trainer-0-worker-{number}" for number in range(4)]
+        bench.logs.answers[pods[0]] = text(1, 7)
+        running = job(phase="Running", gpus=4)
+        bench.planned(seen(running))
+        await bench.until(lambda: bench.reader.trainings(KEY))
+        bench.logs.answers[pods[0]] = text(2, 8, ', "saved": 8')
+        bench.logs.answers[pods[1]] = text(1, 4, ', "saved": 4') + text(2, 6, ', "saved": 6')
+        bench.logs.answers[pods[2]] = text(2, 7)
+        bench.logs.answers[pods[3]] = refusal(503, "ServiceUnavailable")
+        bench.logs.holding.set()
+        bench.planned(seen(job(phase="Running", gpus=4, deleting=True)))
+        await bench.until(lambda: bench.reader.trainings(KEY)["hj-trainer-0"].ended)
+        training = bench.reader.trainings(KEY)["hj-trainer-0"]
+        assert (training.step, training.saved_step) == (8, 6)
+        assert set(bench.logs.asked) == set(pods)
+
+
 async def test_a_planned_stop_knows_of_all_that_have_ended_until_it_is_over() -> None:
     async with Bench(interval=60) as bench:
         bench.logs.holding.set()

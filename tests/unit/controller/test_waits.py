@@ -68,7 +68,7 @@ def test_a_line_has_the_part_of_the_time_and_nothing_else() -> None:
     assert made.wait.part == 0.1, "the wait for the last process to start does not count"
 
 
-async def test_where_all_that_are_read_wait_the_others_are_read_too() -> None:
+async def test_where_one_that_is_read_waits_all_others_are_read_too() -> None:
     async with Bench(interval=0.02) as bench:
         for job_number in range(2):
             for number in range(2):
