@@ -11,7 +11,7 @@ from hyperjob.install.guard import certs_guard
 from hyperjob.install.interpreters import interpreters
 from hyperjob.install.members import ACCOUNT, members
 from hyperjob.install.objects import Component, Item, labelled
-from hyperjob.install.policies import default_queue, queue_policy
+from hyperjob.install.policies import default_queue, priority_class_policies, queue_policy
 from hyperjob.install.rbac import rbac, subject
 from hyperjob.install.record import record_item
 from hyperjob.install.release import marked
@@ -28,6 +28,7 @@ ORDER: Final = tuple(Component)
 def manifest(settings: Settings) -> list[Item]:
     """Return all objects in order; ValueError for an invalid setting."""
     items = [*definitions(), queue_policy(), default_queue(), *interpreters()]
+    items += priority_class_policies()
     items += rbac(
         controller_user=settings.user("controller"),
         certs_user=settings.user("certs"),

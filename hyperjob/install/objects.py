@@ -35,6 +35,7 @@ class Component(enum.StrEnum):
     INTERPRETERS = "interpreters"
     QUEUE_POLICY = "queue-policy"
     DEFAULT_QUEUE = "default-queue"
+    PRIORITY_CLASSES = "priority-classes"
     TENANCY = "tenancy"
     MEMBERS = "members"
     WEBHOOKS = "webhooks"

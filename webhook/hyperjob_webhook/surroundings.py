@@ -31,6 +31,7 @@ from hyperjob_core.telemetry.metrics import Metrics
 from hyperjob_rules.validation.context import (
     NOTHING_KNOWN,
     Context,
+    kept_classes,
     known_clusters,
     known_objects,
     known_queues,
@@ -94,6 +95,7 @@ class Surroundings:
                 clusters=known_clusters(clusters.items()) if _is_whole(clusters) else None,
                 queues=known_queues(queues.items()) if _is_whole(queues) else None,
                 priority_classes=_names(priorities.items()) if _is_whole(priorities) else None,
+                kept_classes=kept_classes(priorities.items()),
             )
             # Before the sync of all informers the context is not kept.
             self._changed = not all(map(_is_whole, (self._clusters, self._queues, priorities)))

@@ -78,9 +78,9 @@ def may_evict_from(state: QueueState) -> datetime | None:
 def doubts_until(state: QueueState) -> tuple[datetime, datetime] | None:
     """Return until when the summaries that a new leader has found leave a doubt.
 
-    Until the first time they may count pods that ended before. Until the second one they may count
-    a sub-job twice: one that had just started when the leader began, and another one that has
-    started since in its place.
+    Until the first time they may count pods that ended before. Until the second time they may count
+    a sub-job twice that has started in the place of another: the leader does not know whether the
+    first summary counted that other sub-job, which had just started.
     """
     if state.began is None:
         return None

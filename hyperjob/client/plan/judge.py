@@ -16,7 +16,7 @@ from hyperjob.client.plan.rehearsal import Answer, Rehearsal, rehearsing
 from hyperjob.client.plan.world import World
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import at, mapping, string
-from hyperjob_core.kube.resources import CLUSTERS, HYPERJOBS, QUEUES
+from hyperjob_core.kube.resources import CLUSTERS, HYPERJOBS, PRIORITY_CLASSES, QUEUES
 from hyperjob_core.virtualtime import run
 from hyperjob_engine.model.observed import QueueAdmission
 from hyperjob_engine.model.subjobs import SubJob, queue_of
@@ -25,7 +25,13 @@ from hyperjob_engine.queueing.verdict import share_of
 from hyperjob_engine.reasons.reason import Reason
 from hyperjob_engine.reasons.waiting import Share, WaitCode, after_its_name
 from hyperjob_rules.defaulting import default
-from hyperjob_rules.validation.context import Context, known_clusters, known_objects, known_queues
+from hyperjob_rules.validation.context import (
+    Context,
+    kept_classes,
+    known_clusters,
+    known_objects,
+    known_queues,
+)
 from hyperjob_rules.validation.create import inspect
 from hyperjob_rules.validation.update import inspect_update
 
@@ -221,6 +227,7 @@ def _context(rehearsal: Rehearsal, world: World, namespace: str) -> Context:
         clusters=known_clusters(rehearsal.items(CLUSTERS)),
         queues=None if QUEUES in world.unreadable else known_queues(rehearsal.items(QUEUES)),
         priority_classes=world.there.get(("", "PriorityClass")),
+        kept_classes=kept_classes(world.of(PRIORITY_CLASSES)),
     )
 
 

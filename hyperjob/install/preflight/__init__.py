@@ -44,6 +44,7 @@ CHECKS: Final[Mapping[str, Callable[[ObservedPlane], CheckResult]]] = {
     "members-resources": members.resource_summary,
     "members-resource-models": members.resource_models,
     "service-exports": members.service_exports,
+    "priority-classes": members.priority_classes,
     "webhook-configurations": webhooks.configured,
     "webhook-ca": webhooks.trusted,
     "webhook-answers": webhooks.answers,

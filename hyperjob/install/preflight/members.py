@@ -1,9 +1,11 @@
 """Checks of the members by their Cluster objects. Pure."""
 
+from dataclasses import replace
 from typing import Final
 
 from hyperjob.install.definitions import name_of
 from hyperjob.install.members import ACCOUNT
+from hyperjob.install.objects import Component
 from hyperjob.install.preflight.finding import CheckResult, failed, note, ok, warning
 from hyperjob.install.preflight.observed import ObservedPlane, named, need
 from hyperjob_core.api import conditions
@@ -11,6 +13,8 @@ from hyperjob_core.api.meta import Object
 from hyperjob_core.api.quantity import Quantity
 from hyperjob_core.api.wire import at
 from hyperjob_core.kube.resources import SERVICE_EXPORTS, VCJOBS, Resource
+from hyperjob_core.text import listed
+from hyperjob_rules.validation.context import kept_classes
 
 _SHOWN: Final = 5
 _NO_MODELS: Final = '{"spec":{"resourceModels":null}}'
@@ -90,6 +94,22 @@ def service_exports(observed: ObservedPlane) -> CheckResult:
     return ok(
         f"{len(lacking)} of {_count(clusters)} do not serve ServiceExports:"
         f" {_names(lacking)}{way_out}"
+    )
+
+
+def priority_classes(observed: ObservedPlane) -> CheckResult:
+    """Check that Karmada copies the PriorityClasses to the members, which refuse pods without."""
+    known = need(observed.priority_classes)
+    kept = sorted(kept_classes(known))
+    if not kept:
+        return ok(f"a policy of Karmada copies each PriorityClass of {len(known)} to the members")
+    before = observed.settings
+    skip = before.skip - {Component.PRIORITY_CLASSES}
+    nothing = ("--skip", "none") if before.skip and not skip else ()
+    return warning(
+        f"no policy of Karmada copies PriorityClasses {listed(kept, shown=_SHOWN)}: a member that"
+        " lacks one refuses the pods that name it",
+        remedy=observed.install(*nothing, settings=replace(before, skip=skip)),
     )
 
 

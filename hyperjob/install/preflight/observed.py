@@ -25,6 +25,7 @@ from hyperjob_core.kube.resources import (
     LEASES,
     MUTATING_WEBHOOKS,
     NAMESPACES,
+    PRIORITY_CLASSES,
     QUEUES,
     RESOURCE_BINDINGS,
     RESOURCE_INTERPRETERS,
@@ -69,6 +70,7 @@ class ObservedPlane:
     queues: Read
     interpreters: Read
     policies: Read
+    priority_classes: Read
     bindings: Read
     mutating: Read
     validating: Read
@@ -133,6 +135,7 @@ async def observe(kube: Kube, *, now: datetime) -> ObservedPlane:
             "queues": group.create_task(everything(QUEUES)),
             "interpreters": group.create_task(everything(RESOURCE_INTERPRETERS)),
             "policies": group.create_task(everything(CLUSTER_PROPAGATION_POLICIES)),
+            "priority_classes": group.create_task(everything(PRIORITY_CLASSES)),
             "mutating": group.create_task(everything(MUTATING_WEBHOOKS)),
             "validating": group.create_task(everything(VALIDATING_WEBHOOKS)),
             "tenancy": group.create_task(everything(ADMISSION_POLICY_BINDINGS)),

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from hyperjob_core.api.meta import Object
-from hyperjob_core.api.wire import at, condition, mapping, string
+from hyperjob_core.api.names import LABEL_CLAIMED_WIDELY
+from hyperjob_core.api.wire import at, condition, mapping, string, string_map
 
 MAX_GRACE_SECONDS: Final = 3600
 
@@ -38,6 +39,8 @@ class Context:
     clusters: Mapping[str, Cluster] | None = None
     queues: Mapping[str, Queue] | None = None
     priority_classes: AbstractSet[str] | None = None
+    kept_classes: AbstractSet[str] = frozenset()
+    """PriorityClasses that no policy of Karmada copies to the members."""
     config_maps: AbstractSet[str] | None = None
     secrets: AbstractSet[str] | None = None
     persistent_volume_claims: AbstractSet[str] | None = None
@@ -74,6 +77,16 @@ def known_queues(queues: Iterable[Object]) -> dict[str, Queue]:
         )
         for queue in known
     }
+
+
+def kept_classes(classes: Iterable[Object]) -> frozenset[str]:
+    """Return the PriorityClasses that no policy of Karmada has claimed, from the objects."""
+    return frozenset(
+        item["metadata"]["name"]
+        for item in classes
+        if LABEL_CLAIMED_WIDELY not in string_map(item["metadata"].get("labels"))
+        and not item["metadata"]["name"].startswith("system-")
+    )
 
 
 def known_objects(there: Mapping[tuple[str, str], AbstractSet[str]], namespace: str) -> Context:

@@ -58,6 +58,14 @@ PRIORITY_UNKNOWN = rule(
     "the template names a priority class that does not exist in the control plane",
     "create it, or correct the name",
 )
+PRIORITY_KEPT = rule(
+    "X9.priority-kept",
+    WARNING,
+    'no policy of Karmada copies PriorityClass "{name}" to the member clusters; a cluster that'
+    " lacks it refuses the pods",
+    "the template names a priority class that exists in the control plane alone",
+    "run `hyperjob install` without `--skip priority-classes`, or create the class in each member",
+)
 OBJECT_UNKNOWN = rule(
     "X18",
     WARNING,
@@ -91,11 +99,9 @@ def warn_references(hyperjob: Object, report: Report, *, context: Context) -> No
         _warn_clusters(job, path, report, context)
         template, at = job.get("templateSpec") or {}, path.child("templateSpec")
         _warn_queue(template.get("queue") or "default", at.child("queue"), report, context)
-        priority, classes = template.get("priorityClassName"), context.priority_classes
-        if priority and classes is not None and priority not in classes:
-            hint = report.hints.did_you_mean(priority, classes)
-            at_priority = at.child("priorityClassName")
-            report.warn(PRIORITY_UNKNOWN, at_priority, name=priority, hint=hint)
+        priority = template.get("priorityClassName")
+        if priority:
+            _warn_priority(priority, at.child("priorityClassName"), report, context)
         _warn_objects(template, at, report, context)
         if name:
             _warn_taken(name, job, path, report, context)
@@ -131,6 +137,15 @@ def _warn_queue(name: str, path: Path, report: Report, context: Context) -> None
         report.warn(QUEUE_CLOSED, path, name=name, state=queue.state or "not known to be open")
     if queue.children:
         report.warn(QUEUE_PARENT, path, name=name)
+
+
+def _warn_priority(name: str, path: Path, report: Report, context: Context) -> None:
+    classes = context.priority_classes
+    if classes is not None and name not in classes:
+        hint = report.hints.did_you_mean(name, classes)
+        report.warn(PRIORITY_UNKNOWN, path, name=name, hint=hint)
+    elif name in context.kept_classes:
+        report.warn(PRIORITY_KEPT, path, name=name)
 
 
 def _warn_objects(template: Object, path: Path, report: Report, context: Context) -> None:

@@ -31,7 +31,7 @@ CLUSTER_RESOURCE_BINDINGS: Final = Resource(
     "ClusterResourceBinding",
     namespaced=False,
 )
-TEMPLATES: Final = (VCJOBS, QUEUES, SERVICE_EXPORTS, *DEPENDENCIES)
+TEMPLATES: Final = (VCJOBS, QUEUES, SERVICE_EXPORTS, PRIORITY_CLASSES, *DEPENDENCIES)
 """The kinds that policies propagate."""
 
 BY_POLICY: Final = "policy"
@@ -62,11 +62,11 @@ class Caches(Informers):
         self.clusters = self.add(CLUSTERS)
         self.namespaces = self.add(NAMESPACES)
         self.interpreters = self.add(RESOURCE_INTERPRETERS)
-        self.priority_classes = self.add(PRIORITY_CLASSES)
         self.templates = (
             self.add(VCJOBS, indexers={BY_DEPENDENCY: dependency_items}),
             *map(self.add, TEMPLATES[1:]),
         )
+        self.priority_classes = self[PRIORITY_CLASSES]
 
     def policy(self, key: str) -> Object | None:
         """Return a PropagationPolicy, or the ClusterPropagationPolicy under a bare name."""

@@ -10,7 +10,7 @@ from typing import Final
 from uuid import uuid4
 
 from hyperjob_core.api.meta import Object
-from hyperjob_core.kube.resources import key_of
+from hyperjob_core.kube.resources import PRIORITY_CLASSES, key_of
 from hyperjob_sandbox.apiserver.state.clock import wire_now
 from hyperjob_sandbox.controller import (
     Controller,
@@ -117,7 +117,7 @@ class StatusController:
         template = self._caches.template(reference)
         if template is None or template["metadata"]["uid"] != reference["uid"]:
             return
-        if reference["kind"] not in {each.kind for each in DEPENDENCIES}:
+        if reference["kind"] not in {each.kind for each in (*DEPENDENCIES, PRIORITY_CLASSES)}:
             reported = status.get("aggregatedStatus") or []
             aggregated = interpreter.aggregate_status(template, reported)
             await self._caches.set_status(template, aggregated)

@@ -16,7 +16,7 @@ from hyperjob.install.preflight.rights import ControllerRights
 from hyperjob.install.preflight.stored import StoredHyperJobs
 from hyperjob.install.settings import Settings
 from hyperjob_certs.x509 import issue_ca
-from hyperjob_core.api.names import CONTROLLER_VERSION, QUEUE_ADMISSION
+from hyperjob_core.api.names import CONTROLLER_VERSION, LABEL_CLAIMED_WIDELY, QUEUE_ADMISSION
 from hyperjob_core.api.schema import hyperjob_crd
 from hyperjob_rules.configuration import configurations
 from tests.support.structural import crds
@@ -160,6 +160,7 @@ def healthy(**changes: Any) -> ObservedPlane:
         queues=[queue("Open")],
         interpreters=[item.object for item in interpreters()],
         policies=[queue_policy().object],
+        priority_classes=[priority_class("high", copied=True), priority_class("system-x")],
         bindings=[],
         mutating=[mutating],
         validating=[validating],
@@ -170,6 +171,12 @@ def healthy(**changes: Any) -> ObservedPlane:
         rights=ControllerRights("hyperjob-controller", ()),
     )
     return replace(observed, **changes)
+
+
+def priority_class(name: str, *, copied: bool = False) -> Object:
+    """Build a PriorityClass, with the label of a policy that copies it."""
+    labels = {LABEL_CLAIMED_WIDELY: "1"} if copied else {}
+    return {"metadata": {"name": name, "labels": labels}, "value": 1}
 
 
 def with_bundle(pem: bytes | None) -> ObservedPlane:

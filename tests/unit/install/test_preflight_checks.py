@@ -6,10 +6,12 @@ from typing import Any
 import pytest
 
 from hyperjob import __version__
+from hyperjob.install.objects import Component
 from hyperjob.install.preflight import CHECKS, Status, examine
 from hyperjob.install.preflight.observed import DryRun, ObservedPlane
 from hyperjob.install.preflight.rights import ControllerRights
 from hyperjob.install.preflight.stored import StoredHyperJobs
+from hyperjob.install.settings import Settings
 from hyperjob.install.tenancy import POLICIES
 from hyperjob_core.kube.errors import Forbidden, InternalError, Invalid, make_status
 from tests.unit.install.changes import add, changed, drop, not_established, older_karmada, without
@@ -23,6 +25,7 @@ from tests.unit.install.observations import (
     interpreter,
     lease,
     policy,
+    priority_class,
     queue,
     vcjob_validation,
     volcano_global,
@@ -54,6 +57,7 @@ def test_only_what_is_well_needs_no_mending() -> None:
         queues=[],
         interpreters=[],
         policies=[],
+        priority_classes=[],
         mutating=[],
         validating=[],
         namespaces=[],
@@ -295,6 +299,25 @@ CASES: dict[str, tuple[str, ObservedPlane, Status, str, str]] = {
         OK,
         "policy theirs",
         "",
+    ),
+    "a PriorityClass that is not copied": (
+        "priority-classes",
+        healthy(priority_classes=[priority_class("high"), priority_class("low", copied=True)]),
+        WARNING,
+        "no policy of Karmada copies PriorityClasses high: a member that lacks one refuses",
+        "hyperjob install --webhook-url https://hj.svc:443",
+    ),
+    "PriorityClasses that the installation leaves out": (
+        "priority-classes",
+        healthy(
+            priority_classes=[priority_class("high")],
+            installation=Settings(
+                url="https://hj.svc:443", skip=frozenset({Component.PRIORITY_CLASSES})
+            ),
+        ),
+        WARNING,
+        "no policy of Karmada copies PriorityClasses high",
+        "hyperjob install --webhook-url https://hj.svc:443 --skip none",
     ),
     "no default queue": (
         "default-queue",

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from hyperjob_core.api.names import LABEL_CLAIMED_WIDELY
 from hyperjob_core.kube.errors import from_status, make_status
 from hyperjob_core.kube.informer import Informer
 from hyperjob_core.kube.resources import CLUSTERS, PRIORITY_CLASSES, QUEUES
@@ -67,6 +68,9 @@ async def test_a_queue_has_its_state_and_the_queues_below_it() -> None:
     ):
         server.put(QUEUES, {"metadata": {"name": name}, "spec": spec, "status": status})
     server.put(PRIORITY_CLASSES, {"metadata": {"name": "high"}})
+    for name in ("copied", "system-node-critical"):
+        claimed = {LABEL_CLAIMED_WIDELY: "1"} if name == "copied" else {}
+        server.put(PRIORITY_CLASSES, {"metadata": {"name": name, "labels": claimed}})
     found, informers = around(server.kube)
     await run_until_whole(informers)
     assert found.context() == Context(
@@ -77,7 +81,8 @@ async def test_a_queue_has_its_state_and_the_queues_below_it() -> None:
             "other": Queue(state=""),
             "alone": Queue(state=""),
         },
-        priority_classes=frozenset({"high"}),
+        priority_classes=frozenset({"high", "copied", "system-node-critical"}),
+        kept_classes=frozenset({"high"}),
     )
 
 
