@@ -14,6 +14,7 @@ from hyperjob_controller import process
 from hyperjob_controller.options import Options, parse
 from hyperjob_core.garbage import collect_rarely
 from hyperjob_core.kube.errors import ConfigError
+from hyperjob_core.kube.informer import RestoredError
 from hyperjob_core.kube.leaderelection import LeadershipLostError
 from hyperjob_core.telemetry import logs
 
@@ -59,6 +60,8 @@ def _known(error: BaseException) -> str:
     """Return the message of an error that the operator can correct; empty for a bug."""
     if isinstance(error, ConfigError):
         return "Cannot reach the API server"
+    if isinstance(error, RestoredError):
+        return "The API server was put back from a backup; start again"
     if isinstance(error, LeadershipLostError):
         return "Lost the lease; start again"
     return "Cannot start" if isinstance(error, OSError) else ""

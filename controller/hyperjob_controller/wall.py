@@ -15,6 +15,7 @@ from typing import Final
 
 from hyperjob_controller.incidents import Incident, Incidents, number_of
 from hyperjob_core.api.meta import Object
+from hyperjob_core.kube.informer import RestoredError
 from hyperjob_core.kube.resources import split_key
 from hyperjob_core.telemetry.metrics import Metrics, Place
 
@@ -123,12 +124,15 @@ class Wall:
         """Run a background task until it returns; after an exception run it again, after a pause.
 
         The pause begins at a second, and doubles while the task fails within its longest pause.
+        Raises RestoredError.
         """
         clock, pause = asyncio.get_running_loop().time, _FIRST_PAUSE
         while True:
             began = clock()
             try:
                 await run()
+            except RestoredError:
+                raise  # no bug: only a new process forgets the other history
             except Exception as error:  # noqa: BLE001 - the wall
                 self.failed(place, error)
             else:

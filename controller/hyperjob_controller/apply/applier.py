@@ -157,8 +157,8 @@ class Applier:
                 if action.export is not None:
                     await self._exports.create(action.export)
                 if action.policy is not None:
-                    # The policy would claim another owner's vcjob of this name, which no cache has.
-                    if action.job is not None and await self._look(VCJOBS, namespace, action.name):
+                    # The policy would claim another owner's vcjob of this name.
+                    if action.job is not None and await self._is_taken(namespace, action.name):
                         raise _StaleError
                     await self._create(PROPAGATION_POLICIES, action.policy)
                 if action.job is not None:
@@ -204,6 +204,12 @@ class Applier:
             metadata = obj["metadata"]
             await self._look(resource, metadata["namespace"], metadata["name"])
             raise _StaleError from error
+
+    async def _is_taken(self, namespace: str, name: str) -> bool:
+        """Return whether another vcjob has the name; read it only if it may exist."""
+        if not self._caches.may_exist(f"{namespace}/{name}"):
+            return False
+        return await self._look(VCJOBS, namespace, name)
 
     async def _look(self, resource: Resource, namespace: str, name: str) -> bool:
         """Read an object that the caches do not have; return whether it exists."""

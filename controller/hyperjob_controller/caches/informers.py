@@ -20,7 +20,13 @@ from hyperjob_core.api.names import (
 )
 from hyperjob_core.api.wire import at, mapping, string, string_map
 from hyperjob_core.kube.client import Kube
-from hyperjob_core.kube.informer import Faulty, Handler, Informer, strip_managed_fields
+from hyperjob_core.kube.informer import (
+    Faulty,
+    Handler,
+    Informer,
+    end_when_restored,
+    strip_managed_fields,
+)
 from hyperjob_core.kube.instruments import SILENT, InformerMetrics
 from hyperjob_core.kube.resources import (
     CLUSTERS,
@@ -160,7 +166,7 @@ class Caches:
 
         def informer(resource: Resource, **options: object) -> Informer:
             scope = namespace if resource.namespaced else None
-            options["faulty"] = faulty
+            options |= {"faulty": faulty, "restored": end_when_restored}
             return Informer(kube, resource, namespace=scope, metrics=metrics, **options)  # type: ignore[arg-type]  # passed through
 
         ours = {"label_selector": LABEL_HYPERJOB, "indexers": {BY_HYPERJOB: hyperjob_keys}}
@@ -199,12 +205,12 @@ class Caches:
     def all(self) -> tuple[Informer, ...]:
         """Return all informers; the controller also works without the optional ones."""
         webhooks = () if self._needs_webhooks else (self.mutating_webhooks,)
-        return *self.required, *webhooks, self.queues, self.priority_classes
+        return *self.required, *webhooks, self.queues, self.priority_classes, self.other_jobs
 
     @property
     def beside_volcano_global(self) -> tuple[Informer, ...]:
         """Return the informers of other workloads, which only Volcano Global's quota needs."""
-        return self.other_jobs, self.deployments
+        return (self.deployments,)
 
     def add_handler(self, resource: Resource, handler: Handler) -> None:
         """Call the handler after a change of an object, unless the controller wrote the change."""
@@ -241,6 +247,13 @@ class Caches:
     def job(self, key: str) -> Object | None:
         """Return a vcjob."""
         return self._written[VCJOBS].get(key)
+
+    def may_exist(self, key: str) -> bool:
+        """Return whether a vcjob of this name that is no sub-job may exist.
+
+        It is False only if the list of such vcjobs is complete, up to the delay of its watch.
+        """
+        return not self.other_jobs.synced.is_set() or self.other_jobs.get(key) is not None
 
     def policy(self, key: str) -> Object | None:
         """Return a PropagationPolicy."""

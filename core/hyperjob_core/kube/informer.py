@@ -25,6 +25,15 @@ Handler = Callable[[EventType, Object | None, Object | None], None]
 Faulty = Callable[[Resource, Object, Exception], None]
 
 
+class RestoredError(Exception):
+    """The API server was put back from a backup: what this process knows is of another history."""
+
+
+def end_when_restored(resource: Resource, obj: Object) -> None:
+    """Raise RestoredError with the first object that the API server shows in an older version."""
+    raise RestoredError(f"{resource.group_resource} {key_of(obj)} is older than before")
+
+
 def strip_managed_fields(obj: Object) -> Object:
     """Remove `metadata.managedFields`: often half of an object, and never read."""
     obj["metadata"].pop("managedFields", None)
@@ -53,11 +62,18 @@ class Informer:
         metrics: InformerMetrics = SILENT,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         faulty: Faulty | None = None,
+        restored: Callable[[Resource, Object], None] = lambda _resource, _obj: None,
     ) -> None:
+        """`restored` is called for a list with an object that is older than the store's.
+
+        Lists are consistent reads: only an API server that was put back from a backup answers thus.
+        An exception of `restored` ends `run`, and the store stays as it was.
+        """
         self.resource = resource
         self.synced = asyncio.Event()
         self._transform = transform or unchanged
         self._faulty = faulty or _logged
+        self._restored = restored
         self._reflector = Reflector(
             kube,
             resource,
@@ -141,6 +157,7 @@ class Informer:
 
     def _swap(self, listed: ObjectList) -> None:
         """Replace the store, then call the handlers: a handler never sees a part of a list."""
+        self._compare(listed)
         present = {key_of(obj) for obj in listed.items}
         gone = [self._store.pop(key) for key in [k for k in self._store if k not in present]]
         changed: list[tuple[Object | None, Object]] = []
@@ -150,6 +167,14 @@ class Informer:
             self._notify(EventType.DELETED, vanished, None)
         for old, new in changed:
             self._notify_put(old, new)
+
+    def _compare(self, listed: ObjectList) -> None:
+        """Call `restored` for the first object that is older than the one in the store."""
+        for new in listed.items:
+            old = self._store.get(key_of(new))
+            if old is not None and _is_older(new, old):
+                self._restored(self.resource, new)
+                return
 
     def _take(self, event: WatchEvent) -> None:
         obj = event.object
@@ -192,6 +217,18 @@ class Informer:
                 log.warning(
                     "Cannot list or watch, trying on", extra={**about, "error": str(failure)}
                 )
+
+
+def _is_older(new: Object, old: Object) -> bool:
+    """Return whether the same object has a lower resourceVersion than before.
+
+    The API server documents resourceVersions of one resource as numbers that grow (Kubernetes
+    1.35); versions in another form are not compared.
+    """
+    if new["metadata"].get("uid") != old["metadata"].get("uid"):
+        return False
+    versions = [str(each["metadata"].get("resourceVersion", "")) for each in (new, old)]
+    return all(each.isdecimal() for each in versions) and int(versions[0]) < int(versions[1])
 
 
 def _logged(resource: Resource, obj: Object, error: Exception) -> None:

@@ -31,7 +31,6 @@ NAMES = [f"hj{number}" for number in range(COUNT)]
 
 # Requests per sub-job until all gates are open; a status and three Events are of the HyperJob.
 GATED = {
-    "get jobs": 1.0,  # a policy would take a vcjob of another owner that has the name
     "create propagationpolicies": 1.0,
     "create jobs": 1.0,
     "patch propagationpolicies": 1.0,  # opens the gate in the policy, then
@@ -40,7 +39,6 @@ GATED = {
     "create events": 3 / REPLICAS,
 }
 UNGATED = {
-    "get jobs": 1.0,
     "create propagationpolicies": 1.0,
     "create jobs": 1.0,
     "patch hyperjobs": 3 / REPLICAS,

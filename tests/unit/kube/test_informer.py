@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hyperjob_core.kube import errors
 from hyperjob_core.kube.backoff import Backoff
 from hyperjob_core.kube.client import EventType, ObjectList, WatchEvent
-from hyperjob_core.kube.informer import Informer
+from hyperjob_core.kube.informer import Informer, RestoredError, end_when_restored
 from hyperjob_core.kube.resources import HYPERJOBS, NODES
 
 PATH = "/api/v1/nodes"
@@ -508,3 +508,37 @@ def test_pauses_grow_to_a_limit_and_half_of_each_is_left_to_chance():
         assert [backoff.next() for _ in pauses] == pauses
         backoff.reset()
         assert backoff.next() == pauses[0]
+
+
+@pytest.mark.parametrize(
+    ("second", "ends"),
+    [
+        (node("a", "7"), False),
+        (node("a", "8"), False),
+        (node("a", "6"), True),
+        (node("a", "6", uid="another"), False),
+        (node("a", "x6"), False),
+    ],
+)
+async def test_a_list_with_an_older_object_is_of_an_api_server_that_was_put_back(
+    server, kube, second, ends
+):
+    server.on(
+        PATH,
+        server.reply(listing("7", node("a", "7"))),
+        server.stream(EXPIRED),
+        server.reply(listing("9", second, node("b"))),
+        server.stream(then="hang"),
+    )
+    informer = quick(kube, restored=end_when_restored)
+    log = Log(informer)
+    if ends:
+        async with asyncio.timeout(30):
+            with pytest.raises(RestoredError, match="nodes a is older than before"):
+                await informer.run()
+        assert informer.get("a")["metadata"]["resourceVersion"] == "7"
+        assert informer.get("b") is None
+        return
+    async with running(informer):
+        await log.until(2)
+    assert informer.get("b") is not None
