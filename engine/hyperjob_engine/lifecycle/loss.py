@@ -38,7 +38,8 @@ def losses_of(observed: Observed, members: Sequence[Member]) -> Mapping[str, Los
             continue
         if not where or (where in since and since[where] is None):
             workless = _workless_since(child)
-            if workless is not None:
+            # Pods that its member shows run on: Karmada has not yet made the Work again.
+            if workless is not None and not observed.pods_left.get(child.name):
                 due = workless + WORK_SETTLES
                 found[child.name] = _gone(observed, where, Missing.WORK, due)
             continue

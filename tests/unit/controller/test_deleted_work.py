@@ -1,5 +1,6 @@
 """A Work that another client deletes: its sub-job is lost once Karmada has had time to move it."""
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -110,3 +111,11 @@ def test_other_sub_jobs_stay(case: str) -> None:
 def test_a_vcjob_of_an_earlier_attempt_is_deleted_and_not_lost() -> None:
     decided = entry(planned(workless(LONG), attempt=1))
     assert decided["attempt"] == 1
+
+
+@pytest.mark.parametrize(("left", "lost"), [({NAME: 1}, False), ({NAME: 0}, True), ({}, True)])
+def test_a_sub_job_whose_pods_run_is_not_lost(left: dict[str, int], lost: bool) -> None:
+    record = {"name": NAME, "replicatedJob": "trainer", "index": 0, "phase": "Running"}
+    raw = hyperjob(group(replicas=1), status={"jobs": [record | {"cluster": "a"}]})
+    seen = observed(raw, job(NAME), policy(NAME), workless(LONG), clusters=(READY,))
+    assert ("attempt" in entry(plan(replace(seen, pods_left=left)))) is lost
