@@ -410,7 +410,11 @@ def percentiles(seconds: Sequence[float]) -> str:
 
 def _processes() -> Iterator[Process]:
     """Read /proc of the children of this process, by program."""
-    names = {"controller": "controller", "kube-apiserver": "kube-apiserver", "etcd": "etcd"}
+    names = {
+        "hyperjob_controller": "controller",
+        "kube-apiserver": "kube-apiserver",
+        "etcd": "etcd",
+    }
     names |= {"tests.support.embedded": "embedded API server"}
     for folder in Path("/proc").iterdir():
         if not folder.name.isdecimal():
