@@ -57,6 +57,10 @@ GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
             "hyperjob.cli.preflight",
             "Check the requirements of HyperJobs in Karmada.",
         ),
+        "after-restore": (
+            "hyperjob.cli.after_restore",
+            "Compare the members with a Karmada put back from a backup.",
+        ),
         "smoke-test": ("hyperjob.cli.smoke_test", "Run a small HyperJob on two clusters."),
         "queue": ("hyperjob.cli.queue", "Close and open a Queue in all clusters."),
         "credentials": (
