@@ -380,7 +380,11 @@ class Admission:
                 await asyncio.sleep(0)
 
     def _round(self) -> None:
-        """Play a round, and put the HyperJobs with a decision into the workqueue."""
+        """Play a round, and put the HyperJobs with a decision into the workqueue.
+
+        The decisions enter the workqueue before the messages are computed: a failure there delays
+        no admission.
+        """
         state, now = self._state, self._now()
         if not state.known and self._caches.queues.synced.is_set():
             self._learn_queues()

@@ -57,7 +57,11 @@ class Releases:
         return self._charges.beside(holds)
 
     def look(self, queues: Sequence[Queue], *, now: datetime) -> set[str]:
-        """Forecast the next dispatch; return the HyperJobs whose release is overdue now."""
+        """Forecast the next dispatch; return the HyperJobs whose release is overdue now.
+
+        `_since` has the present state of each forecast vcjob and its beginning: another state, or a
+        forecast without the vcjob, starts a new time.
+        """
         classes = {each["metadata"]["name"]: each for each in self._caches.priority_classes.items()}
         found = forecast_dispatch(self._charges, queues, partial(self._priority, classes))
         states = dict.fromkeys(found.released, True) | dict.fromkeys(found.passed_over, False)

@@ -36,7 +36,12 @@ class Candidates:
         *,
         now: datetime,
     ) -> tuple[Cluster, ...]:
-        """Return the clusters by name; `summaries` must be a new mapping after each change."""
+        """Return the clusters by name; `summaries` must be a new mapping after each change.
+
+        A known cluster is valid for one summary, one version of its reservations and one view.
+        Where pods have ended lately it changes with the time alone: its version -1 equals no
+        version, and the next call computes it again.
+        """
         versions, ended = self._reservations.versions, self._reservations.ended_on(now=now)
         seen = {name for name in summaries if views.get(name) is not self._views.get(name)}
         if not ended and not seen and summaries is self._summaries and versions == self._versions:
@@ -64,6 +69,12 @@ class Candidates:
         *,
         now: datetime,
     ) -> tuple[Cluster, ...]:
+        """Return these clusters with their free resources.
+
+        A view shows the pods themselves: of the reservations, only pods beyond those on its nodes
+        count. Without a view all reservations count, and `credit` returns what the status of the
+        Cluster still counts although its pods have ended.
+        """
         names, known = summaries.keys(), self._reservations
         reserved = known.reserved(now=now, clusters=names)
         settling = known.settling(now=now, clusters=names)

@@ -50,6 +50,11 @@ def rank_of(pod: Object) -> int | None:
 
 
 def _failures(pod: Object) -> Iterator[ContainerFailure]:
+    """Yield each container of a pod that ended with an exit code other than 0.
+
+    A failed pod without such a container yields one failure of its own, as after an eviction. A
+    container that got SIGKILL without a message names its memory limit, the usual reason.
+    """
     metadata, status = mapping(pod.get("metadata")), mapping(pod.get("status"))
     name, task = string(metadata.get("name")), _task(metadata)
     containers = [

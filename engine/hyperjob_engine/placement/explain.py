@@ -129,7 +129,10 @@ def _lacks(demand: Resources, free: Resources, cluster: Cluster) -> tuple[Lack, 
 
 
 def _no_device(found: Sequence[Hindrance], clusters: Iterable[Cluster]) -> NoDevice | None:
-    """Return an extended resource that no cluster has; None if a cluster reports no resources."""
+    """Return an extended resource that no cluster has; None if a cluster reports no resources.
+
+    The first hindrance is enough: what no cluster has, the first cluster lacks too.
+    """
     absent = [
         lack.resource
         for hindrance in found[:1]

@@ -31,7 +31,12 @@ class Grades:
         return made
 
     def crowding(self, cluster: str, pods: Iterable[PodGroup]) -> Crowding | None:
-        """Return why pods do not fit on the nodes beside those placed before; None if they may."""
+        """Return why pods do not fit on the nodes beside those placed before; None if they may.
+
+        For each amount of a resource, the pods that need at least so much must not be more than
+        the nodes hold of pods of this amount. Amounts above the new pods' largest were checked when
+        their pods were added: here they only count.
+        """
         nodes = self._nodes.get(cluster)
         if nodes is None:
             return None

@@ -20,12 +20,14 @@ from hyperjob_engine.model.members import (
     NodeWants,
     PodHeld,
 )
+from hyperjob_engine.model.memo import Memo
 from hyperjob_engine.model.nodes import Frozen, PodGroup
 from hyperjob_engine.model.wants import liking, matches, parted_by, repels, selects
 from hyperjob_engine.resources import Resources, accumulate, subtract, total
 
 HOSTNAME: Final = "kubernetes.io/hostname"
 _MOST_KINDS: Final = 64  # whose counts a ground hands on to the next
+_MOST_PREFERENCES: Final = 64  # that a ground remembers
 _UNBOUNDED: Final = 1 << 40
 
 
@@ -89,7 +91,7 @@ class Ground:
         self.counted: dict[Kind, Sequence[int]] = {}
         self.answers: dict[object, Any] = {}
         """Whether items fit, as `packing` has computed it."""
-        self.preferences: dict[int, tuple[object, Any]] = {}
+        self.preferences: Memo[Collection[PodGroup], Any] = Memo(_MOST_PREFERENCES)
         """What is unmet of the preferences of pods, by the id of these."""
         self._totals: dict[Kind, int] = {}
         self._labels: list[dict[str, str]] | None = None

@@ -12,7 +12,11 @@ from hyperjob_engine.resources import fits, measure_of
 
 
 def node_shortage(ground: Ground, found: Unfit) -> NodeShortage:
-    """Return what the nodes of a cluster have, and lack for the pods that do not fit."""
+    """Return what the nodes of a cluster have, and lack for the pods that do not fit.
+
+    Each sum is about nodes of the one before: all nodes, the ready ones, those of them with the
+    labels that the pods require, and those without a taint that keeps the pods away.
+    """
     request, wants = dict(found.kind.request), found.kind.wants
     resource = measure_of(request)
     states = Counter(node.state for node in ground.nodes)

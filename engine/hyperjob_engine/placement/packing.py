@@ -63,6 +63,12 @@ def _overfull(ground: Ground, numbers: Counter[Kind], others: Counter[Kind]) -> 
 
 
 def _unfit(ground: Ground, wanted: Mapping[Item, int], held: Mapping[Item, int]) -> Unfit | None:
+    """Return which pods find no node, by the cheapest check that decides.
+
+    Each check before the last is right where it answers: `_overfull` refuses only what no order of
+    pods can place, loose pods of one kind are counted exactly, and the next two accept only what
+    has room in every order. The rest is tried in many orders.
+    """
     numbers, others = kinds_of(wanted), kinds_of(held)
     if (found := _overfull(ground, numbers, others)) is not None:
         return found

@@ -7,6 +7,7 @@ resource models can prove that pods do not fit.
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
+from functools import partial
 from typing import Final
 
 from hyperjob_engine.model.memo import Memo
@@ -23,7 +24,6 @@ from hyperjob_engine.reasons.hindrance import Crowding
 
 _PREFERS: Final[Memo[Collection[PodGroup], bool]] = Memo()
 _MET: Final = UnmetWishes()
-_MOST_PREFERENCES: Final = 64  # that a ground remembers
 _ITEMS: Final[Memo[Collection[PodGroup], Mapping[Item, int]]] = Memo()
 
 
@@ -91,15 +91,9 @@ class Slots:
         if not _PREFERS.of(id(pods), pods, prefers):
             return _MET
         ground = self._ground(cluster)
-        known = None if ground is None else ground.preferences.get(id(pods))
-        if known is not None and known[0] is pods:
-            remembered: UnmetWishes = known[1]
-            return remembered
-        found = unmet(ground, pods)
-        if ground is not None:
-            if len(ground.preferences) >= _MOST_PREFERENCES:
-                ground.preferences.clear()
-            ground.preferences[id(pods)] = pods, found
+        if ground is None:
+            return unmet(None, pods)
+        found: UnmetWishes = ground.preferences.of(id(pods), pods, partial(unmet, ground))
         return found
 
     def most(

@@ -78,7 +78,8 @@ class Space:
         """Return whether `least` of the requests have room; `alike`: all are of one kind.
 
         The answer equals that of `assign`. Requests of one kind are only counted: their order makes
-        no difference to a cluster.
+        no difference to a cluster. `most` begins as an upper bound by sums, and the clusters are
+        counted exactly from the best on, until enough have room or the bounds are too low.
         """
         if not alike or self.slots.graded:
             return len(self.assign(requests, standing, max_domains, least=least)) >= least
@@ -158,7 +159,11 @@ class Space:
     def wants(
         self, requests: Sequence[PlacementRequest], *, most: int, max_domains: int | None
     ) -> dict[str, Resources]:
-        """Return the resources that a head could use, on every cluster that can ever take it."""
+        """Return the resources that a head could use, on every cluster that can ever take it.
+
+        `most` is the number of sub-jobs that the gang needs. Each cluster counts as if it took as
+        many of each kind as it can hold when empty: a head may use any of the clusters.
+        """
         counts = Counter(request.kind for request in requests)
         kinds = list({request.kind: request for request in requests}.values())
         everything = total(request.demand for request in requests)

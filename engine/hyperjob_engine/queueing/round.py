@@ -134,7 +134,12 @@ def begin(
     now: datetime,
     pods_left: PodsLeft = lambda _cluster, _job: None,
 ) -> None:
-    """Let the state follow the time and the clusters; the blocks of the last round stay."""
+    """Let the state follow the time and the clusters; the blocks of the last round stay.
+
+    The order matters: ends of rests and pods change lines and usage, which new shares count. Then
+    `reserve` takes the room of sub-jobs that are admitted and not created yet. Of the two rooms
+    that it leaves equal, `room` also loses the reservations of heads during the round.
+    """
     state.began = state.began or now
     end_rests(state, now=now)
     end_pods(state, pods_left, now=now)

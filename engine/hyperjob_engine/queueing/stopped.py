@@ -61,7 +61,8 @@ def to_text(ending: Iterable[EndingPods]) -> str:
     """Return pods as text of at most 128 KiB.
 
     Where there are too many, those that end first become one sum for each queue, which ends with
-    the last of them.
+    the last of them: they come in the order of their end, the last first, and a sum keeps the end
+    of its first.
     """
     singles: list[str] = []
     sums: dict[str, EndingPods] = {}

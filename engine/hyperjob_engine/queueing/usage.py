@@ -180,7 +180,8 @@ class QueueUsage:
         """Yield the queues below a parent in turn.
 
         The heap has each branch once, ranked by the queue of it that is next; `turns` yields the
-        rest of the branch.
+        rest of the branch. Every branch has a queue that asks, and a parent that asks itself comes
+        after all queues below it.
         """
         heap: list[tuple[_Rank, Iterator[str]]] = []
         for child in branches.get(parent, ()):

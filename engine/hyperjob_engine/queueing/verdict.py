@@ -50,7 +50,9 @@ _CODES: Final = {
 def verdict_of(state: QueueState, key: str, *, patient: bool = False) -> QueueVerdict:
     """Return the admitted sub-jobs of a HyperJob, and why the others wait.
 
-    With `patient` a HyperJob is undecided, without a message, while the Queues are unknown.
+    A HyperJob that the last round has not looked at has no block. It is undecided if it holds
+    nothing, and keeps its status until a round has decided: always while the Queues are known, and
+    with `patient` before too.
     """
     entry = state.entries.get(key)
     reclaimed_for = name_for(state, key, evicted_for(state, key))
@@ -167,7 +169,11 @@ def _make_way(state: QueueState, key: str) -> tuple[list[str], list[str], list[s
 
 
 def _shortage(state: QueueState, waiting: Pending) -> tuple[RoomDetail, Mapping[str, Detail]]:
-    """Return why a HyperJob has no room, and what each of its sub-jobs lacks."""
+    """Return why a HyperJob has no room, and what each of its sub-jobs lacks.
+
+    In this order: room that is reserved for heads, the lack of an automatic split, the lack of the
+    gang. Without any lack the HyperJob is next, and a later round of the engine admits it.
+    """
     whole: RoomDetail | None = _kept(state, waiting)
     if whole is None and all(part.piece for part in waiting.parts):
         whole = _split_shortage(state, waiting)
