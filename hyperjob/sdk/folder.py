@@ -5,8 +5,10 @@ files with credentials therefore stay on this machine.
 """
 
 import base64
+import hashlib
 import io
 import re
+import shutil
 import sys
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,8 +22,11 @@ from hyperjob.sdk.errors import SourceError
 
 LONGEST_BYTES: Final = 96 * 1024
 """Linux limits an environment variable to 128 KiB."""
-_MOST_BYTES: Final = 64 * 1024 * 1024
+_PACKED_BYTES: Final = 64 * 1024 * 1024
+"""A larger folder is not compressed to learn whether it fits."""
+_MOST_BYTES: Final = 1024 * 1024 * 1024
 _MOST_FILES: Final = 10_000
+_PART: Final = 1024 * 1024
 _NAMED: Final = 10
 _IGNORED: Final = frozenset({"__pycache__", "venv", "node_modules"})
 _ENVIRONMENT: Final = "pyvenv.cfg"
@@ -68,7 +73,7 @@ class Folder:
             raise SourceError(f"{needed}: {why}, and every reader of the HyperJob could read it")
         found = sorted({*_files(folder, _above(folder)), *([needed] if needed else [])})
         sizes = {path: path.stat().st_size for path in found}
-        # A larger folder never leaves this machine, and to read all of it would take long.
+        # A larger folder never leaves this machine.
         readable = found if sum(sizes.values()) <= _MOST_BYTES else []
         kept_back = {
             path: why for path in readable if path != needed and (why := _credentials(path))
@@ -84,7 +89,7 @@ class Folder:
     @property
     def fits(self) -> bool:
         """Return whether a HyperJob can contain the folder."""
-        return self._size <= _MOST_BYTES and len(self._base64()) <= LONGEST_BYTES
+        return self._size <= _PACKED_BYTES and len(self._base64()) <= LONGEST_BYTES
 
     def text(self) -> str:
         """Return the folder as a zip file in base64, and print its files with their sizes.
@@ -92,7 +97,7 @@ class Folder:
         Print too which files are left out for their credentials. Raise SourceError for a folder
         that is too large.
         """
-        if self._size > _MOST_BYTES:
+        if self._size > _PACKED_BYTES:
             raise self._too_large("more than 64 MiB")
         text = self._base64()
         if len(text) > LONGEST_BYTES:
@@ -100,10 +105,26 @@ class Folder:
         self.say()
         return text
 
-    def say(self) -> None:
+    def archive(self, where: Path) -> Path:
+        """Write the folder as a zip file into a directory, named by its SHA-256; return its path.
+
+        Raise SourceError for a folder that is too large.
+        """
+        if self._size > _MOST_BYTES:
+            raise SourceError(
+                f"{self.path}: the folder has more than {_MOST_BYTES // 2**20} MiB: leave data out"
+                " by a .hyperjobignore"
+            )
+        part = where / "archive"
+        _write_archive(part, self.path, self.sent)
+        with part.open("rb") as data:
+            digest = hashlib.file_digest(data, "sha256").hexdigest()
+        return part.rename(where / f"{digest}.zip")
+
+    def say(self, where: str = "into the HyperJob") -> None:
         """Print which files the pods get, and which stay on this machine."""
         listed = _listed(self.path, self.sent, self.sizes)
-        _say(f"{self.path} goes into the HyperJob ({_size(self._size)}): {listed}")
+        _say(f"{self.path} goes {where} ({_size(self._size)}): {listed}")
         for path, why in self.kept_back.items():
             _say(f"{path.relative_to(self.path)} stays here: {why}")
 
@@ -114,26 +135,40 @@ class Folder:
     def _base64(self) -> str:
         return base64.b64encode(_archive(self.path, self.sent)).decode()
 
-    def _too_large(self, size: str) -> SourceError:
+    def _too_large(self, size: str) -> "TooLargeError":
         largest = sorted(self.sent, key=lambda path: -self.sizes[path])
-        return SourceError(
+        return TooLargeError(
+            self,
             f"{self.path}: the folder takes {size}, and a HyperJob can contain at most"
             f" {LONGEST_BYTES // 1024} KiB: {_listed(self.path, largest, self.sizes)}. Leave files"
-            " out by a .hyperjobignore, or put the program into the image or a volume and submit a"
-            " HyperJob that runs it"
+            " out by a .hyperjobignore, or ask an administrator for a place for larger folders"
+            " (docs/tasks/data.md)",
         )
+
+
+class TooLargeError(SourceError):
+    """A HyperJob cannot contain the folder."""
+
+    def __init__(self, folder: Folder, text: str) -> None:
+        super().__init__(text)
+        self.folder = folder
 
 
 def _archive(folder: Path, files: Sequence[Path]) -> bytes:
     buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+    _write_archive(buffer, folder, files)
+    return buffer.getvalue()
+
+
+def _write_archive(target: Path | io.BytesIO, folder: Path, files: Sequence[Path]) -> None:
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
         for path in files:
-            # With a fixed timestamp, equal folders make equal HyperJobs.
+            # With a fixed timestamp, equal folders make equal archives.
             entry = zipfile.ZipInfo(str(path.relative_to(folder)), (1980, 1, 1, 0, 0, 0))
             entry.compress_type = zipfile.ZIP_DEFLATED
             entry.external_attr = (path.stat().st_mode & 0o777) << 16
-            archive.writestr(entry, path.read_bytes())
-    return buffer.getvalue()
+            with archive.open(entry, "w") as inside, path.open("rb") as data:
+                shutil.copyfileobj(data, inside, _PART)
 
 
 def _files(folder: Path, rules: Sequence[_Rules]) -> Iterator[Path]:

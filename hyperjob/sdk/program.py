@@ -6,7 +6,7 @@ import re
 import shlex
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -17,6 +17,8 @@ from hyperjob.sdk.source import program_of
 
 Framework = Literal["python", "torchrun", "jax"]
 Train = Callable[..., Any] | str | Path
+Variable = str | Mapping[str, Any]
+"""The value of a variable, or its source."""
 Args = Mapping[str, Any] | Sequence[str | float | Path] | None
 
 _BARE: Final = "python:3.12-slim"
@@ -45,11 +47,23 @@ class Machine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """A command, its variables, and a name for the HyperJob."""
+    """A command, its variables, and a name for the HyperJob.
+
+    `mounts` are claims by mount path.
+    """
 
     command: tuple[str, ...]
-    variables: Mapping[str, str]
+    variables: Mapping[str, Variable]
+    mounts: Mapping[str, str]
     title: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Carried:
+    """The folder of a training in the place of an administrator: variables and claims by path."""
+
+    variables: Mapping[str, Variable]
+    mounts: Mapping[str, str] = field(default_factory=dict)
 
 
 def image_of(
@@ -85,12 +99,14 @@ def program(
     requirements: Sequence[str],
     workdir: str | Path | None,
     machine: Machine | None,
+    carried: Carried | None,
 ) -> Program:
     """Return what the container of a training runs; raise SourceError.
 
-    `machine` is set for a local installation, whose pods read folders of this machine.
+    `machine` is set for a local installation, whose pods read folders of this machine, `carried`
+    for a folder that is in the place of an administrator.
     """
-    variables: dict[str, str] = {}
+    variables: dict[str, Variable] = {}
     if isinstance(train, str | Path):
         words, folder, title = _script(train, args, workdir)
         runner = words
@@ -99,9 +115,9 @@ def program(
         variables["HYPERJOB_SDK_PROGRAM"] = _function(train, args)
         runner = ["main.py"]
         folder = None if workdir is None else Folder.of(_folder(Path(workdir)))
-    uses = _IMPORTS.search(variables.get("HYPERJOB_SDK_PROGRAM", "").encode()) is not None
+    uses = _IMPORTS.search(str(variables.get("HYPERJOB_SDK_PROGRAM", "")).encode()) is not None
     if folder is not None:
-        variables |= _carried(folder, machine)
+        variables |= _carried(folder, machine, carried)
         uses = uses or any(_IMPORTS.search(each.read_bytes()) for each in folder.programs)
     if uses:
         text = Path(__file__).with_name("progress.py").read_text(encoding="utf-8")
@@ -114,7 +130,11 @@ def program(
     command = ("python", "-c", start, *_runner(framework), *runner)
     return Program(
         command=tuple(_literal(word) for word in command),
-        variables={key: _literal(value) for key, value in variables.items()},
+        variables={
+            key: _literal(value) if isinstance(value, str) else value
+            for key, value in variables.items()
+        },
+        mounts={} if carried is None else carried.mounts,
         title=re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:30].strip("-") or "training",
     )
 
@@ -186,8 +206,12 @@ def _folder(path: Path) -> Path:
     return path
 
 
-def _carried(folder: Folder, machine: Machine | None) -> dict[str, str]:
-    """Return the variable that carries a folder, or the path of its copy on this machine."""
+def _carried(
+    folder: Folder, machine: Machine | None, carried: Carried | None
+) -> Mapping[str, Variable]:
+    """Return the variables that carry a folder, or the path of its copy on this machine."""
+    if carried is not None:
+        return carried.variables
     if machine is None or folder.fits:
         return {"HYPERJOB_SDK_FOLDER": folder.text()}
     copy = machine.snapshots / f"workdir-{len([*machine.snapshots.glob('workdir-*')])}"

@@ -8,7 +8,16 @@ from typing import Any, Final, TypedDict, TypeVar, get_type_hints
 
 from hyperjob.sdk.packages import names_of, requirements_of
 from hyperjob.sdk.parameters import require_types
-from hyperjob.sdk.program import Args, Framework, Machine, Train, image_of, program
+from hyperjob.sdk.program import (
+    Args,
+    Carried,
+    Framework,
+    Machine,
+    Train,
+    Variable,
+    image_of,
+    program,
+)
 from hyperjob.sdk.template import (
     CONTAINER,
     checkpoint_of,
@@ -102,6 +111,7 @@ def trainer(
     time_limit: int | str | None = None,
     pod_template: Mapping[str, Any] | None = None,
     _machine: Machine | None = None,
+    _carried: Carried | None = None,
 ) -> Object:
     """Return the HyperJob of a training, without a request to an API server.
 
@@ -121,7 +131,8 @@ def trainer(
       a pyproject.toml. Each pod installs them with pip before the program starts, into a virtual
       environment in ~/.cache/hyperjob, beside the packages of the image.
     - `workdir`: the folder that the pods get, in which the program starts. The default is the
-      folder of a script, and the current folder for a module.
+      folder of a script, and the current folder for a module. `client.train` puts a folder that is
+      larger than a HyperJob into the place of an administrator.
     - `env`: variables; `env_from_secret`: names of Secrets whose keys become variables.
     - `volumes`: for each mount path the name of a PersistentVolumeClaim, or a volume source such as
       {"configMap": {"name": "settings"}}.
@@ -148,9 +159,15 @@ def trainer(
     requirements = requirements_of(packages)
     image = image_of(image, framework, names_of(requirements), _machine)
     made = program(
-        train, args, framework, requirements=requirements, workdir=workdir, machine=_machine
+        train,
+        args,
+        framework,
+        requirements=requirements,
+        workdir=workdir,
+        machine=_machine,
+        carried=_carried,
     )
-    pod_volumes, mounts = volumes_of(volumes, shared_memory)
+    pod_volumes, mounts = volumes_of({**(volumes or {}), **made.mounts}, shared_memory)
     requests = resources_of(cpu=cpu, memory=memory, gpus=gpus, accelerator=accelerator)
     container: Object = {
         "name": CONTAINER,
@@ -233,9 +250,12 @@ def _clusters(clusters: int | Sequence[str], replicas: int) -> int:
     return number
 
 
-def _variables(variables: Mapping[str, str]) -> list[Object]:
-    address = {"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}
-    return [{"name": key, "value": str(value)} for key, value in variables.items()] + [address]
+def _variables(variables: Mapping[str, Variable]) -> list[Object]:
+    address = {"fieldRef": {"fieldPath": "status.podIP"}}
+    return [
+        {"name": key, "value" if isinstance(value, str) else "valueFrom": value}
+        for key, value in {**variables, "POD_IP": address}.items()
+    ]
 
 
 def _given(**fields: object) -> Object:
