@@ -23,6 +23,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.error
 import urllib.parse
 import urllib.request
 import venv
@@ -80,11 +81,11 @@ def fetched(address: str, header: str, place: Path) -> Path:
         request = urllib.request.Request(address)
         if header:  # a redirect may lead to another host
             request.add_unredirected_header("Authorization", header)
-        why = downloaded(request, path)
+        why, again = downloaded(request, path)
         for pause in (1, 2, 4, 8, 16):
-            if why:
+            if again:
                 time.sleep(pause)
-                why = downloaded(request, path)
+                why, again = downloaded(request, path)
         if why:
             # The query of an address may be a signature.
             sys.exit(f"hyperjob: cannot read {known.scheme}://{known.netloc}{known.path}: {why}")
@@ -100,14 +101,19 @@ def fetched(address: str, header: str, place: Path) -> Path:
     return path
 
 
-def downloaded(request: urllib.request.Request, path: Path) -> str:
-    """Write the answer to a request into a file; return why that failed, or an empty text."""
+def downloaded(request: urllib.request.Request, path: Path) -> tuple[str, bool]:
+    """Write the answer to a request into a file.
+
+    Return why that failed, or an empty text, and whether another request may succeed.
+    """
     try:
         with urllib.request.urlopen(request, timeout=60) as answer, path.open("wb") as file:
             shutil.copyfileobj(answer, file)
+    except urllib.error.HTTPError as error:
+        return str(error), error.code in (408, 429) or error.code >= 500
     except (OSError, http.client.HTTPException) as error:
-        return str(error)
-    return ""
+        return str(error), True
+    return "", False
 
 
 def main() -> None:

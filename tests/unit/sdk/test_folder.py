@@ -187,5 +187,5 @@ def test_an_archive_has_a_bound_and_equal_folders_have_equal_archives(
     )
     assert first.name == second.name
     monkeypatch.setattr(folders, "_MOST_BYTES", 4000)
-    with pytest.raises(SourceError, match="leave data out by a .hyperjobignore"):
+    with pytest.raises(SourceError, match=r"leave data out by a \.hyperjobignore"):
         Folder.of(tmp_path / "a").archive(tmp_path)

@@ -31,12 +31,13 @@ class Store:
     asked: list[tuple[str, str]] = field(default_factory=list)
     answers: list[int] = field(default_factory=list)
     url: str = ""
+    open: bool = False
 
     async def handle(self, request: web.Request) -> web.Response:
         self.asked.append((request.method, request.headers.get("Authorization", "")))
         if self.answers:
             return web.Response(status=self.answers.pop(0))
-        if request.headers.get("Authorization") != TOKEN:
+        if not self.open and request.headers.get("Authorization") != TOKEN:
             return web.Response(status=401)
         if request.method == "PUT":
             self.files[request.path] = await request.read()
@@ -148,6 +149,45 @@ async def test_pods_read_a_large_folder_from_a_volume(tmp_path: Path) -> None:
     assert done.stdout == "from a relative import\n"
     await client.train("-m package.train", workdir=folder)
     assert list(volume.iterdir()) == [archive], "an equal folder is the same archive"
+
+
+async def test_pods_read_a_large_folder_by_the_signed_address_of_an_object_store(
+    tmp_path: Path,
+) -> None:
+    fsspec = pytest.importorskip("fsspec")
+    local = pytest.importorskip("fsspec.implementations.local").LocalFileSystem
+
+    async with serving() as store:
+
+        class Signing(local):  # type: ignore[misc]  # of a library that may be missing
+            """A folder of this machine whose files the server has, as S3 has them."""
+
+            protocol = "signing"
+
+            def sign(self, path: str, expiration: int = 0) -> str:
+                assert expiration == 7 * 24 * 3600
+                name = Path(path).name
+                store.files[f"/code/{name}"] = Path(path).read_bytes()
+                return f"{store.url}/{name}?signature=s3cr3t"
+
+        fsspec.register_implementation("signing", Signing, clobber=True)
+        (tmp_path / "bucket").mkdir()
+        client = Client(url=f"signing://{tmp_path}/bucket")
+        made = await client.train("-m package.train", workdir=large(tmp_path / "project"))
+        (archive,) = (tmp_path / "bucket").iterdir()
+        assert archive.suffix == ".zip"
+        done = await asyncio.to_thread(run, made, tmp_path)
+        assert (done.returncode, "s3cr3t" in done.stderr) == (1, False)
+        assert f"cannot read {store.url}/{archive.name}: HTTP Error 401" in done.stderr
+        store.open = True
+        done = await asyncio.to_thread(run, made, tmp_path)
+        assert done.stdout == "from a relative import\n"
+
+
+async def test_a_store_of_an_unknown_kind_is_named(tmp_path: Path) -> None:
+    pytest.importorskip("fsspec")
+    with pytest.raises(SourceError, match="none://x: ValueError: Protocol not known: none"):
+        await Client(url="none://x").train("-m package.train", workdir=large(tmp_path / "project"))
 
 
 async def test_a_small_folder_needs_no_place(tmp_path: Path) -> None:
