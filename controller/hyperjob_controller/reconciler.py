@@ -141,7 +141,7 @@ class Reconciler:
             if not failure.is_reported:
                 continue
             reason = failure.error.reason or type(failure.error).__name__
-            if failure.is_refusal:
+            if failure.is_refusal and not failure.is_of_deleted_namespace:
                 self._meter.refused(reason)
             note = refusals.note
             if failure.is_outage:
@@ -165,7 +165,9 @@ class Reconciler:
 
 def _log(key: str, failure: FailedAction) -> None:
     namespace, name = split_key(key)
-    log.warning(
+    level = logging.INFO if failure.is_of_deleted_namespace else logging.WARNING
+    log.log(
+        level,
         "An action for a sub-job failed",
         extra={
             "hyperjob": {"namespace": namespace, "name": name},

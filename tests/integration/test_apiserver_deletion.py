@@ -120,6 +120,13 @@ async def test_a_terminating_namespace_takes_nothing_new_and_waits_for_finalizer
     refused = await api.post(inside, gadget("new"))
     assert refused.code == 403
     assert "because it is being terminated" in refused.body["message"]
+    assert refused.body["details"]["causes"] == [
+        {
+            "reason": "NamespaceTerminating",
+            "message": "namespace team is being terminated",
+            "field": "metadata.namespace",
+        }
+    ]
     assert (await api.get(f"{NAMESPACES}/team")).body["status"]["phase"] == "Terminating"
     since = await now(api)
     await api.merge(f"{inside}/held", {"metadata": {"finalizers": None}})

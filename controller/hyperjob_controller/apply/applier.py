@@ -29,6 +29,7 @@ from hyperjob_core.kube.errors import (
 )
 from hyperjob_core.kube.resources import (
     HYPERJOBS,
+    NAMESPACES,
     PROPAGATION_POLICIES,
     RESOURCE_BINDINGS,
     VCJOBS,
@@ -51,6 +52,8 @@ from hyperjob_engine.model.planned import (
 
 _DELETIONS: Final = (DeleteChild, DeleteHyperJob)
 REFUSALS: Final = (Invalid, Forbidden, BadRequest, NotFound)
+_TERMINATING: Final = "NamespaceTerminating"
+"""The cause in the details of a refusal in a namespace that is being deleted."""
 _QUOTA: Final = ("exceeded quota:", "status unknown for quota:")
 """The words of a ResourceQuota whose answer is about other objects, as of Kubernetes 1.36."""
 
@@ -72,6 +75,15 @@ class FailedAction:
         """Return whether a ResourceQuota of the namespace is full: other objects have used it."""
         message = self.error.message
         return isinstance(self.error, Forbidden) and any(each in message for each in _QUOTA)
+
+    @property
+    def is_of_deleted_namespace(self) -> bool:
+        """Return whether the namespace is being deleted, or is gone: its HyperJobs end with it."""
+        error = self.error
+        if isinstance(error, NotFound):
+            details = error.status.get("details") or {}
+            return details.get("kind") == NAMESPACES.plural
+        return any(each.get("reason") == _TERMINATING for each in error.causes)
 
     @property
     def is_outage(self) -> bool:

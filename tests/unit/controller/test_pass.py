@@ -20,6 +20,7 @@ from hyperjob_controller.memory.reservations import Reservations
 from hyperjob_controller.memory.unplaced import MESSAGE_SECONDS
 from hyperjob_controller.options import Options
 from hyperjob_core.kube.client import Kube
+from hyperjob_core.kube.errors import KubeError, from_status
 from hyperjob_core.kube.informer import Informer
 from hyperjob_core.kube.memory import Call
 from hyperjob_core.kube.resources import (
@@ -274,6 +275,43 @@ async def test_a_refused_object_is_told_and_tried_again_when_the_spec_changes(wo
         server.put(HYPERJOBS, server.get(HYPERJOBS, "default/hj") | named_spec(gpus=2))
         await until(lambda: server.items(VCJOBS))
         await until(lambda: reason(server) != "Refused")
+
+
+def of_namespace(code: int, reason: str, details: Object) -> KubeError:
+    status = {"code": code, "reason": reason, "message": "the namespace is gone"}
+    return from_status({**status, "details": details}, "POST /x")
+
+
+TERMINATING: Object = {
+    "kind": "jobs",
+    "causes": [{"reason": "NamespaceTerminating", "field": "metadata.namespace"}],
+}
+
+
+@pytest.mark.parametrize(
+    ("error", "counted"),
+    [
+        (of_namespace(403, "Forbidden", TERMINATING), 0),
+        (of_namespace(404, "NotFound", {"kind": "namespaces", "name": "default"}), 0),
+        (of_namespace(403, "Forbidden", {"kind": "jobs"}), 1),
+        (of_namespace(404, "NotFound", {"kind": "jobs"}), 1),
+    ],
+    ids=["it is being deleted", "it is gone", "other refusal", "other object"],
+)
+async def test_refusals_of_a_deleted_namespace_do_not_count_toward_the_alert(
+    error: KubeError, counted: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused = list[str]()
+    monkeypatch.setattr(Meter, "refused", lambda _, reason: refused.append(reason))
+    server = ApiServer()
+    server.put(CLUSTERS, member("a", 16))
+    server.put(HYPERJOBS, named("hj", group(replicas=1, gpus=4)))
+    server.fails = lambda verb, resource, _: (
+        error if (verb, resource) == ("create", VCJOBS) else None
+    )
+    async with running(server):
+        await until(lambda: reason(server) == "Refused")
+    assert len(refused) == counted
 
 
 async def test_room_of_what_was_there_already_is_free_for_others_again(

@@ -34,9 +34,17 @@ def check_namespace(core: Core, call: Call, obj: Object) -> None:
         raise errors.not_found("", "namespaces", name)
     if (namespace.get("status") or {}).get("phase") == "Terminating":
         why = f"unable to create new content in namespace {name} because it is being terminated"
-        raise errors.forbidden(
+        error = errors.forbidden(
             resource.group, resource.plural, obj["metadata"].get("name") or "", why
         )
+        error.status["details"]["causes"] = [
+            {
+                "reason": "NamespaceTerminating",
+                "message": f"namespace {name} is being terminated",
+                "field": "metadata.namespace",
+            }
+        ]
+        raise error
 
 
 def problems(configuration: Object, resource: ResourceInfo) -> list[FieldError]:
