@@ -13,10 +13,17 @@ from hyperjob_core.api.wire import condition, mapping, natural
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import Forbidden, KubeError, NotFound
 from hyperjob_core.kube.proxied import proxied
-from hyperjob_core.kube.resources import HYPERNODES, NODES, PODGROUPS, PODS, Resource
-from hyperjob_engine.members.facts import hypernode_fact, node_fact, pod_fact
+from hyperjob_core.kube.resources import CORE_EVENTS, HYPERNODES, NODES, PODGROUPS, PODS, Resource
+from hyperjob_engine.members.facts import (
+    FAILED_CREATE,
+    hypernode_fact,
+    node_fact,
+    pod_fact,
+    refusal_fact,
+)
 from hyperjob_engine.members.fold import view_of
 from hyperjob_engine.model.members import MemberView
+from hyperjob_engine.reasons.podsrefused import PodsRefused
 
 JOB_LABEL: Final = "volcano.sh/job-name"
 _PARALLEL: Final = 16
@@ -86,6 +93,33 @@ async def pod_groups_of_all(
             for owner in item["metadata"].get("ownerReferences") or ():
                 if (cluster, owner.get("name")) in names:
                     found.setdefault(owner["name"], []).append(item)
+
+    await asyncio.gather(*(one(cluster) for cluster in {job.cluster for job in jobs}))
+    return found
+
+
+async def refusals_of_all(
+    kube: Kube, namespace: str, jobs: Sequence[SubJob]
+) -> dict[str, PodsRefused]:
+    """Return why members refuse the pods of sub-jobs; members with unreadable Events are left out.
+
+    The Events may be about an earlier vcjob of the name.
+    """
+    found: dict[str, PodsRefused] = {}
+    names = {(job.cluster, job.name) for job in jobs}
+
+    async def one(cluster: str) -> None:
+        path = proxied(cluster, CORE_EVENTS.path(namespace))
+        chosen = {"fieldSelector": f"reason={FAILED_CREATE}", "limit": _PAGE}
+        try:
+            page = (await kube.raw("GET", path, params=chosen)).json()
+        except KubeError:
+            return
+        for fact in filter(None, map(refusal_fact, page.get("items") or ())):
+            name, refused = fact.job.partition("/")[2], fact.refused
+            known = found.get(name)
+            if (cluster, name) in names and (known is None or known.last < refused.last):
+                found[name] = refused
 
     await asyncio.gather(*(one(cluster) for cluster in {job.cluster for job in jobs}))
     return found

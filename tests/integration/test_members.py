@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from hyperjob.client.members import views_of
+from hyperjob.client.members import refusals_of_all, views_of
+from hyperjob.client.summary import read as summarised
 from hyperjob_controller.incidents import first_error
 from hyperjob_controller.members import member as members_member
 from hyperjob_controller.members import reader as members_reader
@@ -359,5 +360,12 @@ async def test_the_words_of_a_member_that_refuses_pods_are_known(world: World) -
         return [each.message for each in found.values()]
 
     await until(lambda: told() == [words])
+    entry = {"name": "hj-g-0", "replicatedJob": "g", "index": 0, "cluster": "east"}
+    (job,) = summarised({"metadata": {"name": "hj"}, "spec": {}, "status": {"jobs": [entry]}}).jobs
+    read = await refusals_of_all(world.kube, "default", [job])
+    assert [each.message for each in read.values()] == [words]
+    world.faults.refuses.add("east")
+    assert await refusals_of_all(world.kube, "default", [job]) == {}
+    world.faults.refuses.discard("east")
     await east.delete(CORE_EVENTS, "refused", namespace="default")
     await until(lambda: told() == [])

@@ -11,6 +11,7 @@ than the request of the sub-job, some of its pods have a node.
 
 A cluster whose API server refuses the pods is left after seconds: a quota of another cluster may
 have room, and Volcano ends such a vcjob soon. That end is no failure, as no program has run.
+Without the Events of the member the end is the first sign of it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -76,10 +77,18 @@ def not_allowed(
 
 
 def refusal_of(observed: Observed, child: Child) -> PodsRefused | None:
-    """Return why the cluster of a sub-job refuses its pods; None once it has all of them."""
+    """Return why the cluster of a sub-job refuses its pods; None once it has all of them.
+
+    Without the Events of the member only the end says it: Volcano terminates a vcjob whose pods it
+    cannot create, within minutes, and such a vcjob has no pod in any phase.
+    """
     refused, binding, report = observed.pods_refused.get(child.name), child.binding, child.report
-    if refused is None or binding is None or report is None or observed.hyperjob.suspend:
+    if binding is None or report is None or observed.hyperjob.suspend:
         return None
+    if refused is None:
+        ended = report.phase is JobPhase.TERMINATED and not report.pods.total
+        found = PodsRefused("", observed.now, observed.now)
+        return found if ended and not _began(child) else None
     if binding.applied_since is None or refused.last < binding.applied_since or _began(child):
         return None
     tasks = objects(child.job.spec.get("tasks")) if child.job is not None else ()

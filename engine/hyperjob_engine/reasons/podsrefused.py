@@ -14,7 +14,10 @@ _STATUS_MESSAGE: Final = re.compile(r'Message:"((?:[^"\\]|\\.)*)"')
 
 @dataclass(frozen=True, slots=True)
 class PodsRefused:
-    """The member's words about the pods that it refused, and when it first and last did."""
+    """The member's words about the pods that it refused, and when it first and last did.
+
+    The words are empty where the controller does not read the Events of the member.
+    """
 
     message: str
     first: datetime
@@ -29,4 +32,6 @@ def words_of(message: str) -> str:
 
 def refused_text(cluster: str, message: str) -> str:
     """Return which cluster refuses the pods of a sub-job, and why."""
+    if not message:
+        return f"Volcano on {cluster} ended its vcjob before a pod ran; its Events there say why"
     return f"cluster {cluster} refuses its pods: {message}"

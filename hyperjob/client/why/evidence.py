@@ -12,6 +12,7 @@ from hyperjob_core.api.leader import Leader, leader_of
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import timestamp
 from hyperjob_core.kube.errors import KubeError
+from hyperjob_engine.reasons.podsrefused import PodsRefused
 
 _PATIENCE: Final = timedelta(seconds=15)
 """The age of an unobserved change after which the controller counts as missing."""
@@ -46,6 +47,7 @@ class Evidence:
     pods: Mapping[str, Sequence[Object]] = field(default_factory=dict)
     pod_errors: Mapping[str, KubeError] = field(default_factory=dict)
     pod_groups: Mapping[str, Sequence[Object]] = field(default_factory=dict)
+    pods_refused: Mapping[str, PodsRefused] = field(default_factory=dict)
 
     @property
     def leader(self) -> Leader | None:

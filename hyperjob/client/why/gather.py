@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from hyperjob.client.events import events_of
-from hyperjob.client.members import pod_groups_of_all, pods_of_all
+from hyperjob.client.members import pod_groups_of_all, pods_of_all, refusals_of_all
 from hyperjob.client.reading import Reading, attempt
 from hyperjob.client.summary import SubJob, Summary, read
 from hyperjob.client.why.evidence import Evidence
@@ -72,6 +72,7 @@ async def gather(kube: Kube, namespace: str, name: str) -> Evidence:
         pods = group.create_task(pods_of_all(kube, namespace, telling))
         unstarted = [job for job in telling if job.phase != JobPhase.RUNNING]
         groups = group.create_task(pod_groups_of_all(kube, namespace, name, unstarted))
+        refusals = group.create_task(refusals_of_all(kube, namespace, unstarted))
     found, errors = pods.result()
     return Evidence(
         now=datetime.now(UTC),
@@ -88,6 +89,7 @@ async def gather(kube: Kube, namespace: str, name: str) -> Evidence:
         pods=found,
         pod_errors=errors,
         pod_groups=groups.result(),
+        pods_refused=refusals.result(),
     )
 
 

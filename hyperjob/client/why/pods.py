@@ -8,8 +8,9 @@ from hyperjob.client.reading import items
 from hyperjob.client.summary import SubJob, Summary
 from hyperjob.client.why.evidence import Cause, Evidence
 from hyperjob_core.api.quantity import NANO
-from hyperjob_core.api.wire import at, condition, mapping, string
+from hyperjob_core.api.wire import at, condition, mapping, string, timestamp
 from hyperjob_engine.model.clusterusage import room_of
+from hyperjob_engine.reasons.podsrefused import refused_text
 from hyperjob_engine.reasons.reason import Reason
 
 _SHOWN: Final = 3
@@ -41,7 +42,9 @@ def troubled(evidence: Evidence) -> Iterator[Cause]:
             next=command,
             needs_help=bool(large) or any(word in trouble.partition(":")[0] for word in _STUCK),
         )
-    if not seen:
+    refused = list(_refused(evidence))
+    yield from refused
+    if not seen and not refused:
         yield from _in_groups(evidence)
 
 
@@ -53,6 +56,23 @@ def _look(summary: Summary, job: SubJob, phase: str) -> str:
     if phase in _STARTED:
         return f"kubectl hyperjob logs {where} --job {job.name} --tail 50"
     return f"kubectl hyperjob tree {where} --pods"
+
+
+def _refused(evidence: Evidence) -> Iterator[Cause]:
+    """Yield the words of members about pods that they refuse, where the status has none."""
+    summary = evidence.summary
+    for job in evidence.unstarted():
+        refused = evidence.pods_refused.get(job.name)
+        made = timestamp(at(evidence.vcjob(job.name), "metadata", "creationTimestamp"))
+        if refused is None or job.reason == Reason.PODS_REFUSED or made is None:
+            continue
+        if made <= refused.last:  # the Event is about this vcjob
+            yield Cause(
+                reason=Reason.PODS_REFUSED,
+                message=f"{job.name}: {refused_text(job.cluster, refused.message)}",
+                next=f"kubectl hyperjob describe {summary.name} -n {summary.namespace}",
+                needs_help=True,
+            )
 
 
 def _in_groups(evidence: Evidence) -> Iterator[Cause]:

@@ -14,6 +14,7 @@ from hyperjob.client.why.explain import explain
 from hyperjob_core.api.names import GATE, GATE_HELD, QUEUE_ADMISSION, RESTART_REQUEST
 from hyperjob_core.kube.errors import Forbidden, make_status
 from hyperjob_engine.reasons.incident import InternalFault, fault_text
+from hyperjob_engine.reasons.podsrefused import PodsRefused
 from tests.unit.cli.objects import (
     GPU,
     NOW,
@@ -91,6 +92,8 @@ UNSCHEDULABLE = {
 OLD_VCJOB = {
     "metadata": {"name": "llm-trainer-0", "creationTimestamp": "2026-01-01T00:50:00Z"},
 }
+_LATE = datetime.fromisoformat("2026-01-01T00:51:00Z")
+REFUSED = PodsRefused("exceeded quota: team", _LATE, _LATE)
 VCJOB = {"metadata": {"name": "llm-trainer-0"}}
 NO_ROOM = waiting("InsufficientCapacity", "needs 64 nvidia.com/gpu", phase="Unplaced")
 
@@ -317,6 +320,25 @@ CASES = {
         hyperjob("Starting", waiting("PodsPending", phase="Pending", cluster="east")),
         WAITS, "PodsPending", "llm-trainer-0: Volcano on east: 3/3 tasks unschedulable", "--pods",
         {"pod_groups": {"llm-trainer-0": [POD_GROUP]}},
+    ),
+    "the member refuses the pods, and the controller does not read its Events": Case(
+        hyperjob("Starting", waiting("PodsPending", phase="Pending", cluster="east")), HELP,
+        "PodsRefused", "llm-trainer-0: cluster east refuses its pods: exceeded quota: team",
+        "describe llm -n ml",
+        {
+            "vcjobs": [OLD_VCJOB], "bindings": [binding("llm-trainer-0")],
+            "pods_refused": {"llm-trainer-0": REFUSED},
+        },
+    ),
+    "the member refused the pods of an earlier vcjob": Case(
+        hyperjob("Starting", waiting("PodsPending", phase="Pending", cluster="east")),
+        WAITS, "PodsPending", "llm-trainer-0: Volcano on east: 3/3 tasks unschedulable", "--pods",
+        {
+            "vcjobs": [{"metadata": {"name": "llm-trainer-0", "creationTimestamp": NOW}}],
+            "bindings": [binding("llm-trainer-0")],
+            "pods_refused": {"llm-trainer-0": REFUSED},
+            "pod_groups": {"llm-trainer-0": [POD_GROUP]},
+        },
     ),
     "Volcano Global passes over a priority class that is missing": Case(
         hyperjob("Queued", waiting("WaitingForQueue"), priority="gold"),

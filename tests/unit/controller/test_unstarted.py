@@ -290,11 +290,39 @@ def test_a_vcjob_that_ended_since_its_pods_were_refused_is_no_failure(phase: str
     ended = look(*both, at=timedelta(minutes=3))
     status = plan(ended).status
     assert status is not None
-    assert status["state"]["phase"] == "Failed", "without the Event of the member"
+    known_by_its_end = phase == "Terminated"
+    assert (status["state"]["phase"] == "Failed") != known_by_its_end, "without the Event"
     status = plan(refused(ended)).status
     assert status is not None
     assert status["state"]["phase"] != "Failed"
     assert status["jobs"][0]["excludedClusters"] == ["a"]
+
+
+def test_without_the_events_a_vcjob_that_volcano_ended_without_any_pod_tries_elsewhere() -> None:
+    both = [each for i in (0, 1) for each in member(i, phase="Terminated", pods={})]
+    status = plan(look(*both, at=timedelta(minutes=3))).status
+    assert status is not None
+    first = status["jobs"][0]
+    assert (first["phase"], first["excludedClusters"]) == ("Unplaced", ["a"])
+    assert first["message"].endswith(
+        "Volcano on a ended its vcjob before a pod ran; its Events there say why"
+    )
+    assert status["restarts"] == 0
+
+
+RAN: Mapping[str, Mapping[str, int]] = {
+    "a pod failed": {"failed": 1},
+    "a pod succeeded": {"succeeded": 1},
+    "a pod stops": {"terminating": 1},
+}
+
+
+@pytest.mark.parametrize("case", RAN)
+def test_without_the_events_a_vcjob_that_had_pods_has_failed(case: str) -> None:
+    both = [each for i in (0, 1) for each in member(i, phase="Terminated", pods=RAN[case])]
+    status = plan(look(*both, at=timedelta(minutes=3))).status
+    assert status is not None
+    assert status["state"]["phase"] == "Failed"
 
 
 OLD: Mapping[str, tuple[Mapping[str, int], timedelta]] = {
