@@ -24,14 +24,14 @@ from hyperjob_core.kube.resources import CLUSTERS, CORE_EVENTS, HYPERNODES, NODE
 from hyperjob_core.tasks import cancel
 from hyperjob_engine.members.fold import MemberFold
 from hyperjob_engine.model.members import NodeState
-from hyperjob_engine.model.observed import Record
+from hyperjob_engine.model.observed import Observed, Record
 from hyperjob_sandbox.apiserver import ApiServer, errors
 from hyperjob_sandbox.apiserver.state.clock import wire_now
 from hyperjob_sandbox.apiserver.transport.call import Call, Reply, Stream
 from hyperjob_sandbox.karmada.definitions import control_plane_definitions
 from hyperjob_sandbox.karmada.proxy import SUBRESOURCE, ClusterProxy
 from hyperjob_sandbox.objects import new_object, with_conditions
-from tests.unit.controller.builders import job, observed
+from tests.unit.controller.builders import hyperjob, job, observed
 from tests.unit.controller.test_members_fold import node, pod
 from tests.unit.controller.test_pass import until
 
@@ -231,10 +231,48 @@ def left(world: World, cluster: str = "east") -> int | None:
     return world.reader.pods_left("default", {"hj-a-0": record}, world.now()).get("hj-a-0")
 
 
+def stands(world: World, *, cluster: str = "east", made: bool = True) -> Observed:
+    """Return a pass of a HyperJob whose vcjob was created now, or is gone."""
+    record = {"name": "hj-a-0", "replicatedJob": "a", "index": 0, "cluster": cluster}
+    raw = job("hj-a-0")
+    raw["metadata"]["creationTimestamp"] = rfc3339(world.now())
+    status = {"jobs": [record]}
+    return observed(hyperjob(status=status), *([raw] if made else []), now=world.now())
+
+
+async def beat(world: World, cluster: str, *, seconds: float) -> None:
+    """Let a kubelet of a member report its node so many seconds from now."""
+    then = rfc3339(world.now() + timedelta(seconds=seconds))
+    ready = {"type": "Ready", "status": "True", "lastHeartbeatTime": then}
+    patch = {"status": {"conditions": [ready]}}
+    kube = world.there[cluster]
+    await kube.patch(NODES, f"{cluster}-1", patch, kind=PatchType.MERGE, subresource="status")
+
+
+async def test_no_pod_is_believed_after_pods_of_that_vcjob_or_a_later_event_were_shown(
+    world: World,
+) -> None:
+    await until(lambda: world.free("east") and world.free("west"))
+    await make(world.there["west"], PODS, on("w-0", "west-1", job="hj-a-0"))
+    await until(lambda: left(world) == 1)
+    await end(world.there["west"], "w-0")
+    await until(lambda: left(world) is None)  # that pod was of another cluster's vcjob
+    world.reader.planned(stands(world))
+    assert left(world) is None
+    world.reader.planned(stands(world, made=False))
+    await beat(world, "west", seconds=60)
+    await beat(world, "east", seconds=1)
+    await until(lambda: world.reader._members["west"].fold.latest > world.now())
+    await until(lambda: world.reader._members["east"].fold.latest is not None)
+    assert left(world) is None
+    await beat(world, "east", seconds=10)
+    await until(lambda: left(world) == 0)
+
+
 async def test_the_end_of_the_last_pod_of_a_sub_job_requests_a_pass(world: World) -> None:
     await until(lambda: world.free("east"))
-    world.reader.planned(observed(None, job("hj-a-0")))
-    assert left(world) == 0
+    world.reader.planned(stands(world))
+    assert left(world) is None
     for name in ("w-0", "w-1"):
         await make(world.there["east"], PODS, on(name, "east-1", job="hj-a-0"))
     await until(lambda: left(world) == 2 and world.shown != [])
@@ -259,7 +297,8 @@ async def test_a_member_that_hangs_is_unknown_after_a_minute_and_others_are_not(
     await until(lambda: world.free("west") == {"west-1": 7})
     assert world.free("east") == {}
     assert left(world) is None
-    assert left(world, cluster="west") == 0
+    await make(world.there["west"], PODS, on("c", "west-1", job="hj-a-0"))
+    await until(lambda: left(world, cluster="west") == 1)
     assert left(world, cluster="") is None
 
 

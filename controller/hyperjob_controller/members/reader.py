@@ -4,19 +4,21 @@ A member that hangs, refuses or is gone costs the others nothing: each has tasks
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from typing import Final
 
 from hyperjob_controller.members.member import Member
 from hyperjob_core.api.meta import Object
-from hyperjob_core.api.wire import at, condition, mapping, string
+from hyperjob_core.api.wire import at, condition, mapping, string, timestamp
 from hyperjob_core.kube.client import EventType, Kube
 from hyperjob_core.kube.informer import Informer
 from hyperjob_core.kube.resources import CORE_EVENTS, HYPERNODES, NODES, PODS, Resource
 from hyperjob_core.tasks import cancel
 from hyperjob_core.telemetry.metrics import Place
+from hyperjob_engine.lifecycle.stops import ON_ITS_WAY
 from hyperjob_engine.members.fold import News
 from hyperjob_engine.model.members import MemberView
 from hyperjob_engine.model.observed import Observed, Record
@@ -28,8 +30,22 @@ _LISTS: Final = 8
 _CALL_SECONDS: Final = 15.0
 _GATHER_SECONDS: Final = 0.25
 """The changes of a member in this time are reported once."""
+_SKEW: Final = timedelta(seconds=1)
+"""By how much the clock of a member may be behind that of Karmada."""
 _FIRST_PAUSE: Final = 1.0
 _LONGEST_PAUSE: Final = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Vcjob:
+    """The last vcjob of a name: its cluster, and when it was gone from Karmada.
+
+    It was created at `created` or later, after the end of the vcjob before it.
+    """
+
+    cluster: str
+    created: datetime | None = None
+    gone: datetime | None = None
 
 
 class Members:
@@ -71,6 +87,7 @@ class Members:
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._owners: dict[str, str] = {}
         self._jobs: dict[str, frozenset[str]] = {}
+        self._vcjobs: dict[str, _Vcjob] = {}
         self._due: dict[str, asyncio.TimerHandle] = {}
         self._grown: dict[str, set[str]] = {}
         self._roomy: set[str] = set()
@@ -86,19 +103,22 @@ class Members:
 
     def pods_left(
         self, namespace: str, records: Mapping[str, Record], now: datetime
-    ) -> dict[str, int]:
+    ) -> dict[str, int | None]:
         """Return the pods of sub-jobs that have not ended, by name, on all members.
 
-        A sub-job is absent if the member of its cluster is not known; without a cluster, if any
-        member is not known.
+        None: the member of the sub-job's cluster is not known; without a cluster, any member is
+        not. None, too, while a member without pods of the last vcjob may show its changes late: it
+        has shown no pod of that vcjob before, and nothing that happened after its deletion.
         """
         known = {name: each for name, each in self._members.items() if each.is_known(now)}
-        found: dict[str, int] = {}
+        found: dict[str, int | None] = dict.fromkeys(records)
         for name, record in records.items():
             if record.cluster not in known and (record.cluster or len(known) < len(self._members)):
                 continue
             job = f"{namespace}/{name}"
-            found[name] = sum(each.fold.jobs.get(job, 0) for each in known.values())
+            pods = sum(each.fold.jobs.get(job, 0) for each in known.values())
+            if pods or self._is_shown(job, known):
+                found[name] = pods
         return found
 
     def pods_of(self, cluster: str, job: str) -> int | None:
@@ -140,15 +160,46 @@ class Members:
         hyperjob = observed.hyperjob
         names = {*hyperjob.records, *observed.jobs}
         jobs = frozenset(f"{hyperjob.namespace}/{name}" for name in names)
-        if jobs != self._jobs.get(hyperjob.key):
-            self.forget(hyperjob.key)
+        before = self._jobs.get(hyperjob.key, frozenset())
+        if jobs != before:
+            self._drop(before - jobs)
             self._jobs[hyperjob.key] = jobs
             self._owners.update(dict.fromkeys(jobs, hyperjob.key))
+        for name, record in hyperjob.records.items():
+            job, key = observed.jobs.get(name), f"{hyperjob.namespace}/{name}"
+            known = self._vcjobs.get(key) or _of_record(record, hyperjob.created)
+            if job is not None:
+                last = known.cluster if known.created == job.created else ""
+                self._vcjobs[key] = _Vcjob(record.cluster or last, job.created)
+            elif known.gone is None:
+                self._vcjobs[key] = replace(known, gone=observed.now)
 
     def forget(self, key: str) -> None:
         """Drop a deleted HyperJob."""
-        for job in self._jobs.pop(key, ()):
+        self._drop(self._jobs.pop(key, ()))
+
+    def _drop(self, jobs: Iterable[str]) -> None:
+        for job in jobs:
             self._owners.pop(job, None)
+            self._vcjobs.pop(job, None)
+
+    def _is_shown(self, job: str, members: Mapping[str, Member]) -> bool:
+        """Return whether the cluster of the last vcjob of this name has shown pods of it, or later.
+
+        Without a cluster, whether all have shown what happened later.
+        """
+        vcjob = self._vcjobs.get(job)
+        if vcjob is None:
+            return False
+        own = members.get(vcjob.cluster)
+        begun = own.fold.begun(job) if own is not None else None
+        if begun is not None and vcjob.created is not None and begun >= vcjob.created - _SKEW:
+            return True
+        if vcjob.gone is None or (vcjob.cluster and own is None):
+            return False
+        latest = [each.fold.latest for each in (members.values() if own is None else [own])]
+        due = vcjob.gone + ON_ITS_WAY
+        return all(each is not None and each >= due for each in latest)
 
     async def tried(self, seconds: float) -> None:
         """Wait until each member whose Cluster is Ready is known or has failed, for this long."""
@@ -236,6 +287,14 @@ class Members:
                 self._freed(cluster)
         except Exception as error:  # noqa: BLE001 - the wall
             self._faulty(error)
+
+
+def _of_record(record: Record, begin: str) -> _Vcjob:
+    """Return the last vcjob of a sub-job by its record: another controller may have deleted it."""
+    runs = record.history
+    cluster = record.cluster or (runs[-1].cluster if runs else "")
+    since = runs[-2].end if len(runs) > 1 else begin if record.attempt <= 1 else ""
+    return _Vcjob(cluster, timestamp(since))
 
 
 def _view(member: Member, now: datetime) -> MemberView | None:

@@ -12,6 +12,7 @@ from typing import Final
 
 from hyperjob_core.api.phases import JobPhase
 from hyperjob_core.api.wire import rfc3339
+from hyperjob_engine.lifecycle.stops import may_run
 from hyperjob_engine.model.child import Child
 from hyperjob_engine.model.observed import Observed, Record
 from hyperjob_engine.model.runs import Run
@@ -47,7 +48,8 @@ def present_run(observed: Observed, child: Child, *, reason: str, message: str) 
     start = record.start_time if record is not None else ""
     failure = failure_of(observed, child)
     if child.exists or child.is_terminal:
-        return PresentRun(start=start or started(observed, child), failure=failure, history=history)
+        start = start or started(observed, child, stops=observed.hyperjob.suspend)
+        return PresentRun(start=start, failure=failure, history=history)
     if record is not None and start:
         ended = run_over(record, end=rfc3339(observed.now), reason=reason, message=message)
         return PresentRun(history=(*history, ended))
@@ -87,16 +89,19 @@ def next_attempt(child: Child) -> int:
     return child.attempt + 1 if gone and ran else child.attempt
 
 
-def started(observed: Observed, child: Child) -> str:
-    """Return the start of the present run of a sub-job; empty if it is not known to have run."""
+def started(observed: Observed, child: Child, *, stops: bool = False) -> str:
+    """Return the start of the present run of a sub-job; empty if it is not known to have run.
+
+    If it `stops`, pods that may run count as a run: the history has the cluster of their logs.
+    """
     report = child.report
-    if report is None:
-        return ""
-    if report.began:
+    if report is not None and report.began:
         return report.began
-    if report.phase in _HAS_RUN:
+    if report is not None and report.phase in _HAS_RUN:
         is_now = report.phase is JobPhase.RUNNING and report.last_transition
         return report.last_transition if is_now else rfc3339(observed.now)
+    if stops and observed.hyperjob.checkpoint is not None and may_run(observed, child):
+        return rfc3339(observed.now)
     return ""
 
 

@@ -98,7 +98,7 @@ def _history(
         cluster=child.cluster,
         attempt=child.attempt,
     )
-    start = record.start_time or started(observed, child)
+    start = record.start_time or started(observed, child, stops=True)
     if not start and not child.is_terminal:
         return record.history
     end = report.last_transition if child.is_terminal and report is not None else ""

@@ -27,6 +27,9 @@ LONGEST_GRACE: Final = 24 * 3600
 ON_ITS_WAY: Final = timedelta(seconds=5)
 """The longest time from the deletion in the control plane to the SIGTERM in the member."""
 
+_REPORTED_WITHIN: Final = timedelta(seconds=10)
+"""The longest time from the creation of a vcjob to Karmada's first report of its pods."""
+
 _CAUSES: Final[Mapping[Reason, StopCause]] = {
     Reason.CLUSTER_LOST: StopCause.CLUSTER_LOST,
     Reason.RESTART_REQUESTED: StopCause.RESTARTED,
@@ -51,7 +54,9 @@ def stopped(
     reports = latest_reports(observed)
     fields = _kept(observed, reports, names, cause)
     checkpoint = observed.hyperjob.checkpoint
-    running = [member for member in members if member[1].name in names and _runs(member[1])]
+    running = [
+        member for member in members if member[1].name in names and may_run(observed, member[1])
+    ]
     if checkpoint is None or not cause.is_planned or not running:
         return fields
     grace = min(
@@ -73,15 +78,15 @@ def suspending(observed: Observed, members: Sequence[Member]) -> Object | None:
     hyperjob = observed.hyperjob
     if not hyperjob.suspend or hyperjob.checkpoint is None or hyperjob.stop is not None:
         return None
-    names = running_jobs(members)
+    names = running_jobs(observed, members)
     if not names:
         return None
     return stopped(observed, members, names, StopCause.SUSPENDED)
 
 
-def running_jobs(members: Sequence[Member]) -> set[str]:
+def running_jobs(observed: Observed, members: Sequence[Member]) -> set[str]:
     """Return the names of the sub-jobs whose pods may run."""
-    return {child.name for _, child in members if _runs(child)}
+    return {child.name for _, child in members if may_run(observed, child)}
 
 
 def going_on(observed: Observed, members: Sequence[Member]) -> Object:
@@ -99,13 +104,13 @@ def going_on(observed: Observed, members: Sequence[Member]) -> Object:
     stop = hyperjob.stop
     if stop is not None:
         fields |= _kept(observed, reports, stop.jobs, stop.cause)
-        if is_over(observed, [child for _, child in members]):
+        if is_over(observed, members):
             fields["stop"] = None
         return fields
     return fields | _settled(observed, reports)
 
 
-def is_over(observed: Observed, children: Iterable[Child]) -> bool:
+def is_over(observed: Observed, members: Iterable[Member]) -> bool:
     """Return whether all sub-jobs of the planned stop have ended, or its time limit has passed.
 
     The limit does not count while a member shows pods of them: two attempts never run together.
@@ -115,8 +120,8 @@ def is_over(observed: Observed, children: Iterable[Child]) -> bool:
         return True
     if observed.now >= stop.until and not pods_of_stop(observed, stop):
         return True
-    by_name = {child.name: child for child in children}
-    return all(_has_ended(observed, by_name.get(name)) for name in stop.jobs)
+    by_name = {member[1].name: member for member in members}
+    return all(name not in by_name or _has_ended(observed, by_name[name]) for name in stop.jobs)
 
 
 def pods_of_stop(observed: Observed, stop: Stop) -> int | None:
@@ -223,16 +228,31 @@ def _added(status: Object, entry: Object, *, steps: int, took: timedelta) -> lis
     return [old[name] for name in sorted(old)]
 
 
-def _runs(child: Child) -> bool:
-    return child.exists and child.phase in _ALIVE
+def may_run(observed: Observed, child: Child) -> bool:
+    """Return whether pods of a sub-job may run, by Karmada's report or by its member.
+
+    A member shows pods before Karmada reports that they run. A member that does not show them may
+    be late, if Karmada reports pods or may still report some.
+    """
+    if not child.exists or child.is_terminal or child.phase in _ALIVE:
+        return child.exists and not child.is_terminal
+    left = observed.pods_left.get(child.name, 0)
+    if left is not None:
+        return left > 0
+    if child.report is not None and child.report.pods.total > 0:
+        return True
+    created = child.job.created if child.job is not None else None
+    is_applied = child.binding is not None and child.binding.applied
+    return is_applied and created is not None and observed.now - created < _REPORTED_WITHIN
 
 
-def _has_ended(observed: Observed, child: Child | None) -> bool:
+def _has_ended(observed: Observed, member: Member) -> bool:
     """Return whether a stopped sub-job has no pod left, and its last lines are read.
 
-    Without knowledge of its pods, the end of its log counts.
+    Without knowledge of its pods, the end of its log counts if it has a single pod.
     """
-    if child is None or child.is_terminal:
+    sub_job, child = member
+    if child.is_terminal:
         return True
     if child.job is not None:
         return False  # its vcjob still exists
@@ -240,4 +260,4 @@ def _has_ended(observed: Observed, child: Child | None) -> bool:
     left = observed.pods_left.get(child.name)
     if left is not None:
         return not left and (training is None or training.ended)
-    return training is not None and training.ended
+    return sub_job.size.pods == 1 and training is not None and training.ended

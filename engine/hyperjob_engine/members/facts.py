@@ -6,7 +6,8 @@ reads as absent and never raises.
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
 from functools import lru_cache
 from sys import intern
 from typing import Final, TypeVar
@@ -47,25 +48,28 @@ T = TypeVar("T")
 class PodFact:
     """A pod: what it holds, None after its end; the failure of its first failed container.
 
-    `job` is the key of its vcjob, and `owner` the UID of that vcjob in the member.
+    `job` is the key of its vcjob, and `owner` the UID of that vcjob in the member. `created` is
+    known for pods of vcjobs alone.
     """
 
     key: str
     held: PodHeld | None
     job: str = ""
     owner: str = ""
+    created: datetime | None = None
     failure: ContainerFailure | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class NodeFact:
-    """A node without its pods."""
+    """A node without its pods; `heard` is when its kubelet last reported its state."""
 
     name: str
     state: NodeState
     allocatable: Resources
     labels: Labels
     taints: tuple[Taint, ...]
+    heard: datetime | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +125,7 @@ def pod_fact(raw: Object) -> PodFact:
         held=held,
         job=intern(f"{namespace}/{job}") if job else "",
         owner=_owner(metadata) if job else "",
+        created=timestamp(metadata.get("creationTimestamp")) if job else None,
         failure=first_failure([raw]) if job and phase == _FAILED else None,
     )
 
@@ -141,6 +146,7 @@ def node_fact(raw: Object) -> NodeFact:
                 for each in objects(spec.get("taints"))
             )
         ),
+        heard=timestamp(condition(status, "Ready").get("lastHeartbeatTime")),
     )
 
 

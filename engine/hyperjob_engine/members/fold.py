@@ -26,6 +26,8 @@ from hyperjob_engine.resources import accumulate
 
 _FAILURES: Final = 1000
 """The failed vcjobs of a member of which the fold knows the first failure."""
+_BEGUN: Final = 10_000
+"""The vcjobs without pods of which the fold knows when their last pod was created."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,8 @@ class MemberFold:
         self._pods: dict[str, PodFact] = {}
         self._by_node: dict[str, dict[str, PodHeld]] = {}
         self._jobs: Counter[str] = Counter()
+        self._begun: dict[str, datetime] = {}
+        self._latest: datetime | None = None
         self._failures: dict[str, tuple[str, ContainerFailure]] = {}
         self._refusals: dict[str, dict[str, RefusalFact]] = {}
         self._shown: dict[str, MemberNode] = {}
@@ -70,6 +74,15 @@ class MemberFold:
     def jobs(self) -> Mapping[str, int]:
         """Return the number of pods that have not ended, by vcjob, as namespace/name."""
         return self._jobs
+
+    @property
+    def latest(self) -> datetime | None:
+        """Return the latest time that an object has shown: the state is not older than that."""
+        return self._latest
+
+    def begun(self, job: str) -> datetime | None:
+        """Return when the last created pod of a vcjob was created, of those that were shown."""
+        return self._begun.get(job)
 
     def failure(self, job: str) -> ContainerFailure | None:
         """Return the first failure of a container of a vcjob, also after the end of its pod."""
@@ -99,6 +112,7 @@ class MemberFold:
             return
         self._pods[pod.key] = pod
         self._note(pod)
+        self._begin(pod)
         if before is not None and before.held != pod.held:
             self._take(before)
         if pod.held is not None and (before is None or before.held != pod.held):
@@ -126,6 +140,7 @@ class MemberFold:
 
     def put_node(self, node: NodeFact) -> None:
         """Take over a node."""
+        self._date(node.heard)
         before = self._nodes.get(node.name)
         if before == node:
             return
@@ -236,6 +251,22 @@ class MemberFold:
             if not self._jobs[pod.job]:
                 del self._jobs[pod.job]
                 self._told.add(pod.job)
+
+    def _begin(self, pod: PodFact) -> None:
+        """Note the creation of a pod; forget the vcjobs that have had none for the longest time."""
+        self._date(pod.created)
+        if pod.created is None:
+            return
+        known = self._begun.pop(pod.job, None)
+        self._begun[pod.job] = pod.created if known is None else max(known, pod.created)
+        if len(self._begun) > 2 * _BEGUN + len(self._jobs):
+            ended = [job for job in self._begun if job not in self._jobs]
+            for job in ended[:-_BEGUN]:
+                del self._begun[job]
+
+    def _date(self, when: datetime | None) -> None:
+        if when is not None and (self._latest is None or when > self._latest):
+            self._latest = when
 
     def _touch(self, node: str) -> None:
         self._version += 1

@@ -475,8 +475,9 @@ class Observed:
     causes: Mapping[str, ContainerFailure | None] | None = None
     # When the controller asked for the cause of a vcjob, by UID.
     asked: Mapping[str, datetime] = field(default_factory=dict)
-    # Pods of a sub-job, of any attempt, that its members still have; absent: they are not known.
-    pods_left: Mapping[str, int] = field(default_factory=dict)
+    # Pods of a sub-job, of any attempt, that its members still have; None: they are not known, and
+    # absent: the controller reads no members.
+    pods_left: Mapping[str, int | None] = field(default_factory=dict)
     # Why a member refuses the pods of a sub-job, by name; absent: it does not, or is not read.
     pods_refused: Mapping[str, PodsRefused] = field(default_factory=dict)
     followers: Collection[str] = ()  # vcjobs created soon after the deletion of a namesake

@@ -67,12 +67,12 @@ def stopping(observed: Observed, members: Sequence[Member]) -> End | Object | No
     if late is None:
         return None
     end = End(completed=False, reason=Reason.DEADLINE_EXCEEDED, cause=late)
-    running = running_jobs(members)
+    running = running_jobs(observed, members)
     if observed.hyperjob.checkpoint is None:
         return end
     if observed.hyperjob.stop is None:
         return stopped(observed, members, running, StopCause.DEADLINE) if running else end
-    return end if is_over(observed, [child for _, child in members]) else None
+    return end if is_over(observed, members) else None
 
 
 def _time_left(observed: Observed) -> timedelta | None:

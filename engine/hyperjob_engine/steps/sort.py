@@ -125,7 +125,7 @@ def _held_back(draft: Draft, child: Child) -> tuple[Reason, Detail] | None:
     stop = draft.observed.hyperjob.stop
     if stop is not None:
         return Reason.RESTARTING, StopGoesOn(stop.until, pods_of_stop(draft.observed, stop))
-    left = draft.observed.pods_left.get(child.name, 0)
+    left = draft.observed.pods_left.get(child.name)
     if left and child.job is None:
         return Reason.BEING_DELETED, PodsLeft(left)
     if child.name in draft.waiting.for_what:

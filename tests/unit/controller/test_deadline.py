@@ -176,7 +176,12 @@ def test_with_checkpoints_a_planned_stop_comes_first_and_the_end_says_what_was_s
     # The programs saved a checkpoint after SIGTERM, and their logs are at their ends.
     saved = replace(ran, step=91, saved_step=91, updated=NOW, saved=NOW, ended=True)
     gone = written(
-        stopping, jobs={}, policies={}, bindings={}, trainings=dict.fromkeys(NAMES, saved)
+        stopping,
+        jobs={},
+        policies={},
+        bindings={},
+        trainings=dict.fromkeys(NAMES, saved),
+        pods_left=dict.fromkeys(NAMES, 0),
     )
     ended = plan(gone)
     assert state(ended) == ("Failed", "DeadlineExceeded")

@@ -179,6 +179,28 @@ def test_an_ended_pod_holds_nothing_and_its_job_is_absent() -> None:
     assert fold.news().jobs == frozenset()
 
 
+def test_when_pods_of_a_job_were_created_is_known_after_their_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("hyperjob_engine.members.fold._BEGUN", 2)
+    fold = fold_of([node("n1")], [])
+    assert fold.begun("default/hj-a-0") is None
+    for number in range(6):
+        for name, second in (("x", 1), ("y", 2)):
+            made = pod(f"{name}{number}", "n1", job=f"hj-a-{number}")
+            made["metadata"]["creationTimestamp"] = f"2026-01-02T03:00:{number}{second}Z"
+            fold.put_pod(pod_fact(made))
+            if number:
+                fold.drop_pod(f"default/{name}{number}")
+    shown = {number: fold.begun(f"default/hj-a-{number}") for number in range(6)}
+    at = NOW.replace(hour=3, minute=0, second=0)
+    assert {number: each for number, each in shown.items() if each} == {
+        0: at + timedelta(seconds=2),  # its pods have not ended
+        **{number: at + timedelta(seconds=10 * number + 2) for number in (4, 5)},
+    }
+    assert fold.latest == at + timedelta(seconds=52)
+
+
 def test_a_job_whose_pod_is_replaced_in_one_look_has_not_ended() -> None:
     fold = fold_of([node("n1")], [pod("a", "n1", job="hj-a-0")])
     fold.drop_pod("default/a")

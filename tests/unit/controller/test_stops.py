@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hyperjob_core.api.microtime import micro_time
+from hyperjob_core.api.names import binding_name
 from hyperjob_core.api.wire import rfc3339
 from hyperjob_engine.lifecycle.stops import ON_ITS_WAY
-from hyperjob_engine.model.observed import Observed
+from hyperjob_engine.model.observed import Observed, PodCounts
 from hyperjob_engine.model.parse import with_status
 from hyperjob_engine.model.planned import CreateChild, DeleteChild, Plan
 from hyperjob_engine.model.training import JobTraining
@@ -113,8 +114,9 @@ def recorded(seen: Observed) -> Observed:
 
 
 def emptied(seen: Observed, **changes: Any) -> Observed:
-    """Return what is observed once all vcjobs and policies are gone."""
-    return replace(seen, jobs={}, policies={}, bindings={}, **changes)
+    """Return what is observed once all vcjobs and policies are gone; logs end with their pods."""
+    left = dict.fromkeys(NAMES, 0) if "trainings" in changes else {}
+    return replace(seen, jobs={}, policies={}, bindings={}, pods_left=left, **changes)
 
 
 def created(decided: Plan) -> list[CreateChild]:
@@ -389,7 +391,7 @@ def test_all_sub_jobs_are_made_with_one_step_that_each_has_saved(
     assert step == (str(min(told)) if told else None)
 
 
-def ending(pods: Mapping[str, int], *, later: float = 0, **said_of: Any) -> Observed:
+def ending(pods: Mapping[str, int | None], *, later: float = 0, **said_of: Any) -> Observed:
     """Return a world in which both sub-jobs are deleted, and members have these pods of them."""
     started = recorded(world(both(said(190, 150)), annotations=ASKED))
     until = rfc3339(NOW + timedelta(seconds=60))
@@ -416,15 +418,51 @@ ENDED = both(said(194, 194, ended=True))
         ({NAMES[0]: 0, NAMES[1]: 1}, 61, ENDED, False),
         ({NAMES[0]: 0}, 0, {}, False),
         ({}, 0, {}, False),
-        ({}, 0, ENDED, True),
+        ({}, 0, ENDED, False),  # the end of one log is not that of all its pods
         ({}, 61, {}, True),
+        (dict.fromkeys(NAMES, None), 0, ENDED, False),
+        (dict.fromkeys(NAMES, None), 61, {}, True),
     ],
 )
 def test_a_planned_stop_is_over_when_no_pod_is_left_and_the_last_lines_are_read(
-    pods: Mapping[str, int], later: float, trainings: Mapping[str, JobTraining], creates: bool
+    pods: Mapping[str, int | None],
+    later: float,
+    trainings: Mapping[str, JobTraining],
+    creates: bool,
 ) -> None:
     decided = plan(ending(pods, later=later, trainings=trainings))
     assert (status_of(decided).get("stop") is None) == creates
+
+
+@pytest.mark.parametrize(
+    ("left", "applied", "age", "reported", "stops"),
+    [
+        pytest.param(2, True, 100, 0, True, id="the member shows pods before Karmada reports them"),
+        pytest.param(0, True, 1, 2, False, id="the member shows that its pods have ended"),
+        pytest.param(None, True, 100, 2, True, id="Karmada reports pods that the member lacks"),
+        pytest.param(None, True, 1, 0, True, id="Karmada may still report pods"),
+        pytest.param(None, False, 1, 0, False, id="no member has the vcjob"),
+        pytest.param(None, True, 100, 0, False, id="it has no pods"),
+        pytest.param("off", True, 1, 2, False, id="no member is read: Karmada's report counts"),
+    ],
+)
+def test_a_planned_stop_waits_for_pods_that_run_before_karmada_reports_it(
+    left: Any, applied: bool, age: float, reported: int, stops: bool
+) -> None:
+    seen = world(annotations=ASKED, phase="Pending")
+    before = seen.bindings[binding_name(NAMES[0])].report
+    assert before is not None
+    report = replace(before, pods=PodCounts(pending=reported))
+    job_ = replace(seen.jobs[NAMES[0]], created=NOW - timedelta(seconds=age), report=report)
+    bound = replace(seen.bindings[binding_name(NAMES[0])], applied=applied, report=report)
+    seen = replace(
+        seen,
+        jobs={NAMES[0]: job_},
+        bindings={bound.name: bound},
+        pods_left={} if left == "off" else {NAMES[0]: left, NAMES[1]: 0},
+    )
+    stop = status_of(plan(seen)).get("stop")
+    assert (stop is not None and NAMES[0] in stop["jobs"]) == stops
 
 
 def test_a_stop_names_the_pods_that_are_left_and_looks_again() -> None:

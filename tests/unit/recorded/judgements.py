@@ -58,7 +58,7 @@ def _judged(seen: Any) -> Iterator[tuple[str, Any]]:
     found = waiting(seen, members)
     yield "waits", [found.for_what, found.hopeless]
     yield "suspending", suspending(seen, members)
-    yield "stops", [going_on(seen, members), is_over(seen, children), backs_off(seen)]
+    yield "stops", [going_on(seen, members), is_over(seen, members), backs_off(seen)]
     late = not_started(
         seen, members, minimum=len(members), next_try=lambda times, _: GangRecord(attempts=times)
     )
