@@ -156,31 +156,47 @@ def candidates(
     """
     settling, pods, views = settling or {}, pods or {}, views or {}
     credit, ending = credit or {}, ending or {}
-    return tuple(
-        Cluster(
-            name=summary.name,
-            usable=summary.usable,
-            trouble=summary.trouble,
-            free=free_of(
-                summary,
-                reserved.get(summary.name, {}),
-                view=views.get(summary.name),
-                credit=credit.get(summary.name, {}),
-            ),
-            allocatable=allocatable_of(summary, views.get(summary.name)),
-            settling=settling.get(summary.name, {}),
-            ending=ending.get(summary.name, {}),
-            provider=summary.provider,
-            region=summary.region,
-            zone=summary.zone,
-            not_ready_since=summary.not_ready_since,
-            nodes=summary.nodes,
-            reserved_pods=pods.get(summary.name, ()),
-            unscheduled=summary.unscheduled,
-            view=views.get(summary.name),
+    found = []
+    for summary in sorted(summaries, key=lambda summary: summary.name):
+        name, view = summary.name, views.get(summary.name)
+        free = free_of(summary, reserved.get(name, {}), view=view, credit=credit.get(name, {}))
+        free, unsettled = _counted_once(free, settling.get(name, {}))
+        found.append(
+            Cluster(
+                name=name,
+                usable=summary.usable,
+                trouble=summary.trouble,
+                free=free,
+                allocatable=allocatable_of(summary, view),
+                settling=unsettled,
+                ending=ending.get(name, {}),
+                provider=summary.provider,
+                region=summary.region,
+                zone=summary.zone,
+                not_ready_since=summary.not_ready_since,
+                nodes=summary.nodes,
+                reserved_pods=pods.get(name, ()),
+                unscheduled=summary.unscheduled,
+                view=view,
+            )
         )
-        for summary in sorted(summaries, key=lambda summary: summary.name)
-    )
+    return tuple(found)
+
+
+def _counted_once(free: Resources, settling: Resources) -> tuple[Resources, Resources]:
+    """Return free resources and settling reservations without what counts twice for sure.
+
+    Pods that exist cannot hold more than the cluster has: below zero the summary counts some of
+    the settling sub-jobs already.
+    """
+    twice = {
+        name: min(amount, -free[name])
+        for name, amount in settling.items()
+        if amount > 0 and free.get(name, 0) < 0
+    }
+    if not twice:
+        return free, settling
+    return total((free, twice)), subtract(settling, twice)
 
 
 def free_of(

@@ -45,14 +45,36 @@ def test_beside_other_workloads_that_change_nothing_stops_without_need_by_the_me
     assert fleet.needless == []
 
 
-@pytest.mark.parametrize("takeovers", [0.0, 0.04], ids=["one leader", "several leaders"])
 @pytest.mark.parametrize("sees", [False, True], ids=["by summaries", "with the members' pods"])
 @given(seed=st.integers(0, 2**32), others=st.tuples(st.integers(0, 4), st.integers(0, 4)))
 @settings(max_examples=HISTORIES, deadline=None)
 def test_in_any_history_free_room_is_that_of_the_pods_and_nothing_stops_without_need(
-    *, sees: bool, takeovers: float, seed: int, others: tuple[int, int]
+    *, sees: bool, seed: int, others: tuple[int, int]
 ) -> None:
     """HYPERJOB_HISTORIES sets how many."""
     fleet = Fleet(seed, sees=sees, others=dict(zip(CLUSTERS, others, strict=True)))
-    histories(fleet, random.Random(seed), takeovers=takeovers)
+    histories(fleet, random.Random(seed))
+    assert fleet.needless == []
+
+
+@given(seed=st.integers(0, 2**32), others=st.tuples(st.integers(0, 4), st.integers(0, 4)))
+@settings(max_examples=HISTORIES, deadline=None)
+def test_with_the_members_pods_a_new_leader_stops_nothing_without_need(
+    seed: int, others: tuple[int, int]
+) -> None:
+    fleet = Fleet(seed, sees=True, others=dict(zip(CLUSTERS, others, strict=True)))
+    histories(fleet, random.Random(seed), takeovers=0.04)
+    assert fleet.needless == []
+
+
+@pytest.mark.parametrize("seed", range(HISTORIES))
+def test_by_summaries_a_new_leader_stops_nothing_without_need(seed: int) -> None:
+    """With a new leader every 25 seconds 1 of 175 stops in 1,000 histories was without need.
+
+    A summary counted a sub-job that had just started when the leader began, and another one had
+    started in its place since.
+    """
+    rng = random.Random(seed)
+    fleet = Fleet(seed, others={name: rng.randrange(5) for name in CLUSTERS})
+    histories(fleet, rng, takeovers=0.04)
     assert fleet.needless == []
