@@ -17,12 +17,13 @@ from hyperjob.client.logs.choosing import Wanted
 from hyperjob.client.logs.following import Following
 from hyperjob.client.logs.standing import ChosenLogs
 from hyperjob.client.summary import Summary
+from hyperjob.client.thinning import Thinned
 from hyperjob.client.waiting import Progress, silent
 from hyperjob.client.why.evidence import Explanation
 from hyperjob.client.why.explain import explain
 from hyperjob.client.why.gather import gather
 from hyperjob.sdk.errors import HyperJobError, NeverReachedError, translated
-from hyperjob.sdk.lines import LogLine, Row, ThinnedRows, line_of, row_of
+from hyperjob.sdk.lines import LogLine, Row, line_of, row_of
 from hyperjob.sdk.live import Screen
 from hyperjob.sdk.parameters import Above0, Rank, require_types
 from hyperjob.sdk.plot import Axis, drawn
@@ -188,7 +189,7 @@ class AsyncJob(JobView):
         of pods before the last restart of their sub-job are gone; the page keeps their progress.
         """
         whole("most", most, least=2)
-        found = ThinnedRows(most)
+        found = Thinned[Row](most)
         summary = await self.refresh()
         with translated():
             standing = await ChosenLogs.of(
@@ -203,7 +204,7 @@ class AsyncJob(JobView):
                 async for container, raw in lines:
                     if (line := parse(Line.of(raw))) is not None:
                         found.add(row_of(container, line))
-        return found.rows
+        return found.kept
 
     async def plot(self, *metrics: str, axis: Axis = "step", ax: "Axes | None" = None) -> "Figure":
         """Draw metrics over steps, or over time, with matplotlib; return the figure.

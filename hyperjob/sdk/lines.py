@@ -32,33 +32,6 @@ class LogLine:
         return f"{when}{self.cluster}/{self.pod if self.rank is None else self.rank} {self.text}"
 
 
-class ThinnedRows:
-    """At most `most` rows of any number, evenly chosen, and the last one."""
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._kept: list[Row] = []
-        self._last: Row | None = None
-        self._every = 1
-        self._seen = 0
-
-    def add(self, row: Row) -> None:
-        """Add the next row."""
-        if self._seen % self._every == 0:
-            self._kept.append(row)
-            if len(self._kept) >= self._most:
-                self._kept = self._kept[::2]
-                self._every *= 2
-        self._last = row
-        self._seen += 1
-
-    @property
-    def rows(self) -> list[Row]:
-        """Return the rows in their order."""
-        late = self._last is not None and self._kept[-1] is not self._last
-        return [*self._kept, self._last] if late and self._last is not None else [*self._kept]
-
-
 def row_of(source: ContainerLog, found: ProgressLine) -> Row:
     """Return a progress line as a row of a table."""
     given = {"rank": source.rank, "steps": found.steps, "saved": found.saved}

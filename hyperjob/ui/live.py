@@ -12,7 +12,7 @@ import orjson
 from aiohttp import web
 from yarl import URL
 
-from hyperjob.ui.pages.answers import Context, Made, Page, resolve
+from hyperjob.ui.pages.answers import Context, Made, Page, look, resolve
 from hyperjob.ui.places import StreamPlaces
 from hyperjob_core.tasks import cancel
 
@@ -72,7 +72,10 @@ class Live:
         if url.absolute:
             return None
         query = list(url.query.items())
-        return await resolve(url.path, query, context=self._context, scope=visitor.scope)
+        page = await resolve(url.path, query, context=self._context, scope=visitor.scope)
+        if page is not None:
+            await look(self._context, page, visitor)
+        return page
 
     async def _stream(self, request: web.Request, response: web.StreamResponse, page: Page) -> None:
         made = await self._context.cache.parts(page)

@@ -30,6 +30,7 @@ from hyperjob.ui.history.use import HELD, UNCHANGED, Series, series
 BATCH_SECONDS: Final = 0.5
 TRIM_SECONDS: Final = 600.0
 UNWRITTEN: Final = 50_000
+_REVISIONS: Final = 2_000
 """Maximum number of spans and samples in memory while the file cannot be written."""
 _LOOKED_THROUGH: Final = 50_000
 _WAITING: Final = 200_000
@@ -71,7 +72,14 @@ class _Use:
     uses: tuple[Use, ...]
 
 
-_Noted: TypeAlias = _Look | _Removed | _Present | _PhaseChanges | _Use
+@dataclass(frozen=True, slots=True)
+class _Progressed:
+    now: datetime
+    uid: str
+    points: Sequence[ProgressPoint]
+
+
+_Noted: TypeAlias = _Look | _Removed | _Present | _PhaseChanges | _Use | _Progressed
 
 
 class History:
@@ -82,6 +90,7 @@ class History:
         self._path = path
         self._limits = limits or Retention()
         self._seen: deque[_Noted] = deque(maxlen=_WAITING)
+        self._revisions: dict[str, int] = {}
         self._wake = asyncio.Event()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="history")
         self._writer: asyncio.Task[None] | None = None
@@ -127,6 +136,17 @@ class History:
     def phases_changed(self, now: datetime, changes: Mapping[str, Sequence[Change]]) -> None:
         """Record changes of phase from Events, by uid and in order."""
         self._note(_PhaseChanges(now, changes))
+
+    def progressed(self, now: datetime, uid: str, points: Sequence[ProgressPoint]) -> None:
+        """Record the progress lines of a HyperJob's log; known ones change nothing."""
+        self._revisions[uid] = self._revisions.pop(uid, 0) + 1
+        while len(self._revisions) > _REVISIONS:
+            self._revisions.pop(next(iter(self._revisions)))
+        self._note(_Progressed(now, uid, tuple(points)))
+
+    def revision(self, uid: str) -> int:
+        """Return a number that changes with progress lines of a HyperJob's log."""
+        return self._revisions.get(uid, 0)
 
     def sample(
         self, now: datetime, clusters: Sequence[ClusterUse], queues: Sequence[QueueUse]
@@ -280,6 +300,8 @@ class _Recorder:
             case _PhaseChanges():
                 for uid, changes in what.changes.items():
                     self._add(uid, filled(self.spans(uid), changes))
+            case _Progressed():
+                self._points.extend((what.uid, point) for point in what.points)
             case _Use():
                 self._use(what.uses)
 

@@ -24,6 +24,7 @@ from hyperjob.ui.pages.jobs import JobsPage
 from hyperjob.ui.pages.metrics import MetricsPage
 from hyperjob.ui.pages.metrics import asked as metrics_asked
 from hyperjob.ui.pages.queues import QueuesPage
+from hyperjob.ui.progress import LogProgress
 from hyperjob.ui.render import mark, render
 from hyperjob.ui.visitor import VISITOR, Scope, Visitor, VisitorAccess
 from hyperjob.ui.world import LiveState
@@ -31,6 +32,7 @@ from hyperjob_core.kube.errors import KubeError
 
 _PAGES_KEPT: Final = 128
 _OLDEST_SECONDS: Final = 20.0
+_LOGS_SECONDS: Final = 1.0
 _HERE: Final = "<!-- body -->"
 
 
@@ -123,10 +125,14 @@ class Context:
     access: VisitorAccess
     history: History
     attention: Attention
+    progress: LogProgress = field(init=False)
     command: Callable[[str], str] = str
     planning: asyncio.Lock = field(default_factory=asyncio.Lock)
     cards: CardCache = field(default_factory=CardCache)
     cache: PageCache = field(default_factory=PageCache)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "progress", LogProgress(self.history))
 
 
 def pages(context: Context) -> Sequence[web.RouteDef]:
@@ -179,6 +185,7 @@ def job_page(context: Context, scope: Scope, key: str) -> JobPage | None:
 
 async def whole(context: Context, page: Page, visitor: Visitor, **more: Any) -> str:  # noqa: ANN401 - what the template shows
     """Return a whole page as HTML."""
+    await look(context, page, visitor, seconds=_LOGS_SECONDS)
     made = await context.cache.parts(page, oldest=_OLDEST_SECONDS)
     return str(
         render(
@@ -192,6 +199,12 @@ async def whole(context: Context, page: Page, visitor: Visitor, **more: Any) -> 
             **more,
         )
     )
+
+
+async def look(context: Context, page: Page, visitor: Visitor, *, seconds: float = 0) -> None:
+    """Let the history have the progress lines of the HyperJobs whose curves a page shows."""
+    if isinstance(page, JobPage | MetricsPage):
+        await context.progress.look(visitor.kube, page.training(), seconds=seconds)
 
 
 def needs(context: Context, visitor: Visitor) -> int:

@@ -69,7 +69,12 @@ class JobPage:
         place = self.world.lines.place(self.name), self.world.lines.length(row.waits_in)
         # The timeline of a running HyperJob grows with time.
         now = int(datetime.now(UTC).timestamp() // 15) if not row.summary.has_ended else 0
-        return row.version, place, now, self.world.version("queues")
+        progress = self.history.revision(row.summary.uid)
+        return row.version, progress, place, now, self.world.version("queues")
+
+    def training(self) -> Sequence[Row]:
+        """Return the HyperJobs whose progress the page shows."""
+        return [self.row] if self.row is not None else []
 
     async def _spans(self, row: Row, now: datetime) -> Sequence[Span]:
         """Return the spans of the history; while it is busy, the spans of the status."""

@@ -71,18 +71,19 @@ class MetricsPage:
         """Return a value that changes when a part may have changed."""
         if self.asked.sweep:
             return self.world.version("hyperjobs")
-        return tuple((row.key, row.version) for row in self._rows())
+        revision = self.history.revision
+        return tuple((row.key, row.version, revision(row.summary.uid)) for row in self.training())
 
     async def parts(self) -> Mapping[str, str]:
         """Return the charts as HTML."""
-        rows = self._rows()
+        rows = self.training()
         return {
             "metrics-curves": await curves_of(
                 self.history, rows, self.asked.axis, colours=range(len(rows)), legend=True
             )
         }
 
-    def _rows(self) -> list[Row]:
+    def training(self) -> list[Row]:
         """Return the HyperJobs that the visitor may see, the newest of a sweep first."""
         rows = self.world.rows
         found = [rows[name] for name in self.asked.runs if name in rows]

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hyperjob.client.summary import read
+from hyperjob.client.thinning import Thinned
 from hyperjob.sdk import HyperJobError
-from hyperjob.sdk.lines import ThinnedRows
 from hyperjob.sdk.plot import drawn
 from hyperjob.sdk.render import html_of, rich_of
 from hyperjob.sdk.view import JobView, Reading
@@ -33,10 +33,10 @@ RAW = {
 
 @given(st.integers(2, 50), st.integers(0, 2000))
 def test_rows_are_bounded_and_evenly_chosen(most: int, number: int) -> None:
-    thinned = ThinnedRows(most)
+    thinned = Thinned[dict](most)
     for step in range(number):
         thinned.add({"step": step})
-    steps = [row["step"] for row in thinned.rows]
+    steps = [row["step"] for row in thinned.kept]
     assert len(steps) <= most
     if number:
         assert (steps[0], steps[-1]) == (0, number - 1)
