@@ -35,15 +35,15 @@ def queue_policy() -> Item:
 def priority_class_policies() -> list[Item]:
     """Return the ClusterPropagationPolicies of PriorityClasses.
 
-    A PriorityClass that a member has already stays as it is, and a deleted policy leaves those that
-    Karmada has copied: pods there use them. Each member has the classes `system-*` of its own. The
-    second policy selects these by name, which has precedence, and sends nothing.
+    A PriorityClass that a member has already stays as it is. Each member has the classes `system-*`
+    of its own. The second policy selects these by name, which has precedence, and sends nothing.
+    Both without preserveResourcesOnDeletion: with it Karmada cannot remove a Cluster that has a
+    PriorityClass of its own under the same name.
     """
     kind = {"apiVersion": PRIORITY_CLASSES.api_version, "kind": PRIORITY_CLASSES.kind}
     copied: Object = {
         "resourceSelectors": [kind],
         "placement": _EVERYWHERE,
-        "preserveResourcesOnDeletion": True,
     }
     system = [{**kind, "name": name} for name in SYSTEM_CLASSES]
     kept = copied | {"resourceSelectors": system, "suspension": {"dispatching": True}}
