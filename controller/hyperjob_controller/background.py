@@ -43,6 +43,7 @@ def members_of(
     clusters: Informer,
     freed: Callable[[str], None],
     shown: Callable[[Collection[str]], None],
+    turned: Callable[[str], None],
     now: Callable[[], datetime],
     wall: Wall,
 ) -> Members | None:
@@ -56,6 +57,7 @@ def members_of(
         now=now,
         freed=freed,
         shown=shown,
+        turned=turned,
         wake=queue.add,
         faulty=partial(wall.failed, Place.MEMBERS),
     )

@@ -21,6 +21,10 @@ _FIRST: Final = timedelta(seconds=5)
 _LONGEST: Final = timedelta(minutes=5)
 _DIGITS: Final = 10
 _FRAMES: Final = 3
+_OF_NODES: Final = frozenset(
+    f"{name}.py"
+    for name in ("ground", "items", "nodeshortage", "packing", "preference", "slots", "trial")
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +106,13 @@ def number_of(subject: str, error: BaseException) -> str:
     frames = (f"{PurePath(code.co_filename).name}:{code.co_name}" for code in codes)
     text = "\n".join((subject, type(leaf).__qualname__, *frames))
     return hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]
+
+
+def is_of_nodes(error: BaseException) -> bool:
+    """Return whether an exception was raised in placement by nodes."""
+    frames = walk_tb(first_error(error).__traceback__)
+    paths = (PurePath(frame.f_code.co_filename) for frame, _ in frames)
+    return any(path.parent.name == "placement" and path.name in _OF_NODES for path in paths)
 
 
 def first_error(error: BaseException) -> BaseException:

@@ -136,6 +136,7 @@ class Manager:
             now=now,
             wake=self.queue.add,
             set_aside=self._set_aside,
+            distrust=lambda: self.members.distrust() if self.members is not None else None,
         )
         self._recorder = EventRecorder(
             kube, "hyperjob-controller", instance=self.identity, metrics=self.metrics
@@ -155,6 +156,7 @@ class Manager:
             clusters=self.caches.clusters,
             freed=lambda name: self.memory.wake_freed([name]),
             shown=lambda jobs: self._handlers.shown(jobs),  # noqa: PLW0108 - made later
+            turned=lambda name: self._handlers.turned(name),  # noqa: PLW0108 - made later
             now=now,
             wall=self._wall,
         )

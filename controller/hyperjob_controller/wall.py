@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import Final
 
-from hyperjob_controller.incidents import Incident, Incidents, number_of
+from hyperjob_controller.incidents import Incident, Incidents, is_of_nodes, number_of
 from hyperjob_core.api.meta import Object
 from hyperjob_core.kube.informer import RestoredError
 from hyperjob_core.kube.resources import split_key
@@ -36,10 +36,13 @@ class Wall:
         now: Callable[[], datetime],
         wake: Callable[[str], None],
         set_aside: Callable[[str], None] = lambda _: None,
+        distrust: Callable[[], None] = lambda: None,
     ) -> None:
         """`hyperjob` returns the object of a key; `wake` requests its pass, for its status.
 
         `set_aside` gets the key of a HyperJob whose pass or event failed: the queue takes its room.
+        `distrust` is called when placement by nodes has failed for two HyperJobs, or for none: all
+        further HyperJobs are placed by sums for some time.
         """
         self._hyperjob = hyperjob
         self._metrics = metrics
@@ -48,6 +51,8 @@ class Wall:
         self._incidents = Incidents(hyperjob, now=now)
         self._logged: dict[tuple[Place, str], int] = {}
         self._set_aside = set_aside
+        self._distrust = distrust
+        self._failed_by_nodes: set[str] = set()
 
     def holds(self, key: str) -> bool:
         """Return whether a HyperJob is set aside now."""
@@ -92,7 +97,17 @@ class Wall:
             },
             exc_info=error,
         )
+        self._doubt(key, error)
         return incident
+
+    def _doubt(self, key: str, error: BaseException) -> None:
+        """Distrust placement by nodes if it has failed for another HyperJob too, or for none."""
+        if not is_of_nodes(error):
+            return
+        self._failed_by_nodes.add(key)
+        if not key or len(self._failed_by_nodes) > 1:
+            self._failed_by_nodes.clear()
+            self._distrust()
 
     @contextmanager
     def around(self, keys: Iterable[str], place: Place) -> Iterator[None]:
@@ -109,6 +124,7 @@ class Wall:
     def failed(self, place: Place, error: BaseException) -> None:
         """Count an exception that concerns no HyperJob; log the first and each hundredth stack."""
         self._metrics.internal_error(place)
+        self._doubt("", error)
         mark = place, number_of(place, error)
         if mark not in self._logged and len(self._logged) >= 1000:
             self._logged.clear()

@@ -78,6 +78,7 @@ class World:
     shown: list[str] = field(default_factory=list)
     woken: list[str] = field(default_factory=list)
     failed: list[BaseException] = field(default_factory=list)
+    turned: list[str] = field(default_factory=list)
 
     def now(self) -> datetime:
         return datetime.now(UTC) + self.later
@@ -90,7 +91,8 @@ class World:
 
 
 @pytest.fixture
-async def world(tmp_path: Path) -> AsyncIterator[World]:
+async def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[World]:
+    monkeypatch.setattr(members_reader, "_TURN_SECONDS", 0.1)
     faults = Faults()
     async with AsyncExitStack() as stack:
         members, there = {}, {}
@@ -121,6 +123,7 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
             shown=lambda jobs: found["it"].shown.extend(jobs),
             wake=lambda key: found["it"].woken.append(key),
             faulty=lambda error: found["it"].failed.append(error),
+            turned=lambda name: found["it"].turned.append(name),
         )
         found["it"] = made = World(kube, members, there, reader, faults)
         tasks = [asyncio.ensure_future(clusters.run()), asyncio.ensure_future(reader.run())]
@@ -296,10 +299,33 @@ async def test_a_member_that_hangs_is_unknown_after_a_minute_and_others_are_not(
     await make(world.there["west"], PODS, on("b", "west-1"))
     await until(lambda: world.free("west") == {"west-1": 7})
     assert world.free("east") == {}
+    await until(lambda: world.turned.count("east") == 2)
     assert left(world) is None
     await make(world.there["west"], PODS, on("c", "west-1", job="hj-a-0"))
     await until(lambda: left(world, cluster="west") == 1)
     assert left(world, cluster="") is None
+
+
+async def test_after_a_bug_of_placement_by_nodes_the_nodes_do_not_count_for_some_time(
+    world: World,
+) -> None:
+    await until(lambda: len(world.turned) == 2)
+    assert world.reader.counted("east", "default/hj-a-0") == 0
+    world.reader.distrust()
+    await until(lambda: len(world.turned) == 4)
+    world.reader.distrust()
+    assert world.reader.views(world.now()) == {}
+    assert world.reader.counted("east", "default/hj-a-0") is None
+    assert world.reader.pods_of("east", "default/hj-a-0") == 0
+    doubted = {each.get("nodesDoubtedUntil") for each in world.reader.state(world.now()).values()}
+    assert None not in doubted
+    world.later = timedelta(minutes=6)
+    await until(lambda: len(world.turned) == 6)
+    await until(lambda: world.free("east") == {"east-1": 8})
+    world.reader.distrust()  # soon after the first time: twice as long
+    world.later = timedelta(minutes=12)
+    assert world.reader.views(world.now()) == {}
+    assert world.free("east") == {}
 
 
 @pytest.mark.parametrize("step", ["_note", "view"])

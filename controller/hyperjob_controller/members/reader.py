@@ -4,6 +4,7 @@ A member that hangs, refuses or is gone costs the others nothing: each has tasks
 """
 
 import asyncio
+import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -12,7 +13,7 @@ from typing import Final
 
 from hyperjob_controller.members.member import Member
 from hyperjob_core.api.meta import Object
-from hyperjob_core.api.wire import at, condition, mapping, string, timestamp
+from hyperjob_core.api.wire import at, condition, mapping, rfc3339, string, timestamp
 from hyperjob_core.kube.client import EventType, Kube
 from hyperjob_core.kube.informer import Informer
 from hyperjob_core.kube.resources import CORE_EVENTS, HYPERNODES, NODES, PODS, Resource
@@ -26,12 +27,17 @@ from hyperjob_engine.model.planned import Plan
 from hyperjob_engine.reasons.failure import ContainerFailure
 from hyperjob_engine.reasons.podsrefused import PodsRefused
 
+log = logging.getLogger(__name__)
+
 _LISTS: Final = 8
 _CALL_SECONDS: Final = 15.0
 _GATHER_SECONDS: Final = 0.25
 """The changes of a member in this time are reported once."""
 _SKEW: Final = timedelta(seconds=1)
 """By how much the clock of a member may be behind that of Karmada."""
+_TURN_SECONDS: Final = 2.0
+_DOUBT: Final = timedelta(minutes=5)
+_LONGEST_DOUBT: Final = timedelta(hours=1)
 _FIRST_PAUSE: Final = 1.0
 _LONGEST_PAUSE: Final = 60.0
 
@@ -64,12 +70,14 @@ class Members:
         shown: Callable[[Collection[str]], None],
         wake: Callable[[str], None],
         faulty: Callable[[BaseException], None],
+        turned: Callable[[str], None] = lambda _: None,
     ) -> None:
         """With `nodes` the reader reads nodes and HyperNodes too, beside pods.
 
         `freed` gets the name of a cluster that may have more room, `shown` the keys of vcjobs with
-        a further pod, `wake` the key of a HyperJob whose sub-job has no pod left or has failed, and
-        `faulty` an unexpected exception.
+        a further pod, `wake` the key of a HyperJob whose sub-job has no pod left or has failed,
+        `faulty` an unexpected exception, and `turned` the name of a cluster of which `views` has
+        gained or lost the nodes.
         """
         self.reads_nodes = nodes
         self._kube = kube
@@ -79,6 +87,10 @@ class Members:
         self._shown = shown
         self._wake = wake
         self._faulty = faulty
+        self._turned = turned
+        self._viewed: frozenset[str] = frozenset()
+        self._doubted_until: datetime | None = None
+        self._doubt = _DOUBT
         self._resources: tuple[Resource, ...] = (PODS, CORE_EVENTS)
         if nodes:
             self._resources += (NODES, HYPERNODES)
@@ -96,7 +108,7 @@ class Members:
 
     def views(self, now: datetime) -> dict[str, MemberView]:
         """Return the clusters whose nodes are known, without those of which that is too old."""
-        if not self.reads_nodes:
+        if not self._counts_nodes(now):
             return {}
         found = ((name, _view(member, now)) for name, member in self._members.items())
         return {name: view for name, view in found if view is not None}
@@ -130,7 +142,44 @@ class Members:
 
     def counted(self, cluster: str, job: str) -> int | None:
         """Return the pods of a vcjob that `views` counts; None if the nodes are not known."""
-        return self.pods_of(cluster, job) if self.reads_nodes else None
+        return self.pods_of(cluster, job) if self._counts_nodes(self._now()) else None
+
+    def distrust(self) -> None:
+        """Show no nodes for some time, after placement by nodes has failed: the sums count then."""
+        now = self._now()
+        if not self._counts_nodes(now):
+            return
+        last = self._doubted_until
+        again = last is not None and now - last < _LONGEST_DOUBT
+        self._doubt = min(_LONGEST_DOUBT, self._doubt * 2) if again else _DOUBT
+        self._doubted_until = now + self._doubt
+        log.error(
+            "Placement by nodes has failed: decisions use the sums of the Clusters for some time",
+            extra={"until": rfc3339(self._doubted_until)},
+        )
+        asyncio.get_running_loop().call_soon(self._turn)
+
+    def _counts_nodes(self, now: datetime) -> bool:
+        doubted = self._doubted_until is not None and now < self._doubted_until
+        return self.reads_nodes and not doubted
+
+    def _turn(self) -> None:
+        """Report the clusters that have gained or lost the view of their nodes."""
+        now = self._now()
+        counts = self._counts_nodes(now)
+        viewed = {name for name, each in self._members.items() if counts and each.is_known(now)}
+        turned, self._viewed = viewed ^ self._viewed, frozenset(viewed)
+        try:
+            for name in sorted(turned):
+                self._turned(name)
+        except Exception as error:  # noqa: BLE001 - the wall
+            self._faulty(error)
+
+    async def _watch_turns(self) -> None:
+        """Look again and again which members are known: knowledge grows old without an event."""
+        while True:
+            self._turn()
+            await asyncio.sleep(_TURN_SECONDS)
 
     def failure(self, cluster: str, job: str) -> ContainerFailure | None:
         """Return the first failed container of a vcjob in a member, if the watch has shown one."""
@@ -153,7 +202,11 @@ class Members:
 
     def state(self, now: datetime) -> dict[str, Object]:
         """Return what is known of each member, for the debug page."""
-        return {name: member.state(now) for name, member in sorted(self._members.items())}
+        found = {name: member.state(now) for name, member in sorted(self._members.items())}
+        if self.reads_nodes and not self._counts_nodes(now) and self._doubted_until is not None:
+            for each in found.values():
+                each["nodesDoubtedUntil"] = rfc3339(self._doubted_until)
+        return found
 
     def planned(self, observed: Observed, _decided: Plan | None = None) -> None:
         """Remember the sub-jobs of a HyperJob: the end of their pods requests its pass."""
@@ -218,7 +271,7 @@ class Members:
         try:
             for name in self._members:
                 self._start(name)
-            await asyncio.Event().wait()
+            await self._watch_turns()
         finally:
             self._running = False
             for handle in self._due.values():

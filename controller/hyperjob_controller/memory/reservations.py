@@ -140,7 +140,8 @@ class Reservations:
             pods=known.pods,
             summarised=self._summarised.get(cluster),
         )
-        if self._is_shown(key, known, cluster, report):
+        by_pods = self._is_shown(key, known, cluster, report) and entry is not None
+        if by_pods:
             entry = None
         held = entry if entry is not None and cluster and entry.holds(now) else None
         self._replace(key, held)
@@ -150,7 +151,15 @@ class Reservations:
             if report is not None and some:
                 ended_pods = report.pods.succeeded + report.pods.failed
                 known.left = 1 - Fraction(ended_pods, report.pods.total)
-            self._ledger.hold(key, cluster, known.demand, settled=held is None, pods=some, now=now)
+            self._ledger.hold(
+                key,
+                cluster,
+                known.demand,
+                settled=held is None,
+                pods=some,
+                by_pods=by_pods,
+                now=now,
+            )
 
     def summarised(self, cluster: str, taken: Resources | None, *, now: datetime) -> None:
         """Record a changed summary of a cluster, None for none; drop what it settles."""
@@ -295,6 +304,10 @@ class Reservations:
         """Mark the clusters of failed creations as clusters with more room."""
         self._freed |= {each.cluster for each in actions if isinstance(each, CreateChild | Repin)}
 
+    def jobs_on(self, cluster: str) -> list[str]:
+        """Return the vcjobs that have room on a cluster."""
+        return [key for key, known in self._known.items() if known.cluster == cluster]
+
     def reserves(self, key: str) -> bool:
         """Return whether a vcjob has a reservation."""
         return key in self._entries
@@ -302,7 +315,7 @@ class Reservations:
     def _is_shown(
         self, key: str, known: _Known, cluster: str, report: ReportedStatus | None
     ) -> bool:
-        """Return whether the nodes of a cluster count all pods of a vcjob.
+        """Return whether the known nodes of a cluster count all pods of a vcjob.
 
         They did before, too, if some of the pods have ended since; new pods of the vcjob count
         again when all of them are there.
@@ -310,7 +323,9 @@ class Reservations:
         if not cluster:
             return False
         pods = self._pods_of(cluster, key)
-        if pods is not None and whole(pods) >= known.demand.get(PODS, 0):
+        if pods is None:
+            known.shown_on = ""
+        elif whole(pods) >= known.demand.get(PODS, 0):
             known.shown_on = cluster
         elif report is not None and not is_complete(known.demand, report):
             known.shown_on = ""

@@ -115,6 +115,12 @@ class Handlers:
             if self._begun and self._memory.reservations.reserves(key):
                 self._update(key)
 
+    def turned(self, cluster: str) -> None:
+        """Update the reservations of a cluster of which the nodes are known now, or no more."""
+        for key in self._memory.reservations.jobs_on(cluster) if self._begun else ():
+            self._update(key)
+        self._memory.wake_freed([cluster])
+
     def faulty(self, resource: Resource, obj: Object, error: Exception) -> None:
         """Set aside the HyperJobs of an object whose event handler has failed."""
         with self._wall.around(self._concerned(resource, obj), Place.EVENT):

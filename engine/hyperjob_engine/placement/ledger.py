@@ -30,7 +30,10 @@ SHORT_END: Final = timedelta(seconds=30)
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """A sub-job on a cluster; until `until` a summary may have its pods before a report has."""
+    """A sub-job on a cluster; until `until` a summary may have its pods before a report has.
+
+    `by_pods`: it is settled by its pods on the nodes, and the summary may lack them.
+    """
 
     cluster: str
     demand: Resources
@@ -38,6 +41,7 @@ class _Line:
     pods: bool
     young: bool
     until: datetime
+    by_pods: bool = False
 
     @property
     def unsettled(self) -> Resources:
@@ -123,22 +127,32 @@ class Ledger:
         return ", ".join(f"{each.key} on {each.cluster}" for each in ended) or "none"
 
     def hold(
-        self, key: str, cluster: str, demand: Resources, *, settled: bool, pods: bool, now: datetime
+        self,
+        key: str,
+        cluster: str,
+        demand: Resources,
+        *,
+        settled: bool,
+        pods: bool,
+        now: datetime,
+        by_pods: bool = False,
     ) -> None:
         """Record a sub-job on a cluster; `settled`: its summary has all pods, `pods`: some exist.
 
-        A sub-job that was on another cluster must have ended there before.
+        `by_pods`: it is settled because the nodes have all pods, which the summary may lack. A
+        sub-job that was on another cluster must have ended there before.
         """
         before = self._lines.get(key)
         if before is not None:
-            line = replace(before, demand=demand, settled=settled, pods=pods)
+            line = replace(before, demand=demand, settled=settled, pods=pods, by_pods=by_pods)
             if before == line:
                 return
         else:
-            line = _Line(cluster, demand, settled, pods, young=True, until=later(now, self._lag))
+            until = later(now, self._lag)
+            line = _Line(cluster, demand, settled, pods, young=True, until=until, by_pods=by_pods)
             heapq.heappush(self._due, (line.until, next(self._order), key))
         page = self._page(cluster)
-        if before is not None and before.settled and not settled:
+        if before is not None and before.settled and not (settled or before.by_pods):
             accumulate(page.counted, before.demand, 1)  # the summary has its former pods
         elif before is not None and not before.settled and settled:
             accumulate(page.counted, before.demand, -1)

@@ -346,6 +346,22 @@ def test_pods_that_were_shown_before_count_until_they_are_created_again(
     assert books.held() == held
 
 
+def test_a_sub_job_that_only_lost_nodes_count_is_reserved_and_credited_once() -> None:
+    books, pods = Books(), {("a", KEY): 2}
+    books.reservations._pods_of = lambda cluster, job: pods.get((cluster, job))
+    books.reservations.begin("a", {})
+    books.update(jobs=job(gpus=2), policies=policy(cluster="a"))
+    assert books.held() == {}
+    assert books.reservations.jobs_on("a") == [KEY]
+    pods.clear()
+    books.update()
+    assert books.held() == {"a": 2}
+    assert not books.reservations.credit("a").get(GPU)
+    pods["a", KEY] = 2
+    books.update()
+    assert books.held() == {}
+
+
 def test_pods_on_another_cluster_leave_the_reservation_of_a_moved_sub_job() -> None:
     books, pods = Books(), {("a", KEY): 1, ("b", KEY): 0}
     books.reservations._pods_of = lambda cluster, job: pods.get((cluster, job))

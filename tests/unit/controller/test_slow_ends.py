@@ -10,6 +10,7 @@ import pytest
 
 from hyperjob_core.api.choices import MemberAccess
 from hyperjob_core.virtualtime import run
+from hyperjob_engine.placement.ground import Ground
 from tests.unit.controller.slowends import SlowEnds
 from tests.unit.controller.wholeworld import Logged
 
@@ -45,6 +46,22 @@ def test_no_two_generations_run_together_and_the_last_saved_step_is_resumed(kill
     again = [each for each in world.generations if each.saved is not None]
     assert len(again) >= STOPS // 2
     assert [each for each in again if not each.unread and each.given != each.saved] == []
+
+
+def test_after_a_bug_of_placement_by_nodes_all_hyperjobs_are_placed_by_sums(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fails(*_: Any) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(Ground, "most", fails)
+    world = SlowEnds(31, access=MemberAccess.NODES)
+    with caplog.at_level(logging.ERROR, "hyperjob_controller"):
+        run(world.play(3))
+    words = [record.getMessage() for record in caplog.records]
+    assert sum("Placement by nodes has failed" in each for each in words) == 1
+    assert 1 <= sum("has set it aside" in each for each in words) <= 6
+    assert world.stops >= 3
 
 
 @pytest.mark.parametrize("access", [MemberAccess.PODS, MemberAccess.NODES, MemberAccess.LOGS])
