@@ -145,10 +145,19 @@ def _numbers(metrics: dict[str, SupportsFloat]) -> dict[str, float]:
 
 def _print(report: dict[str, Any]) -> None:
     line = json.dumps({"hyperjob": report}) + "\n"
-    with contextlib.suppress(OSError, ValueError):  # a closed output must not end a training
+    with contextlib.suppress(AttributeError, OSError, ValueError):  # it must not end a training
         sys.stdout.flush()
-    # A single write keeps the lines of processes that share a pipe separate.
-    os.write(sys.stdout.fileno(), line.encode())
+    with contextlib.suppress(OSError):
+        # A single write keeps the lines of processes that share a pipe separate.
+        os.write(_output(), line.encode())
+
+
+def _output() -> int:
+    """Return the descriptor of the container's log, also if the program has replaced sys.stdout."""
+    try:
+        return sys.stdout.fileno()
+    except (AttributeError, OSError, ValueError):
+        return 1
 
 
 class _Watchdog:

@@ -129,3 +129,23 @@ os.kill(os.getpid(), signal.SIGUSR1)
 def test_a_call_ends_with_its_program(tmp_path: Path, call: str) -> None:
     with program(tmp_path, f"progress.{call}") as process:
         assert process.wait(timeout=60) == 0
+
+
+@pytest.mark.parametrize(
+    ("instead", "steps"),
+    [
+        ("sys.stdout = io.StringIO()", [0]),
+        ("sys.stdout = None", [0]),
+        ("sys.stdout.close()", []),
+        ("os.close(1)", []),
+    ],
+)
+def test_a_replaced_or_closed_output_does_not_end_a_training(
+    tmp_path: Path, instead: str, steps: list[int]
+) -> None:
+    end = f"import io, os\n{instead}\ntrain(1)\nos._exit(0)"
+    with program(tmp_path, end) as process:
+        assert process.stdout is not None
+        found = [json.loads(line)["hyperjob"]["step"] for line in process.stdout]
+        assert found == steps
+        assert process.wait(30) == 0
