@@ -222,7 +222,7 @@ class Demo:
             self._say(
                 f"\nNo change for {self._options.seconds:.0f} s, and not finished:"
                 f" {', '.join(unfinished)}."
-                "  STATUS and MESSAGE above say why; a longer --timeout waits longer."
+                "  STATUS and MESSAGE above say why."
             )
         else:
             count = len(result.hyperjobs)
