@@ -24,7 +24,11 @@ class Members:
 
 
 def members_of(observed: Observed, group: Group) -> Members:
-    """Return the indices of a group, from its existing vcjobs and the records in the status."""
+    """Return the indices of a group, from its existing vcjobs and the records in the status.
+
+    An index never changes. A group that grows gets the lowest unused indices. Of a group that
+    shrinks, the sub-jobs leave first that lose the least, and of equal ones the highest index.
+    """
     hyperjob, name = observed.hyperjob.name, group.replicated_job.name
     wanted = len(group.sizes)
     present = sorted(present_indices(observed, name))

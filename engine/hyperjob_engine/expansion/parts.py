@@ -139,6 +139,11 @@ def _wish(
     accelerators: int,
     excluded: frozenset[str],
 ) -> Wish:
+    """Return what an automatic split wants of the clusters.
+
+    The tier of the whole vcjob is a field of the wish. `pod_groups` puts it first in the domains of
+    all pods, from which it is left out here: it would count twice.
+    """
     groups = pod_groups(group.template)
     others = tuple(
         replace(each, domains=each.domains[1:] if tier_of(group.template) else each.domains)

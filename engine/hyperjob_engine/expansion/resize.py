@@ -11,7 +11,11 @@ from hyperjob_engine.model.planned import Resize
 
 
 def resize(job: Job, template: Object) -> Resize | None:
-    """Return the JSON patch that makes a live vcjob equal to its template; None if it is."""
+    """Return the JSON patch that makes a live vcjob equal to its template; None if it is.
+
+    A patch names tasks by index. Before the changes of a task it tests the name: the API server
+    refuses the patch if the vcjob has changed meanwhile.
+    """
     tasks = objects(template.get("tasks"))
     if len(tasks) != len(job.tasks):
         return None  # Volcano and HyperJob's webhook refuse the change

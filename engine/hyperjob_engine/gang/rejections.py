@@ -35,7 +35,11 @@ class RejectionCheck:
 
 
 def check_rejection(child: Child, *, now: datetime) -> RejectionCheck:
-    """Return the refusals of a sub-job, recorded ones and that of its ResourceBinding."""
+    """Return the refusals of a sub-job, recorded ones and that of its ResourceBinding.
+
+    A refusal of the past keeps only its number, by which a further wait is longer. A cluster that
+    has taken the sub-job is forgotten.
+    """
     if child.phase is not JobPhase.UNKNOWN:
         return RejectionCheck()
     known = {item.cluster: item for item in (child.record.rejections if child.record else ())}

@@ -169,6 +169,10 @@ def _reason(failure: Failure) -> Reason:
 
 
 def _failure(observed: Observed, member: Member, losses: Mapping[str, Loss]) -> Iterator[Failure]:
+    """Yield the failure of a sub-job: its own failed end, else the loss of its cluster.
+
+    A failed end whose time nothing reports counts as the latest one.
+    """
     child = member[1]
     if child.is_terminal and child.phase.is_failed:
         report, record = child.report, child.record

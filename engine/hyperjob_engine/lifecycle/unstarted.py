@@ -104,6 +104,11 @@ def _given_back(
     minimum: int,
     next_try: Callable[[int, bool], GangRecord | None],
 ) -> Restart | None:
+    """Return the restart of the sub-jobs that start too late; None if there is none.
+
+    If fewer than `minimum` others remain, the gang starts again as a whole. Otherwise the others
+    run on.
+    """
     if not late:
         return None
     others = [child for _, child in members if child.name not in late and _counts(child)]

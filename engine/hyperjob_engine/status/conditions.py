@@ -33,6 +33,7 @@ def conditions_of(
 
 
 def _ended(jobs: Sequence[JobState], end: End) -> Condition:
+    """Return the condition of an end; without a cause, the phases of the sub-jobs explain it."""
     if end.cause is not None:
         kind = CONDITION_COMPLETED if end.completed else CONDITION_FAILED
         return Condition(type=kind, status="True", reason=end.reason, message=end_text(end.cause))

@@ -162,6 +162,10 @@ def _gang(record: GangRecord) -> Object:
 
 
 def _groups(observed: Observed, jobs: Sequence[JobState]) -> list[Object]:
+    """Return `status.replicatedJobsStatus`: states of placed sub-jobs, and sums of their pods.
+
+    The recorded state of a sub-job stays while its cluster reports none.
+    """
     old_states: Object = {}
     for item in objects(observed.hyperjob.status.get("replicatedJobsStatus")):
         old_states |= mapping(item.get("jobStates"))

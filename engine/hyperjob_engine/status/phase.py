@@ -40,7 +40,13 @@ def state_of(
     previous: str,
     stall: StallRecord | None = None,
 ) -> State:
-    """Return the state from all sub-jobs; `previous` is the phase in the stored status."""
+    """Return the state from all sub-jobs; `previous` is the phase in the stored status.
+
+    The first rule that applies decides. The order is: the end, a suspension, enough running
+    sub-jobs, a quorum, restarts, and the loss of sub-jobs after the HyperJob was Running. Before
+    its first run the phase is that of the earliest step that too few sub-jobs have passed: a place,
+    the queue, the start.
+    """
     total, minimum = len(jobs), outlooks.minimum
     ready = sum(job.is_ready for job in jobs)
     failed = [job for job in jobs if job.job_phase.is_failed]

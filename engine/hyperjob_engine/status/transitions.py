@@ -63,7 +63,11 @@ _TROUBLES: Final = frozenset(
 
 
 def status_events(old: Object, new: Object) -> tuple[Event, ...]:
-    """Return the Events of a change of status."""
+    """Return the Events of a change of status.
+
+    The HyperJob has at most one, and a sub-job none about the reason that this Event has. Equal
+    statuses have no Events.
+    """
     events = []
     phase, reason = string(at(new, "state", "phase")), string(at(new, "state", "reason"))
     was = string(at(old, "state", "phase")), string(at(old, "state", "reason"))

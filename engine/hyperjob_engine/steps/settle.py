@@ -114,6 +114,11 @@ def _creation(
     *,
     overflow: Overflow | SplitOverflow | None = None,
 ) -> CreateChild:
+    """Return the creation of what a sub-job lacks: its policy, its vcjob, or both.
+
+    The policy of a gang holds the gate, unless the vcjob exists and its gate is open already: a
+    running sub-job is never held again.
+    """
     policy: Object | None = None
     if child.policy is None:
         gang = observed.admission is not QueueAdmission.NONE

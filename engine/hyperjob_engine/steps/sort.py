@@ -169,7 +169,11 @@ def _waits(draft: Draft, sub_job: SubJob) -> tuple[Reason, Detail | None]:
 
 
 def _sort_missing(draft: Draft, sub_job: SubJob, child: Child, *, refused: bool) -> None:
-    """Record a sub-job as missing, or as blocked with the reason."""
+    """Record a sub-job as missing, or as blocked with the reason.
+
+    The first reason that applies is recorded. The reason of a refused creation is recorded before
+    this step: such a sub-job becomes neither missing nor blocked here.
+    """
     observed, name = draft.observed, child.name
     leaving = [
         Leaving(kind)
