@@ -45,6 +45,8 @@ _BATCHES: Final = 64.0
 _LAST_LINES: Final = 1000
 """Lines of the past that the follower of a stopping pod reads."""
 _SECONDS: Final = 15.0
+_SAVED_SECONDS: Final = 0.5
+"""A step that a stopping pod has saved is in the status within this time."""
 _FOLLOW_SECONDS: Final = 900.0
 _FOLLOW_BYTES: Final = 64 * LIMIT_BYTES
 _FIRST_SECONDS: Final = 1.0
@@ -275,9 +277,12 @@ class Reader:
         """Read logs until they end: a program that gets SIGTERM reports what it has saved."""
 
         def take_in(lines: Sequence[LogLine]) -> None:
+            before = _saved(found)
             if found.take_in(lines, now=self._now()):
                 self._counts.read("progress")
                 self._request_pass(item[0])
+            if _saved(found) != before:
+                self._wake(item[0], _SAVED_SECONDS)  # another controller may not see the line
 
         try:
             if not found.found:
@@ -420,6 +425,10 @@ class Reader:
         due = now if last is None else max(now, last + self._interval)
         self._woken[key] = due
         self._wake(key, due - now)
+
+
+def _saved(found: Watch) -> int | None:
+    return None if found.training is None else found.training.saved_step
 
 
 def _clock() -> float:

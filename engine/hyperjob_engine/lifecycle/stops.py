@@ -242,8 +242,9 @@ def may_run(observed: Observed, child: Child) -> bool:
     if child.report is not None and child.report.pods.total > 0:
         return True
     created = child.job.created if child.job is not None else None
-    is_applied = child.binding is not None and child.binding.applied
-    return is_applied and created is not None and observed.now - created < _REPORTED_WITHIN
+    binding = child.binding
+    is_sent = binding is not None and (binding.applied or not binding.dispatching_suspended)
+    return is_sent and created is not None and observed.now - created < _REPORTED_WITHIN
 
 
 def _has_ended(observed: Observed, member: Member) -> bool:

@@ -42,6 +42,8 @@ def weigh(old: Object, new: Object) -> Weight:
         return Weight.FACTS
     if _differ(old, new, "message", "training"):
         return Weight.FACTS
+    if new.get("stop") and _saved(old) != _saved(new):
+        return Weight.FACTS  # the log of a pod that stops can be read once
     is_progress = changed & _TRAINING or _differ(old, new, "message")
     return Weight.PROGRESS if is_progress else Weight.WORDS
 
@@ -52,6 +54,13 @@ def _differ(old: Object, new: Object, *names: str) -> bool:
         return True
     before, after = objects(old.get("jobs")), objects(new.get("jobs"))
     return [_without(job, names) for job in before] != [_without(job, names) for job in after]
+
+
+def _saved(status: Object) -> list[object]:
+    """Return the steps that the sub-jobs have saved."""
+    jobs = objects(status.get("jobs"))
+    steps = (mapping(job.get("training")).get("savedStep") for job in jobs)
+    return [mapping(status.get("checkpoint")).get("resumeStep"), *steps]
 
 
 def _without(part: object, names: tuple[str, ...]) -> Object:

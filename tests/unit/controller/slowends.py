@@ -42,6 +42,7 @@ NODE: Final = {"cpu": "64", "memory": "512Gi", GPU: "64", "pods": "110"}
 SLOWEST: Final = 40.0
 STEP_SECONDS: Final = 2.0
 SAVE_EVERY: Final = 5
+HEARTBEAT_SECONDS: Final = 3.0
 READ_SECONDS: Final = 1.0
 """A controller that has started reads the logs of pods that stop within this time."""
 
@@ -196,6 +197,7 @@ class SlowEnds:
         for name, each in self.sites.items():
             self.plane.create(CLUSTERS, each.cluster)
             self.plane.members[name].create(NODES, node)
+        self.beat()
         for number, name in enumerate(self.names):
             jobs = group(replicas=1 + number % 2, templateSpec=template(task(replicas=2)))
             grace = self.rng.choice((10, 60)) if not self.late else 60
@@ -204,6 +206,17 @@ class SlowEnds:
             for of_server in ("uid", "creationTimestamp"):
                 raw["metadata"].pop(of_server)
             self.plane.create(HYPERJOBS, raw)
+
+    def beat(self) -> None:
+        """Let the kubelets report their nodes, as one of several hundred does at any time."""
+        ready = {"type": "Ready", "status": "True", "lastHeartbeatTime": rfc3339(now())}
+        node = {
+            "metadata": {"name": "n"},
+            "status": {"conditions": [ready], "allocatable": NODE},
+        }
+        for name, server in self.plane.members.items():
+            self.after(self.late.get(name, 0.0), server.put, NODES, node)
+        self.after(HEARTBEAT_SECONDS, self.beat)
 
     def created(self, kind: str, old: Object | None, new: Object | None) -> None:
         """Compare the resume step of a new vcjob with the last step that was saved."""

@@ -34,6 +34,16 @@ def test_words_and_progress_are_told_from_facts(change: Object, expected: Weight
     assert weigh(BASE, BASE | change) is expected
 
 
+def test_a_saved_step_of_a_sub_job_that_is_being_stopped_is_a_fact() -> None:
+    stopping = BASE | {"stop": {"cause": "Suspended", "jobs": ["x"]}}
+    jobs = [{**BASE["jobs"][0], "training": {"step": 7, "savedStep": 7}}]
+    assert weigh(stopping, stopping | {"jobs": jobs}) is Weight.FACTS
+    assert weigh(BASE, BASE | {"jobs": jobs}) is Weight.PROGRESS
+    later = [{**BASE["jobs"][0], "training": {"step": 8, "savedStep": 7}}]
+    stopping |= {"jobs": jobs}
+    assert weigh(stopping, stopping | {"jobs": later}) is Weight.PROGRESS
+
+
 def test_each_weight_is_more_than_the_one_before() -> None:
     weights = (Weight.NOTHING, Weight.WORDS, Weight.PROGRESS, Weight.FACTS)
     assert list(weights) == sorted(set(weights))

@@ -454,7 +454,12 @@ def test_a_planned_stop_waits_for_pods_that_run_before_karmada_reports_it(
     assert before is not None
     report = replace(before, pods=PodCounts(pending=reported))
     job_ = replace(seen.jobs[NAMES[0]], created=NOW - timedelta(seconds=age), report=report)
-    bound = replace(seen.bindings[binding_name(NAMES[0])], applied=applied, report=report)
+    bound = replace(
+        seen.bindings[binding_name(NAMES[0])],
+        applied=applied,
+        dispatching_suspended=not applied,
+        report=report,
+    )
     seen = replace(
         seen,
         jobs={NAMES[0]: job_},
