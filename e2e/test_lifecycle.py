@@ -31,6 +31,18 @@ async def test_a_failing_sub_job_fails_the_hyperjob_once_all_have_ended(scenario
     assert "mixed-failing-0" in ended["status"]["state"]["message"]
 
 
+async def test_a_hyperjob_at_its_deadline_is_stopped_and_fails(scenario):
+    world = scenario.world
+    late = hyperjob("late", group(world, "one", replicas=2, accelerators=1, seconds=600))
+    late["spec"]["activeDeadlineSeconds"] = 5
+    await scenario.apply(late)
+    ended = await scenario.until_phase("late", "Failed", "Completed")
+    failed = condition_of(ended, "Failed")
+    assert (failed.get("status"), failed.get("reason")) == ("True", "DeadlineExceeded")
+    assert "activeDeadlineSeconds" in ended["status"]["state"]["message"]
+    await scenario.until_members_have(0)
+
+
 async def test_deleting_a_running_hyperjob_leaves_nothing_anywhere(scenario):
     world = scenario.world
     await scenario.apply(

@@ -77,9 +77,14 @@ def _count(database: sqlite3.Connection, uid: str) -> int:
 
 def read(database: sqlite3.Connection, uid: str, *, most: int = DRAWN) -> list[ProgressPoint]:
     """Return at most about `most` points of a HyperJob, evenly chosen, and its latest."""
+    # SQLite takes twice the time to number the rows as Python to drop most of them.
+    rows = database.execute(_READ, (uid,)).fetchall()
+    chosen = rows[:: 1 + (len(rows) - 1) // most] if rows else []
+    if chosen and chosen[-1] is not rows[-1]:
+        chosen.append(rows[-1])
     return [
         ProgressPoint(datetime.fromtimestamp(at, UTC), step, orjson.loads(metrics))
-        for at, step, metrics in database.execute(_READ, {"uid": uid, "most": most})
+        for at, step, metrics in chosen
     ]
 
 
@@ -91,16 +96,13 @@ def merged(
     return [found[at] for at in sorted(found)]
 
 
-_NUMBERED: Final = """
-SELECT at, row_number() OVER (ORDER BY at) - 1 AS number, count(*) OVER () AS total FROM points
-WHERE uid = :uid
-"""
-_THIN: Final = f"""
+_READ: Final = "SELECT at, step, metrics FROM points WHERE uid = ? ORDER BY at"
+_THIN: Final = """
 DELETE FROM points WHERE uid = :uid AND (SELECT count(*) FROM points WHERE uid = :uid) > :most
-AND at IN (SELECT at FROM ({_NUMBERED}) WHERE number % 2 = 1 AND number < total - 1)
-"""  # noqa: S608, no value of a user
-_READ: Final = f"""
-SELECT points.at, step, metrics FROM ({_NUMBERED}) AS chosen JOIN points
-ON points.uid = :uid AND points.at = chosen.at
-WHERE number % (1 + (total - 1) / :most) = 0 OR number = total - 1 ORDER BY points.at
-"""  # noqa: S608, no value of a user
+AND at IN (
+    SELECT at FROM (
+        SELECT at, row_number() OVER (ORDER BY at) - 1 AS number, count(*) OVER () AS total
+        FROM points WHERE uid = :uid
+    ) WHERE number % 2 = 1 AND number < total - 1
+)
+"""

@@ -114,6 +114,13 @@ def hyperjob_of(rng: random.Random, name: str = "hj", *, most: int = 3) -> Objec
         fields["ttlSecondsAfterFinished"] = rng.choice((0, 60, 600))
     if some(rng, 0.05):
         fields["suspend"] = True
+    late = random.Random(
+        repr((groups, fields))
+    )  # leaves the numbers of the other fields as they are
+    if some(late, 0.1):
+        fields["activeDeadlineSeconds"] = late.choice((5, 60, 3600))
+        if some(late, 0.3):
+            fields["activeDeadlineMode"] = "Total"
     raw = hyperjob(*groups, name=name, **fields)
     raw["metadata"]["uid"] = f"hj-uid-{name}"
     return raw
