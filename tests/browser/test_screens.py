@@ -75,6 +75,32 @@ def test_labels_of_the_timeline_are_whole_on_a_phone(fleet, open_page):
         assert text.evaluate(fits), text.inner_text()
 
 
+def test_every_column_of_events_is_readable_on_a_phone(fleet, open_page, picture):
+    message = "sub-job llm-pretrain-trainer-0 waits for 64 nvidia.com/gpu on gpu-east " * 3
+    fleet.put(
+        {
+            "kind": "Event",
+            "metadata": {"namespace": "team-a", "name": "llm.1"},
+            "involvedObject": {"kind": "HyperJob", "uid": "uid-team-a-llm-pretrain"},
+            "type": "Warning",
+            "reason": "InsufficientCapacity",
+            "message": message,
+            "count": 12,
+            "source": {"component": "hyperjob-controller"},
+            "lastTimestamp": "2026-01-01T00:00:00Z",
+        }
+    )
+    page = open_page(fleet, f"{SCREENS['job']}/events", width=360)
+    for text in ("InsufficientCapacity", message.strip(), "12", "hyperjob-controller", "Warning"):
+        cell = page.locator("tbody :is(td, th)").filter(has_text=text).first
+        expect(cell).to_be_visible()
+        assert cell.evaluate("el => el.scrollWidth <= el.clientWidth"), text
+        box = cell.bounding_box()
+        assert box["x"] >= 0, text
+        assert box["x"] + box["width"] <= 360, text
+    picture(page, "events-phone")
+
+
 @pytest.mark.parametrize("name", IN_NAVIGATION)
 def test_a_screen_is_reached_by_keyboard_alone(fleet, open_page, name):
     page = open_page(fleet)

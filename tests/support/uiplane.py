@@ -18,12 +18,12 @@ from hyperjob.ui.access.local import LocalAccess
 from hyperjob.ui.pages.answers import Context
 from hyperjob.ui.running import running
 from hyperjob.ui.serve import serving
-from hyperjob_core.kube.resources import CLUSTERS, HYPERJOBS, QUEUES, TOKEN_REVIEWS
+from hyperjob_core.kube.resources import CLUSTERS, CORE_EVENTS, HYPERJOBS, QUEUES, TOKEN_REVIEWS
 from tests.support.apiserver import ApiServer
 from tests.support.uipast import remember
 from tests.support.uiscene import ago
 
-KINDS = {"HyperJob": HYPERJOBS, "Cluster": CLUSTERS, "Queue": QUEUES}
+KINDS = {"HyperJob": HYPERJOBS, "Cluster": CLUSTERS, "Queue": QUEUES, "Event": CORE_EVENTS}
 
 
 class Karmada(ApiServer):
