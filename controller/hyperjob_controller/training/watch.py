@@ -38,6 +38,9 @@ _LONGEST: Final = 300.0
 _SEARCH_SECONDS: Final = 2.0
 _CYCLE_SECONDS: Final = 2.0
 _LONGEST_CYCLE: Final = 900.0
+_CYCLE_GROWTH: Final = 1.5
+"""A first line is read at most half as late as its program took to print it."""
+_LOADING_SECONDS: Final = 5.0
 _MISSES: Final = 3
 _SECOND_LOOK: Final = 1.5
 """The second look at a silence is due after so many times the patience."""
@@ -280,7 +283,7 @@ class Watch:
         if self.track is not None and self.track.last[0] != step:
             self.fresh, self.doubted, self.stalled, self.stacks = self.looked, None, False, []
         self._collect(lines)
-        self.found = self.found or bool(progress)
+        self.found = self.found or bool(progress or phases)
         return bool(progress or phases)
 
     def miss(self) -> None:
@@ -301,10 +304,12 @@ class Watch:
             doublings = min(self.silent, 1 if self.stalled else 10)
             usual = min(longest, max(interval, gap) * 2.0**doublings)
             return min(usual, max(min(interval, 1.0), self._until_look()))
+        if self.found:  # it has announced that it loads
+            return min(interval, _LOADING_SECONDS)
         if self.number:
             return min(interval, _SEARCH_SECONDS)
-        least = min(interval, _CYCLE_SECONDS) * (4.0 if self.others else 1.0)
-        return min(_LONGEST_CYCLE, least * 2.0 ** min(self.cycles, 10))
+        least = min(interval, _CYCLE_SECONDS)
+        return min(_LONGEST_CYCLE, least * _CYCLE_GROWTH ** min(self.cycles, 20))
 
     def _announce(self, phase: str) -> None:
         if self.track is None:

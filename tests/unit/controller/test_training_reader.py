@@ -222,7 +222,7 @@ def test_the_pod_that_reports_is_found_and_remembered() -> None:
 
 def test_where_nothing_is_ever_said_looks_grow_rare() -> None:
     made, pauses = watch(source(pods=2)), []
-    for _ in range(40):
+    for _ in range(60):
         hear(made, text(1))
         pauses.append(made.pause(30))
     assert pauses[0] == 2
@@ -230,10 +230,29 @@ def test_where_nothing_is_ever_said_looks_grow_rare() -> None:
     assert max(pauses) == 900
     alone = watch(source(pods=1))
     hear(alone, text(1))
-    assert [alone.pause(each) for each in (10, 30)] == [4, 4], "a first line is found soon"
+    assert [alone.pause(each) for each in (10, 30)] == [3, 3], "a first line is found soon"
     made.others, made.number = True, 0
     hear(made, text(1))
     assert made.number == 0, "only first pods are searched where another sub-job reports"
+
+
+@pytest.mark.parametrize("others", [False, True], ids=["alone", "beside a sub-job that reports"])
+def test_a_first_line_is_read_at_most_half_as_late_as_its_program_took(others: bool) -> None:
+    made, second = watch(source(pods=1)), 0.0
+    made.others = others
+    while second < 600:
+        hear(made, text(1))
+        second, before = second + made.pause(30), second
+        assert second <= before * 1.5 + 3
+
+
+def test_a_program_that_announces_that_it_loads_is_read_every_few_seconds() -> None:
+    made = watch(source(pods=2))
+    hear(made, text(1))
+    assert hear(made, b'2026-01-02T03:04:06.000000000Z {"hyperjob": {"phase": "load"}}\n')
+    for _ in range(9):
+        hear(made, b"")
+        assert (made.number, made.pause(30)) == (1, 5)
 
 
 def test_a_program_is_read_as_often_as_it_says_something() -> None:
