@@ -230,6 +230,7 @@ class Reader:
             if found.doing is not Doing.WAITING or not self._is_watched(item, found):
                 return  # its sub-job is being stopped, or is gone
             found.doing, source, stalled = Doing.READING, found.source, found.stalled
+            begins = not any(each.track for each in self._watches[item[0]].values())
             try:
                 progressed = await self._read(item, found)
             finally:
@@ -242,6 +243,8 @@ class Reader:
             self._moves_again(item[0])
         elif progressed and self._waits_elsewhere(item[0]):
             await self._survey_waits(item[0])
+        if begins and found.track is not None:
+            self._woken.pop(item[0], None)  # the first line shows that it starts no more
         if progressed:
             self._request_pass(item[0])
         if source.ended:

@@ -301,7 +301,7 @@ class Watch:
                 return min(interval, 5.0) * 2.0 ** min(self.silent, 6)
             gap = (samples[-1][1] - samples[0][1]).total_seconds() / (len(samples) - 1)
             longest = max(interval, _LONGEST)
-            doublings = min(self.silent, 1 if self.stalled else 10)
+            doublings = 0 if self.stalled else min(self.silent, 10)
             usual = min(longest, max(interval, gap) * 2.0**doublings)
             return min(usual, max(min(interval, 1.0), self._until_look()))
         if self.found:  # it has announced that it loads

@@ -525,6 +525,16 @@ async def test_a_log_that_is_followed_is_not_read_again_when_its_sub_job_ends() 
         assert bench.logs.asked.count(name) == 1
 
 
+async def test_the_first_line_of_a_program_has_its_pass_at_once_after_each_start() -> None:
+    async with Bench(interval=60) as bench:
+        bench.logs.answers["a/hj-trainer-0-worker-0"] = text(1, 7)
+        for _ in range(2):
+            bench.planned(seen(job(phase="Running")))
+            await bench.until(lambda: bench.reader.trainings(KEY))
+            bench.planned(seen())
+    assert bench.woken == [(KEY, 0)] * 2
+
+
 async def test_a_hyperjob_of_a_forgotten_name_has_its_first_pass_at_once() -> None:
     async with Bench(interval=60) as bench:
         name = "a/hj-trainer-0-worker-0"
