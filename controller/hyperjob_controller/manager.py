@@ -25,6 +25,7 @@ from hyperjob_controller.insight.measures import Meter
 from hyperjob_controller.insight.timeuse import TimeUses
 from hyperjob_controller.leadership import Leadership
 from hyperjob_controller.members.causes import CauseReader
+from hyperjob_controller.members.failedlogs import FailedLogs
 from hyperjob_controller.memory.capacity import Capacity
 from hyperjob_controller.memory.memory import Memory
 from hyperjob_controller.memory.priorities import Priorities
@@ -207,8 +208,11 @@ class Manager:
         self._causes = None
         if tuning.failure_causes:
             # The ServiceAccount that may read logs may also read failed pods.
+            limit = options.failed_log_bytes
+            logs = FailedLogs(kube, members or kube, limit=limit) if limit else None
             self._causes = CauseReader(
                 members or kube,
+                logs=logs,
                 answered=self.queue.add,
                 now=now,
                 time_limit=CAUSE_TIME_LIMIT,

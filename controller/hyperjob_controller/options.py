@@ -9,6 +9,7 @@ from typing import Final, Literal
 from urllib.parse import urlsplit
 
 from hyperjob_core.api.choices import MemberAccess
+from hyperjob_core.api.failedlogs import MOST_BYTES
 from hyperjob_core.api.names import (
     CONTROLLER_SETTINGS,
     LEASE_NAME,
@@ -45,6 +46,7 @@ class Options:
     members: MemberAccess = MemberAccess.OFF
     members_kubeconfig: str | None = None
     progress_interval: float = 30.0
+    failed_log_bytes: int = 0
     trainjobs: bool = True
     require_vcjob_api: bool = True
     require_resource_summary: bool = True
@@ -73,6 +75,8 @@ class Options:
             raise ValueError("--leader-elect-lease-duration must be between 5 and 3600 seconds")
         if not 0.1 <= self.progress_interval <= 3600:
             raise ValueError("--progress-interval must be between 0.1 and 3600 seconds")
+        if not 0 <= self.failed_log_bytes <= MOST_BYTES:
+            raise ValueError(f"--failed-log-bytes must be between 0 and {MOST_BYTES}")
         if self.splitter_url is not None and not is_web_address(self.splitter_url):
             raise ValueError(f"--splitter-url: {self.splitter_url!r} is no http or https URL")
         for name in ("metrics_bind_address", "health_probe_bind_address", "debug_bind_address"):
@@ -218,6 +222,13 @@ SETTINGS: Final[Mapping[str, Setting]] = {
         " progress alone",
         float,
         metavar="SECONDS",
+    ),
+    "failed_log_bytes": Setting(
+        "bytes of the end of the log of each container that failed a sub-job, kept in a ConfigMap"
+        " of its HyperJob; 0 keeps none. It needs --members logs and"
+        " `hyperjob install --with failed-logs`",
+        int,
+        metavar="BYTES",
     ),
     "trainjobs": Setting(
         "make HyperJobs of Kubeflow's TrainJobs with the label training.volcano.sh/runs-as, while"

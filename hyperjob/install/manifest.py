@@ -39,6 +39,7 @@ def manifest(settings: Settings) -> list[Item]:
         more_accounts=(ACCOUNT,) if settings.members is not MemberAccess.OFF else (),
         secret_warnings=settings.secret_warnings,
         trainjobs=settings.trainjobs,
+        failed_logs=settings.failed_logs,
     )
     items.append(record_item(settings))
     items += certs_guard(settings.user("certs"))

@@ -67,6 +67,7 @@ def rbac(
     more_accounts: tuple[str, ...] = (),
     secret_warnings: bool = False,
     trainjobs: bool = False,
+    failed_logs: bool = False,
 ) -> list[Item]:
     """Return roles and bindings for the processes, and roles for people.
 
@@ -74,7 +75,8 @@ def rbac(
     has a service account for each user and for `more_accounts`, in the namespace of the
     controller's Lease, and `certs_user` may renew the tokens of all. The result has that namespace
     too. `ui_user` is the user of a shared web page, empty without one. `secret_warnings` lets the
-    webhook get Secrets. `trainjobs` lets controller and webhook follow TrainJobs.
+    webhook get Secrets. `trainjobs` lets controller and webhook follow TrainJobs, `failed_logs` the
+    controller keep logs in ConfigMaps.
     """
     accounts: list[Item] = []
     if service_accounts:
@@ -93,7 +95,11 @@ def rbac(
             only_where_missing=True,
         ),
         *accounts,
-        _item(CLUSTER_ROLES, CONTROLLER, {"rules": controller_rules(trainjobs=trainjobs)}),
+        _item(
+            CLUSTER_ROLES,
+            CONTROLLER,
+            {"rules": controller_rules(trainjobs=trainjobs, failed_logs=failed_logs)},
+        ),
         _item(
             ROLES, CONTROLLER, {"rules": lease_rules(lease_namespace)}, namespace=lease_namespace
         ),
@@ -120,8 +126,8 @@ def rbac(
     ]
 
 
-def controller_rules(*, trainjobs: bool = False) -> list[Object]:
-    """Return the controller's rules for all namespaces, those for TrainJobs where asked."""
+def controller_rules(*, trainjobs: bool = False, failed_logs: bool = False) -> list[Object]:
+    """Return the controller's rules for all namespaces, those of optional parts where asked."""
     more = [
         _rule(HYPERJOBS, "create", "patch"),
         *(_rule(each, "list", "watch") for each in (TRAINJOBS, *_RUNTIMES, NAMESPACES)),
@@ -131,6 +137,7 @@ def controller_rules(*, trainjobs: bool = False) -> list[Object]:
     ]
     return [
         *(more if trainjobs else ()),
+        *((_rule(CONFIG_MAPS, "get", "create", "patch"),) if failed_logs else ()),
         _rule(HYPERJOBS, "list", "watch", "delete"),
         _rule(HYPERJOBS, "patch", subresource="status"),
         # Sub-jobs have blockOwnerDeletion, for which the admission plugin

@@ -153,6 +153,7 @@ async def _inferred(kube: Kube) -> Settings | None:
         "ui": await _get(kube, CLUSTER_ROLE_BINDINGS, UI),
         "secret-warnings": _reads(await _get(kube, CLUSTER_ROLES, WEBHOOK), SECRETS),
         "trainjobs": _reads(await _get(kube, CLUSTER_ROLES, CONTROLLER), TRAINJOBS),
+        "failed-logs": _reads(await _get(kube, CLUSTER_ROLES, CONTROLLER), CONFIG_MAPS),
     }
     read = step_of(await _get(kube, CLUSTER_ROLES, MEMBER_ROLE))
     if await _get(kube, CLUSTER_PROPAGATION_POLICIES, OLD_ACCOUNT) is not None:

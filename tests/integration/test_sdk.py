@@ -68,6 +68,8 @@ def fails_three_times(number: int) -> None:
 
     attempt = int(os.environ["HYPERJOB_ATTEMPT"])
     if attempt < 3:
+        for line in range(200):
+            print(f"line {line} before boom {number} of attempt {attempt + 1}")
         raise RuntimeError(f"boom {number} of attempt {attempt + 1}")
 
 
@@ -371,6 +373,9 @@ def test_the_traceback_of_each_failed_attempt_is_there_after_three_restarts(
             command += ["--kubeconfig", str(client.kubeconfig), "-n", job.namespace, "--no-prefix"]
             shell = subprocess.run(command, capture_output=True, text=True, check=True).stdout
             (shown,) = [each.last_lines for each in page if each.attempt == attempt]
+            first = f"line 0 before boom {number} of attempt {attempt}"
+            assert first in python, "the status has 80 lines, and the ConfigMap more"
+            assert first in shell
             for lines in (python, shell.splitlines(), list(shown)):
                 assert said in lines[-1], lines
                 assert any("Traceback" in line for line in lines)

@@ -3,7 +3,8 @@
 The watch of a member has mostly shown it already. Of other members, and with `--members off`, the
 failed pods are listed once through Karmada's cluster proxy. The number of concurrent calls, the
 pods of one answer and the time are bounded. Without an answer within the time limit the cause is
-unknown: a restart never waits for an unreachable cluster.
+unknown: a restart never waits for an unreachable cluster. Where the administrator wants it, the log
+of the container is kept before the answer.
 """
 
 import asyncio
@@ -15,11 +16,14 @@ from typing import Final
 
 import orjson
 
+from hyperjob_controller.members.failedlogs import FailedLogs
+from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import objects
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import Forbidden, KubeError
 from hyperjob_core.kube.resources import CLUSTERS, PODS, split_key
 from hyperjob_core.telemetry.metrics import Place
+from hyperjob_engine.expansion.objects import owner_reference
 from hyperjob_engine.members.podfailures import first_failure, order
 from hyperjob_engine.model.observed import Observed
 from hyperjob_engine.model.planned import FailedJob, Plan
@@ -43,6 +47,7 @@ class _Entry:
     until: datetime
     answered: bool = False
     failure: ContainerFailure | None = None
+    kept: ContainerFailure | None = None
 
 
 class CauseReader:
@@ -59,6 +64,7 @@ class CauseReader:
         time_limit: timedelta,
         faulty: Callable[[BaseException], None],
         watched: Callable[[str, str], ContainerFailure | None] = lambda _cluster, _job: None,
+        logs: FailedLogs | None = None,
     ) -> None:
         """Call `answered` with a HyperJob's key for each answer.
 
@@ -71,6 +77,8 @@ class CauseReader:
         self._limit = time_limit
         self._faulty = faulty
         self._watched = watched
+        self._logs = logs
+        self._owners: dict[str, Object] = {}
         self._entries: dict[str, dict[str, _Entry]] = {}
         self._waiting: asyncio.Queue[tuple[str, str]] = asyncio.Queue()
         self._refusing: dict[str, datetime] = {}
@@ -78,11 +86,14 @@ class CauseReader:
     def causes(self, key: str) -> Mapping[str, ContainerFailure | None]:
         """Return the causes of a HyperJob's failed vcjobs by UID; None: unknown for good."""
         now, namespace = self._now(), split_key(key)[0]
-        return {
-            uid: self._first(namespace, entry)
-            for uid, entry in self._entries.get(key, {}).items()
-            if entry.answered or entry.until <= now
-        }
+        found: dict[str, ContainerFailure | None] = {}
+        for uid, entry in self._entries.get(key, {}).items():
+            if entry.answered or entry.until <= now:
+                found[uid] = self._first(namespace, entry)
+                if self._logs is not None and found[uid] != entry.failure and entry.until > now:
+                    entry.failure, entry.answered = found.pop(uid), False
+                    self._waiting.put_nowait((key, uid))  # its log is kept before the answer
+        return found
 
     def _first(self, namespace: str | None, entry: _Entry) -> ContainerFailure | None:
         """Return the failure that was read, or an earlier failure from the watch of the member."""
@@ -107,11 +118,13 @@ class CauseReader:
     def planned(self, observed: Observed, decided: Plan) -> None:
         """Read the causes of the failures that a plan lists."""
         if decided.failed:
+            self._owners[observed.hyperjob.key] = owner_reference(observed.hyperjob)
             self.ask(observed.hyperjob.key, decided.failed)
 
     def forget(self, key: str) -> None:
         """Drop a deleted HyperJob."""
         self._entries.pop(key, None)
+        self._owners.pop(key, None)
 
     async def run(self) -> None:
         """Read until cancelled."""
@@ -127,17 +140,37 @@ class CauseReader:
                 continue
             left = (entry.until - self._now()).total_seconds()
             job = f"{split_key(key)[0]}/{entry.job.name}"
-            entry.failure = self._watched(entry.job.cluster, job)
+            entry.failure = entry.failure or self._watched(entry.job.cluster, job)
             if entry.failure is None and left > 0 and not self._refuses(entry.job.cluster):
                 try:
                     async with asyncio.timeout(left):
                         entry.failure = await self._read(split_key(key)[0], entry.job)
                 except (KubeError, TimeoutError, ValueError) as error:
+                    if isinstance(error, Forbidden):
+                        self._refusing[entry.job.cluster] = self._now() + _FORBIDDEN
                     self._note(key, entry.job, error)
                 except Exception as error:  # noqa: BLE001 - the wall
                     self._faulty(error)
+            await self._keep(key, entry)
             entry.answered = True
             self._answered(key)
+
+    async def _keep(self, key: str, entry: _Entry) -> None:
+        """Keep the log of the failed container, within the time limit of the answer."""
+        failure, owner = entry.failure, self._owners.get(key)
+        left = (entry.until - self._now()).total_seconds()
+        if self._logs is None or failure is None or not failure.container or owner is None:
+            return
+        if failure == entry.kept or left <= 0:
+            return
+        entry.kept = failure
+        try:
+            async with asyncio.timeout(left):
+                await self._logs.keep(key, owner, entry.job, failure)
+        except (KubeError, TimeoutError) as error:
+            self._note(key, entry.job, error, what="The log of a failed container was not kept")
+        except Exception as error:  # noqa: BLE001 - the wall
+            self._faulty(error)
 
     async def _read(self, namespace: str | None, job: FailedJob) -> ContainerFailure | None:
         answer = await self._kube.raw(
@@ -157,12 +190,17 @@ class CauseReader:
         until = self._refusing.get(cluster)
         return until is not None and self._now() < until
 
-    def _note(self, key: str, job: FailedJob, error: Exception) -> None:
-        if isinstance(error, Forbidden):
-            self._refusing[job.cluster] = self._now() + _FORBIDDEN
+    def _note(
+        self,
+        key: str,
+        job: FailedJob,
+        error: Exception,
+        *,
+        what: str = "The pods of a failed sub-job could not be read",
+    ) -> None:
         namespace, name = split_key(key)
         log.warning(
-            "The pods of a failed sub-job could not be read",
+            what,
             extra={
                 "hyperjob": {"namespace": namespace, "name": name},
                 "job": {"namespace": namespace, "name": job.name},

@@ -10,7 +10,8 @@ from datetime import timedelta
 from typing import Final
 
 from hyperjob_engine.lifecycle.decisions import Member
-from hyperjob_engine.model.observed import Observed, Ownership
+from hyperjob_engine.model.child import Child
+from hyperjob_engine.model.observed import Job, Observed, Ownership
 from hyperjob_engine.model.planned import FailedJob
 from hyperjob_engine.reasons.failure import ContainerFailure
 
@@ -62,7 +63,7 @@ def _failed(observed: Observed, members: Sequence[Member]) -> list[FailedJob]:
     """Return the failed sub-jobs without a recorded cause, the earliest first."""
     reachable = _reachable(observed)
     failed = [
-        (report.last_transition or _LAST, FailedJob(name=child.name, uid=job.uid, cluster=where))
+        (report.last_transition or _LAST, _failed_job(child, job, where))
         for _, child in members
         if (job := child.job) is not None
         and (report := child.report) is not None
@@ -77,7 +78,7 @@ def _running(observed: Observed, members: Sequence[Member]) -> list[FailedJob]:
     """Return the first sub-jobs that have not ended."""
     reachable = _reachable(observed)
     return [
-        FailedJob(name=child.name, uid=job.uid, cluster=child.cluster)
+        _failed_job(child, job, child.cluster)
         for _, child in members
         if (job := child.job) is not None
         and job.ownership is Ownership.OURS
@@ -85,6 +86,10 @@ def _running(observed: Observed, members: Sequence[Member]) -> list[FailedJob]:
         and not child.is_terminal
         and child.cluster in reachable
     ][:_SIBLINGS]
+
+
+def _failed_job(child: Child, job: Job, cluster: str) -> FailedJob:
+    return FailedJob(name=child.name, uid=job.uid, cluster=cluster, attempt=child.attempt)
 
 
 def _reachable(observed: Observed) -> set[str]:

@@ -198,6 +198,7 @@ class FailedJob:
     name: str
     uid: str
     cluster: str
+    attempt: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

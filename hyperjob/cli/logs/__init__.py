@@ -14,7 +14,7 @@ from hyperjob.cli.kubectl.exits import Code, run
 from hyperjob.cli.kubectl.names import name_argument
 from hyperjob.cli.kubectl.offers import CLUSTER, JOB
 from hyperjob.cli.logs.printing import Printer
-from hyperjob.client.logs.attempts import is_present, kept_lines
+from hyperjob.client.logs.attempts import is_present, kept_lines, kept_logs
 from hyperjob.client.logs.choosing import Wanted
 from hyperjob.client.logs.following import Following
 from hyperjob.client.logs.standing import ChosenLogs
@@ -141,7 +141,8 @@ def logs(
             summary = read(await kube.get(HYPERJOBS, name, namespace=access.home(kube)))
             if attempt is not None and not is_present(summary, wanted, attempt):
                 kept = Printer(prefix=prefix, timestamps=True, as_json=as_json)
-                for source, line in kept_lines(summary, wanted, attempt):
+                logs = await kept_logs(kube, summary)
+                for source, line in kept_lines(summary, wanted, attempt, logs=logs):
                     kept.print(source, line)
                 return
             found = (

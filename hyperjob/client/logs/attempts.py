@@ -1,6 +1,9 @@
-"""The last lines of earlier attempts, which the status keeps: their pods and logs are deleted."""
+"""The last lines of earlier attempts, whose pods and logs are deleted.
 
-from collections.abc import Iterator
+The status keeps a few lines of each, and a ConfigMap more where the administrator wants it.
+"""
+
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -9,7 +12,11 @@ from hyperjob.client.logs.choosing import ContainerLog, Wanted
 from hyperjob.client.logs.reading import Line
 from hyperjob.client.selection import choose
 from hyperjob.client.summary import SubJob, Summary
+from hyperjob_core.api.failedlogs import FailedLog, config_map_name, is_owned, read_logs
 from hyperjob_core.api.wire import timestamp
+from hyperjob_core.kube.client import Kube
+from hyperjob_core.kube.errors import Forbidden, NotFound
+from hyperjob_core.kube.resources import CONFIG_MAPS
 from hyperjob_engine.members.podfailures import order
 from hyperjob_engine.model.runs import Run
 from hyperjob_engine.reasons.failure import ContainerFailure
@@ -60,11 +67,33 @@ def is_present(summary: Summary, wanted: Wanted, attempt: int) -> bool:
     return all(job.attempt == attempt for job in _chosen(summary, wanted))
 
 
-def kept_lines(summary: Summary, wanted: Wanted, attempt: int) -> list[Line]:
+async def kept_logs(kube: Kube, summary: Summary) -> list[FailedLog]:
+    """Return the logs that the controller has kept; none for a user who may not read ConfigMaps."""
+    name, namespace = config_map_name(summary.name), summary.namespace
+    try:
+        found = await kube.get(CONFIG_MAPS, name, namespace=namespace)
+    except (Forbidden, NotFound):
+        return []
+    return read_logs(found) if is_owned(found, summary.uid) else []
+
+
+def kept_lines(
+    summary: Summary, wanted: Wanted, attempt: int, *, logs: Sequence[FailedLog] = ()
+) -> list[Line]:
     """Return the last lines of the containers that failed in an attempt, which counts from 1.
 
-    ClientError where the status has none; the text says which attempts have lines.
+    Those of `logs` come before those of the status. ClientError where neither has any; the text
+    says which attempts have lines.
     """
+    jobs = {job.name for job in _chosen(summary, wanted)}
+    kept = [
+        (ContainerLog(cluster=each.cluster, pod=each.pod, container=each.container), line.encode())
+        for each in logs
+        if each.attempt == attempt and each.job in jobs and wanted.cluster in (None, each.cluster)
+        for line in each.text.splitlines()
+    ]
+    if kept and wanted.task is None:
+        return kept
     found = [
         (_source(run), line.encode())
         for job, run in _runs(summary, wanted)

@@ -12,6 +12,7 @@ import orjson
 from aiohttp import web
 
 from hyperjob.client.errors import ClientError, words
+from hyperjob.client.logs.attempts import is_present, kept_lines, kept_logs
 from hyperjob.client.logs.choosing import ContainerLog, Wanted
 from hyperjob.client.logs.following import Following
 from hyperjob.client.logs.standing import ChosenLogs
@@ -60,6 +61,7 @@ class Choice:
     tail: int = 50
     since: str = ""
     search: str = ""
+    attempt: int | None = None
 
     @classmethod
     def of(cls, request: web.Request) -> "Choice":
@@ -71,6 +73,7 @@ class Choice:
             cluster=given.get("cluster", "")[:253],
             since=given.get("since", "") if given.get("since", "") in SINCE else "",
             search=given.get("search", "")[:200],
+            attempt=natural(given.get("attempt", "")[:9]) or None,
             task=given.get("task", "")[:63],
             container=given.get("container", "")[:63],
             rank=", ".join(map(str, _ranks(given.get("rank", "")))),
@@ -126,6 +129,11 @@ async def last_lines(
     found: list[ShownLine] = []
     try:
         summary = read(await kube.get(HYPERJOBS, name, namespace=namespace))
+        if choice.attempt and not is_present(summary, choice.wanted, choice.attempt):
+            kept = await kept_logs(kube, summary)
+            shown = kept_lines(summary, choice.wanted, choice.attempt, logs=kept)[-_LINES:]
+            lines_of = (choice.line(source, raw) for source, raw in shown)
+            return [line for line in lines_of if line is not None], remarks
         standing = await ChosenLogs.of(
             kube, summary, choice.wanted, query=choice.query, tail=choice.tail, say=remarks.append
         )

@@ -16,7 +16,7 @@ from hyperjob_core.kube.transport import Response
 from hyperjob_engine.lifecycle.causes import CAUSE_TIME_LIMIT, unexplained
 from hyperjob_engine.members.podfailures import first_failure
 from hyperjob_engine.model.observed import FailurePolicy, Observed
-from hyperjob_engine.model.planned import FailedJob
+from hyperjob_engine.model.planned import FailedJob, Plan
 from hyperjob_engine.plan import plan
 from hyperjob_engine.reasons.failure import ContainerFailure, container_text, read_failure
 from tests.support.apiserver import refusal
@@ -192,12 +192,10 @@ def test_the_first_failures_alone_are_asked_about() -> None:
     assert plan(replace(observed_, causes=known)).failed == ()
 
 
-PEER = ContainerFailure(
-    pod="p-0", exit_code=1, message="Traceback\nConnectionError: a rank is gone", rank=0
-)
-OWN = ContainerFailure(
-    pod="p-1", exit_code=1, message="Traceback\nValueError: a batch has no labels", rank=1
-)
+LOST = "Traceback\nConnectionError: a rank is gone"
+RAISED = "Traceback\nValueError: a batch has no labels"
+PEER = ContainerFailure(pod="p-0", container="main", exit_code=1, message=LOST, rank=0)
+OWN = ContainerFailure(pod="p-1", container="main", exit_code=1, message=RAISED, rank=1)
 
 
 def running(index: int) -> list[Object]:
@@ -284,6 +282,22 @@ class Members:
         return Response(200, {}, orjson.dumps(self.answer))
 
 
+class Kept:
+    """Notes the failures whose logs are kept; `refuse` is raised instead."""
+
+    def __init__(self) -> None:
+        self.pods: list[str] = []
+        self.refuse: Exception | None = None
+
+    async def keep(
+        self, key: str, owner: Object, job: FailedJob, failure: ContainerFailure
+    ) -> None:
+        assert (key, owner["kind"]) == (KEY, "HyperJob")
+        self.pods.append(failure.pod)
+        if self.refuse is not None:
+            raise self.refuse
+
+
 @dataclass
 class World:
     reader: CauseReader
@@ -299,7 +313,11 @@ class World:
 
 @asynccontextmanager
 async def reading(
-    members: Members, *, limit: float = 30, watched: Mapping[tuple[str, str], Any] | None = None
+    members: Members,
+    *,
+    limit: float = 30,
+    watched: Mapping[tuple[str, str], Any] | None = None,
+    logs: Kept | None = None,
 ) -> AsyncIterator[World]:
     keys: asyncio.Queue[str] = asyncio.Queue()
     clock = [NOW]
@@ -310,6 +328,7 @@ async def reading(
         time_limit=timedelta(seconds=limit),
         faulty=unexpected,
         watched=lambda cluster, job: (watched or {}).get((cluster, job)),
+        logs=logs,  # type: ignore[arg-type]  # has the one method that is called
     )
     task = asyncio.create_task(reader.run())
     try:
@@ -336,6 +355,27 @@ async def test_the_failed_pods_are_read_through_the_cluster_proxy_once() -> None
     )
     assert params["labelSelector"] == f"volcano.sh/job-name={NAME}"
     assert params["fieldSelector"] == "status.phase=Failed"
+
+
+async def test_the_log_of_the_cause_is_kept_before_the_cause_is_known() -> None:
+    shown: dict[tuple[str, str], Any] = {("a", f"default/{NAME}"): PEER}
+    logs = Kept()
+    async with reading(Members({"items": []}), watched=shown, logs=logs) as world:
+        found, asks = seen(*failed(), causes={}), Plan(failed=(FAILED,))
+        world.reader.planned(found, asks)
+        assert await asyncio.wait_for(world.keys.get(), 30) == KEY
+        assert world.reader.causes(KEY) == {"u1": PEER}
+        world.reader.planned(found, asks)
+        assert logs.pods == ["p-0"], "each is kept once"
+        shown["a", f"default/{NAME}"] = OWN
+        assert world.reader.causes(KEY) == {}, "the log of the cause is kept first"
+        assert await asyncio.wait_for(world.keys.get(), 30) == KEY
+        assert world.reader.causes(KEY) == {"u1": OWN}
+        assert logs.pods == ["p-0", "p-1"]
+        logs.refuse = refusal(403, "Forbidden")
+        world.reader.planned(found, Plan(failed=(replace(FAILED, uid="u2"),)))
+        assert await asyncio.wait_for(world.keys.get(), 30) == KEY
+        assert world.reader.causes(KEY) == {"u2": OWN}, "the cause is known without its log"
 
 
 async def test_a_pod_that_fails_later_is_known_from_the_watch_of_its_member() -> None:

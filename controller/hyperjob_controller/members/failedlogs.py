@@ -1,0 +1,76 @@
+"""The ends of the logs of failed attempts, in a ConfigMap of their HyperJob.
+
+A restart deletes the pods. The administrator switches it on by the number of bytes. A log that
+cannot be read or written delays no restart beyond the time in which the cause of a failure is read.
+"""
+
+from contextlib import aclosing
+from dataclasses import replace
+from typing import Final
+
+from hyperjob_core.api.failedlogs import FailedLog, change, config_map, config_map_name
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.wire import mapping, string_map
+from hyperjob_core.kube.client import Kube, PatchType
+from hyperjob_core.kube.errors import AlreadyExists, NotFound
+from hyperjob_core.kube.logs import Log
+from hyperjob_core.kube.resources import CLUSTERS, CONFIG_MAPS, PODS, split_key
+from hyperjob_engine.model.planned import FailedJob
+from hyperjob_engine.reasons.failure import ContainerFailure
+
+_TAIL: Final = "2000"
+_STAMP: Final = 64
+"""More than the bytes of the time before a line."""
+_MOST: Final = 4 * 1024 * 1024
+"""The bytes of a log that are read to find its end."""
+
+
+class FailedLogs:
+    """Keeps the last `limit` bytes of the log of each container that failed a sub-job."""
+
+    def __init__(self, kube: Kube, members: Kube, *, limit: int) -> None:
+        """`members` reads the logs, `kube` writes the ConfigMaps."""
+        self._kube = kube
+        self._members = members
+        self._limit = limit
+
+    async def keep(
+        self, key: str, owner: Object, job: FailedJob, failure: ContainerFailure
+    ) -> None:
+        """Read the end of a log and store it; raises KubeError."""
+        namespace, name = split_key(key)
+        about = FailedLog(
+            job=job.name,
+            attempt=job.attempt + 1,
+            cluster=job.cluster,
+            pod=failure.pod,
+            container=failure.container,
+            time=failure.time,
+        )
+        text = await self._end(namespace, about)
+        entry, value = replace(about, text=text).entry(self._limit)
+        known = config_map_name(name)
+        try:
+            found = await self._kube.get(CONFIG_MAPS, known, namespace=namespace)
+        except NotFound:
+            made = config_map(name, owner, {entry: value})
+            try:
+                await self._kube.create(CONFIG_MAPS, made, namespace=namespace)
+            except AlreadyExists:  # another sub-job failed at the same time
+                found = await self._kube.get(CONFIG_MAPS, known, namespace=namespace)
+            else:
+                return
+        changed = change(string_map(mapping(found.get("data"))), entry, value)
+        await self._kube.patch(
+            CONFIG_MAPS, known, {"data": changed}, kind=PatchType.MERGE, namespace=namespace
+        )
+
+    async def _end(self, namespace: str | None, about: FailedLog) -> str:
+        path = CLUSTERS.path(None, about.cluster, "proxy") + PODS.path(namespace, about.pod, "log")
+        log = Log(self._members, path, container=about.container, longest=self._limit + _STAMP)
+        end = b""
+        async with aclosing(log.read({"tailLines": _TAIL}, most=_MOST)) as batches:
+            async for batch in batches:
+                lines = b"".join(line.text + b"\n" for line in batch)
+                end = (end + lines)[-self._limit :]
+        return end.decode(errors="replace")
