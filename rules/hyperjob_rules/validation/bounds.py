@@ -1,13 +1,12 @@
 """Bounds of a HyperJob: what its sub-jobs take together in etcd, in sums and in time."""
 
-import orjson
-
 from hyperjob_core.api.field import SPEC, Path
-from hyperjob_core.api.limits import MAX_ALL_BYTES, MAX_SUB_JOBS
+from hyperjob_core.api.limits import MAX_ALL_BYTES, MAX_SPEC_BYTES, MAX_SUB_JOBS
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.quantity import MAX, NANO
 from hyperjob_rules.validation.amounts import try_parse
 from hyperjob_rules.validation.rules import FORBIDDEN, INVALID, TOO_LONG, Report, rule
+from hyperjob_rules.validation.size import bytes_of
 from hyperjob_rules.validation.split import MANY_CLUSTERS, pods_of, sub_jobs
 
 COPIES = rule(
@@ -70,15 +69,14 @@ def validate_bounds(hyperjob: Object, report: Report, *, most_grace: int) -> Non
 def _validate_copies(
     jobs: list[Object], path: Path, report: Report, *, max_domains: int | None
 ) -> None:
+    counts = [_copies(job, max_domains) for job in jobs]
+    most = max(counts, default=0)
+    # More sub-jobs are an error of their own; few copies of the largest spec are small enough.
+    if most > MAX_SUB_JOBS or most * MAX_SPEC_BYTES <= MAX_ALL_BYTES:
+        return
     total, largest = 0, (0, 0, 0, 0)
-    for index, job in enumerate(jobs):
-        count = sub_jobs(job)
-        if count is None:
-            accelerators = (job.get("splitPolicy") or {}).get("accelerators") or 1
-            count = min(max_domains or MANY_CLUSTERS, accelerators)
-        each = _bytes(job.get("templateSpec")) + _bytes(job.get("templateMetadata"))
-        if count > MAX_SUB_JOBS:
-            return  # an error of its own
+    for index, (job, count) in enumerate(zip(jobs, counts, strict=True)):
+        each = sum(map(bytes_of, (job.get("templateSpec"), job.get("templateMetadata"))))
         total += count * each
         largest = max(largest, (count * each, index, count, each))
     if total > MAX_ALL_BYTES:
@@ -87,11 +85,13 @@ def _validate_copies(
         report.add(COPIES, at, count=count, each=each, total=count * each)
 
 
-def _bytes(part: object) -> int:
-    try:
-        return len(orjson.dumps(part)) if part else 0
-    except TypeError:
-        return 0  # invalid text, which the API server does not store
+def _copies(job: Object, max_domains: int | None) -> int:
+    """Return the most sub-jobs of a replicatedJob, each with a copy of its template."""
+    count = sub_jobs(job)
+    if count is None:
+        accelerators = (job.get("splitPolicy") or {}).get("accelerators") or 1
+        count = min(max_domains or MANY_CLUSTERS, accelerators)
+    return count
 
 
 def _add_requests(

@@ -42,7 +42,7 @@ def validate_size(raw: Object, report: Report, *, at_most: int | None = None) ->
         report.add(TASKS, SPEC.child("replicatedJobs"), tasks)
     elif at_most is None or at_most > MAX_SPEC_BYTES:
         for path, part in ((SPEC, spec), (METADATA, raw.get("metadata"))):
-            if _bytes(part) > MAX_SPEC_BYTES:
+            if bytes_of(part) > MAX_SPEC_BYTES:
                 report.add(BYTES, path)
     metadata = raw.get("metadata")
     for field in ("labels", "annotations"):
@@ -52,8 +52,9 @@ def validate_size(raw: Object, report: Report, *, at_most: int | None = None) ->
     return not report.refusals
 
 
-def _bytes(spec: object) -> int:
+def bytes_of(part: object) -> int:
+    """Return the size of a part of an object as JSON; 0 if there is none, or no JSON for it."""
     try:
-        return len(orjson.dumps(spec))
+        return len(orjson.dumps(part)) if part else 0
     except TypeError:
         return 0  # nested too deep, or invalid text: the shape errors are enough
