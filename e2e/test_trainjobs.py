@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,6 +23,7 @@ from hyperjob_core.kube.resources import (
     RESOURCE_BINDINGS,
     TRAINJOBS,
 )
+from hyperjob_engine.trainjob.fields import RUNTIME, TRAINJOB
 from tests.support.stack import kubectl
 from tests.support.trainjobs import mpi_runtime, runtime, trainjob
 
@@ -205,3 +207,19 @@ async def test_the_launcher_of_mpi_finds_its_nodes_in_the_hostfile_and_ends_them
         await scenario.kubectl(
             "delete", CLUSTER_TRAINING_RUNTIMES.group_resource, made["metadata"]["name"]
         )
+
+
+@pytest.mark.skipif(not PYTHON.exists(), reason="no package kubeflow")
+def test_every_field_of_trainer_is_decided_and_no_decision_is_about_another() -> None:
+    done = subprocess.run(
+        [PYTHON, PROGRAM.with_name("trainerfields.py")], capture_output=True, check=True, timeout=60
+    )
+    fields = json.loads(done.stdout)
+    for name, table in (("trainjob", TRAINJOB), ("runtime", RUNTIME)):
+        decided = dict.fromkeys(table, False)
+        for field in fields[name]:
+            found = [path for path in table if field == path or field.startswith(f"{path}.")]
+            assert len(found) == 1, f"{name}: {field}: {found}"
+            decided[found[0]] = True
+        assert [path for path, is_there in decided.items() if not is_there] == []
+        print(f"{name}: {len(fields[name])} fields, each decided once")  # noqa: T201
