@@ -8,11 +8,12 @@ import contextlib
 import os
 import random
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 import pytest
 
+from e2e.support.killing import SEED, killing
 from e2e.support.manifests import group, hyperjob
 from e2e.support.scenario import Scenario, clusters_of, condition_of, phase_of
 from hyperjob_core.api.meta import Object
@@ -20,9 +21,7 @@ from hyperjob_core.api.names import MIGRATE_REQUEST, RESTART_REQUEST
 from hyperjob_core.kube.client import PatchType
 from hyperjob_core.kube.errors import NotFound
 from hyperjob_core.kube.resources import HYPERJOBS, PROPAGATION_POLICIES, VCJOBS
-from tests.support.stack import Service
 
-SEED = int(os.environ.get("HYPERJOB_CHAOS_SEED", "0")) or random.SystemRandom().randrange(1, 10**6)
 ROUNDS = int(os.environ.get("HYPERJOB_SUSPEND_ROUNDS", "100"))
 
 
@@ -33,25 +32,6 @@ def controller(world):
     yield world.stack.controller
     if world.stack.controller.process is None:
         world.stack.controller.start()
-
-
-@contextlib.asynccontextmanager
-async def killing(controller: Service, moments: random.Random) -> AsyncIterator[None]:
-    """Kill the controller at random moments and start it again, until the block ends."""
-
-    async def kill() -> None:
-        while True:
-            await asyncio.sleep(moments.uniform(0.05, 2.5))
-            controller.kill()
-            await asyncio.to_thread(controller.start)
-
-    task = asyncio.create_task(kill())
-    try:
-        yield
-    finally:
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,19 +2,22 @@
 
 import asyncio
 import json
-import os
+import random
 import subprocess
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from e2e.support import training
-from e2e.support.scenario import Scenario
+from e2e.support.agreement import watched
+from e2e.support.killing import SEED, killing
+from e2e.support.kubeflow import PROGRAM, PYTHON, played
+from e2e.support.scenario import Scenario, clusters_of, phase_of
 from e2e.support.settings import from_environment
-from e2e.support.world import ROOT, World
+from e2e.support.unreachable import unreachable
+from e2e.support.world import World
 from hyperjob_core.api.trainer import COMPLETE, RUNS_AS, RUNS_AS_HYPERJOB
 from hyperjob_core.api.wire import condition
 from hyperjob_core.kube.resources import (
@@ -28,8 +31,6 @@ from tests.support.stack import kubectl
 from tests.support.trainjobs import mpi_runtime, runtime, trainjob
 
 Object = dict[str, Any]
-PYTHON = Path(os.environ.get("HYPERJOB_KUBEFLOW_PYTHON", ROOT / ".venv-kubeflow/bin/python"))
-PROGRAM = ROOT / "e2e/programs/trainjob.py"
 MPI_NODE = """
 import os, socket
 server = socket.create_server((os.environ["POD_IP"], 2222))
@@ -73,25 +74,6 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
             kubectl(opened.kubeconfig, "apply", "-f", "-", stdin=json.dumps(each))
         yield opened
         kubectl(opened.kubeconfig, "delete", CLUSTER_TRAINING_RUNTIMES.group_resource, "--all")
-
-
-async def played(scenario: Scenario, scene: str) -> Object:
-    """Play a scene of the program; return what it printed."""
-    process = await asyncio.create_subprocess_exec(
-        *(PYTHON, "-W", "ignore", PROGRAM, scenario.world.kubeconfig, scenario.namespace, scene),
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    try:
-        async with asyncio.timeout(scenario.world.settings.timeout):
-            output, errors = await process.communicate()
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
-    assert process.returncode == 0, errors.decode() + scenario.logs()
-    found: Object = json.loads(output.decode().splitlines()[-1])
-    return found
 
 
 async def nothing_is_left(scenario: Scenario) -> None:
@@ -195,12 +177,7 @@ async def test_the_launcher_of_mpi_finds_its_nodes_in_the_hostfile_and_ends_them
             "node 0 of me slots=4",
             "node 1 of me slots=4",
         ]
-        await scenario.until(
-            TRAINJOBS,
-            "tj",
-            lambda found: condition((found or {}).get("status") or {}, COMPLETE),
-            what=COMPLETE,
-        )
+        await complete(scenario)
         await scenario.kubectl("delete", TRAINJOBS.group_resource, "tj")
         await nothing_is_left(scenario)
     finally:
@@ -223,3 +200,107 @@ def test_every_field_of_trainer_is_decided_and_no_decision_is_about_another() ->
             decided[found[0]] = True
         assert [path for path, is_there in decided.items() if not is_there] == []
         print(f"{name}: {len(fields[name])} fields, each decided once")  # noqa: T201
+
+
+STEPS = (
+    "import time\nfor step in range({}):\n    print('step', step, flush=True)\n    time.sleep(0.1)"
+)
+
+
+def over_two_clusters(scenario: Scenario, steps: int) -> Object:
+    """Return a TrainJob whose nodes fill two clusters."""
+    trainer = {
+        "numNodes": 2,
+        "command": ["python", "-c", STEPS.format(steps)],
+        "env": [{"name": "SCENARIO", "value": scenario.namespace}],
+        "resourcesPerNode": {"limits": {"nvidia.com/gpu": scenario.world.per_pod}},
+    }
+    reference = {"name": "jax"}
+    return trainjob(
+        "tj", scenario.namespace, spread='{"clusters": 2}', runtimeRef=reference, trainer=trainer
+    )
+
+
+async def suspended(scenario: Scenario, *, on: bool) -> None:
+    await scenario.kubectl(
+        "patch",
+        TRAINJOBS.group_resource,
+        "tj",
+        "--type=merge",
+        "-p",
+        f'{{"spec":{{"suspend":{on}}}}}'.lower(),
+    )
+
+
+async def complete(scenario: Scenario) -> None:
+    await scenario.until(
+        TRAINJOBS,
+        "tj",
+        lambda found: condition((found or {}).get("status") or {}, COMPLETE),
+        what=COMPLETE,
+    )
+
+
+async def test_a_trainjob_ends_as_its_hyperjob_though_the_controller_is_killed(
+    scenario: Scenario,
+) -> None:
+    print(f"HYPERJOB_CHAOS_SEED={SEED}")  # noqa: T201 - shown when the test fails
+    controller = scenario.world.stack.controller
+    async with (
+        watched(scenario, "tj", controller) as contradictions,
+        killing(controller, random.Random(f"{SEED} trainjob")),
+    ):
+        await scenario.apply(over_two_clusters(scenario, 50))
+        await scenario.until_phase("tj", "Running")
+        await suspended(scenario, on=True)
+        await scenario.until_phase("tj", "Suspended")
+        await suspended(scenario, on=False)
+        await scenario.until_phase("tj", "Completed")
+        await complete(scenario)
+    print(contradictions)  # noqa: T201
+    assert contradictions.looks > 0
+    assert contradictions.longest_ready < 5, contradictions
+    await scenario.kubectl("delete", TRAINJOBS.group_resource, "tj")
+    await nothing_is_left(scenario)
+
+
+async def commanded(scenario: Scenario, *words: str) -> str:
+    """Return what a command of kubectl-hyperjob prints."""
+    done = await asyncio.to_thread(
+        subprocess.run,
+        [
+            *(sys.executable, "-m", "hyperjob", *words, "-n", scenario.namespace),
+            *("--kubeconfig", scenario.world.kubeconfig),
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    return str(done.stdout)
+
+
+async def test_a_trainjob_leaves_a_lost_cluster_as_its_hyperjob_does(scenario: Scenario) -> None:
+    controller = scenario.world.stack.controller
+    async with watched(scenario, "tj", controller) as contradictions:
+        await scenario.apply(over_two_clusters(scenario, 100000))
+        found = await scenario.until_phase("tj", "Running")
+        assert "step " in await commanded(scenario, "logs", "trainjob/tj")
+        assert "tj-node-1-0" in await commanded(scenario, "tree", "trainjob/tj")
+        member = clusters_of(found)["tj-node-0-0"]
+        async with unreachable(scenario, member):
+            training.kill_with(scenario, "JOB_COMPLETION_INDEX=0")
+            await scenario.until(
+                HYPERJOBS,
+                "tj",
+                lambda now: (
+                    now is not None
+                    and phase_of(now) == "Running"
+                    and member not in clusters_of(now).values()
+                ),
+                what=f"Running without {member}",
+            )
+        await scenario.kubectl("delete", TRAINJOBS.group_resource, "tj")
+    print(contradictions)  # noqa: T201
+    assert contradictions.longest_ready < 5, contradictions
+    await nothing_is_left(scenario)

@@ -205,7 +205,23 @@ def deleted(client):
     return {"log": log, "left": [each.name for each in client.list_jobs()]}
 
 
-SCENES = (two_clusters, unmodified, packages, failed, options, refused, deleted)
+def anywhere(client):
+    """Train over two clusters of any Karmada, whose pods may have no logs."""
+    client = over_clusters(client)
+    found = {"runtimes": sorted(each.name for each in client.list_runtimes())}
+    container = CustomTrainerContainer(image="busybox:1.37", num_nodes=2)
+    waits = client.train(runtime="long", trainer=container, options=[TWO])
+    found["running"] = shown(client.wait_for_job_status(waits, {"Running"}, **SECONDS))
+    client.delete_job(waits)
+    name = client.train(runtime="short", trainer=container, options=[TWO])
+    found["ended"] = shown(client.wait_for_job_status(name, **SECONDS))
+    found["events"] = events_of(client, name)
+    client.delete_job(name)
+    found["left"] = [each.name for each in client.list_jobs()]
+    return found
+
+
+SCENES = (two_clusters, unmodified, packages, failed, options, refused, deleted, anywhere)
 
 
 def main():

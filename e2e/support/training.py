@@ -293,7 +293,12 @@ def _spent(scenario: Scenario, use: str) -> float:
 
 def kill(scenario: Scenario, job: str) -> None:
     """Kill all processes of a sub-job at once, like the loss of its machine."""
-    marks = {f"HYPERJOB_JOB_NAME={job}".encode(), f"SCENARIO={scenario.namespace}".encode()}
+    kill_with(scenario, f"HYPERJOB_JOB_NAME={job}")
+
+
+def kill_with(scenario: Scenario, variable: str) -> None:
+    """Kill all processes of a scenario with a variable of their environment."""
+    marks = {variable.encode(), f"SCENARIO={scenario.namespace}".encode()}
     for entry in Path("/proc").iterdir():
         with contextlib.suppress(OSError):
             if entry.name.isdigit() and marks <= set((entry / "environ").read_bytes().split(b"\0")):

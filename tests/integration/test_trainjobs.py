@@ -237,6 +237,37 @@ async def test_a_missed_deadline_ends_the_trainjob_and_its_hyperjob(
         await eventually(is_gone, what="a deleted HyperJob")
 
 
+async def test_the_hyperjob_belongs_to_the_trainjob_and_goes_after_its_time_to_live(
+    control_plane: ControlPlane, kube: Kube, namespace: str, trainer: None
+) -> None:
+    await kube.create(CLUSTER_TRAINING_RUNTIMES, runtime("brief", ttlSecondsAfterFinished=1))
+    async with (
+        clusters(kube, one=100),
+        running_controller(control_plane.kubeconfig, namespace, tuning=SOON),
+    ):
+        await kube.create(TRAINJOBS, trainjob("tj", namespace, runtimeRef={"name": "brief"}))
+        first = (await has(kube, HYPERJOBS, namespace))["metadata"]
+        owner = (await has(kube, TRAINJOBS, namespace))["metadata"]["uid"]
+        assert [each["uid"] for each in first["ownerReferences"]] == [owner]
+        await kube.delete(HYPERJOBS, "tj", namespace=namespace)
+
+        async def is_again() -> bool:
+            found = await get(kube, HYPERJOBS, namespace)
+            return found is not None and found["metadata"]["uid"] != first["uid"]
+
+        await eventually(is_again, what="the HyperJob that a person deleted")
+        await sub_jobs(kube, namespace, 1)
+        await report(kube, namespace, "Completed", succeeded=1)
+        await condition_is(kube, namespace, "Complete")
+
+        async def is_gone() -> bool:
+            return await get(kube, HYPERJOBS, namespace) is None
+
+        await eventually(is_gone, what="a HyperJob deleted after its time to live")
+        await condition_is(kube, namespace, "Complete")
+    await kube.delete(CLUSTER_TRAINING_RUNTIMES, "brief")
+
+
 async def test_nothing_is_watched_or_logged_before_the_crds_which_may_come_and_go(
     control_plane: ControlPlane,
     kube: Kube,
