@@ -29,7 +29,9 @@ class Waiting:
 def waiting(observed: Observed, members: Sequence[Member]) -> Waiting:
     """Return the sub-jobs whose replicatedJob waits for another one.
 
-    Without a failure policy a sub-job that depends on a failed one can never start.
+    Without a failure policy a sub-job that depends on a failed one can never start: it is hopeless,
+    and its replicatedJob makes those hopeless that depend on it. One pass over the replicatedJobs
+    finds all of them, because a dependency precedes its dependents.
     """
     groups = {group.name: group for group in observed.hyperjob.replicated_jobs}
     if not any(group.depends_on for group in groups.values()):
@@ -41,7 +43,7 @@ def waiting(observed: Observed, members: Sequence[Member]) -> Waiting:
     final = observed.hyperjob.failure_policy is None
     reasons: dict[str, Sequence[Unmet]] = {}
     lost: set[str] = set()
-    for group in groups.values():  # the webhook demands that a dependency precedes its dependents
+    for group in groups.values():  # in the order of the spec, which the webhook checks
         lacking = [
             unmet
             for dependency in group.depends_on

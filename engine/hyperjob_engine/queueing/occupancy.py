@@ -73,7 +73,12 @@ class Occupancy:
     def eventual(
         self, clusters: Iterable[Cluster], shown: Mapping[str, Resources], *, now: datetime
     ) -> dict[str, Resources]:
-        """Return the resources per cluster that other workloads leave to HyperJobs."""
+        """Return the resources per cluster that other workloads leave to HyperJobs.
+
+        They are what is free, and what HyperJobs hold or have just released: the status of the
+        Cluster may still count the latter as used. The sum may count pods twice for a moment, thus
+        it is at most all that the cluster has.
+        """
         self._forget(now)
         ours: dict[str, list[Resources]] = {name: [held] for name, held in self._held.items()}
         for ended in self._fading:

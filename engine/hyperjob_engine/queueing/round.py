@@ -180,7 +180,8 @@ class _Round:
     def play(self) -> Decisions:
         """Admit HyperJobs until no other one can start, or enough sub-jobs wait for creation.
 
-        Later rounds, after the objects of this one exist, admit the others.
+        Later rounds, after the objects of this one exist, admit the others. A queue leaves `ahead`
+        when none of its HyperJobs can start in this round: room and quota only shrink.
         """
         state, most = self.state, self.state.settings.most_in_flight
         self._resume_eviction()
@@ -427,7 +428,10 @@ class _Round:
         return found
 
     def _spare(self, queues: Iterable[str]) -> Space:
-        """Return the free room without the reservations of the heads with an unknown start."""
+        """Return the free room without the reservations of the heads with an unknown start.
+
+        `answers.wants` has the room of each head: `_reserve` has computed it in this round.
+        """
         state = self.state
         spare = state.last.open.copy()
         for queue in sorted(queues):
