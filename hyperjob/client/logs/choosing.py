@@ -104,13 +104,17 @@ def require_container(pods: Mapping[str, Sequence[Object]], wanted: Wanted) -> N
 
 
 def require_ranks(pods: Mapping[str, Sequence[Object]], wanted: Wanted) -> None:
-    """Raise ClientError when pods have ranks, and none has a selected rank."""
-    known = {rank for each in pods.values() for pod in each if (rank := rank_of(pod)) is not None}
-    if wanted.ranks and known and not wanted.ranks & known:
-        missing = ", ".join(map(str, sorted(wanted.ranks)))
+    """Raise ClientError when pods have no ranks, or none has a selected rank."""
+    ranks = [rank_of(pod) for each in pods.values() for pod in each]
+    known = {rank for rank in ranks if rank is not None}
+    if not wanted.ranks or not ranks or wanted.ranks & known:
+        return
+    if not known:
         raise ClientError(
-            f"no pod has rank {missing}; there are ranks {min(known)} to {max(known)}"
+            "pods have ranks with the plugins env and jax alone: choose a sub-job or a task"
         )
+    missing = ", ".join(map(str, sorted(wanted.ranks)))
+    raise ClientError(f"no pod has rank {missing}; there are ranks {min(known)} to {max(known)}")
 
 
 def sources(

@@ -126,6 +126,9 @@ def test_logs_are_chosen_by_rank_over_all_sub_jobs() -> None:
     require_ranks(pods, Wanted(ranks=frozenset({2, 7})))
     with pytest.raises(ClientError, match="no pod has rank 7; there are ranks 0 to 2"):
         require_ranks(pods, Wanted(ranks=frozenset({7})))
+    with pytest.raises(ClientError, match="pods have ranks with the plugins env and jax alone"):
+        require_ranks({"llm-trainer-0": [pod("w")]}, Wanted(ranks=frozenset({0})))
+    require_ranks({"llm-trainer-0": []}, Wanted(ranks=frozenset({0})))
 
 
 def test_the_default_container_of_a_pod_is_kubectls() -> None:
