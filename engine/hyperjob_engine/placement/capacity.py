@@ -160,7 +160,6 @@ def candidates(
     for summary in sorted(summaries, key=lambda summary: summary.name):
         name, view = summary.name, views.get(summary.name)
         free = free_of(summary, reserved.get(name, {}), view=view, credit=credit.get(name, {}))
-        free, unsettled = _counted_once(free, settling.get(name, {}))
         found.append(
             Cluster(
                 name=name,
@@ -168,7 +167,7 @@ def candidates(
                 trouble=summary.trouble,
                 free=free,
                 allocatable=allocatable_of(summary, view),
-                settling=unsettled,
+                settling=settling.get(name, {}),
                 ending=ending.get(name, {}),
                 provider=summary.provider,
                 region=summary.region,
@@ -181,22 +180,6 @@ def candidates(
             )
         )
     return tuple(found)
-
-
-def _counted_once(free: Resources, settling: Resources) -> tuple[Resources, Resources]:
-    """Return free resources and settling reservations without what counts twice for sure.
-
-    Pods that exist cannot hold more than the cluster has: below zero the summary counts some of
-    the settling sub-jobs already.
-    """
-    twice = {
-        name: min(amount, -free[name])
-        for name, amount in settling.items()
-        if amount > 0 and free.get(name, 0) < 0
-    }
-    if not twice:
-        return free, settling
-    return total((free, twice)), subtract(settling, twice)
 
 
 def free_of(

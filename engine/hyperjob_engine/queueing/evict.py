@@ -122,16 +122,36 @@ def _doubtful(state: QueueState, *, now: datetime) -> Iterator[tuple[str, Resour
     until = doubts_until(state)
     if until is None or now >= until[1]:
         return
-    free = room_after_ends(state).free
+    free, twice = room_after_ends(state).free, dict(_counted_twice(state, now=now))
     for cluster in state.last.open.clusters:
         if not cluster.usable or cluster.view is not None:
             continue
-        name, amounts = cluster.name, cluster.settling
+        name, known = cluster.name, twice.get(cluster.name, {})
+        amounts = positive(subtract(cluster.settling, known))
         if now < until[0]:
             rest = subtract(cluster.allocatable, state.occupancy.held(name))
-            amounts = positive(subtract(rest, free[name]))
+            amounts = positive(subtract(subtract(rest, free[name]), known))
         if any(amounts.values()):
             yield name, amounts
+
+
+def _counted_twice(state: QueueState, *, now: datetime) -> Iterator[tuple[str, Resources]]:
+    """Yield what a new leader counts twice for sure on a cluster.
+
+    Pods that exist cannot hold more than the cluster has: below zero its summary counts some of the
+    settling sub-jobs already.
+    """
+    until = doubts_until(state)
+    if until is None or now >= until[1]:
+        return
+    for cluster in state.last.open.clusters:
+        twice = {
+            name: min(amount, -cluster.free[name])
+            for name, amount in cluster.settling.items()
+            if amount > 0 and cluster.free.get(name, 0) < 0
+        }
+        if twice:
+            yield cluster.name, twice
 
 
 def _victims(
@@ -163,7 +183,7 @@ def _victims(
     if not known and state.eviction is None:
         return None
     space = room_after_ends(state)
-    for cluster, amounts in spare:
+    for cluster, amounts in (*_counted_twice(state, now=now), *spare):
         space.take(cluster, amounts, -1)
     trial = _Trial(waiting, state.usage.copy(), space)
     if not known:

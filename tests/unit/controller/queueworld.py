@@ -82,6 +82,7 @@ class QueueWorld:
     shows_after: timedelta = timedelta()
     leaving: list[tuple[datetime, str, Resources]] = field(default_factory=list)
     reclaimed: list[str] = field(default_factory=list)
+    settling: dict[str, int] = field(default_factory=dict)
 
     def set_queues(self, *queues: Queue) -> None:
         set_queues(self.state, queues)
@@ -108,12 +109,18 @@ class QueueWorld:
             others = parse_resources({GPU: str(self.foreign.get(name, 0))})
             free = subtract(made.free, total((others, *held.get(name, ()))))
             leaving = {"": total(ending[name])} if name in ending else {}
-            found.append(replace(made, free=free, allocatable=made.free, ending=leaving))
+            twice = parse_resources({GPU: str(self.settling.get(name, 0))})
+            free = subtract(free, twice)
+            settling = twice if name in self.settling else {}
+            made = replace(made, free=free, allocatable=made.free, ending=leaving)
+            found.append(replace(made, settling=settling))
         return found
 
     def decide(self) -> list[str]:
         """Play a round; run what it granted, and end what is to give back."""
-        woken = schedule(self.state, self.clusters(), now=self.now).keys
+        clusters = self.clusters()
+        shown = {each.name: total((each.free, each.settling)) for each in clusters}
+        woken = schedule(self.state, clusters, shown=shown, now=self.now).keys
         for key in woken:
             if evicted_for(self.state, key):
                 self.give_back(key)

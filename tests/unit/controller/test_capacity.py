@@ -194,18 +194,3 @@ def test_reservations_are_taken_off_what_is_free() -> None:
     assert [cluster.name for cluster in found] == ["a", "b"]
     assert found[0].free[GPU] == parse_resources({GPU: "14"})[GPU]
     assert found[1].free[GPU] == -parse_resources({GPU: "2"})[GPU]
-
-
-@pytest.mark.parametrize(
-    ("settling", "free", "left"),
-    [("0", "-2", "0"), ("1", "-1", "0"), ("2", "0", "0"), ("16", "0", "14")],
-)
-def test_pods_that_exist_never_hold_more_than_the_cluster_has(
-    settling: str, free: str, left: str
-) -> None:
-    """A new leader found a full cluster and took its youngest sub-jobs for uncounted ones."""
-    reserved_ = {"a": parse_resources({GPU: "16"})}
-    some = {"a": parse_resources({GPU: settling})}
-    (found,) = candidates([summarise(raw_cluster(metadata_name="a"), Candidacy())], reserved_, some)
-    assert found.free[GPU] == parse_resources({GPU: "2"})[GPU] * int(free) // 2
-    assert found.settling[GPU] == parse_resources({GPU: "2"})[GPU] * int(left) // 2

@@ -241,6 +241,15 @@ def test_a_controller_that_has_just_begun_does_not_wait_where_ended_pods_make_no
     assert made.reclaimed == ["lent"]
 
 
+def test_running_sub_jobs_that_a_full_cluster_counts_twice_make_no_difference() -> None:
+    made = world([unit("lent", 32, queue="x")], LENDS, OWNER)
+    made.decide()
+    made.settling["a"] = 32  # they have just started, and the summary has them already
+    made.submit(unit("owner", 16, queue="y", age=5))
+    made.decide()
+    assert made.reclaimed == ["lent"]
+
+
 def test_one_that_is_gone_before_anybody_gave_back_stops_nobody() -> None:
     made = world([unit("lent", 32, queue="x")], LENDS, OWNER)
     made.decide()
