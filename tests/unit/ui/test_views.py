@@ -3,8 +3,10 @@
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from urllib.parse import quote
 
 import pytest
+from aiohttp.test_utils import make_mocked_request
 
 from hyperjob.client import usage
 from hyperjob.client.logs.choosing import ContainerLog
@@ -300,3 +302,20 @@ def test_a_line_of_a_log_has_its_level(text: str, level: str) -> None:
     raw = f"2026-01-02T03:04:05.000000000Z {text}".encode()
     assert logs.Choice().line(source, raw) == ("03:04:05 east/p-0", text, level)
     assert logs.Choice(search="nowhere").line(source, raw) is None
+
+
+@pytest.mark.parametrize(
+    ("given", "ranks", "shown"),
+    [
+        ("", None, ""),
+        ("0", {0}, "0"),
+        (" 3, 1 7", {1, 3, 7}, "3, 1, 7"),
+        ("a,-1,1.5", None, ""),
+        ("9" * 400, None, ""),
+    ],
+)
+def test_logs_are_chosen_by_ranks(given: str, ranks: set[int] | None, shown: str) -> None:
+    choice = logs.Choice.of(make_mocked_request("GET", f"/logs?rank={quote(given)}"))
+    assert (choice.wanted.ranks, choice.rank) == (ranks, shown)
+    source = ContainerLog(cluster="east", pod="p-0", container="main", rank=3)
+    assert choice.line(source, b"x") == ("east/p-0 rank 3", "x", "")
