@@ -119,7 +119,8 @@ class MemberFold:
             self._by_node.setdefault(pod.held.node, {})[pod.key] = pod.held
             self._touch(pod.held.node)
             if pod.job:
-                self._forget_failure(pod)
+                if before is None or before.held is None:  # the pod is new
+                    self._forget_failure(pod)
                 self._jobs[pod.job] += 1
                 self._grown.add(pod.job)
                 self._told.discard(pod.job)

@@ -237,6 +237,18 @@ def test_pods_that_are_created_again_begin_without_a_failure() -> None:
     assert fold.failure("default/hj-a-0") is None
 
 
+def test_the_last_pod_of_a_failed_job_that_is_being_deleted_is_no_new_pod() -> None:
+    fold = MemberFold()
+    other = pod("hj-a-0-w-0", "n1", job="hj-a-0")
+    fold.put_pod(pod_fact(other))
+    fold.put_pod(pod_fact(failed("hj-a-0-w-1", "hj-a-0", code=2, at="2026-01-02T00:00:05Z")))
+    other["metadata"]["deletionTimestamp"] = "2026-01-02T00:00:06Z"
+    fold.put_pod(pod_fact(other))
+    found = fold.failure("default/hj-a-0")
+    assert found is not None
+    assert found.pod == "hj-a-0-w-1"
+
+
 def test_a_container_that_is_started_again_in_its_pod_is_no_failure_of_the_job() -> None:
     raw = failed("hj-a-0-w-1", "hj-a-0", code=2, at="2026-01-02T00:00:05Z")
     raw["status"]["phase"] = "Running"
