@@ -22,6 +22,8 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
+from itertools import islice, permutations, product
 from pathlib import Path
 from typing import Any, Final
 
@@ -44,7 +46,9 @@ from hyperjob_engine.model.members import MemberView
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.model.request import PlacementRequest
 from hyperjob_engine.placement.ground import ground_of
+from hyperjob_engine.placement.items import items_of, kinds_of
 from hyperjob_engine.placement.place import place
+from hyperjob_engine.placement.trial import Rank, Trial
 from hyperjob_engine.reasons.detail import detail_text
 
 NAMESPACE: Final = "judge"
@@ -64,6 +68,8 @@ class Verdict:
     bound: bool
     ours: str
     theirs: str
+    reason: str
+    """The class of the case, for one in which the answers differ."""
 
 
 async def main() -> None:
@@ -143,6 +149,7 @@ async def _batch(kube: Kube, cases: Sequence[Case]) -> list[Verdict]:
             case.name in bound,
             ours[case.name],
             theirs.get(case.name, ""),
+            _class(case, view) if (case.name in bound) == bool(ours[case.name]) else "",
         )
         for case in cases
     ]
@@ -176,6 +183,26 @@ def _judged(case: Case, view: MemberView) -> str:
     )
     found = place([wanted], [cluster])
     return "" if found.assigned else detail_text(found.unplaced[case.name]) or "no room"
+
+
+def _class(case: Case, view: MemberView) -> str:
+    """Return why the answers about a case may differ, by tries of many orders and draws."""
+    ground = ground_of("member", view)
+    wanted = items_of(pod_groups(case.job["spec"]))
+    kinds = list(kinds_of(wanted))
+    fit: list[list[bool]] = []
+    for order, shuffle in product(islice(permutations(kinds), 6), range(4)):
+        ranks = {kind: number for number, kind in enumerate(order)}
+        rule = partial(Trial, ground, rank=Rank.DEFAULT, order=ranks, shuffle=shuffle)
+        trials = (rule(back=bool(draw % 2), draw=draw) for draw in range(8))
+        fit.append([trial.place(wanted) is None for trial in trials])
+    if all(map(all, fit)):
+        return "fits by Volcano's default scores, and not by other rules (HyperNodes)"
+    if all(map(any, fit)):
+        return "depends on which of equally good nodes Volcano draws"
+    if any(map(any, fit)):
+        return "depends on the order of pods of equal index, which their UIDs decide"
+    return "fits in no try"
 
 
 async def _bound(kube: Kube, cases: Sequence[Case], expected: set[str]) -> set[str]:
@@ -267,6 +294,9 @@ def _report(found: Sequence[Verdict], dump: Path | None) -> None:
     tried = Counter(mark for each in found for mark in each.case.marks)
     print("tried:", ", ".join(f"{mark} {number}" for mark, number in sorted(tried.items())))
     different = [each for each in found if each.fits != each.bound]
+    for reason, number in Counter((each.fits, each.reason) for each in different).items():
+        words = "fit only" if reason[0] else "bound only"
+        print(f"{words}: {number} ({number / len(found):.1%}): {reason[1]}")
     for each in different:
         marks = ", ".join(sorted(each.case.marks))
         print(f"{each.case.name} ({marks}): fits {each.fits}, bound {each.bound}")

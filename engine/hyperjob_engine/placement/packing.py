@@ -1,14 +1,15 @@
 """Whether pods of several kinds find nodes together, whatever order the member's scheduler takes.
 
 A scheduler places one pod after the other and takes none back: where it puts a small pod decides
-whether a large one still fits. Volcano takes the pods of equal index in any order, and of equally
-good nodes any. Pods fit only if they do by every rule and in every order that is tried here: some
+whether a large one still fits. Volcano's default scores choose the nodes here. Volcano takes the
+pods of equal index in an order that stays, and of equally good nodes any, which it draws again in
+each cycle. Pods fit only if they do in every order that is tried here, by one of some draws: some
 gangs that a scheduler can place by chance count as too large.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache, partial
 from itertools import permutations, product
 from typing import Final
 
@@ -19,8 +20,9 @@ from hyperjob_engine.placement.trial import Rank, Trial, allowed
 _ANSWERS: Final = 256  # that a ground remembers
 _FEW: Final = 3  # kinds of pods of which every order is tried
 _MANY: Final = 64  # pods, of which fewer rules are tried: one pod on another node matters less
-_ALL_RULES: Final = tuple(product((Rank.FULLEST, Rank.EMPTIEST, Rank.BALANCED), (False, True)))
-_RULES_OF_MANY: Final = ((Rank.BALANCED, True), (Rank.EMPTIEST, False))
+_DRAWS: Final = 4  # of nodes that are equally good; Volcano draws again in each of its cycles
+_SHUFFLES: Final = 2  # of the pods of equal index
+_ALL_RULES: Final = tuple(product((Rank.FULLEST, Rank.EMPTIEST), (False, True)))
 
 
 def overfull(ground: Ground, wanted: Mapping[Item, int], held: Mapping[Item, int]) -> Unfit | None:
@@ -147,24 +149,61 @@ def _loss(kind: Kind, other: Kind) -> int:
 
 
 def _tried(ground: Ground, wanted: Mapping[Item, int], held: Mapping[Item, int]) -> Unfit | None:
-    """Return which pods find no node in some order; None if all of them do in every order."""
+    """Return which pods find no node in some order; None if all of them do in every order.
+
+    In a cluster with HyperNodes a few pods must do so by every rule: the scores of Volcano's
+    topology plugin are not computed here.
+    """
     first = [(False, held), (True, wanted)]
     rounds = [first, first[::-1]] if held or ground.waiting else [first]
     numbers = kinds_of(held) + kinds_of(wanted) + ground.waiting
-    rules = _ALL_RULES if numbers.total() <= _MANY else _RULES_OF_MANY
-    for (rank, back), order, parts in product(rules, _orders(list(numbers)), rounds):
-        trial = Trial(ground, rank=rank, back=back, order=order)
-        if parts[0][0] is False:
-            trial.settle(ground.waiting)
-        for own, items in parts:
-            failed = trial.place(items)
-            if failed is None:
-                continue
-            if own:
-                return failed
-            alone = Trial(ground, rank=rank, back=back, order=order)
-            if alone.place(items) is None and parts is not first:
-                return _blame(wanted, failed)
+    is_small = numbers.total() <= _MANY
+    orders = _orders(list(numbers))
+    orders = orders if is_small else orders[-1:]
+    tries = [(order, 0) for order in orders]
+    if is_small and len(numbers) > 1:
+        tries += [(orders[0], number + 1) for number in range(_SHUFFLES)]
+    for (order, shuffle), parts in product(tries, rounds):
+        found: Unfit | None = None
+        for draw in range(_DRAWS if is_small else 1):
+            default = partial(
+                Trial, ground, rank=Rank.DEFAULT, back=bool(draw % 2), order=order,
+                draw=draw, shuffle=shuffle,
+            )  # fmt: skip
+            found = _by_rule(default, parts, ground, wanted, is_second=parts is not first)
+            if found is None:
+                break
+        if found is not None:
+            return found
+    rules = _ALL_RULES if is_small and ground.view.hypernodes else ()
+    for (rank, back), order, parts in product(rules, orders, rounds):
+        rule = partial(Trial, ground, rank=rank, back=back, order=order)
+        found = _by_rule(rule, parts, ground, wanted, is_second=parts is not first)
+        if found is not None:
+            return found
+    return None
+
+
+def _by_rule(
+    rule: Callable[[], Trial],
+    parts: Sequence[tuple[bool, Mapping[Item, int]]],
+    ground: Ground,
+    wanted: Mapping[Item, int],
+    *,
+    is_second: bool,
+) -> Unfit | None:
+    """Return which pods of `wanted` find no node by one rule; `parts` are own pods and others."""
+    trial = rule()
+    if parts[0][0] is False:
+        trial.settle(ground.waiting)
+    for own, items in parts:
+        failed = trial.place(items)
+        if failed is None:
+            continue
+        if own:
+            return failed
+        if rule().place(items) is None and is_second:
+            return _blame(wanted, failed)
     return None
 
 

@@ -11,21 +11,20 @@ from hyperjob_engine.placement.ground import Ground, Kind, fullness, room
 from hyperjob_engine.placement.items import Bundle, Item, Unfit, kinds_in
 from hyperjob_engine.resources import Resources, subtract
 
-_BALANCED: Final = ("cpu", "memory", "nvidia.com/gpu")
-_STEP: Final = 0.02
-"""Nodes whose balance differs less than this are equally good: other scores may decide."""
+_GPU: Final = "nvidia.com/gpu"
+_BALANCED: Final = ("cpu", "memory", _GPU)
 
-_Key: TypeAlias = tuple[int, int, float, float, int, int]
+_Key: TypeAlias = tuple[int, float, float, int, int]
 _Ranked: TypeAlias = tuple[_Key, int]
 
 
 class Rank(StrEnum):
-    """Which node is the best for a pod, after its preferences."""
+    """Which node is the best for a pod."""
 
     FULLEST = "Fullest"
     EMPTIEST = "Emptiest"
-    BALANCED = "Balanced"
-    """The node whose resources in use become most alike: Volcano's default weights come to that."""
+    DEFAULT = "Default"
+    """The node with the highest score by Volcano's default configuration."""
 
 
 def allowed(ground: Ground, block: Bundle) -> Iterator[frozenset[int]]:
@@ -44,20 +43,33 @@ class Trial:
 
     `order` is that of the kinds of pods. `back`: HyperNodes are taken from the last to the first,
     and of equally good nodes that one comes first which another kind of pods needs most, then those
-    of different HyperNodes in turn.
+    of different HyperNodes in turn. By the default rank, `draw` chooses among equal nodes, as
+    Volcano does at random. `shuffle` is another order of the pods of equal index; 0: that of kinds.
     """
 
     def __init__(
-        self, ground: Ground, *, rank: Rank, back: bool, order: Mapping[Kind, int]
+        self,
+        ground: Ground,
+        *,
+        rank: Rank,
+        back: bool,
+        order: Mapping[Kind, int],
+        draw: int = 0,
+        shuffle: int = 0,
     ) -> None:
         self._ground = ground
         self._rank = rank
         self._back = back
         self._order = order
+        self._draw = draw
+        self._shuffle = shuffle
         self._left: list[Resources] = [node.free for node in ground.nodes]
         self._near: Counter[tuple[Kind, int]] = Counter()
         self._full: dict[int, float] = {}  # of the nodes that have got pods here
         self._home: frozenset[int] = frozenset()
+        # Nodes in one state share its values: what is left after a pod of a kind, and its score.
+        self._after: dict[tuple[int, Kind], Resources] = {}
+        self._scores: dict[tuple[int, int, Kind], float] = {}
         self._harms: dict[tuple[Kind, int], float] = {}
 
     def settle(self, kinds: Mapping[Kind, int]) -> None:
@@ -151,10 +163,13 @@ class Trial:
 
     def _take(self, kind: Kind, position: int) -> bool:
         """Place a pod; return whether that changes which nodes are near."""
-        self._left[position] = subtract(self._left[position], dict(kind.request))
-        self._full[position] = fullness(
-            self._left[position], self._ground.nodes[position].allocatable
-        )
+        state = id(self._left[position]), kind
+        left = self._after.get(state)
+        if left is None:
+            left = self._after[state] = subtract(self._left[position], dict(kind.request))
+        self._left[position] = left
+        if self._rank is not Rank.DEFAULT:
+            self._full[position] = fullness(left, self._ground.nodes[position].allocatable)
         if kind.wants.labels or kind.wants.apart:
             self._near[kind, position] += 1
         if not kind.near or position in self._home:
@@ -165,18 +180,25 @@ class Trial:
     def _key(self, kind: Kind, position: int) -> _Key:
         """Return the rank of a node for a pod, the least the best."""
         far = self._ground.tier_around(self._home, position) if kind.near and self._home else 0
-        liked = self._ground.liked(kind)[position] if kind.wants.preferred else 0
+        liked = self._ground.liked(kind) if kind.wants.preferred else None
+        if self._rank is Rank.DEFAULT:
+            whole, left = self._ground.nodes[position].allocatable, self._left[position]
+            state = id(left), id(whole), kind
+            known = self._scores.get(state)
+            if known is None:
+                known = self._scores[state] = round(_default_score(left, whole, kind), 6)
+            score = known
+            if liked is not None and (most := max(liked)):
+                score += 2 * (100 * liked[position] // most)
+            turn = _mixed(self._draw, position, self._order[kind]) if self._draw else 0
+            return far, -score, 0.0, turn, position
         harm = self._harm(kind, position) if self._back else 0.0
         turn = self._ground.scattered[position] if self._back else 0
-        return far, -liked, self._score(kind, position), -harm, turn, position
-
-    def _score(self, kind: Kind, position: int) -> float:
-        if self._rank is Rank.BALANCED:
-            balance = _balance(self._left[position], self._ground.nodes[position].allocatable, kind)
-            return -(balance // _STEP)
         full = self._full.get(position)
         full = self._ground.fullness[position] if full is None else full
-        return full if self._rank is Rank.EMPTIEST else -full
+        score = (1.0 - full if self._rank is Rank.EMPTIEST else full) / 2.0
+        score += 0 if liked is None else liked[position]
+        return far, -score, -harm, turn, position
 
     def _harm(self, kind: Kind, position: int) -> float:
         """Return the greatest share that a node has of the room of another kind."""
@@ -196,23 +218,50 @@ class Trial:
         """Return pods as Volcano takes them: the first of each task, the second of each task..."""
         order = sorted(kinds, key=lambda kind: self._order[kind])
         most = max(kinds.values(), default=0)
-        return [kind for index in range(most) for kind in order if kinds[kind] > index]
+        if not self._shuffle:
+            return [kind for index in range(most) for kind in order if kinds[kind] > index]
+        pods: list[Kind] = []
+        for index in range(most):
+            mates = [kind for kind in order if kinds[kind] > index]
+            pods += sorted(mates, key=lambda each: _mixed(self._shuffle, index, self._order[each]))
+        return pods
 
 
-def _balance(free: Resources, whole: Resources, kind: Kind) -> float:
-    """Return how much more alike the shares in use are with a pod than without it, from 0 to 1."""
+def _default_score(free: Resources, whole: Resources, kind: Kind) -> float:
+    """Return the score of a node by Volcano's default weights, from 0 to about 300.
+
+    It is the sum of the plugins nodeorder (least requested and balanced resources) and binpack,
+    each rounded as there: small differences decide between nodes that are almost equal.
+    """
     request = dict(kind.request)
-    known = [name for name in _BALANCED if whole.get(name, 0) > 0]
-    before = [1 - free.get(name, 0) / whole[name] for name in known]
-    after = [
-        share + request.get(name, 0) / whole[name]
-        for name, share in zip(known, before, strict=True)
-    ]
-    return 0.5 + (_deviation(before) - _deviation(after)) / 2
+    before, after, least, packed = [], [], list[int](), []
+    for name in _BALANCED:
+        amount, wanted = whole.get(name, 0), request.get(name, 0)
+        if amount <= 0 or (name == _GPU and not wanted):
+            continue
+        used = amount - free.get(name, 0)
+        before.append(min(1.0, used / amount))
+        after.append(min(1.0, (used + wanted) / amount))
+        if name != _GPU:
+            least.append((amount - used - wanted) * 100 // amount)
+            packed += [(used + wanted) / amount] if wanted else []
+    score = 50 + (50 + _evenness(after) - _evenness(before)) // 2
+    score += sum(least) // len(least) if least else 0
+    return score + (100 * sum(packed) / len(packed) if packed else 0.0)
 
 
-def _deviation(shares: Sequence[float]) -> float:
+def _evenness(shares: Sequence[float]) -> int:
+    """Return how alike the shares in use are, from 50 to 100."""
     if len(shares) < 2:
-        return 0.0
+        return 100
     mean = sum(shares) / len(shares)
-    return sqrt(sum((share - mean) * (share - mean) for share in shares) / len(shares))
+    return int(100 * (1 - sqrt(sum((each - mean) ** 2 for each in shares) / len(shares))))
+
+
+def _mixed(*numbers: int) -> int:
+    """Return a number without order, by which equals are sorted as if at random."""
+    mixed = 0
+    for number in numbers:
+        mixed = (mixed ^ number + 1) * 2654435761 % (1 << 32)
+        mixed ^= mixed >> 15
+    return mixed

@@ -232,6 +232,12 @@ def test_a_small_pod_must_not_be_able_to_spoil_a_large_one() -> None:
     assert fits(view([node("n0", 8), node("n1", 8), node("n2", 8)]), wanted)
 
 
+def test_a_gang_fits_where_volcanos_default_scores_leave_the_node_of_its_large_pod_free() -> None:
+    shown = view([node("n0", 8, held("p", 4, cpu=2), cpu=16), node("n1", 8, cpu=64)])
+    wanted = job(task(1, 2, cpu=4, name="small"), task(1, 8, cpu=1))
+    assert fits(shown, wanted)
+
+
 def wish(weight: int, key: str, value: str) -> dict[str, Any]:
     preference = {"matchExpressions": [expression(key, "In", value)]}
     return {"weight": weight, "preference": preference}
