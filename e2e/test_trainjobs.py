@@ -250,11 +250,15 @@ async def test_a_trainjob_ends_as_its_hyperjob_though_the_controller_is_killed(
         watched(scenario, "tj", controller) as contradictions,
         killing(controller, random.Random(f"{SEED} trainjob")),
     ):
-        await scenario.apply(over_two_clusters(scenario, 50))
+        await scenario.apply(over_two_clusters(scenario, 100000))
         await scenario.until_phase("tj", "Running")
         await suspended(scenario, on=True)
         await scenario.until_phase("tj", "Suspended")
         await suspended(scenario, on=False)
+        await scenario.until_phase("tj", "Running")
+        await scenario.kubectl("delete", TRAINJOBS.group_resource, "tj")
+        await nothing_is_left(scenario)
+        await scenario.apply(over_two_clusters(scenario, 20))
         await scenario.until_phase("tj", "Completed")
         await complete(scenario)
     print(contradictions)  # noqa: T201
