@@ -1,6 +1,7 @@
 """Check the parameters of the SDK's functions by their annotations. Pure."""
 
 import difflib
+import re
 import types
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
@@ -77,7 +78,7 @@ def require_amount(name: str, amount: str | float | None, *, example: str) -> No
 
 def require_bytes(name: str, amount: str | None) -> None:
     """Raise ValueError for an amount of memory that is none, or has no unit."""
-    if amount is not None and amount.isdigit():
+    if amount is not None and re.fullmatch(r"[0-9.]+", amount):
         raise ValueError(
             f"{name}={amount!r} would be {amount} bytes: the unit is missing, as in {name}='16Gi'"
         )

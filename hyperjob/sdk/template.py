@@ -92,7 +92,15 @@ def toleration_of(text: str | Mapping[str, Any]) -> Object:
 
 
 def checkpoint_of(checkpoint: str | Mapping[str, Any]) -> Object:
-    """Return spec.checkpoint of a directory, a URL, or its fields in Kubernetes' names."""
+    """Return spec.checkpoint of a directory, a URL, or its fields in Kubernetes' names.
+
+    Raise ValueError for an empty one.
+    """
+    if not checkpoint:
+        raise ValueError(
+            f"checkpoint={checkpoint!r}: expected a directory such as '/checkpoints', a URL such as"
+            " 's3://bucket/run', or the fields of spec.checkpoint"
+        )
     return {"directory": checkpoint} if isinstance(checkpoint, str) else dict(checkpoint)
 
 

@@ -211,7 +211,8 @@ def trainer(
         "plugins": {key: list(value) for key, value in _PLUGINS[framework].items()},
         "failurePolicy": {"maxRestarts": max_restarts},
         "replicatedJobs": [group | ({"clusterPolicy": "Required"} if named else {})],
-        **_given(quorum=quorum, checkpoint=checkpoint and checkpoint_of(checkpoint)),
+        **_given(quorum=quorum),
+        **({} if checkpoint is None else {"checkpoint": checkpoint_of(checkpoint)}),
         **({} if time_limit is None else {"activeDeadlineSeconds": seconds_of(time_limit)}),
     }
     metadata = {
