@@ -73,7 +73,7 @@ def started(client: "subprocess.Popen[str]", until: str, folder: Path) -> None:
     """Wait until the client prints a line, or until the installation has created a file."""
     if "/" in until:
         pattern = f"hyperjob-*{until.rstrip('/')}"
-        wait_for(lambda: [*folder.glob(pattern)], what=until, process=client, timeout=30)
+        wait_for(lambda: [*folder.glob(pattern)], what=until, process=client, timeout=90)
         return
     assert client.stdout is not None
     assert until in (line.strip() for line in client.stdout), until
