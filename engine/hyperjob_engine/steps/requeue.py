@@ -43,6 +43,8 @@ def _waits(draft: Draft) -> Iterator[timedelta]:
     if stop is not None:
         overdue = pods_of_stop(observed, stop) and now >= stop.until
         yield PODS_RECHECK if overdue else max(stop.until - now, timedelta())
+        if any(observed.pods_left.get(name, 0) is None for name in stop.jobs):
+            yield PODS_RECHECK  # a later event of the member proves that no pod is left
     if any(observed.pods_left.get(name) for name in draft.blocked):
         yield PODS_RECHECK  # the knowledge of a member that hangs ends without an event
     for name, refusal in observed.refusals.items():

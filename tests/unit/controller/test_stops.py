@@ -478,6 +478,12 @@ def test_a_stop_names_the_pods_that_are_left_and_looks_again() -> None:
     assert decided.requeue_after == timedelta(seconds=10)
 
 
+def test_a_stop_looks_again_whether_a_member_without_pods_has_shown_a_later_event() -> None:
+    decided = plan(ending({NAMES[0]: 0, NAMES[1]: None}))
+    assert decided.requeue_after == timedelta(seconds=10)
+    assert plan(ending({})).requeue_after == timedelta(seconds=60)
+
+
 def test_no_sub_job_is_created_while_pods_of_its_earlier_attempt_are_left() -> None:
     seen = world(jobs=False, status={"jobs": records("Restarting", 1)}, checkpoint=None)
     decided = plan(replace(seen, pods_left={NAMES[0]: 2, NAMES[1]: 0}))
