@@ -431,5 +431,6 @@ def test_pods_of_two_clusters_read_a_large_folder_from_a_place(
                 ("east", "300000"),
                 ("west", "300000"),
             ]
+            job.delete(timeout=60)
         server.shutdown()
     subprocess.run([*kubectl, "delete", "configmap", "hyperjob-code"], check=True)
