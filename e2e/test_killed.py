@@ -109,14 +109,14 @@ async def a_move(scenario: Scenario) -> Ending:
 async def a_rest_and_a_resumption(scenario: Scenario) -> Ending:
     world = scenario.world
     await scenario.apply(hyperjob("hj", group(world, "one", replicas=2, seconds=10)))
-    await scenario.until_phase("hj", "Starting", "Running")
+    await scenario.until_phase("hj", "Running")
     await patched(scenario, "hj", {"spec": {"suspend": True}})
     await scenario.until_phase("hj", "Suspended")
     await scenario.until_members_have(0)
     await patched(scenario, "hj", {"spec": {"suspend": False}})
     await scenario.until_phase("hj", "Completed")
     names = [f"hj-one-{index}" for index in range(2)]
-    return Ending("Completed", dict.fromkeys(names, "Completed"))
+    return Ending("Completed", dict.fromkeys(names, "Completed"), dict.fromkeys(names, 1))
 
 
 async def a_chain(scenario: Scenario) -> Ending:

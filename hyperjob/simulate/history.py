@@ -120,7 +120,11 @@ class Steps:
 
 @dataclass(slots=True)
 class History:
-    """All records of a simulation."""
+    """All records of a simulation.
+
+    `end` is the time of the last end, or of a standstill: no `Life.ended` is later. The page and
+    the waits of jobs that never started are measured against it.
+    """
 
     sizes: Mapping[str, int]
     lives: dict[str, Life] = field(default_factory=dict)

@@ -128,7 +128,7 @@ class Scene(abc.ABC):
             self._asked(run.life.job, -run.life.job.gpus)
 
     def _over(self, life: Life, outcome: str) -> None:
-        """Record the end of a job."""
+        """Record the end of a job, once for each; after the last one the caller sets `ended`."""
         self.runs.end(life.job.key)
         life.ended, life.outcome = self.time(), outcome
         if life.started is None:

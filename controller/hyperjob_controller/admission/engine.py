@@ -267,6 +267,7 @@ class Admission:
             for key in self._state.entries:
                 self._queue.add(key)
             await synced.wait()
+            self._patient = True  # the next queue admission begins with a wait of its own
         self.wake()
 
     async def _rounds(self, learn: Callable[[str], object]) -> None:

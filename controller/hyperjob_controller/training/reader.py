@@ -225,7 +225,12 @@ class Reader:
         return True
 
     async def _look(self, item: Item, found: Watch) -> None:
-        """Read the log of one pod once."""
+        """Read the log of one pod, survey the others where one stalls or waits, plan the next read.
+
+        Every path for a present watch plans a read or sets `ended`: without one its log is not read
+        again. `source` is as before the read, since only a read that begins after the end of the
+        sub-job has its last lines. After each await the watch may be dropped or replaced.
+        """
         async with self._places.of(found.source.namespace, found.source.cluster):
             if found.doing is not Doing.WAITING or not self._is_watched(item, found):
                 return  # its sub-job is being stopped, or is gone
@@ -243,6 +248,8 @@ class Reader:
             self._moves_again(item[0])
         elif progressed and self._waits_elsewhere(item[0]):
             await self._survey_waits(item[0])
+        if not self._is_watched(item, found):
+            return  # the new watch of a restarted sub-job has its own next read
         if begins and found.track is not None:
             self._woken.pop(item[0], None)  # the first line shows that it starts no more
         if progressed:
@@ -338,7 +345,10 @@ class Reader:
         stall = found.stall
         if stall is None:
             return
+        watches = self._watches.get(key)
         made = await self._survey_pods(key, self._now() - stall.since)
+        if self._watches.get(key) is not watches:
+            return  # the HyperJob was deleted, or another one has its name
         self._hangs[key] = Hang(survey=made.survey)
         self._wake(key, 0.0)
 
@@ -348,7 +358,10 @@ class Reader:
         self._waits[key] = _clock() + pause, min(_WAITS_PAUSES[1], pause * 2), before
         tracks = [each.track for each in self._watches.get(key, {}).values() if each.track]
         usual = [each.usual * _WAITS_LINES for each in tracks if each.usual is not None]
+        watches = self._watches.get(key)
         found = await self._survey_pods(key, max(_WAITS_PAST, *usual, timedelta()))
+        if self._watches.get(key) is not watches:
+            return  # as above
         self._waits[key] = (*self._waits.get(key, (0.0, pause))[:2], found.waits)
         self._request_pass(key)
 

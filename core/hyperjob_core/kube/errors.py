@@ -1,4 +1,4 @@
-"""The errors of API requests, by the reason of the Status in the response.
+"""The errors of API requests, by the HTTP code of the response.
 
 `str()` of an error is the request line and the API server's own message.
 """
@@ -122,7 +122,9 @@ class InternalError(KubeError):
 class Unavailable(KubeError):
     """502, 503, 504, a lost connection or a time limit: the request may be retried later.
 
-    `answered` is False if the server never answered: a write may or may not have happened.
+    `answered` is True if the error is an HTTP response, also of a proxy: a server is there, and
+    commands and logs try again. It is False without a whole response, or if the request was not
+    sent; then only a GET is sent again. Neither value shows whether a write has happened.
     """
 
     code = 503

@@ -26,6 +26,7 @@ from hyperjob_core.kube.instruments import SILENT, ClientMetrics
 from hyperjob_core.kube.transport import CONNECTIONS, Params, Response
 
 _TURNS_TO_CLOSE = 100
+_CONNECT_SECONDS = 10.0
 
 
 def why_not_connected(error: Exception) -> str:
@@ -162,7 +163,10 @@ class HttpTransport(Exchange):
         headers = {"Accept": "application/json, */*"}
         await self._authorize(headers, line)
         timeout = aiohttp.ClientTimeout(
-            total=time_limit, sock_connect=10.0, sock_read=idle_limit, ceil_threshold=3600
+            total=time_limit,
+            sock_connect=_CONNECT_SECONDS,
+            sock_read=idle_limit,
+            ceil_threshold=3600,
         )
         try:
             async with self._session.get(
@@ -179,8 +183,14 @@ class HttpTransport(Exchange):
                         yield chunk
                 finally:
                     _hang_up(response)
-        except (aiohttp.ServerTimeoutError, TimeoutError) as error:
-            silence = "nothing came" if idle_limit is None else f"nothing came for {idle_limit:g}s"
+        except aiohttp.ConnectionTimeoutError as error:
+            silence = f"no connection within {_CONNECT_SECONDS:g}s"
+            raise errors.unreachable(line, silence, timeout=True) from error
+        except aiohttp.SocketTimeoutError as error:
+            silence = f"nothing came for {idle_limit:g}s"
+            raise errors.unreachable(line, silence, timeout=True) from error
+        except TimeoutError as error:
+            silence = f"the stream took longer than {time_limit:g}s"
             raise errors.unreachable(line, silence, timeout=True) from error
         except (aiohttp.ClientError, OSError) as error:
             raise self._broken(line, error) from error

@@ -96,7 +96,10 @@ class Reflector:
     ) -> None:
         """Call `opened` for each watch that the server accepts.
 
-        A watch ends after a random time within `watch_seconds`.
+        A watch ends after a random time within `watch_seconds`, of which the least is above
+        `_HEALTHY_SECONDS`: otherwise a pause follows each normal end. `idle_limit` exceeds the
+        longest silence of a healthy watch: the time between two bookmarks, about a minute, or the
+        greatest of `watch_seconds` if that is shorter.
         """
         self.version = ""
         self.last_error: KubeError | None = None

@@ -33,9 +33,7 @@ _ACCELERATORS = {
 }
 
 
-_REFUSALS: Final = (
-    *("Forbidden", "Invalid", "InternalError", "ServiceUnavailable", "TooManyRequests"),
-)
+_REFUSALS: Final = ("BadRequest", "Forbidden", "Invalid", "NotFound")
 """Reasons with a series before the first refusal; an alert needs it to see an increase."""
 
 

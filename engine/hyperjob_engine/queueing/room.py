@@ -116,9 +116,11 @@ class Space:
     def emptied(
         self, ended: Iterable[tuple[str, Resources]], *, leaving: Vacating = Vacating.OF_JOBS
     ) -> "Space":
-        """Return a copy with the resources of ended sub-jobs free, and nodes without some pods.
+        """Return a copy with the resources of ended sub-jobs free, and nodes without such pods.
 
-        The check of nodes stays where the pods on them are known.
+        By default the nodes lose the pods of all sub-jobs, whatever `ended` is. The check of nodes
+        stays where the pods on them are known. An ended sub-job on an unknown cluster has no
+        effect.
         """
         made = self.copy()
         made.slots.vacate(leaving)

@@ -29,6 +29,7 @@ from hyperjob_engine.model.parse import pinned_clusters
 
 _DRAINED = {"key": "drained", "effect": "NoExecute"}
 _NO_SHARE = {"admitted": False, "cluster": ""}
+_VCJOB = VCJOBS.api_version, VCJOBS.kind
 _USED = ("allocated", "allocating")
 
 
@@ -84,15 +85,21 @@ class World:
     def without(self, drained: Collection[str]) -> "World":
         """Return the world in which the drained clusters run no sub-jobs.
 
-        The sub-jobs that run there are gone, and their HyperJobs have no share for them.
+        The sub-jobs that run there are gone, and their HyperJobs have no share for them. The
+        drained Clusters stay, with a taint NoExecute that messages name, and with their views;
+        sub-jobs that have ended stay too. The vcjobs' own policies and ResourceBindings are
+        dropped, and none of another kind with the same name.
         """
         if not drained:
             return self
         gone = set(self._on(drained))
         found = {
-            resource: [item for item in self.of(resource) if _job_of(item) not in gone]
-            for resource in (VCJOBS, PROPAGATION_POLICIES, RESOURCE_BINDINGS)
+            resource: [item for item in self.of(resource) if key_of(item) not in gone]
+            for resource in (VCJOBS, PROPAGATION_POLICIES)
         }
+        found[RESOURCE_BINDINGS] = [
+            item for item in self.of(RESOURCE_BINDINGS) if _job_of_binding(item) not in gone
+        ]
         found[HYPERJOBS] = [_without_share(item, gone) for item in self.of(HYPERJOBS)]
         found[CLUSTERS] = [
             _tainted(item) if key_of(item) in drained else item for item in self.of(CLUSTERS)
@@ -119,7 +126,7 @@ class World:
 
     def _on(self, clusters: Collection[str]) -> Iterator[str]:
         """Yield the keys of the sub-jobs on clusters that have not ended."""
-        bindings = {_job_of(item): item for item in self.of(RESOURCE_BINDINGS)}
+        bindings = {_job_of_binding(item): item for item in self.of(RESOURCE_BINDINGS)}
         policies = {key_of(item): item for item in self.of(PROPAGATION_POLICIES)}
         for job in self.of(VCJOBS):
             key = key_of(job)
@@ -133,10 +140,12 @@ class World:
                 yield key
 
 
-def _job_of(obj: Object) -> str:
-    """Return the key of the vcjob that a vcjob, policy or ResourceBinding is about."""
-    name = string(at(obj, "spec", "resource", "name")) or obj["metadata"]["name"]
-    return f"{obj['metadata'].get('namespace')}/{name}"
+def _job_of_binding(obj: Object) -> str:
+    """Return the key of the vcjob of a ResourceBinding; empty for another kind of object."""
+    resource = at(obj, "spec", "resource")
+    if (string(at(resource, "apiVersion")), string(at(resource, "kind"))) != _VCJOB:
+        return ""
+    return f"{obj['metadata'].get('namespace')}/{string(at(resource, 'name'))}"
 
 
 def _tainted(cluster: Object) -> Object:

@@ -1,6 +1,7 @@
 """`hyperjob plan --what-if`: who would start, wait, move or stop with other queues and clusters."""
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from hyperjob_core.kube.resources import (
     HYPERJOBS,
     PROPAGATION_POLICIES,
     QUEUES,
+    RESOURCE_BINDINGS,
     VCJOBS,
 )
 from hyperjob_engine.model.observed import QueueAdmission
@@ -185,3 +187,26 @@ def test_hyperjobs_of_the_files_are_judged_in_the_changed_world(tmp_path: Path) 
     (item,) = answer["items"]
     assert item["jobs"][0]["cluster"] == "gpu-east"
     assert answer["whatIf"] == []
+
+
+@pytest.mark.parametrize(("drained", "moves"), [("a", True), ("b", False)])
+def test_a_binding_of_another_kind_with_the_name_of_a_sub_job_is_not_its_own(
+    drained: str, moves: bool
+) -> None:
+    run = existing("run", gpus=64)
+    world = having(run, clusters=[member(), member("b")], running={"run": "a"})
+    kinds = (("batch.volcano.sh/v1alpha1", "Job", "a"), ("apps/v1", "Deployment", "b"))
+    bindings = [
+        {
+            "metadata": {"name": f"run-trainer-0-{kind.lower()}", "namespace": "ml"},
+            "spec": {
+                "resource": {"apiVersion": version, "kind": kind, "name": "run-trainer-0"},
+                "clusters": [{"name": cluster}],
+            },
+        }
+        for version, kind, cluster in kinds
+    ]
+    world = replace(world, objects={**world.objects, RESOURCE_BINDINGS: bindings})
+    after = world.without([drained])
+    assert (one(world, after, "run").change is HyperJobChange.MOVES) is moves
+    assert bindings[1] in after.of(RESOURCE_BINDINGS)

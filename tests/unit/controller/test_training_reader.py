@@ -318,6 +318,7 @@ class Logs:
         self.times: list[float] = []
         self.queries: list[dict[str, str]] = []
         self.hung: set[str] = set()
+        self.released = asyncio.Event()
         self.holding = asyncio.Event()
 
     async def stream(
@@ -329,7 +330,7 @@ class Logs:
         self.times.append(asyncio.get_running_loop().time())
         self.queries.append(dict(params))
         if name in self.hung:
-            await asyncio.Event().wait()
+            await self.released.wait()
         answer = self.answers.get(name, b"")
         if isinstance(answer, Exception):
             raise answer

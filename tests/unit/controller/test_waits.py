@@ -1,15 +1,18 @@
 """The process for which the others wait, from the waiting that programs report."""
 
 from dataclasses import replace
+from itertools import product
 
 import pytest
 
 from hyperjob_controller.training.watch import watch
+from hyperjob_engine.model.observed import Observed
 from hyperjob_engine.model.training import parse
 from hyperjob_engine.model.waits import WaitShare, straggler
 from hyperjob_engine.plan import plan
 from hyperjob_engine.reasons.stacks import Pod
 from tests.unit.controller.test_training_reader import (
+    KEY,
     Bench,
     LogLine,
     hear,
@@ -85,3 +88,30 @@ async def test_where_one_that_is_read_waits_all_others_are_read_too() -> None:
         bench.logs.answers["a/hj-trainer-0-worker-0"] += text(10, 10, ', "waited": 0.6')
         await bench.until(slow)
         assert slow() == "hj-trainer-1-worker-1"
+
+
+async def _surveyed(bench: Bench) -> Observed:
+    """Have a survey of waiting processes wait for one log, and return the pass before it."""
+    for index, number in product(range(2), repeat=2):
+        part = 0.02 if (index, number) == (1, 1) else 0.6
+        lines = (text(step, step, f', "waited": {part}') for step in range(9))
+        bench.logs.answers[f"a/hj-trainer-{index}-worker-{number}"] = b"".join(lines)
+    bench.logs.hung.add("a/hj-trainer-1-worker-1")
+    jobs = (job(f"hj-trainer-{index}", phase="Running", gpus=2) for index in range(2))
+    first = seen(*jobs)
+    bench.planned(first)
+    await bench.until(lambda: len(bench.reader.trainings(KEY)) == 2)
+    bench.logs.answers["a/hj-trainer-0-worker-0"] += text(10, 10, ', "waited": 0.6')
+    await bench.until(lambda: "a/hj-trainer-1-worker-1" in bench.logs.asked)
+    return first
+
+
+async def test_a_survey_that_ends_after_its_hyperjob_was_deleted_leaves_nothing() -> None:
+    async with Bench(interval=0.02) as bench:
+        await _surveyed(bench)
+        bench.reader.forget(KEY)
+        bench.logs.hung.clear()
+        bench.logs.released.set()
+        await bench.reads_another(3)
+        assert bench.reader.waits(KEY) == ()
+        assert not bench.reader.trainings(KEY)

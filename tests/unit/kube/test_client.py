@@ -543,6 +543,13 @@ async def test_a_watch_that_falls_silent_is_given_up(server, kube):
         await collect(kube, idle_limit=0.2)
 
 
+async def test_a_stream_that_takes_too_long_is_not_called_silent(server, kube):
+    server.on("/x", server.stream(event("ADDED", "a", "6"), then="hang"))
+    with pytest.raises(errors.Unavailable, match=r"the stream took longer than 0\.2s"):
+        async for _ in kube._transport.stream("/x", params={}, idle_limit=30, time_limit=0.2):
+            pass
+
+
 async def test_raw_reaches_any_path_and_gives_the_bytes(server, kube):
     server.on("/version", server.reply({"gitVersion": "v1.36.2"}))
     response = await kube.raw("GET", "/version", params={"timeout": "32s"})
