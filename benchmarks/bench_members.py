@@ -127,7 +127,7 @@ class Server:
 
     async def _member(self, request: web.Request) -> web.StreamResponse:
         name, what = request.match_info["name"], request.path.rpartition("/")[2]
-        first, size = int(request.query.get("continue") or 0), self.sizes[what]
+        first, size = int(request.query.get("continue") or 0), self.sizes.get(what, 0)
         last = min(size, first + int(request.query.get("limit") or size or 1))
         make = node if what == "nodes" else lambda c, n: pod(c, f"{c}-pod-{n}", n)
         watching = request.query.get("watch") in ("true", "1")
