@@ -23,6 +23,7 @@ COPY certs certs
 COPY core core
 COPY engine engine
 COPY rules rules
+COPY install install
 COPY hyperjob hyperjob
 COPY webhook webhook
 COPY controller controller

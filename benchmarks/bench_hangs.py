@@ -29,12 +29,12 @@ import yaml
 
 from e2e.support.settings import Settings
 from e2e.support.world import World, open_world
-from hyperjob.install.interpreters import interpreters
 from hyperjob.sdk import progress
 from hyperjob_core.api.meta import Object
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import KubeError
 from hyperjob_core.kube.resources import CLUSTERS, HYPERJOBS, NAMESPACES, PODS
+from hyperjob_install.interpreters import interpreters
 from tests.support.stack import kubectl
 
 NAMESPACE = "hangs"

@@ -23,12 +23,12 @@ from e2e.support.manifests import group, hyperjob
 from e2e.support.scenario import Scenario, open_scenario
 from e2e.support.settings import from_environment
 from e2e.support.world import World, open_world
-from hyperjob.install.interpreters import interpreters
 from hyperjob_core.api.meta import Object
 from hyperjob_core.kube.client import EventType, PatchType
 from hyperjob_core.kube.errors import Conflict, NotFound
 from hyperjob_core.kube.informer import Informer
 from hyperjob_core.kube.resources import HYPERJOBS, PODS
+from hyperjob_install.interpreters import interpreters
 from tests.support.stack import kubectl
 
 GPU = "nvidia.com/gpu"

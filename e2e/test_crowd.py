@@ -21,7 +21,7 @@ from e2e.support.crowd import ENDED, Crowd, asks, crowd, watched
 from e2e.support.scenario import Scenario
 from e2e.support.settings import from_environment
 from e2e.support.world import CLUSTERS_FILE, World, open_world
-from hyperjob.install.interpreters import interpreters
+from hyperjob_install.interpreters import interpreters
 from tests.support.stack import Service, kubectl
 
 COUNT = int(os.environ.get("HYPERJOB_CROWD", "24"))

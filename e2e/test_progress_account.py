@@ -15,9 +15,9 @@ from e2e.support.manifests import group, hyperjob
 from e2e.support.scenario import Scenario, clusters_of
 from e2e.support.settings import from_environment
 from e2e.support.world import World, open_world
-from hyperjob.install.members import ACCOUNT, MEMBER_ROLE
-from hyperjob.install.objects import Component
 from hyperjob_core.kube.resources import HYPERJOBS
+from hyperjob_install.members import ACCOUNT, MEMBER_ROLE
+from hyperjob_install.objects import Component
 from tests.support.processes import wait_for
 from tests.support.stack import kubectl
 

@@ -25,10 +25,10 @@ from e2e.support.scenario import Scenario, clusters_of, phase_of
 from e2e.support.settings import Settings
 from e2e.support.unreachable import unreachable
 from e2e.support.world import World, open_world
-from hyperjob.install.interpreters import interpreters
 from hyperjob_core.api.meta import Object
 from hyperjob_core.kube.errors import KubeError
 from hyperjob_core.kube.resources import HYPERJOBS, PODS
+from hyperjob_install.interpreters import interpreters
 from tests.support.stack import ROOT, kubectl
 
 CLUSTERS_FILE = ROOT / "e2e/clusters-processes.yaml"

@@ -10,16 +10,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from hyperjob.install.execute import execute
-from hyperjob.install.manifest import manifest
-from hyperjob.install.plan import Change, plan
-from hyperjob.install.problems import InstallError, problems_text
-from hyperjob.install.settings import Settings
 from hyperjob.local.lifeline import Lifeline
 from hyperjob.local.parts import StackError, StackProcess, part, run_once, until_file, until_ready
 from hyperjob.local.ready import READY_FILE
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import KubeError
+from hyperjob_install.execute import execute
+from hyperjob_install.manifest import manifest
+from hyperjob_install.plan import Change, plan
+from hyperjob_install.problems import InstallError, problems_text
+from hyperjob_install.settings import Settings
 
 _START_SECONDS: Final = 300.0
 _LEASE_SECONDS: Final = 120

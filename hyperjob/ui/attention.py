@@ -14,12 +14,12 @@ from typing import Final
 
 from hyperjob.client.why.evidence import Cause, Evidence, Outcome
 from hyperjob.client.why.explain import explain
-from hyperjob.install.preflight import Finding, Status, preflight
 from hyperjob.ui.rows import Row
 from hyperjob.ui.world import LiveState
 from hyperjob_core.api.names import LEASE_NAME, LEASE_NAMESPACE
 from hyperjob_core.api.phases import Phase
 from hyperjob_core.kube.client import Kube
+from hyperjob_install.preflight import Finding, Status, preflight
 
 _WORK_SECONDS: Final = 0.005
 _PAUSE_SECONDS: Final = 0.02

@@ -17,7 +17,6 @@ import aiohttp
 import pytest
 import yaml
 
-from hyperjob.install.rbac import UI, account_user
 from hyperjob_core.kube.client import Kube, PatchType
 from hyperjob_core.kube.errors import NotFound
 from hyperjob_core.kube.resources import (
@@ -29,6 +28,7 @@ from hyperjob_core.kube.resources import (
     VCJOBS,
     Resource,
 )
+from hyperjob_install.rbac import UI, account_user
 from hyperjob_rules.configuration import MUTATING_NAME, VALIDATING_NAME
 from hyperjob_sandbox.apiserver.transport.authorization import Action
 from tests.support.charted import DEPLOYMENTS, Audit, World, deployment, world

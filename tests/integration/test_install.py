@@ -17,10 +17,10 @@ from click.testing import CliRunner, Result
 
 from hyperjob import __version__
 from hyperjob.cli import main
-from hyperjob.install.plan import require_karmada
-from hyperjob.install.problems import InstallError
 from hyperjob_core.api.names import CONTROLLER_VERSION, LEASE_NAME
 from hyperjob_core.kube.client import Kube
+from hyperjob_install.plan import require_karmada
+from hyperjob_install.problems import InstallError
 from hyperjob_sandbox.apiserver import ApiServer
 from tests.support.controlplane import ROOT, ControlPlane
 from tests.support.envtest import kube_apiserver

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 import yaml
 
-from hyperjob.install.rbac import CONTROLLER, controller_rules, lease_rules, rbac
 from hyperjob_controller.manager import Manager
 from hyperjob_controller.options import Options
 from hyperjob_controller.tuning import Tuning
@@ -29,6 +28,7 @@ from hyperjob_core.kube.resources import (
 )
 from hyperjob_core.kube.transport import Params, Response
 from hyperjob_engine.model.observed import QueueAdmission
+from hyperjob_install.rbac import CONTROLLER, controller_rules, lease_rules, rbac
 from tests.support.controller import TIME_LIMIT, clusters, eventually, queue, settled
 from tests.support.controlplane import ControlPlane
 from tests.support.controlplane import control_plane as start_control_plane

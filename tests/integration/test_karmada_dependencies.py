@@ -4,7 +4,6 @@ import asyncio
 
 import pytest
 
-from hyperjob.install.interpreters import interpreters
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import NotFound
 from hyperjob_core.kube.resources import (
@@ -13,6 +12,7 @@ from hyperjob_core.kube.resources import (
     PROPAGATION_POLICIES,
     VCJOBS,
 )
+from hyperjob_install.interpreters import interpreters
 from hyperjob_sandbox.topology import Topology
 from tests.support.sandbox import config, job, policy
 

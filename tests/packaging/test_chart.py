@@ -15,12 +15,12 @@ import yaml
 import hyperjob
 from charts import reference
 from hyperjob.cli import main as cli
-from hyperjob.install.rbac import CONTROLLER, account_user
 from hyperjob_certs.__main__ import _parser as certs_parser
 from hyperjob_controller.options import SETTINGS as CONTROLLER_SETTINGS
 from hyperjob_controller.options import Options as ControllerOptions
 from hyperjob_controller.options import parse as parse_controller
 from hyperjob_core.removed import VALUES as VALUES_REMOVED
+from hyperjob_install.rbac import CONTROLLER, account_user
 from hyperjob_webhook.options import SETTINGS as WEBHOOK_SETTINGS
 from hyperjob_webhook.options import Options as WebhookOptions
 from hyperjob_webhook.options import parse as parse_webhook

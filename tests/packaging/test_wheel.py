@@ -16,7 +16,7 @@ import hyperjob_sandbox
 from tests.support.rooms import PACKAGES
 
 ROOT = Path(__file__).resolve().parents[2]
-LUA = sorted((ROOT / "hyperjob/install/lua").glob("*.lua"))
+LUA = sorted((ROOT / "install/hyperjob_install/lua").glob("*.lua"))
 VOLCANO = sorted((ROOT / "core/hyperjob_core/api/crds").glob("*.yaml"))
 CRDS = sorted((ROOT / "sandbox/hyperjob_sandbox/crds").glob("*.yaml"))
 
@@ -65,7 +65,7 @@ def test_it_carries_types_crds_examples_and_the_licence(wheel: Path) -> None:
 def test_it_carries_what_is_read_from_beside_the_code(wheel: Path) -> None:
     """Lua that Karmada runs, and Volcano's CRDs: no import would miss them."""
     names = set(zipfile.ZipFile(wheel).namelist())
-    scripts = {f"hyperjob/install/lua/{path.name}" for path in LUA}
+    scripts = {f"hyperjob_install/lua/{path.name}" for path in LUA}
     crds = {f"hyperjob_core/api/crds/{path.name}" for path in VOLCANO}
     assert len(scripts) >= 5
     assert len(crds) == 3

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from hyperjob.install.guard import certs_guard
-from hyperjob.install.rbac import rbac
+from hyperjob_install.guard import certs_guard
+from hyperjob_install.rbac import rbac
 from hyperjob_rules.configuration import configurations
 from tests.support.envtest import kube_apiserver
 from tests.support.processes import wait_for

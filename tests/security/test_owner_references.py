@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from hyperjob.install.definitions import definitions
-from hyperjob.install.rbac import rbac
 from hyperjob_core.kube.resources import HYPERJOBS, VCJOBS
+from hyperjob_install.definitions import definitions
+from hyperjob_install.rbac import rbac
 from tests.support.cliworld import hyperjob
 from tests.support.envtest import kube_apiserver
 from tests.support.processes import wait_for

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from hyperjob.install.tenancy import NAMES, tenancy
+from hyperjob_install.tenancy import NAMES, tenancy
 from tests.support.envtest import kube_apiserver
 from tests.support.processes import wait_for
 from tests.support.stack import installed, kubectl

@@ -22,11 +22,11 @@ from typing import Any
 import pytest
 import yaml
 
-from hyperjob.install.rbac import CONTROLLER
 from hyperjob_core.api.quantity import NANO, Quantity
 from hyperjob_core.kube.client import Kube, PatchType
 from hyperjob_core.kube.errors import KubeError, NotFound
 from hyperjob_core.kube.resources import EVENTS, HYPERJOBS, QUEUES, RESOURCE_BINDINGS, VCJOBS
+from hyperjob_install.rbac import CONTROLLER
 from tests.support.controlplane import ControlPlane
 from tests.support.controlplane import control_plane as start_control_plane
 from tests.support.roles import controller_account, person

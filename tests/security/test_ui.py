@@ -14,10 +14,10 @@ import pytest
 import pytest_asyncio
 import yaml
 
-from hyperjob.install.rbac import UI, rbac, ui_lease_rules, ui_rules
 from hyperjob.ui.world import LiveState
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.resources import CLUSTERS, CRDS, HYPERJOBS, NAMESPACES, QUEUES
+from hyperjob_install.rbac import UI, rbac, ui_lease_rules, ui_rules
 from hyperjob_sandbox.apiserver import ApiServer
 from tests.support.charted import Audit
 from tests.support.controller import eventually

@@ -5,7 +5,7 @@ from typing import Any
 
 import yaml
 
-from hyperjob.install.rbac import CONTROLLER, rbac
+from hyperjob_install.rbac import CONTROLLER, rbac
 from tests.support.controlplane import ControlPlane
 
 Object = dict[str, Any]

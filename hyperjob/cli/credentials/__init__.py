@@ -6,12 +6,12 @@ from datetime import timedelta
 
 import click
 
-from hyperjob.install.credentials import ServiceAccount, forget, renew
-from hyperjob.install.problems import InstallError
 from hyperjob_core.api.names import LEASE_NAMESPACE
 from hyperjob_core.kube import config
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import ConfigError, KubeError
+from hyperjob_install.credentials import ServiceAccount, forget, renew
+from hyperjob_install.problems import InstallError
 
 _host = click.option(
     "--host-kubeconfig",

@@ -18,18 +18,18 @@ from hyperjob.cli.install.common import (
     print_changes,
     release_option,
 )
-from hyperjob.install.execute import execute
-from hyperjob.install.manifest import manifest
-from hyperjob.install.objects import Component
-from hyperjob.install.plan import InstallPlan, plan, require_karmada
-from hyperjob.install.problems import InstallError, problems_text
-from hyperjob.install.record import differences, recorded
-from hyperjob.install.release import other_release
-from hyperjob.install.settings import PARTS, PREFIX, Asked, Settings, service_of
 from hyperjob_certs.x509 import InvalidPair, facts, split_bundle
 from hyperjob_core.api.choices import MemberAccess
 from hyperjob_core.api.names import LEASE_NAMESPACE
 from hyperjob_core.kube.client import Kube
+from hyperjob_install.execute import execute
+from hyperjob_install.manifest import manifest
+from hyperjob_install.objects import Component
+from hyperjob_install.plan import InstallPlan, plan, require_karmada
+from hyperjob_install.problems import InstallError, problems_text
+from hyperjob_install.record import differences, recorded
+from hyperjob_install.release import other_release
+from hyperjob_install.settings import PARTS, PREFIX, Asked, Settings, service_of
 
 
 @click.command()

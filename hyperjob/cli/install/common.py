@@ -10,11 +10,11 @@ import click
 
 from hyperjob import __version__
 from hyperjob.cli.install import view
-from hyperjob.install.objects import FIELD_MANAGER
-from hyperjob.install.plan import Change
-from hyperjob.install.problems import InstallError
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import ConfigError, KubeError
+from hyperjob_install.objects import FIELD_MANAGER
+from hyperjob_install.plan import Change
+from hyperjob_install.problems import InstallError
 
 _USER_AGENT = f"{FIELD_MANAGER}/{__version__}"
 

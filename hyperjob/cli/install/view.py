@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from hyperjob.install.diff import shorten
-from hyperjob.install.objects import title
-from hyperjob.install.plan import Action, Change
-from hyperjob.install.preflight import Finding, PreflightReport
-from hyperjob.install.problems import Problem
 from hyperjob.table import table
+from hyperjob_install.diff import shorten
+from hyperjob_install.objects import title
+from hyperjob_install.plan import Action, Change
+from hyperjob_install.preflight import Finding, PreflightReport
+from hyperjob_install.problems import Problem
 
 _HEADER = ("ACTION", "OBJECT", "NAMESPACE", "FIELDS")
 

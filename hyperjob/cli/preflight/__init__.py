@@ -14,8 +14,8 @@ from hyperjob.cli.install.common import (
     kubeconfig_option,
     output_option,
 )
-from hyperjob.install.preflight import PreflightReport
-from hyperjob.install.preflight import preflight as look_over
+from hyperjob_install.preflight import PreflightReport
+from hyperjob_install.preflight import preflight as look_over
 
 _CANNOT_LOOK = 2
 

@@ -15,10 +15,10 @@ from hyperjob.cli.install.common import (
     print_changes,
     release_option,
 )
-from hyperjob.install.objects import Item
-from hyperjob.install.problems import InstallError
-from hyperjob.install.release import other_release
-from hyperjob.install.remove import in_use, remove, targets
+from hyperjob_install.objects import Item
+from hyperjob_install.problems import InstallError
+from hyperjob_install.release import other_release
+from hyperjob_install.remove import in_use, remove, targets
 
 
 @click.command()

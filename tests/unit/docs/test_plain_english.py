@@ -31,6 +31,7 @@ PLACES += (
     "e2e",
     "examples",
     "hyperjob",
+    "install",
     "sandbox",
     "tests/support",
     "webhook",

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[3]
-FOLDERS = ("certs", "controller", "core", "engine", "hyperjob", "rules", "webhook")
+FOLDERS = ("certs", "controller", "core", "engine", "hyperjob", "install", "rules", "webhook")
 WORDS = {"message", "note"}
 OTHERS_WORDS = {
     "engine/hyperjob_engine/reasons/podsrefused.py": "Volcano prints errors as Go structs",
@@ -15,8 +15,8 @@ OTHERS_WORDS = {
     "engine/hyperjob_engine/reasons/failure.py": "shows the last line of what a container printed",
     "hyperjob/client/logs/attempts.py": "shows the last lines of what a container printed",
     "hyperjob/cli/plan/view.py": "leaves out of a table what the line above says already",
-    "hyperjob/install/preflight/webhooks.py": "API servers have no code for a webhook out of reach",
-    "hyperjob/install/problems.py": "an API server names the field manager in the message alone",
+    "install/hyperjob_install/preflight/webhooks.py": "no code for a webhook out of reach",
+    "install/hyperjob_install/problems.py": "the message alone has the manager",
     "webhook/hyperjob_webhook/connections.py": "shows the first line of what aiohttp's parser says",
 }
 """Files that look into a message which is not ours, or only lay it out."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from hyperjob.install.preflight.observed import ObservedPlane
+from hyperjob_install.preflight.observed import ObservedPlane
 from tests.unit.install.observations import definitions, healthy
 
 

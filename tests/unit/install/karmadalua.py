@@ -9,8 +9,8 @@ from typing import Any
 
 import lupa.lua51 as lupa
 
-from hyperjob.install.interpreters import script
 from hyperjob_core.api.quantity import Quantity
+from hyperjob_install.interpreters import script
 
 FORBIDDEN = (
     *("collectgarbage", "dofile", "getfenv", "getmetatable", "load", "loadfile", "loadstring"),

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from hyperjob.install.definitions import VOLCANO, definitions, lost_fields, missing_fields
-from hyperjob.install.definitions import permissive as permit
-from hyperjob.install.objects import Item
 from hyperjob_core.kube.resources import HYPERJOBS, QUEUES, VCJOBS
+from hyperjob_install.definitions import VOLCANO, definitions, lost_fields, missing_fields
+from hyperjob_install.definitions import permissive as permit
+from hyperjob_install.objects import Item
 from hyperjob_sandbox.apiserver.schema.structural import StructuralSchema
 from tests.support.structural import crds
 from tests.unit.install.observations import definition

@@ -8,10 +8,10 @@ import click
 import pytest
 
 from hyperjob.cli import main
-from hyperjob.install.objects import Component
-from hyperjob.install.preflight import CHECKS
 from hyperjob_certs.__main__ import _parser
 from hyperjob_controller import options as controller_options
+from hyperjob_install.objects import Component
+from hyperjob_install.preflight import CHECKS
 from hyperjob_webhook import options as webhook_options
 from tests.support.helm import CHART, MAJORS, run, template, unpack
 

@@ -9,12 +9,12 @@ from click.testing import CliRunner
 
 from hyperjob.cli import main
 from hyperjob.cli.install import view
-from hyperjob.install.diff import changed_fields, shorten
-from hyperjob.install.plan import Action, Change
-from hyperjob.install.preflight import CheckResult, Finding, PreflightReport, Status
-from hyperjob.install.problems import Problem, field_conflict, refused
 from hyperjob_core.kube.errors import Conflict, Forbidden, NotFound, Unavailable, make_status
 from hyperjob_core.kube.resources import CLUSTER_ROLES, CRDS, LEASES, NAMESPACES
+from hyperjob_install.diff import changed_fields, shorten
+from hyperjob_install.plan import Action, Change
+from hyperjob_install.preflight import CheckResult, Finding, PreflightReport, Status
+from hyperjob_install.problems import Problem, field_conflict, refused
 from tests.unit.install.observations import ca_pem
 
 Object = dict[str, Any]

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from hyperjob.install.interpreters import SCRIPTS
+from hyperjob_install.interpreters import SCRIPTS
 from tests.unit.install.karmadalua import Script
 
 

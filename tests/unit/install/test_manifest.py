@@ -5,15 +5,15 @@ from typing import Any
 
 import pytest
 
-from hyperjob.install import rbac
-from hyperjob.install.interpreters import SCRIPTS, Clash, clashes, interpreters
-from hyperjob.install.manifest import manifest
-from hyperjob.install.members import step_of
-from hyperjob.install.objects import Component, Item, is_ours
-from hyperjob.install.remove import targets
-from hyperjob.install.settings import Settings
 from hyperjob_controller.caches.informers import Caches
 from hyperjob_core.api.choices import MemberAccess
+from hyperjob_install import rbac
+from hyperjob_install.interpreters import SCRIPTS, Clash, clashes, interpreters
+from hyperjob_install.manifest import manifest
+from hyperjob_install.members import step_of
+from hyperjob_install.objects import Component, Item, is_ours
+from hyperjob_install.remove import targets
+from hyperjob_install.settings import Settings
 from hyperjob_rules.configuration import ServiceReference
 from tests.unit.install.observations import ca_pem, interpreter
 
@@ -263,7 +263,7 @@ def test_what_would_empty_a_job_is_not_defined() -> None:
 
 def test_every_script_is_used() -> None:
     used = {file for scripts in SCRIPTS.values() for file in scripts.values()}
-    folder = ROOT / "hyperjob" / "install" / "lua"
+    folder = ROOT / "install/hyperjob_install/lua"
     assert used == {path.name for path in folder.glob("*.lua")}
 
 

@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 
 from hyperjob import __version__
-from hyperjob.install.objects import Component
-from hyperjob.install.preflight import CHECKS, Status, examine
-from hyperjob.install.preflight.observed import DryRun, ObservedPlane
-from hyperjob.install.preflight.rights import ControllerRights
-from hyperjob.install.preflight.stored import StoredHyperJobs
-from hyperjob.install.settings import Settings
-from hyperjob.install.tenancy import POLICIES
 from hyperjob_core.kube.errors import Forbidden, InternalError, Invalid, make_status
+from hyperjob_install.objects import Component
+from hyperjob_install.preflight import CHECKS, Status, examine
+from hyperjob_install.preflight.observed import DryRun, ObservedPlane
+from hyperjob_install.preflight.rights import ControllerRights
+from hyperjob_install.preflight.stored import StoredHyperJobs
+from hyperjob_install.settings import Settings
+from hyperjob_install.tenancy import POLICIES
 from tests.unit.install.changes import add, changed, drop, not_established, older_karmada, without
 from tests.unit.install.observations import (
     GPU,

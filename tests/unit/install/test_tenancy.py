@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hyperjob.install.manifest import manifest
-from hyperjob.install.objects import Component
-from hyperjob.install.settings import Settings
-from hyperjob.install.tenancy import NAMES, POLICIES, tenancy
+from hyperjob_install.manifest import manifest
+from hyperjob_install.objects import Component
+from hyperjob_install.settings import Settings
+from hyperjob_install.tenancy import NAMES, POLICIES, tenancy
 from hyperjob_sandbox.apiserver.cel import Expression
 
 

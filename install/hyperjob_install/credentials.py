@@ -1,0 +1,144 @@
+"""Tokens of HyperJob's service accounts in the Karmada API server, in Secrets of the host cluster.
+
+A Secret contains a kubeconfig and the token file that the kubeconfig names: clients read the file
+again when it changes, and a renewed token needs no restart. Each token expires.
+"""
+
+from base64 import b64encode
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from ssl import CERT_NONE, DER_cert_to_PEM_cert
+from typing import Final
+
+import yaml
+
+from hyperjob_core.api.meta import Object
+from hyperjob_core.kube.client import Kube
+from hyperjob_core.kube.config import Connection
+from hyperjob_core.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
+from hyperjob_core.kube.http import HttpTransport
+from hyperjob_core.kube.resources import SECRETS
+from hyperjob_install.objects import FIELD_MANAGER, labelled
+from hyperjob_install.problems import InstallError
+from hyperjob_install.rbac import SERVICE_ACCOUNTS
+
+KUBECONFIG: Final = "kubeconfig"
+TOKEN: Final = "token"  # noqa: S105 - the name of a key
+_ATTEMPTS: Final = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceAccount:
+    """A service account of the Karmada API server, and the Secret for its credentials."""
+
+    name: str
+    namespace: str
+    secret: str
+    secret_namespace: str
+
+
+async def renew(
+    connection: Connection, host: Kube, accounts: list[ServiceAccount], *, lifetime: timedelta
+) -> dict[str, datetime]:
+    """Request tokens and write them to Secrets; return the expiry of each account's token.
+
+    Raises InstallError with the account or Secret and the next step.
+    """
+    ends = {}
+    async with Kube(HttpTransport(connection, user_agent=FIELD_MANAGER)) as karmada:
+        for account in accounts:
+            token, end = await _token(karmada, account, lifetime)
+            await _keep(host, account, kubeconfig(connection, account.name), token)
+            ends[account.name] = end
+    return ends
+
+
+async def forget(host: Kube, *, namespace: str, secrets: list[str]) -> list[str]:
+    """Delete Secrets; return the names of those that existed."""
+    deleted = []
+    for name in secrets:
+        try:
+            await host.delete(SECRETS, name, namespace=namespace)
+        except NotFound:
+            continue
+        deleted.append(name)
+    return deleted
+
+
+def kubeconfig(connection: Connection, user: str) -> str:
+    """Return a kubeconfig for the same API server with a token file in its own folder."""
+    cluster: Object = {"server": connection.server}
+    if connection.server_hostname:
+        cluster["tls-server-name"] = connection.server_hostname
+    if connection.tls is not None:
+        trusted = connection.tls.get_ca_certs(binary_form=True)
+        if connection.tls.verify_mode == CERT_NONE:
+            cluster["insecure-skip-tls-verify"] = True
+        elif trusted:
+            pem = "".join(DER_cert_to_PEM_cert(one) for one in trusted)
+            cluster["certificate-authority-data"] = b64encode(pem.encode()).decode("ascii")
+    document = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "karmada", "cluster": cluster}],
+        "users": [{"name": user, "user": {"tokenFile": TOKEN}}],
+        "contexts": [{"name": "karmada", "context": {"cluster": "karmada", "user": user}}],
+        "current-context": "karmada",
+    }
+    return str(yaml.safe_dump(document, sort_keys=False))
+
+
+async def _token(kube: Kube, account: ServiceAccount, lifetime: timedelta) -> tuple[str, datetime]:
+    body = {
+        "apiVersion": "authentication.k8s.io/v1",
+        "kind": "TokenRequest",
+        "spec": {"expirationSeconds": int(lifetime.total_seconds())},
+    }
+    path = SERVICE_ACCOUNTS.path(account.namespace, account.name, "token")
+    where = f"service account {account.namespace}/{account.name}"
+    try:
+        status = (await kube.raw("POST", path, body=body)).json()["status"]
+    except NotFound:
+        raise InstallError(
+            f"{where} does not exist: run `hyperjob install --service-accounts` first"
+        ) from None
+    except KubeError as error:
+        raise InstallError(f"no token for {where}: {error.message}") from error
+    return str(status["token"]), datetime.fromisoformat(status["expirationTimestamp"])
+
+
+async def _keep(host: Kube, account: ServiceAccount, config: str, token: str) -> None:
+    """Create the Secret, or replace its kubeconfig and token."""
+    texts = {KUBECONFIG: config, TOKEN: token}
+    data = {key: b64encode(text.encode()).decode("ascii") for key, text in texts.items()}
+    for attempt in range(1, _ATTEMPTS + 1):
+        try:
+            await _write(host, account, data)
+        except (Conflict, AlreadyExists) as error:
+            if attempt == _ATTEMPTS:
+                raise _not_kept(account, error) from error
+        except KubeError as error:
+            raise _not_kept(account, error) from error
+        else:
+            return
+
+
+async def _write(host: Kube, account: ServiceAccount, data: dict[str, str]) -> None:
+    try:
+        live = await host.get(SECRETS, account.secret, namespace=account.secret_namespace)
+    except NotFound:
+        secret = {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": account.secret, "namespace": account.secret_namespace},
+            "type": "Opaque",
+            "data": data,
+        }
+        await host.create(SECRETS, labelled(secret, component="credentials"))
+        return
+    await host.replace(SECRETS, {**live, "data": {**(live.get("data") or {}), **data}})
+
+
+def _not_kept(account: ServiceAccount, error: KubeError) -> InstallError:
+    where = f"secret {account.secret_namespace}/{account.secret}"
+    return InstallError(f"{where} cannot be written: {error.message}")

@@ -1,0 +1,135 @@
+"""The account that reads the members: its rights in Karmada and in each member, by step.
+
+Karmada's proxy impersonates the requesting user in the member. The account needs `get` on
+clusters/proxy in Karmada, and in each member the rights of its step. Karmada copies the role and
+its binding to every member.
+"""
+
+from typing import Final
+
+from hyperjob_core.api.choices import MemberAccess
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.names import LEASE_NAMESPACE
+from hyperjob_core.api.wire import objects, strings
+from hyperjob_core.kube.resources import (
+    CLUSTER_PROPAGATION_POLICIES,
+    CLUSTER_ROLE_BINDINGS,
+    CLUSTER_ROLES,
+    CLUSTERS,
+    CORE_EVENTS,
+    HYPERNODES,
+    NODES,
+    PODS,
+    SERVICE_ACCOUNTS,
+    Resource,
+)
+from hyperjob_install.objects import Component, Item, labelled
+
+ACCOUNT: Final = "hyperjob-members"
+MEMBER_ROLE: Final = "hyperjob-members-reader"
+OLD_ACCOUNT: Final = "hyperjob-progress"
+"""The account of releases before `--members`; it read logs."""
+_OLD_ROLE: Final = "hyperjob-progress-logs"
+_READ: Final = ("get", "list", "watch")
+
+
+def members(subject: Object, step: MemberAccess) -> list[Item]:
+    """Return the roles, their bindings and the policy that copies them to members.
+
+    With the step `off` the items are marked for deletion, as those of older releases always are.
+    """
+    absent = step is MemberAccess.OFF
+    return [
+        _item(CLUSTER_ROLES, ACCOUNT, {"rules": proxy_rules()}, absent=absent),
+        _binding(ACCOUNT, subject, absent=absent),
+        _item(CLUSTER_ROLES, MEMBER_ROLE, {"rules": member_rules(step)}, absent=absent),
+        _binding(MEMBER_ROLE, subject, absent=absent),
+        _policy(ACCOUNT, MEMBER_ROLE, absent=absent),
+        *_replaced(subject),
+    ]
+
+
+def proxy_rules() -> list[Object]:
+    """Return the rules of the account in the Karmada API server."""
+    return [
+        {"apiGroups": [CLUSTERS.group], "resources": ["clusters/proxy"], "verbs": ["get"]},
+    ]
+
+
+def member_rules(step: MemberAccess) -> list[Object]:
+    """Return the rules of the account in a member, the least that a step needs."""
+    rules: list[Object] = []
+    if step.includes(MemberAccess.PODS):
+        rules += [_rule(PODS, *_READ), _rule(CORE_EVENTS, "list", "watch")]
+    if step.includes(MemberAccess.NODES):
+        rules += [_rule(NODES, *_READ), _rule(HYPERNODES, *_READ)]
+    if step.includes(MemberAccess.LOGS):
+        rules.append(_rule(PODS, "get", part="/log"))
+    return rules
+
+
+def step_of(role: Object | None) -> MemberAccess:
+    """Return the step whose rights a role for members has; `off` without a role."""
+    granted = {
+        name for rule in objects((role or {}).get("rules")) for name in strings(rule["resources"])
+    }
+    for step in reversed(tuple(MemberAccess)):
+        wanted = {name for rule in member_rules(step) for name in rule["resources"]}
+        if wanted <= granted:
+            return step
+    return MemberAccess.OFF
+
+
+def _rule(resource: Resource, *verbs: str, part: str = "") -> Object:
+    return {
+        "apiGroups": [resource.group],
+        "resources": [f"{resource.plural}{part}"],
+        "verbs": list(verbs),
+    }
+
+
+def _replaced(subject: Object) -> list[Item]:
+    account = {"namespace": LEASE_NAMESPACE}
+    return [
+        _item(CLUSTER_ROLES, OLD_ACCOUNT, {}, absent=True),
+        _binding(OLD_ACCOUNT, subject, absent=True),
+        _item(CLUSTER_ROLES, _OLD_ROLE, {}, absent=True),
+        _binding(_OLD_ROLE, subject, absent=True),
+        _policy(OLD_ACCOUNT, _OLD_ROLE, absent=True),
+        _item(SERVICE_ACCOUNTS, OLD_ACCOUNT, {}, absent=True, metadata=account),
+    ]
+
+
+def _policy(name: str, role: str, *, absent: bool) -> Item:
+    spec = {
+        "resourceSelectors": [
+            {"apiVersion": resource.api_version, "kind": resource.kind, "name": role}
+            for resource in (CLUSTER_ROLES, CLUSTER_ROLE_BINDINGS)
+        ],
+        "placement": {"replicaScheduling": {"replicaSchedulingType": "Duplicated"}},
+    }
+    return _item(CLUSTER_PROPAGATION_POLICIES, name, {"spec": spec}, absent=absent)
+
+
+def _binding(name: str, subject: Object, *, absent: bool) -> Item:
+    role = {"apiGroup": CLUSTER_ROLES.group, "kind": CLUSTER_ROLES.kind, "name": name}
+    content = {"roleRef": role, "subjects": [subject]}
+    return _item(CLUSTER_ROLE_BINDINGS, name, content, absent=absent)
+
+
+def _item(
+    resource: Resource,
+    name: str,
+    content: Object,
+    *,
+    absent: bool,
+    metadata: Object | None = None,
+) -> Item:
+    obj = {
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
+        "metadata": {"name": name, **(metadata or {})},
+        **content,
+    }
+    labels = labelled(obj, component="members")
+    return Item(part=Component.MEMBERS, resource=resource, object=labels, absent=absent)

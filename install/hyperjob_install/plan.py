@@ -1,0 +1,282 @@
+"""Plan the changes of an installation by dry runs in the API server.
+
+The module applies every object as a server dry run: all conflicts and refusals are known before
+the first write.
+"""
+
+import asyncio
+import enum
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from hyperjob_core.api.meta import Object
+from hyperjob_core.kube.client import Kube
+from hyperjob_core.kube.errors import Conflict, KubeError, NotFound
+from hyperjob_core.kube.resources import (
+    CLUSTER_PROPAGATION_POLICIES,
+    CRDS,
+    RESOURCE_BINDINGS,
+    RESOURCE_INTERPRETERS,
+    Resource,
+)
+from hyperjob_install import problems
+from hyperjob_install.definitions import lost_fields
+from hyperjob_install.diff import changed_fields
+from hyperjob_install.interpreters import VOLCANO_GLOBAL, Clash, clashes
+from hyperjob_install.objects import FIELD_MANAGER, Component, Item, is_ours
+from hyperjob_install.problems import InstallError, Problem
+
+_AT_ONCE: Final = 8
+_KARMADA: Final = (CLUSTER_PROPAGATION_POLICIES, RESOURCE_BINDINGS, RESOURCE_INTERPRETERS)
+
+
+class Action(enum.StrEnum):
+    """The change of an object."""
+
+    CREATED = "created"
+    CONFIGURED = "configured"
+    UNCHANGED = "unchanged"
+    KEPT = "kept"
+    DELETED = "deleted"
+    ABSENT = "absent"
+
+    @property
+    def changes(self) -> bool:
+        """Return whether the action writes to the API server."""
+        return self in {Action.CREATED, Action.CONFIGURED, Action.DELETED}
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """The change of an object: `fields` differ, `note` is the reason for keeping the object."""
+
+    resource: Resource
+    name: str
+    namespace: str | None
+    action: Action
+    fields: tuple[str, ...] = ()
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """An item and its change."""
+
+    item: Item
+    change: Change
+
+
+@dataclass(frozen=True, slots=True)
+class InstallPlan:
+    """All steps in order; `execute` must not run while there are problems."""
+
+    steps: tuple[Step, ...]
+    problems: tuple[Problem, ...]
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        """Return the change of each object."""
+        return tuple(step.change for step in self.steps)
+
+
+async def require_karmada(kube: Kube) -> None:
+    """Raise InstallError unless the API server answers and serves Karmada's APIs."""
+    try:
+        served = (await kube.raw("GET", "/apis")).json().get("groups") or []
+    except KubeError as error:
+        raise InstallError(
+            f"the API server at {kube.host} does not answer: {error.message}"
+        ) from error
+    missing = {resource.group for resource in _KARMADA} - {group["name"] for group in served}
+    if missing:
+        raise InstallError(
+            f"the API server at {kube.host} is not a Karmada API server: it does not serve"
+            f" {', '.join(sorted(missing))}; give the kubeconfig of the Karmada API server with"
+            " --kubeconfig"
+        )
+
+
+async def plan(
+    kube: Kube,
+    items: Sequence[Item],
+    *,
+    force_conflicts: bool = False,
+    allow_field_loss: bool = False,
+    replace_others: bool = False,
+) -> InstallPlan:
+    """Return the changes of applying the items; KubeError when the API server does not answer.
+
+    `replace_others` deletes Volcano Global's customizations that conflict with HyperJob's.
+    """
+    planner = _Planner(kube, force=force_conflicts, allow_field_loss=allow_field_loss)
+    clashes_ = await planner.clashes(items)
+    replaced = {each.name for each in clashes_ if each.name in VOLCANO_GLOBAL and replace_others}
+    clashing = [problems.clash(each) for each in clashes_ if each.name not in replaced]
+    slots = asyncio.Semaphore(_AT_ONCE)
+
+    async def one(item: Item) -> Step | Problem:
+        async with slots:
+            if clashes_ and item.part is Component.INTERPRETERS:
+                return await planner.unasked(item)
+            return await planner.step(item, items)
+
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(one(item)) for item in items]
+    found = [task.result() for task in tasks]
+    steps = [each for each in found if isinstance(each, Step)]
+    steps = [step for step in steps if step.change.action is not Action.ABSENT]
+    parts = [step.item.part for step in steps]
+    if replaced:
+        first = parts.index(Component.INTERPRETERS)
+        steps[first:first] = [_removal(name) for name in sorted(replaced)]
+    return InstallPlan(
+        tuple(steps),
+        (*clashing, *(each for each in found if isinstance(each, Problem))),
+    )
+
+
+class _Planner:
+    def __init__(self, kube: Kube, *, force: bool, allow_field_loss: bool) -> None:
+        self._kube = kube
+        self._force = force
+        self._allow_field_loss = allow_field_loss
+
+    async def clashes(self, items: Sequence[Item]) -> list[Clash]:
+        """Read the customizations for which Karmada would refuse HyperJob's."""
+        if not any(item.part is Component.INTERPRETERS for item in items):
+            return []
+        try:
+            listed = await self._kube.list(RESOURCE_INTERPRETERS)
+        except NotFound:
+            return []  # the dry run of each customization reports that its kind is not served
+        return clashes(listed.items)
+
+    async def unasked(self, item: Item) -> Step:
+        """Plan an interpreter without a dry run: Karmada refuses it while another one conflicts."""
+        try:
+            live = await self._kube.get(item.resource, item.name)
+        except NotFound:
+            return _step(item, Action.CREATED)
+        return _step(item, Action.CONFIGURED, fields=changed_fields(live, item.object))
+
+    async def step(self, item: Item, items: Sequence[Item]) -> Step | Problem:
+        try:
+            live = await self._kube.get(item.resource, item.name, namespace=item.namespace)
+        except NotFound:
+            if item.absent:
+                return _step(item, Action.ABSENT)
+            return await self._create(item, items)
+        except KubeError as error:
+            return problems.refused(item.title, error)
+        if item.absent:
+            return _step(item, Action.DELETED if is_ours(live) else Action.ABSENT)
+        if item.only_where_missing and not is_ours(live):
+            return _step(item, Action.KEPT, note="exists, and hyperjob install did not create it")
+        if (
+            item.part is Component.CRDS
+            and not self._allow_field_loss
+            and (gone := lost_fields(live))
+        ):
+            return problems.lost(item.title, gone)
+        kept = _keeping_bundles(item, live)
+        return await self._attempt(item, lambda: self._configure(kept, live))
+
+    async def _create(self, item: Item, items: Sequence[Item]) -> Step | Problem:
+        """Return the step that creates an object, after a dry run where the API server has one."""
+        created = _step(item, Action.CREATED)
+        if item.only_where_served and not await self._is_served(item.resource):
+            return _step(item, Action.ABSENT)
+        if await self._awaits_namespace(item, items) or await self._awaits_definition(item, items):
+            return created  # a dry run would fail, since the namespace or CRD does not exist yet
+
+        async def dry_run() -> Step:
+            await self._apply(item)
+            return created
+
+        return await self._attempt(item, dry_run)
+
+    async def _configure(self, item: Item, live: Object) -> Step:
+        fields = changed_fields(live, await self._apply(item))
+        return _step(item, Action.CONFIGURED if fields else Action.UNCHANGED, fields=fields)
+
+    async def _attempt(self, item: Item, ask: Callable[[], Awaitable[Step]]) -> Step | Problem:
+        try:
+            return await ask()
+        except Conflict as error:
+            return problems.field_conflict(item.title, error)
+        except KubeError as error:
+            return problems.refused(item.title, error)
+
+    async def _apply(self, item: Item) -> Object:
+        return await self._kube.apply(
+            item.resource,
+            item.object,
+            field_manager=FIELD_MANAGER,
+            force=self._force,
+            dry_run=True,
+        )
+
+    async def _is_served(self, resource: Resource) -> bool:
+        try:
+            await self._kube.list(resource)
+        except NotFound:
+            return False
+        return True
+
+    async def _awaits_namespace(self, item: Item, items: Sequence[Item]) -> bool:
+        """Return whether the plan creates an item's namespace."""
+        if item.namespace is None:
+            return False
+        for other in items:
+            if other.resource.kind == "Namespace" and other.name == item.namespace:
+                try:
+                    await self._kube.get(other.resource, other.name)
+                except NotFound:
+                    return True
+        return False
+
+    async def _awaits_definition(self, item: Item, items: Sequence[Item]) -> bool:
+        """Return whether the plan creates the CRD of an item's kind."""
+        name = item.resource.group_resource
+        if not any(other.resource is CRDS and other.name == name for other in items):
+            return False
+        try:
+            await self._kube.get(CRDS, name)
+        except NotFound:
+            return True
+        return False
+
+
+def _removal(name: str) -> Step:
+    """Plan the deletion of a customization that HyperJob's replaces."""
+    other = {
+        "apiVersion": RESOURCE_INTERPRETERS.api_version,
+        "kind": RESOURCE_INTERPRETERS.kind,
+        "metadata": {"name": name},
+    }
+    item = Item(
+        part=Component.INTERPRETERS, resource=RESOURCE_INTERPRETERS, object=other, absent=True
+    )
+    return _step(item, Action.DELETED, note="Volcano Global's; HyperJob's replaces it")
+
+
+def _step(item: Item, action: Action, *, fields: tuple[str, ...] = (), note: str = "") -> Step:
+    return Step(item, Change(item.resource, item.name, item.namespace, action, fields, note))
+
+
+def _keeping_bundles(item: Item, live: Object) -> Item:
+    """Return the item with the present caBundle, for webhooks without a caBundle of their own.
+
+    Without caBundle, server-side apply would remove the caBundle of an earlier run.
+    """
+    if item.part is not Component.WEBHOOKS:
+        return item
+    there = {hook["name"]: hook["clientConfig"] for hook in live.get("webhooks") or []}
+    webhooks = []
+    for hook in item.object["webhooks"]:
+        bundle = there.get(hook["name"], {}).get("caBundle")
+        if bundle and not hook["clientConfig"].get("caBundle"):
+            hook = {**hook, "clientConfig": {**hook["clientConfig"], "caBundle": bundle}}
+        webhooks.append(hook)
+    return replace(item, object={**item.object, "webhooks": webhooks})

@@ -1,0 +1,102 @@
+"""Check the requirements of HyperJobs in Karmada, with a remedy for each failure.
+
+`observe` reads the objects, and each check returns one finding. The package writes nothing: its
+trial HyperJob is a server dry run.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from hyperjob_core.kube.client import Kube
+from hyperjob_core.kube.errors import KubeError
+from hyperjob_install.preflight import (
+    controller,
+    interpreters,
+    karmada,
+    members,
+    tenancy,
+    trainjobs,
+    volcano,
+    webhooks,
+)
+from hyperjob_install.preflight.finding import CheckResult, Finding, Status, failed
+from hyperjob_install.preflight.observed import ObservedPlane, UnreadError, observe
+
+__all__ = ["CHECKS", "CheckResult", "Finding", "PreflightReport", "Status", "examine", "preflight"]
+
+CHECKS: Final[Mapping[str, Callable[[ObservedPlane], CheckResult]]] = {
+    "api-server": karmada.api_server,
+    "karmada": karmada.karmada,
+    "hyperjob-definition": volcano.hyperjob_definition,
+    "stored-hyperjobs": volcano.stored_hyperjobs,
+    "volcano-definitions": volcano.volcano_definitions,
+    "lease-namespace": karmada.lease_namespace,
+    "volcano-global": volcano.volcano_global,
+    "queue-policy": volcano.queue_policies,
+    "default-queue": volcano.default_queue,
+    "interpreters": interpreters.customizations,
+    "other-interpreters": interpreters.others,
+    "multiple-pod-templates": karmada.multiple_pod_templates,
+    "members-ready": members.ready,
+    "members-vcjob-api": members.vcjob_api,
+    "members-resources": members.resource_summary,
+    "members-resource-models": members.resource_models,
+    "service-exports": members.service_exports,
+    "priority-classes": members.priority_classes,
+    "webhook-configurations": webhooks.configured,
+    "webhook-ca": webhooks.trusted,
+    "webhook-answers": webhooks.answers,
+    "tenancy": tenancy.tenancy,
+    "members-reader": members.readable,
+    "trainjobs": trainjobs.trainjobs,
+    "controller-rights": controller.rights,
+    "controller-leads": controller.leads,
+    "queue-admission": controller.queue_admission,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PreflightReport:
+    """All findings in order; `reached` is False if the API server did not answer."""
+
+    findings: tuple[Finding, ...]
+    reached: bool = True
+
+    @property
+    def passed(self) -> bool:
+        """Return whether HyperJobs can run: no check failed, and all objects could be read."""
+        bad = {Status.FAILED, Status.UNKNOWN}
+        return not any(finding.verdict.status in bad for finding in self.findings)
+
+
+async def preflight(kube: Kube, *, now: datetime) -> PreflightReport:
+    """Read the objects and run all checks; the report has one finding for each check."""
+    try:
+        observed = await observe(kube, now=now)
+    except KubeError as error:
+        verdict = failed(
+            f"the API server does not answer: {error.message}",
+            remedy="give a kubeconfig with --kubeconfig for which `kubectl version` answers",
+        )
+        return PreflightReport((Finding("api-server", verdict),), reached=False)
+    return examine(observed)
+
+
+def examine(observed: ObservedPlane) -> PreflightReport:
+    """Run every check on the observed objects."""
+    return PreflightReport(
+        tuple(Finding(name, _run(check, observed)) for name, check in CHECKS.items())
+    )
+
+
+def _run(check: Callable[[ObservedPlane], CheckResult], observed: ObservedPlane) -> CheckResult:
+    try:
+        return check(observed)
+    except UnreadError as error:
+        return CheckResult(
+            Status.UNKNOWN,
+            f"cannot be checked: {error}",
+            "use a kubeconfig with the right to read it, such as an administrator's",
+        )

@@ -1,0 +1,218 @@
+"""Read the objects for the checks, once and concurrently; the trial HyperJob is a dry run."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.names import LEASE_NAME, LEASE_NAMESPACE, WEBHOOK_VERSION
+from hyperjob_core.api.wire import at
+from hyperjob_core.kube.client import Kube
+from hyperjob_core.kube.errors import KubeError, NotFound
+from hyperjob_core.kube.resources import (
+    ADMISSION_POLICY_BINDINGS,
+    CLUSTER_PROPAGATION_POLICIES,
+    CLUSTERS,
+    CRDS,
+    HYPERJOBS,
+    LEASES,
+    MUTATING_WEBHOOKS,
+    NAMESPACES,
+    PRIORITY_CLASSES,
+    QUEUES,
+    RESOURCE_BINDINGS,
+    RESOURCE_INTERPRETERS,
+    VALIDATING_WEBHOOKS,
+    Resource,
+)
+from hyperjob_install.preflight.rights import ControllerRights, read_rights, user_of
+from hyperjob_install.preflight.stored import StoredHyperJobs, read_stored
+from hyperjob_install.record import UNKNOWN, command, recorded
+from hyperjob_install.settings import Settings
+from hyperjob_install.trial import trial_hyperjob
+from hyperjob_rules.configuration import MUTATING_NAME
+
+_SOME: Final = 500
+
+Read = list[Object] | KubeError
+"""The objects, or the error of the request."""
+
+
+class UnreadError(Exception):
+    """A check needs objects that could not be read; the text is the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class DryRun:
+    """The API server's answer to the dry run of a HyperJob; no `error`: it is admitted.
+
+    `version` is the release of the webhook that admitted it, empty for a webhook before 0.2.
+    """
+
+    error: KubeError | None
+    version: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObservedPlane:
+    """All observed objects. A kind that the API server does not serve has no objects."""
+
+    now: datetime
+    host: str
+    version: str
+    groups: frozenset[str]
+    namespaces: Read
+    leases: Read
+    definitions: Read
+    clusters: Read
+    queues: Read
+    interpreters: Read
+    policies: Read
+    priority_classes: Read
+    bindings: Read
+    mutating: Read
+    validating: Read
+    tenancy: Read
+    trial: DryRun | None
+    stored: StoredHyperJobs | KubeError
+    installation: Settings | KubeError | None
+    rights: ControllerRights | KubeError | None
+
+    @property
+    def settings(self) -> Settings:
+        """Return the settings of the installation, with placeholders where there is none."""
+        found = self.installation
+        return UNKNOWN if found is None or isinstance(found, KubeError) else found
+
+    def install(self, *more: str, settings: Settings | None = None) -> str:
+        """Return the whole command that repeats the installation, or installs other settings."""
+        configurations = [] if isinstance(self.mutating, KubeError) else self.mutating
+        trusts = any(
+            at(hook, "clientConfig", "caBundle")
+            for configuration in configurations
+            if configuration["metadata"]["name"] == MUTATING_NAME
+            for hook in configuration.get("webhooks") or []
+        )
+        authorities = () if trusts else ("--ca-file", "ca.crt")
+        return command(settings or self.settings, *authorities, *more)
+
+
+def need(read: Read) -> list[Object]:
+    """Return the objects, or raise UnreadError."""
+    if isinstance(read, KubeError):
+        raise UnreadError(read.message)
+    return read
+
+
+def named(read: Read, name: str) -> Object | None:
+    """Return an object by name; None if there is none."""
+    return next((each for each in need(read) if each["metadata"]["name"] == name), None)
+
+
+async def observe(kube: Kube, *, now: datetime) -> ObservedPlane:
+    """Read all objects; KubeError when the API server does not answer."""
+    version = (await kube.raw("GET", "/version")).json()
+    groups = (await kube.raw("GET", "/apis")).json()
+
+    async def everything(resource: Resource) -> Read:
+        return await _read(lambda: _items(kube, resource))
+
+    async def some(resource: Resource) -> Read:
+        return await _read(lambda: _first_page(kube, resource))
+
+    async def namespace() -> Read:
+        return await _read(lambda: _one(kube, NAMESPACES, LEASE_NAMESPACE))
+
+    async def lease() -> Read:
+        return await _read(lambda: _one(kube, LEASES, LEASE_NAME, namespace=LEASE_NAMESPACE))
+
+    async with asyncio.TaskGroup() as group:
+        reads = {
+            "definitions": group.create_task(everything(CRDS)),
+            "clusters": group.create_task(everything(CLUSTERS)),
+            "queues": group.create_task(everything(QUEUES)),
+            "interpreters": group.create_task(everything(RESOURCE_INTERPRETERS)),
+            "policies": group.create_task(everything(CLUSTER_PROPAGATION_POLICIES)),
+            "priority_classes": group.create_task(everything(PRIORITY_CLASSES)),
+            "mutating": group.create_task(everything(MUTATING_WEBHOOKS)),
+            "validating": group.create_task(everything(VALIDATING_WEBHOOKS)),
+            "tenancy": group.create_task(everything(ADMISSION_POLICY_BINDINGS)),
+            "bindings": group.create_task(some(RESOURCE_BINDINGS)),
+            "namespaces": group.create_task(namespace()),
+            "leases": group.create_task(lease()),
+        }
+        trial = group.create_task(_trial(kube))
+        stored = group.create_task(read_stored(kube))
+        installation = group.create_task(_installation(kube))
+    known = installation.result()
+    settings = None if isinstance(known, KubeError) else known
+    rights = await _rights(kube, reads["leases"].result(), settings)
+    return ObservedPlane(
+        now=now,
+        host=kube.host,
+        version=str(version.get("gitVersion") or ""),
+        groups=frozenset(each["name"] for each in groups.get("groups") or []),
+        trial=trial.result(),
+        stored=stored.result(),
+        installation=known,
+        rights=rights,
+        **{name: task.result() for name, task in reads.items()},
+    )
+
+
+async def _read(ask: Callable[[], Awaitable[list[Object]]]) -> Read:
+    try:
+        return await ask()
+    except NotFound:
+        return []
+    except KubeError as error:
+        return error
+
+
+async def _items(kube: Kube, resource: Resource) -> list[Object]:
+    return (await kube.list(resource)).items
+
+
+async def _first_page(kube: Kube, resource: Resource) -> list[Object]:
+    page = (await kube.raw("GET", resource.path(), params={"limit": str(_SOME)})).json()
+    return list(page.get("items") or [])
+
+
+async def _one(
+    kube: Kube, resource: Resource, name: str, *, namespace: str | None = None
+) -> list[Object]:
+    return [await kube.get(resource, name, namespace=namespace)]
+
+
+async def _installation(kube: Kube) -> Settings | KubeError | None:
+    try:
+        return await recorded(kube)
+    except KubeError as error:
+        return error
+
+
+async def _rights(
+    kube: Kube, leases: Read, settings: Settings | None
+) -> ControllerRights | KubeError | None:
+    """Review the rights of the controller's user; None while no user is known."""
+    user = user_of([] if isinstance(leases, KubeError) else leases, settings)
+    if user is None:
+        return None
+    try:
+        return await read_rights(kube, user, trainjobs=settings is not None and settings.trainjobs)
+    except KubeError as error:
+        return error
+
+
+async def _trial(kube: Kube) -> DryRun | None:
+    """Create a HyperJob as a dry run, for which the API server calls the webhook."""
+    try:
+        made = await kube.create(HYPERJOBS, trial_hyperjob(), dry_run=True)
+    except NotFound:
+        return None
+    except KubeError as error:
+        return DryRun(error)
+    annotations = made["metadata"].get("annotations") or {}
+    return DryRun(None, version=str(annotations.get(WEBHOOK_VERSION) or ""))

@@ -1,0 +1,79 @@
+"""The rights of the controller's user in the Karmada API server: one review for each.
+
+The check asks the API server by SubjectAccessReviews, so that groups, other roles and other
+authorizers count.
+"""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from hyperjob_core.api.leader import leader_of
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.microtime import utc_now
+from hyperjob_core.api.names import LEASE_NAMESPACE
+from hyperjob_core.kube.accessreviews import AccessQuestion, User, allows
+from hyperjob_core.kube.client import Kube
+from hyperjob_core.kube.resources import Resource
+from hyperjob_install.rbac import controller_rules, lease_rules
+from hyperjob_install.settings import Settings
+
+_AT_ONCE: Final = 8
+_AUTHENTICATED: Final = "system:authenticated"
+_ACCOUNTS: Final = "system:serviceaccounts"
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerRights:
+    """The user of the controller, and the requests of its work that it may not make."""
+
+    user: str
+    refused: tuple[str, ...]
+
+
+def user_of(leases: Sequence[Object], settings: Settings | None) -> User | None:
+    """Return the user that the controller wrote to its Lease, or that of the installation."""
+    leader = leader_of(leases[0], now=utc_now()) if leases else None
+    if leader is not None and leader.user:
+        return User(leader.user, groups=leader.groups)
+    if settings is None:
+        return None
+    groups: tuple[str, ...] = (_AUTHENTICATED,)
+    if settings.service_accounts:
+        groups = (_ACCOUNTS, f"{_ACCOUNTS}:{LEASE_NAMESPACE}", _AUTHENTICATED)
+    return User(settings.user("controller"), groups=groups)
+
+
+async def read_rights(kube: Kube, user: User, *, trainjobs: bool) -> ControllerRights:
+    """Review every right of the controller's roles for a user; raises KubeError."""
+    slots = asyncio.Semaphore(_AT_ONCE)
+
+    async def is_allowed(question: AccessQuestion) -> bool:
+        async with slots:
+            return await allows(kube, question)
+
+    questions = list(_questions(user, trainjobs=trainjobs))
+    answers = await asyncio.gather(*(is_allowed(question) for question in questions))
+    refused = dict.fromkeys(
+        _text(question) for question, allowed in zip(questions, answers, strict=True) if not allowed
+    )
+    return ControllerRights(user.name, tuple(refused))
+
+
+def _questions(user: User, *, trainjobs: bool) -> Iterator[AccessQuestion]:
+    for rules, namespace in (
+        (controller_rules(trainjobs=trainjobs), ""),
+        (lease_rules(LEASE_NAMESPACE), LEASE_NAMESPACE),
+    ):
+        for rule in rules:
+            for plural in rule["resources"]:
+                resource = Resource(rule["apiGroups"][0], "", plural, "")
+                for verb in rule["verbs"]:
+                    for name in rule.get("resourceNames", ("",)):
+                        yield AccessQuestion(user, verb, resource, namespace=namespace, name=name)
+
+
+def _text(question: AccessQuestion) -> str:
+    assert question.resource is not None
+    return f"{question.verb} {question.resource.group_resource}"

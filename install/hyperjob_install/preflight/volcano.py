@@ -1,0 +1,161 @@
+"""Checks of the CRDs, of Volcano Global and of Queues in the Karmada API server. Pure."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from hyperjob_core.api import conditions
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.volcano_global import queues_bindings
+from hyperjob_core.kube.errors import KubeError
+from hyperjob_core.kube.resources import HYPERJOBS, QUEUES, VCJOBS, Resource
+from hyperjob_install.definitions import VOLCANO, lost_fields, missing_fields, name_of
+from hyperjob_install.diff import shorten
+from hyperjob_install.policies import DEFAULT_QUEUE, QUEUE_POLICY
+from hyperjob_install.preflight import stored
+from hyperjob_install.preflight.finding import CheckResult, failed, ok, warning
+from hyperjob_install.preflight.observed import ObservedPlane, UnreadError, named, need
+
+_CLAIM: Final = "clusterpropagationpolicy.karmada.io/name"
+_OVERWRITE: Final = '{"spec":{"conflictResolution":"Overwrite"}}'
+
+
+def hyperjob_definition(observed: ObservedPlane) -> CheckResult:
+    """Check that the HyperJob CRD exists, is served, and is this release's."""
+    name = name_of(HYPERJOBS)
+    definition = named(observed.definitions, name)
+    if definition is None:
+        return failed(f"definition {name} is missing", remedy=observed.install())
+    if not conditions.is_true(conditions.parse(definition.get("status")), "Established"):
+        return failed(f"definition {name} is not served", remedy=f"kubectl describe crd {name}")
+    if lacking := missing_fields(definition, HYPERJOBS):
+        return failed(
+            f"definition {name} is older than this release and lacks {_list(lacking)}",
+            remedy=observed.install(),
+        )
+    if extra := lost_fields(definition):
+        return warning(
+            f"definition {name} is newer than this release: it also has {_list(extra)}",
+            remedy="use the hyperjob release that installed it",
+        )
+    return ok(f"definition {name} is this release's")
+
+
+def stored_hyperjobs(observed: ObservedPlane) -> CheckResult:
+    """Check the stored HyperJobs against the schema of this release."""
+    if isinstance(observed.stored, KubeError):
+        raise UnreadError(observed.stored.message)
+    return stored.stored_hyperjobs(observed.stored)
+
+
+def volcano_definitions(observed: ObservedPlane) -> CheckResult:
+    """Check that Volcano's CRDs exist, and that they keep all fields of vcjobs."""
+    live = {resource: named(observed.definitions, name_of(resource)) for resource in VOLCANO}
+    missing = [name_of(resource) for resource, found in live.items() if found is None]
+    if missing:
+        return failed(
+            f"Volcano's definitions are missing: {', '.join(missing)}", remedy=observed.install()
+        )
+    vcjob = live[VCJOBS]
+    if vcjob is not None and (lacking := missing_fields(vcjob, VCJOBS)):
+        return warning(
+            f"definition {name_of(VCJOBS)} drops fields that newer members accept:"
+            f" {_list(lacking)}",
+            remedy="apply the CRDs of the newest Volcano release in the members",
+        )
+    return ok("Volcano's definitions exist: " + ", ".join(name_of(each) for each in VOLCANO))
+
+
+def volcano_global(observed: ObservedPlane) -> CheckResult:
+    """Return a finding on the queue admission of `--queue-admission auto`."""
+    if has_volcano_global(observed):
+        return ok("Volcano Global is installed: with --queue-admission auto it admits each gang")
+    return ok(
+        "Volcano Global is not installed: with --queue-admission auto the controller admits gangs"
+        " by Volcano's Queues"
+    )
+
+
+def has_volcano_global(observed: ObservedPlane) -> bool:
+    """Return whether Volcano Global is installed."""
+    return queues_bindings(need(observed.mutating))
+
+
+def default_queue(observed: ObservedPlane) -> CheckResult:
+    """Check that the Queue of jobs that name no queue is Open."""
+    queue = named(observed.queues, DEFAULT_QUEUE)
+    if queue is None:
+        checked = _checks_queues(observed)
+        verdict = failed if checked else warning
+        why = (
+            "Volcano's webhook refuses jobs without it"
+            if checked
+            else "jobs that name no queue wait until it exists"
+        )
+        return verdict(f"queue {DEFAULT_QUEUE} does not exist: {why}", remedy=observed.install())
+    state = (queue.get("status") or {}).get("state")
+    if state == "Open":
+        return ok(f"queue {DEFAULT_QUEUE} is Open")
+    if state:
+        return failed(
+            f"queue {DEFAULT_QUEUE} is {state} in all members",
+            remedy=f"open it in a member: vcctl queue operate -n {DEFAULT_QUEUE} -a open",
+        )
+    verdict = failed if _checks_queues(observed) else warning
+    return verdict(
+        f"queue {DEFAULT_QUEUE} has no state: Karmada has collected no status from a member",
+        remedy=f"kubectl describe clusterresourcebinding {DEFAULT_QUEUE}-queue",
+    )
+
+
+def queue_policies(observed: ObservedPlane) -> CheckResult:
+    """Check that Karmada copies Queues to the members, over Queues that Volcano created there."""
+    policies = {
+        policy["metadata"]["name"]: policy
+        for policy in need(observed.policies)
+        if any(_selects_queues(each) for each in _selectors(policy))
+    }
+    if not policies:
+        return failed(
+            "no ClusterPropagationPolicy copies queues to the members", remedy=observed.install()
+        )
+    queue = named(observed.queues, DEFAULT_QUEUE)
+    claimed = ((queue or {}).get("metadata", {}).get("annotations") or {}).get(_CLAIM)
+    name = claimed if claimed in policies else next(iter(policies))
+    if QUEUE_POLICY in policies and claimed not in policies:
+        name = QUEUE_POLICY
+    if (policies[name].get("spec") or {}).get("conflictResolution") != "Overwrite":
+        return failed(
+            f"policy {name} does not adopt queues that exist in a member, such as"
+            f" {DEFAULT_QUEUE}: Karmada never collects their state",
+            remedy=f"kubectl patch clusterpropagationpolicy {name} --type=merge -p '{_OVERWRITE}'",
+        )
+    return ok(f"policy {name} copies queues to the members")
+
+
+def _checks_queues(observed: ObservedPlane) -> bool:
+    """Return whether a webhook of Volcano validates vcjobs here, and the state of their queue."""
+    return any(
+        _sees(webhook, VCJOBS)
+        for configuration in need(observed.validating)
+        for webhook in configuration.get("webhooks") or []
+    )
+
+
+def _sees(webhook: Object, resource: Resource) -> bool:
+    return any(
+        resource.group in (rule.get("apiGroups") or [])
+        and resource.plural in (rule.get("resources") or [])
+        for rule in webhook.get("rules") or []
+    )
+
+
+def _selectors(policy: Object) -> Iterator[Object]:
+    yield from (policy.get("spec") or {}).get("resourceSelectors") or []
+
+
+def _selects_queues(selector: Object) -> bool:
+    return (selector.get("apiVersion"), selector.get("kind")) == (QUEUES.api_version, QUEUES.kind)
+
+
+def _list(fields: list[str]) -> str:
+    return ", ".join(shorten(tuple(fields)))

@@ -1,0 +1,162 @@
+"""Checks of the webhook by the API server: configured, trusted, answering. Pure."""
+
+import base64
+import binascii
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Final
+from urllib.parse import urlsplit
+
+from hyperjob_certs.x509 import InvalidPair, facts, split_bundle
+from hyperjob_core import __version__
+from hyperjob_core.api.leader import leader_of
+from hyperjob_core.api.meta import Object
+from hyperjob_core.kube.errors import KubeError
+from hyperjob_install.preflight.finding import (
+    ONE_RELEASE,
+    CheckResult,
+    failed,
+    go_together,
+    ok,
+    warning,
+)
+from hyperjob_install.preflight.observed import ObservedPlane, named
+from hyperjob_install.reach import is_untrusted
+from hyperjob_install.trial import TRIAL_NAMESPACE
+from hyperjob_rules.configuration import MUTATING_NAME, VALIDATING_NAME
+
+_SOON: Final = timedelta(days=14)
+_INJECT: Final = "hyperjob-certs inject --ca-file ca.crt"
+
+
+def configured(observed: ObservedPlane) -> CheckResult:
+    """Check that both webhook configurations exist."""
+    missing = [name for name, found in _configurations(observed) if found is None]
+    if missing:
+        return failed(
+            f"webhook configurations are missing: {', '.join(missing)}", remedy=observed.install()
+        )
+    where = sorted({_address(webhook) for _, webhook in _webhooks(observed)})
+    return ok(f"webhooks are configured at {', '.join(where)}")
+
+
+def trusted(observed: ObservedPlane) -> CheckResult:
+    """Check that each caBundle contains valid certificates."""
+    first: datetime | None = None
+    for name, webhook in _webhooks(observed):
+        encoded = (webhook.get("clientConfig") or {}).get("caBundle") or ""
+        where = f"{name} {webhook.get('name', '')}"
+        if not encoded:
+            return warning(
+                f"{where} has no caBundle: the API server trusts only its own root certificates",
+                remedy=_INJECT,
+            )
+        try:
+            ends = [
+                facts(one).not_after
+                for one in split_bundle(base64.b64decode(encoded, validate=True))
+            ]
+        except (binascii.Error, InvalidPair) as error:
+            return failed(f"caBundle of {where} is unusable: {error}", remedy=_INJECT)
+        # During the rotation of the authority, caBundle has the old and the new certificate.
+        latest = max(ends, default=observed.now)
+        first = latest if first is None else min(first, latest)
+    if first is None:
+        return failed("no webhook is configured", remedy=observed.install())
+    until = f"{first:%Y-%m-%d}"
+    if first <= observed.now:
+        return failed(f"caBundle expired on {until}", remedy=_INJECT)
+    if said := _untrusted(observed):
+        return failed(
+            f"caBundle does not verify the certificate chain that the webhook serves: {said}",
+            remedy=_INJECT,
+        )
+    if first <= observed.now + _SOON:
+        return warning(f"caBundle expires on {until}", remedy=_rotation(observed))
+    return ok(f"caBundle is valid until {until}")
+
+
+def answers(observed: ObservedPlane) -> CheckResult:
+    """Check by a dry run that the API server reaches the webhook."""
+    trial = observed.trial
+    if trial is None:
+        return failed("no HyperJob can be stored yet", remedy=observed.install())
+    if not any(True for _ in _webhooks(observed)):
+        return failed("no webhook checks HyperJobs", remedy=observed.install())
+    error = trial.error
+    if error is None:
+        return _admitted(observed, trial.version)
+    said = error.message
+    if "failed calling webhook" not in said:
+        return warning(
+            f"the API server refuses a HyperJob in namespace {TRIAL_NAMESPACE}: {said}",
+            remedy="correct the cause, if HyperJobs shall run in this namespace",
+        )
+    if _untrusted(observed):
+        return failed(f"the API server does not trust the webhook: {said}", remedy=_INJECT)
+    moved = replace(observed.settings, url="https://HOST:PORT", service=None)
+    return failed(
+        f"the API server does not reach the webhook: {said}",
+        remedy="start hyperjob-webhook, and check that the API server reaches its address by"
+        f" network and DNS; if the address is wrong: {observed.install(settings=moved)}",
+    )
+
+
+def _untrusted(observed: ObservedPlane) -> str:
+    """Return the API server's error if it does not trust the webhook's certificate; else ""."""
+    error = observed.trial.error if observed.trial is not None else None
+    said = error.message if error is not None else ""
+    return said if "failed calling webhook" in said and is_untrusted(said) else ""
+
+
+def _rotation(observed: ObservedPlane) -> str:
+    """Return the command that renews the authority in its Secret or folder."""
+    address = observed.settings.url or "https://HOST"
+    return (
+        "hyperjob-certs rotate --secret karmada-system/hyperjob-webhook-tls"
+        " --kubeconfig host.config"
+        f" --karmada-kubeconfig karmada.config --name {urlsplit(address).hostname} --inject"
+    )
+
+
+def _admitted(observed: ObservedPlane, release: str) -> CheckResult:
+    """Compare the webhook's release with those of this command and of the controller."""
+    leases = [] if isinstance(observed.leases, KubeError) else observed.leases
+    leader = leader_of(leases[0], now=observed.now) if leases else None
+    others = {"this command line": __version__}
+    if leader is not None and leader.leads and leader.version:
+        others["the controller"] = leader.version
+    apart = [
+        f"{who} is {version}"
+        for who, version in others.items()
+        if not go_together(version, release)
+    ]
+    if apart:
+        shown = release or "an older release without a version"
+        return warning(
+            f"the webhook's release is {shown}, and {' and '.join(apart)}",
+            remedy=ONE_RELEASE,
+        )
+    return ok(
+        f"the API server reaches the webhook: release {release} admitted a HyperJob in a dry run"
+    )
+
+
+def _configurations(observed: ObservedPlane) -> Iterator[tuple[str, Object | None]]:
+    yield MUTATING_NAME, named(observed.mutating, MUTATING_NAME)
+    yield VALIDATING_NAME, named(observed.validating, VALIDATING_NAME)
+
+
+def _webhooks(observed: ObservedPlane) -> Iterator[tuple[str, Object]]:
+    for name, configuration in _configurations(observed):
+        for webhook in (configuration or {}).get("webhooks") or []:
+            yield name, webhook
+
+
+def _address(webhook: Object) -> str:
+    client = webhook.get("clientConfig") or {}
+    if service := client.get("service"):
+        return f"service {service.get('namespace')}/{service.get('name')}"
+    scheme, _, rest = str(client.get("url") or "").partition("://")
+    return f"{scheme}://{rest.partition('/')[0]}"

@@ -1,0 +1,122 @@
+"""Have the API server call the webhook before it calls it for every HyperJob.
+
+A trial configuration selects HyperJobs by a label that no other object has. A dry run of such a
+HyperJob shows whether the API server reaches the webhook and trusts its certificate; the address
+may be unknown to the machine of the installer.
+"""
+
+import asyncio
+import contextlib
+import time
+import uuid
+from typing import Final
+
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.names import GROUP, WEBHOOK_VERSION
+from hyperjob_core.kube.client import Kube
+from hyperjob_core.kube.errors import KubeError, NotFound
+from hyperjob_core.kube.resources import HYPERJOBS, MUTATING_WEBHOOKS
+from hyperjob_install.objects import FIELD_MANAGER, Item, labelled
+from hyperjob_install.problems import InstallError
+from hyperjob_install.trial import trial_hyperjob
+
+# Before `hyperjob-mutating` in the order of names: the API server calls the trial first.
+TRIAL: Final = "hyperjob-install-check"
+_WEBHOOK: Final = f"check.{GROUP}"
+_LABEL: Final = f"{GROUP}/install-check"
+_NOTICED: Final = 5.0
+"""Seconds in which an API server notices a new webhook configuration."""
+_AGAIN: Final = 0.2
+
+
+async def require_webhook(
+    kube: Kube, configuration: Item, *, unreachable: bool = False, seconds: float
+) -> None:
+    """Raise InstallError unless the API server reaches the webhook of a configuration.
+
+    The function retries for `seconds` while the webhook does not answer; with `unreachable` it
+    accepts a webhook that does not answer. A certificate that the caBundle does not verify is an
+    error at once.
+    """
+    mark = uuid.uuid4().hex
+    hook = configuration.object["webhooks"][0]
+    trial = {
+        "apiVersion": MUTATING_WEBHOOKS.api_version,
+        "kind": MUTATING_WEBHOOKS.kind,
+        "metadata": {"name": TRIAL},
+        "webhooks": [{**hook, "name": _WEBHOOK, "objectSelector": {"matchLabels": {_LABEL: mark}}}],
+    }
+    await kube.apply(
+        MUTATING_WEBHOOKS,
+        labelled(trial, component="webhook"),
+        field_manager=FIELD_MANAGER,
+        force=True,
+    )
+    try:
+        await _until_called(kube, hook, mark, unreachable=unreachable, seconds=seconds)
+    finally:
+        with contextlib.suppress(NotFound):
+            await kube.delete(MUTATING_WEBHOOKS, TRIAL)
+
+
+def is_untrusted(said: str) -> bool:
+    """Return whether the API server's error is about the webhook's certificate."""
+    return "x509" in said or "certificate" in said
+
+
+async def _until_called(
+    kube: Kube, hook: Object, mark: str, *, unreachable: bool, seconds: float
+) -> None:
+    started = time.monotonic()
+    while True:
+        said = await _call(kube, mark)
+        waited = time.monotonic() - started
+        if said is None:
+            return
+        ours = _WEBHOOK in said
+        if ours and is_untrusted(said):
+            raise InstallError(_untrusted(hook, said))
+        if ours and unreachable:
+            return
+        if ours and waited >= seconds:
+            raise InstallError(_unreached(hook, said))
+        if not ours and waited >= _NOTICED:
+            return  # preflight prints the answer of another webhook or policy
+        await asyncio.sleep(_AGAIN)
+
+
+async def _call(kube: Kube, mark: str) -> str | None:
+    """Return None when the webhook has answered, otherwise the text of the API server."""
+    trial = trial_hyperjob()
+    trial["metadata"]["labels"] = {_LABEL: mark}
+    try:
+        made = await kube.create(HYPERJOBS, trial, dry_run=True)
+    except KubeError as error:
+        return error.message or "no answer"
+    return None if made["metadata"]["annotations"].get(WEBHOOK_VERSION) else ""
+
+
+def _untrusted(hook: Object, said: str) -> str:
+    given = "caBundle" in hook["clientConfig"]
+    which = "--ca-file is not the authority" if given else "without --ca-file nothing verifies"
+    return (
+        f"the API server does not trust the webhook's certificate, since {which} of the chain that"
+        f" the webhook serves: {said}; the webhook configurations are unchanged: run the command"
+        " again with --ca-file and the authority of the webhook's certificate"
+    )
+
+
+def _unreached(hook: Object, said: str) -> str:
+    return (
+        f"the API server does not reach the webhook at {_address(hook)}: {said}; the webhook"
+        " configurations are unchanged: start hyperjob-webhook, or run the command again with the"
+        " right --webhook-url (--allow unreachable-webhook writes them all the same)"
+    )
+
+
+def _address(hook: Object) -> str:
+    client = hook["clientConfig"]
+    service = client.get("service")
+    if service:
+        return f"service {service['namespace']}/{service['name']}:{service['port']}"
+    return str(client["url"]).rsplit("/", 1)[0]

@@ -1,0 +1,140 @@
+"""The settings of an installation: address of the webhook, accounts, optional parts. Pure."""
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from typing import Final
+
+from hyperjob_core.api.choices import MemberAccess
+from hyperjob_core.api.names import LEASE_NAMESPACE
+from hyperjob_install.objects import Component
+from hyperjob_install.rbac import account_user
+from hyperjob_rules.configuration import ServiceReference
+
+PREFIX: Final = "hyperjob-"
+PARTS: Final = ("tenancy", "ui", "secret-warnings", "trainjobs", "failed-logs")
+"""The optional parts, as `hyperjob install --with` names them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The settings of an installation.
+
+    `url` or `service` is the address of the webhook, unless the webhooks are skipped. An empty
+    `ca_bundle` (PEM) leaves `caBundle` unchanged, and `hyperjob-certs inject` writes it.
+    The users of the processes are `user_prefix` with `controller`, `certs`, `webhook`, `ui` and
+    `members`; `service_accounts` makes all of them service accounts in the namespace of the Lease.
+    `tenancy` requires a right to use queues, PriorityClasses and clusters. `members` is the step of
+    the user that reads the members, `ui` adds the user of a shared page. `secret_warnings` lets
+    the webhook get Secrets, to warn of missing Secrets. `trainjobs` adds the rights and the webhook
+    for TrainJobs of Kubeflow Trainer, `failed_logs` the right to keep logs in ConfigMaps. `release`
+    is the Helm release that installs, empty without one.
+    """
+
+    url: str | None = None
+    service: ServiceReference | None = None
+    ca_bundle: bytes = b""
+    user_prefix: str = PREFIX
+    service_accounts: bool = False
+    tenancy: bool = False
+    members: MemberAccess = MemberAccess.OFF
+    ui: bool = False
+    secret_warnings: bool = False
+    trainjobs: bool = False
+    failed_logs: bool = False
+    skip: frozenset[Component] = frozenset()
+    release: str = ""
+
+    def user(self, process: str) -> str:
+        """Return the user of a process, such as `controller`."""
+        if self.service_accounts:
+            return account_user(LEASE_NAMESPACE, f"{PREFIX}{process}")
+        return f"{self.user_prefix}{process}"
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """Return the optional parts that are on."""
+        on = (self.tenancy, self.ui, self.secret_warnings, self.trainjobs, self.failed_logs)
+        return tuple(part for part, is_on in zip(PARTS, on, strict=True) if is_on)
+
+    @property
+    def address(self) -> str:
+        """Return the webhook's URL, or its Service as `--webhook-service` takes it; "" for none."""
+        if self.service is not None:
+            return f"{self.service.namespace}/{self.service.name}:{self.service.port}"
+        return self.url or ""
+
+    def with_parts(self, parts: Collection[str]) -> "Settings":
+        """Return the settings with exactly these optional parts."""
+        return replace(
+            self,
+            tenancy="tenancy" in parts,
+            ui="ui" in parts,
+            secret_warnings="secret-warnings" in parts,
+            trainjobs="trainjobs" in parts,
+            failed_logs="failed-logs" in parts,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """The options of one run of `hyperjob install`; None or empty leaves a setting as it is.
+
+    `add` and `remove` are optional parts. `skip` are names of parts, or `none`. Raises ValueError
+    for options that exclude each other.
+    """
+
+    url: str | None = None
+    service: ServiceReference | None = None
+    ca_bundle: bytes = b""
+    user_prefix: str | None = None
+    service_accounts: bool = False
+    members: MemberAccess | None = None
+    add: Collection[str] = ()
+    remove: Collection[str] = ()
+    skip: Collection[str] = ()
+    release: str = ""
+
+    def __post_init__(self) -> None:
+        if self.url is not None and self.service is not None:
+            raise ValueError("give either --webhook-url or --webhook-service")
+        if self.service_accounts and self.user_prefix is not None:
+            raise ValueError("give either --user-prefix or --service-accounts")
+        if both := sorted({*self.add} & {*self.remove}):
+            raise ValueError(f"give either --with {both[0]} or --without {both[0]}")
+
+    @property
+    def has_address(self) -> bool:
+        """Return whether the options name the webhook, or leave the webhooks out."""
+        return bool(self.url or self.service) or Component.WEBHOOKS in self.skip
+
+    def over(self, before: Settings | None) -> Settings:
+        """Return the settings of this run, over those of the last run."""
+        base = before or Settings()
+        moves = self.url is not None or self.service is not None
+        changes_accounts = self.service_accounts or self.user_prefix is not None
+        return Settings(
+            url=self.url if moves else base.url,
+            service=self.service if moves else base.service,
+            ca_bundle=self.ca_bundle,
+            user_prefix=(self.user_prefix or PREFIX) if changes_accounts else base.user_prefix,
+            service_accounts=self.service_accounts if changes_accounts else base.service_accounts,
+            members=base.members if self.members is None else self.members,
+            skip=self._skipped(base),
+            release=self.release or base.release,
+        ).with_parts({*base.parts, *self.add} - {*self.remove})
+
+    def _skipped(self, base: Settings) -> frozenset[Component]:
+        step = {Component.WEBHOOKS} & {*self.skip}
+        named = {part for part in Component if part in self.skip} - {Component.WEBHOOKS}
+        if named or "none" in self.skip:
+            return frozenset(named | step)
+        return frozenset((base.skip - {Component.WEBHOOKS}) | step)
+
+
+def service_of(text: str) -> ServiceReference:
+    """Return the Service of NAMESPACE/NAME[:PORT], port 443 by default; ValueError for another."""
+    namespace, slash, rest = text.partition("/")
+    name, colon, port = rest.partition(":")
+    if not (namespace and slash and name) or (colon and not port.isdecimal()):
+        raise ValueError(f"--webhook-service {text!r} must be NAMESPACE/NAME[:PORT]")
+    return ServiceReference(namespace, name, int(port) if colon else 443)
