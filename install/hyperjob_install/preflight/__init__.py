@@ -45,6 +45,7 @@ CHECKS: Final[Mapping[str, Callable[[ObservedPlane], CheckResult]]] = {
     "members-resource-models": members.resource_models,
     "service-exports": members.service_exports,
     "priority-classes": members.priority_classes,
+    "namespaces": members.namespaces,
     "webhook-configurations": webhooks.configured,
     "webhook-ca": webhooks.trusted,
     "webhook-answers": webhooks.answers,

@@ -7,13 +7,15 @@ from hyperjob_core.api import conditions
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.quantity import Quantity
 from hyperjob_core.api.wire import at
+from hyperjob_core.kube.errors import KubeError
 from hyperjob_core.kube.resources import SERVICE_EXPORTS, VCJOBS, Resource
 from hyperjob_core.text import listed
 from hyperjob_install.definitions import name_of
 from hyperjob_install.members import ACCOUNT
 from hyperjob_install.objects import Component
 from hyperjob_install.preflight.finding import CheckResult, failed, note, ok, warning
-from hyperjob_install.preflight.observed import ObservedPlane, named, need
+from hyperjob_install.preflight.observed import ObservedPlane, UnreadError, named, need
+from hyperjob_install.rbac import SKIP_PROPAGATION
 from hyperjob_rules.validation.context import kept_classes
 
 _SHOWN: Final = 5
@@ -110,6 +112,22 @@ def priority_classes(observed: ObservedPlane) -> CheckResult:
         f"no policy of Karmada copies PriorityClasses {listed(kept, shown=_SHOWN)}: a member that"
         " lacks one refuses the pods that name it",
         remedy=observed.install(*nothing, settings=replace(before, skip=skip)),
+    )
+
+
+def namespaces(observed: ObservedPlane) -> CheckResult:
+    """Check that Karmada copies the namespaces of HyperJobs to the members."""
+    stored = observed.stored
+    if isinstance(stored, KubeError):
+        raise UnreadError(str(stored))
+    kept = {_name(each) for each in need(observed.kept_namespaces)}
+    found = sorted(kept & set(stored.namespaces))
+    if not found:
+        return ok("Karmada copies the namespaces of all stored HyperJobs to the members")
+    return warning(
+        f"Karmada does not copy namespaces of HyperJobs to the members, by their label:"
+        f" {listed(found, shown=_SHOWN)}; a member without the namespace gets no sub-job of it",
+        remedy=f"kubectl label namespace {found[0]} {SKIP_PROPAGATION}-",
     )
 
 

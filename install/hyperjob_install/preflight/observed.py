@@ -29,6 +29,7 @@ from hyperjob_core.kube.resources import (
 )
 from hyperjob_install.preflight.rights import ControllerRights, read_rights, user_of
 from hyperjob_install.preflight.stored import StoredHyperJobs, read_stored
+from hyperjob_install.rbac import SKIP_PROPAGATION
 from hyperjob_install.record import UNKNOWN, command, recorded
 from hyperjob_install.settings import Settings
 from hyperjob_install.trial import trial_hyperjob
@@ -57,13 +58,18 @@ class DryRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedPlane:
-    """All observed objects. A kind that the API server does not serve has no objects."""
+    """All observed objects. A kind that the API server does not serve has no objects.
+
+    `namespaces` has the namespace of the Lease alone, `kept_namespaces` those that Karmada does not
+    copy to the members by their label.
+    """
 
     now: datetime
     host: str
     version: str
     groups: frozenset[str]
     namespaces: Read
+    kept_namespaces: Read
     leases: Read
     definitions: Read
     clusters: Read
@@ -125,6 +131,10 @@ async def observe(kube: Kube, *, now: datetime) -> ObservedPlane:
     async def namespace() -> Read:
         return await _read(lambda: _one(kube, NAMESPACES, LEASE_NAMESPACE))
 
+    async def kept_namespaces() -> Read:
+        kept = f"{SKIP_PROPAGATION}=true"
+        return await _read(lambda: _items(kube, NAMESPACES, label_selector=kept))
+
     async def lease() -> Read:
         return await _read(lambda: _one(kube, LEASES, LEASE_NAME, namespace=LEASE_NAMESPACE))
 
@@ -141,6 +151,7 @@ async def observe(kube: Kube, *, now: datetime) -> ObservedPlane:
             "tenancy": group.create_task(everything(ADMISSION_POLICY_BINDINGS)),
             "bindings": group.create_task(some(RESOURCE_BINDINGS)),
             "namespaces": group.create_task(namespace()),
+            "kept_namespaces": group.create_task(kept_namespaces()),
             "leases": group.create_task(lease()),
         }
         trial = group.create_task(_trial(kube))
@@ -171,8 +182,10 @@ async def _read(ask: Callable[[], Awaitable[list[Object]]]) -> Read:
         return error
 
 
-async def _items(kube: Kube, resource: Resource) -> list[Object]:
-    return (await kube.list(resource)).items
+async def _items(
+    kube: Kube, resource: Resource, *, label_selector: str | None = None
+) -> list[Object]:
+    return (await kube.list(resource, label_selector=label_selector)).items
 
 
 async def _first_page(kube: Kube, resource: Resource) -> list[Object]:

@@ -154,6 +154,7 @@ def healthy(**changes: Any) -> ObservedPlane:
         version="v1.36.2",
         groups=frozenset(f"{group}.karmada.io" for group in GROUPS),
         namespaces=[{"metadata": {"name": "karmada-system"}}],
+        kept_namespaces=[{"metadata": {"name": "karmada-es-a"}}],
         leases=[lease()],
         definitions=_shared(),
         clusters=[cluster("east"), cluster("west")],

@@ -61,6 +61,7 @@ def test_only_what_is_well_needs_no_mending() -> None:
         mutating=[],
         validating=[],
         namespaces=[],
+        kept_namespaces=[],
         trial=None,
     )
     report = examine(broken)
@@ -112,6 +113,16 @@ CASES: dict[str, tuple[str, ObservedPlane, Status, str, str]] = {
         FAILED,
         "not served",
         "kubectl describe crd hyperjobs.training.volcano.sh",
+    ),
+    "a namespace of HyperJobs that Karmada does not copy": (
+        "namespaces",
+        healthy(
+            kept_namespaces=[{"metadata": {"name": "ml"}}, {"metadata": {"name": "other"}}],
+            stored=StoredHyperJobs(2, namespaces={"ml", "shared"}),
+        ),
+        WARNING,
+        "Karmada does not copy namespaces of HyperJobs to the members, by their label: ml;",
+        "kubectl label namespace ml namespace.karmada.io/skip-auto-propagation-",
     ),
     "a stored HyperJob beyond the schema": (
         "stored-hyperjobs",
