@@ -25,6 +25,7 @@ class Contradictions:
     longest_ready: float = 0.0
     what: str = ""
     looks: int = 0
+    ended: bool = False
 
 
 def contradiction(hyperjob: Object, trainjob: Object) -> str:
@@ -64,6 +65,7 @@ async def watched(
     try:
         yield found
     finally:
+        found.ended = True
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -71,7 +73,7 @@ async def watched(
 
 async def _look(both: list[Informer], key: str, controller: Service, found: Contradictions) -> None:
     lasted, ready, then = 0.0, 0.0, time.monotonic()
-    while True:
+    while not found.ended:
         await asyncio.sleep(_LOOK_SECONDS)
         is_ready = await asyncio.to_thread(controller.is_ready)
         now = time.monotonic()

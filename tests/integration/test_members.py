@@ -293,6 +293,7 @@ async def test_a_member_that_hangs_is_unknown_after_a_minute_and_others_are_not(
     world: World,
 ) -> None:
     await until(lambda: world.free("east") and world.free("west"))
+    await until(lambda: len(world.turned) == 2)
     world.faults.hangs["east"] = asyncio.Event()
     await world.members["east"].stop_listening()
     world.later = timedelta(seconds=61)

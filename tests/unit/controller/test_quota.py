@@ -36,7 +36,7 @@ def _sub_job(name: str, phase: str, *, requests: dict[str, str] | None = GPU) ->
             cluster="a",
             gate="open",
             suspension={"scheduling": False},
-            status={"state": {"phase": phase}},
+            status={"state": {"phase": phase}, "failed": 1},
             requests=requests,
         ),
     ]

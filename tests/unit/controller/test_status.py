@@ -120,7 +120,7 @@ PHASES = {
         "1 of 2 sub-jobs did not complete: hj-trainer-0 is Failed on a",
     ),
     "one terminated": (
-        [*child(0, phase="Terminated"), *child(1, phase="Aborted")],
+        [*child(0, phase="Terminated", pods={"failed": 1}), *child(1, phase="Aborted")],
         "Failed",
         "JobsFailed",
         "2 of 2 sub-jobs did not complete",
