@@ -7,17 +7,18 @@ controller manager does not run.
 """
 
 import asyncio
+import contextlib
 import enum
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from hyperjob.client.changing import FIELD_MANAGER
+from hyperjob.client.changing import patch
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import LABEL_HYPERJOB, binding_name
 from hyperjob_core.api.phases import JobPhase, Phase
 from hyperjob_core.api.wire import at, mapping, objects, string
-from hyperjob_core.kube.client import Kube, PatchType
+from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import KubeError, NotFound
 from hyperjob_core.kube.resources import (
     CLUSTERS,
@@ -29,11 +30,13 @@ from hyperjob_core.kube.resources import (
     Resource,
     key_of,
 )
+from hyperjob_engine.model.parse import pinned_clusters
 
 _MEMBER_SECONDS: Final = 30.0
 _AT_ONCE: Final = 8
 _WORKS_OF: Final = "karmada-es-"
 _BINDING: Final = "resourcebinding.karmada.io/name"
+Works = Mapping[tuple[str, str, str], Sequence[Object]]
 _BINDING_NAMESPACE: Final = "resourcebinding.karmada.io/namespace"
 
 
@@ -192,8 +195,7 @@ def _is_at_rest(restored: Restored, namespace: str, name: str) -> bool:
 
 def _pin(policy: Object | None) -> str:
     """Return the cluster of a sub-job's policy; empty without exactly one."""
-    affinities = objects(at(policy, "spec", "placement", "clusterAffinities"))
-    names = [name for each in affinities for name in each.get("clusterNames") or ()]
+    names = pinned_clusters(at(policy, "spec", "placement"))
     return names[0] if len(names) == 1 else ""
 
 
@@ -240,20 +242,21 @@ async def correct(
     `said` gets a sentence for each change. A second call changes nothing more. Raises KubeError.
     """
     suspended: set[tuple[str, str]] = set()
+    works = await _works(kube, {each.expected for each in found if each.expected})
     for each in found:
         if each.kind is Kind.ELSEWHERE:
-            await _pin_to(kube, each)
+            await _pin_to(kube, each, works)
             said(f"vcjob {each.namespace}/{each.name} is pinned to {each.found}, where it is")
         elif each.suspends:
             if (owner := (each.namespace, each.hyperjob)) not in suspended:
                 suspended.add(owner)
                 body: Object = {"spec": {"suspend": True}}
-                await _merge(kube, HYPERJOBS, each.namespace, each.hyperjob, body)
+                await patch(kube, each.namespace, each.hyperjob, body)
                 said(f"HyperJob {each.namespace}/{each.hyperjob} is suspended")
-            await _without_works(kube, each, kept="")
+            await _without_works(kube, each, works)
 
 
-async def _pin_to(kube: Kube, each: Difference) -> None:
+async def _pin_to(kube: Kube, each: Difference, works: Works) -> None:
     """Move policy, binding and Work to the cluster that has the vcjob.
 
     The Work goes last: Karmada must not make it again for the former cluster.
@@ -265,7 +268,7 @@ async def _pin_to(kube: Kube, each: Difference) -> None:
         for affinity in objects(placement.get("clusterAffinities"))
     ]
     body: Object = {"spec": {"placement": {"clusterAffinities": affinities}}}
-    await _merge(kube, PROPAGATION_POLICIES, each.namespace, each.name, body)
+    await patch(kube, each.namespace, each.name, body, resource=PROPAGATION_POLICIES)
     name = binding_name(each.name)
     try:
         binding = await kube.get(RESOURCE_BINDINGS, name, namespace=each.namespace)
@@ -275,35 +278,29 @@ async def _pin_to(kube: Kube, each: Difference) -> None:
         {**target, "name": each.found} for target in objects(at(binding, "spec", "clusters"))
     ]
     body["spec"]["clusters"] = clusters
-    await _merge(kube, RESOURCE_BINDINGS, each.namespace, name, body)
-    await _without_works(kube, each, kept=each.found)
+    await patch(kube, each.namespace, name, body, resource=RESOURCE_BINDINGS)
+    await _without_works(kube, each, works)
 
 
-async def _without_works(kube: Kube, each: Difference, *, kept: str) -> None:
-    """Delete the Works of a vcjob for every cluster but `kept`; Karmada has not carried them out.
+async def _works(kube: Kube, clusters: Iterable[str]) -> Works:
+    """Return the Works of the clusters by cluster and ResourceBinding."""
+    found: dict[tuple[str, str, str], list[Object]] = {}
+    for cluster in sorted(clusters):
+        for work in (await kube.list(WORKS, namespace=f"{_WORKS_OF}{cluster}")).items:
+            notes = mapping(at(work, "metadata", "annotations"))
+            binding = string(notes.get(_BINDING_NAMESPACE)), string(notes.get(_BINDING))
+            found.setdefault((cluster, *binding), []).append(work)
+    return found
+
+
+async def _without_works(kube: Kube, each: Difference, works: Works) -> None:
+    """Delete the Works of a vcjob for the cluster in which Karmada would start it.
 
     A Work that is deleted while Karmada's controller manager is away starts nothing.
     """
-    namespace = f"{_WORKS_OF}{each.expected}"
-    if not each.expected or each.expected == kept:
-        return
-    binding = binding_name(each.name)
-    for work in (await kube.list(WORKS, namespace=namespace)).items:
-        notes = mapping(at(work, "metadata", "annotations"))
-        if (notes.get(_BINDING_NAMESPACE), notes.get(_BINDING)) == (each.namespace, binding):
-            uid = work["metadata"]["uid"]
-            try:
-                await kube.delete(WORKS, work["metadata"]["name"], namespace=namespace, uid=uid)
-            except NotFound:
-                continue
-
-
-async def _merge(kube: Kube, resource: Resource, namespace: str, name: str, body: Object) -> None:
-    await kube.patch(
-        resource,
-        name,
-        body,
-        kind=PatchType.MERGE,
-        namespace=namespace,
-        field_manager=FIELD_MANAGER,
-    )
+    for work in works.get((each.expected, each.namespace, binding_name(each.name)), ()):
+        metadata = work["metadata"]
+        with contextlib.suppress(NotFound):
+            await kube.delete(
+                WORKS, metadata["name"], namespace=metadata["namespace"], uid=metadata["uid"]
+            )

@@ -345,10 +345,9 @@ class Reader:
         stall = found.stall
         if stall is None:
             return
-        watches = self._watches.get(key)
         made = await self._survey_pods(key, self._now() - stall.since)
-        if self._watches.get(key) is not watches:
-            return  # the HyperJob was deleted, or another one has its name
+        if made is None:
+            return
         self._hangs[key] = Hang(survey=made.survey)
         self._wake(key, 0.0)
 
@@ -358,10 +357,9 @@ class Reader:
         self._waits[key] = _clock() + pause, min(_WAITS_PAUSES[1], pause * 2), before
         tracks = [each.track for each in self._watches.get(key, {}).values() if each.track]
         usual = [each.usual * _WAITS_LINES for each in tracks if each.usual is not None]
-        watches = self._watches.get(key)
         found = await self._survey_pods(key, max(_WAITS_PAST, *usual, timedelta()))
-        if self._watches.get(key) is not watches:
-            return  # as above
+        if found is None:
+            return
         self._waits[key] = (*self._waits.get(key, (0.0, pause))[:2], found.waits)
         self._request_pass(key)
 
@@ -373,15 +371,18 @@ class Reader:
             return False
         return _clock() >= self._waits.get(key, (0.0,))[0]
 
-    async def _survey_pods(self, key: str, past: timedelta) -> Found:
-        watches = [each for each in self._watches.get(key, {}).values() if not each.ended]
-        sources = {each.source.name: each.source for each in watches}
-        return await survey(
+    async def _survey_pods(self, key: str, past: timedelta) -> Found | None:
+        """Survey all pods; None if the HyperJob was deleted meanwhile, or another has its name."""
+        watches = self._watches.get(key)
+        present = [each for each in (watches or {}).values() if not each.ended]
+        sources = {each.source.name: each.source for each in present}
+        found = await survey(
             [each for each in sources.values() if not each.leaving],
             past=past,
             log_of=lambda pod, container: self._log_of(sources[pod.job], pod, container),
             turn=self._bucket.reserve,
         )
+        return found if self._watches.get(key) is watches else None
 
     def _is_watched(self, item: Item, found: Watch) -> bool:
         return self._watches.get(item[0], {}).get(item[1]) is found
