@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from hyperjob_controller.caches.informers import workload_of_binding
 from hyperjob_controller.options import Options
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import LABEL_HYPERJOB
@@ -29,7 +30,6 @@ from hyperjob_engine.model.parse import pinned_clusters
 
 _DRAINED = {"key": "drained", "effect": "NoExecute"}
 _NO_SHARE = {"admitted": False, "cluster": ""}
-_VCJOB = VCJOBS.api_version, VCJOBS.kind
 _USED = ("allocated", "allocating")
 
 
@@ -142,10 +142,8 @@ class World:
 
 def _job_of_binding(obj: Object) -> str:
     """Return the key of the vcjob of a ResourceBinding; empty for another kind of object."""
-    resource = at(obj, "spec", "resource")
-    if (string(at(resource, "apiVersion")), string(at(resource, "kind"))) != _VCJOB:
-        return ""
-    return f"{obj['metadata'].get('namespace')}/{string(at(resource, 'name'))}"
+    kind, key = workload_of_binding(obj)
+    return key if kind == VCJOBS.kind else ""
 
 
 def _tainted(cluster: Object) -> Object:

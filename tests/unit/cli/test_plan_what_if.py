@@ -200,7 +200,12 @@ def test_a_binding_of_another_kind_with_the_name_of_a_sub_job_is_not_its_own(
         {
             "metadata": {"name": f"run-trainer-0-{kind.lower()}", "namespace": "ml"},
             "spec": {
-                "resource": {"apiVersion": version, "kind": kind, "name": "run-trainer-0"},
+                "resource": {
+                    "apiVersion": version,
+                    "kind": kind,
+                    "namespace": "ml",
+                    "name": "run-trainer-0",
+                },
                 "clusters": [{"name": cluster}],
             },
         }
