@@ -81,7 +81,7 @@ class Lives(RuleBasedStateMachine):
         self.world = World(clusters=clusters, admission=admission, lingering=lingering)
         self.world.hyperjobs["hj"] = made(spec, dependency)
         self.budget = spec.get("failurePolicy", {}).get("maxRestarts", 0)
-        self.requests = self.suspensions = 0
+        self.requests = self.suspensions = self.refusals = 0
         self.attempts: Mapping[str, int] = {}
         self.phase, self.ended = NEW, None
 
@@ -115,6 +115,8 @@ class Lives(RuleBasedStateMachine):
         now = child.get("status", {}).get("state", {}).get("phase", "")
         if not JobPhase(now).is_terminal or now == "Aborted":
             child["status"] = vcjob_status(phase)
+            # Volcano terminates a vcjob whose cluster refuses its pods; it moves to another cluster
+            self.refusals += phase == "Terminated"
 
     @rule(data=st.data())
     def somebody_deletes_a_vcjob(self, data: st.DataObject) -> None:
@@ -203,7 +205,8 @@ class Lives(RuleBasedStateMachine):
         attempts = {job["name"]: job.get("attempt", 0) for job in status.get("jobs", [])}
         for name, attempt in attempts.items():
             assert self.attempts.get(name, 0) <= attempt
-            assert attempt <= status.get("restarts", 0) + self.requests + self.suspensions
+            asked = self.requests + self.suspensions
+            assert attempt <= status.get("restarts", 0) + asked + self.refusals
         self.attempts = attempts
         for name, raw in self.world.jobs.items():
             marks = raw["metadata"].get("annotations", {})
