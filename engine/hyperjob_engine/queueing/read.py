@@ -104,7 +104,7 @@ def _parts(
 ) -> tuple[list[QueuedSubJob], list[QueuedSubJob]]:
     """Return sub-jobs for the queue engine, and the growth of those that grow."""
     parts, growing = [], []
-    alike: dict[tuple[int, frozenset[str]], PlacementRequest] = {}
+    alike: dict[tuple[str, int, frozenset[str]], PlacementRequest] = {}
     for sub_job, child in members:
         queue, more = queue_of(sub_job.size.template), growth(sub_job, child)
         request = _request(sub_job, child, alike, grows=more is not None)
@@ -366,18 +366,21 @@ def _holds_all(hyperjob: HyperJob, group: str) -> bool:
 def _request(
     sub_job: SubJob,
     child: Child,
-    alike: dict[tuple[int, frozenset[str]], PlacementRequest],
+    alike: dict[tuple[str, int, frozenset[str]], PlacementRequest],
     *,
     grows: bool,
 ) -> PlacementRequest:
-    """Return the request of a sub-job; `alike` has the first of each size and exclusions."""
+    """Return the request of a sub-job; `alike` has the first of each group, size and exclusions.
+
+    Equal templates of two replicatedJobs have one size, and their clusterNames differ.
+    """
     record = child.record
     excluded = record.excluded_clusters if record is not None else ()
-    key = id(sub_job.size), frozenset(excluded) if excluded else _NONE
+    key = sub_job.group.name, id(sub_job.size), frozenset(excluded) if excluded else _NONE
     if key in alike:
         request = alike[key].named(sub_job.name)
     else:
-        request = alike[key] = sub_job.request(key[1])
+        request = alike[key] = sub_job.request(key[2])
     if child.job is None or not grows:
         return request
     return replace(request, demand=demand_of(child.job.spec))  # its present size, until it grows

@@ -56,6 +56,21 @@ def test_a_new_one_waits_whole() -> None:
     assert not found.made
 
 
+def test_replicated_jobs_of_one_template_keep_the_clusters_that_each_names() -> None:
+    shared = template(task(replicas=8))  # the informer caches keep one copy of equal templates
+    pinned = [
+        group(name, replicas=2, templateSpec=shared, clusterNames=[where], clusterPolicy="Required")
+        for name, where in (("left", "a"), ("right", "b"))
+    ]
+    found = unit(hyperjob(*pinned))
+    assert {part.name: part.request.preferred for part in found.parts} == {
+        "hj-left-0": ("a",),
+        "hj-left-1": ("a",),
+        "hj-right-0": ("b",),
+        "hj-right-1": ("b",),
+    }
+
+
 def test_who_is_made_or_recorded_holds_a_share_until_it_ends() -> None:
     status = {"jobs": [record(0, admitted=True), record(1, phase="Completed", cluster="a")]}
     found = unit(hyperjob(status=status))
