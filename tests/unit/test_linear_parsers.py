@@ -16,7 +16,7 @@ from hyperjob.client.durations import parse_duration
 from hyperjob_core.api import formats
 from hyperjob_core.api.arguments import Kind, read_arguments
 from hyperjob_core.api.duration import nanoseconds
-from hyperjob_core.api.field import ROOT, Path, go_quote, invalid
+from hyperjob_core.api.field import ROOT, go_quote, invalid
 from hyperjob_core.api.names import binding_name
 from hyperjob_core.api.plugins import fill, placeholders_of
 from hyperjob_core.api.quantity import Quantity
@@ -57,7 +57,7 @@ PARSERS: dict[str, Callable[[str], Any]] = {
     ),
     "placeholders": placeholders_of,
     "filling of placeholders": lambda text: fill(text, {"pod": "x"}),
-    "error": lambda text: str(invalid(Path(text), text, text)),
+    "error": lambda text: str(invalid(ROOT.child(text), text, text)),
     "quoting": go_quote,
     "pointer": escape,
     "warning": lambda text: cut_warnings([text]),

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum, StrEnum
-from typing import Final
+from typing import TYPE_CHECKING, Final, Self
 
 from hyperjob_core.api.meta import Object
 
@@ -17,54 +17,61 @@ Step = str | int | tuple[str]
 """A field by its name, an item of a list by its index, or an entry of a map by its key."""
 
 
-class Path:
+class Path(tuple[Step, "Path | None"]):
     """The place of a field in an object, printed as `spec.replicatedJobs[0].name`.
 
-    A path is a chain of steps, and its text is made only for an error: a valid object has hundreds
-    of fields and no error.
+    A path is a pair of its last step and the path above, and its text is made only for an error: a
+    valid object has hundreds of fields and no error. ROOT is the path of the whole object.
     """
 
-    __slots__ = ("parent", "step")
+    __slots__ = ()
 
-    def __init__(self, step: Step = "", parent: "Path | None" = None) -> None:
-        self.step = step
-        self.parent = parent
+    if TYPE_CHECKING:  # any iterable makes a tuple; a method here would double the time of a path
+
+        def __new__(cls, pair: "tuple[Step, Path | None]") -> Self:
+            """Make a path of its last step and the path above."""
+
+    @property
+    def parent(self) -> "Path | None":
+        """The path of the object that has the field; None at the root."""
+        return self[1]
 
     def child(self, name: str, *more: str) -> "Path":
         """Return the path of a named field below this one."""
-        return Path(name, self).below(more) if more else Path(name, self)
+        path = Path((name, self))
+        return path.below(more) if more else path
 
-    def index(self, position: int) -> "Path":
+    def index(self, position: int) -> "Path":  # type: ignore[override]
         """Return the path of a list item."""
-        return Path(position, self)
+        return Path((position, self))
 
     def key(self, key: str) -> "Path":
         """Return the path of a map entry, the key unquoted as Kubernetes prints it."""
-        return Path((key,), self)
+        return Path(((key,), self))
 
     def below(self, steps: Iterable[str | int]) -> "Path":
         """Return the path of a field or item further down."""
         path = self
         for step in steps:
-            path = Path(step, path)
+            path = Path((step, path))
         return path
 
     def __str__(self) -> str:
         parts: list[str] = []
         path: Path | None = self
         while path is not None:
-            match path.step:
+            step, path = path
+            match step:
                 case str() as name:
                     parts.append(f".{name}" if name else "")
                 case int() as position:
                     parts.append(f"[{position}]")
                 case (key,):
                     parts.append(f"[{key}]")
-            path = path.parent
         return "".join(reversed(parts)).removeprefix(".") or "<nil>"
 
 
-ROOT: Final = Path()
+ROOT: Final = Path(("", None))
 SPEC: Final = ROOT.child("spec")
 METADATA: Final = ROOT.child("metadata")
 

@@ -1,5 +1,7 @@
 """Bounds of a HyperJob: what its sub-jobs take together in etcd, in sums and in time."""
 
+from collections.abc import Sequence
+
 from hyperjob_core.api.field import SPEC, Path
 from hyperjob_core.api.limits import MAX_ALL_BYTES, MAX_SPEC_BYTES, MAX_SUB_JOBS
 from hyperjob_core.api.meta import Object
@@ -7,7 +9,7 @@ from hyperjob_core.api.quantity import MAX, NANO
 from hyperjob_rules.validation.amounts import try_parse
 from hyperjob_rules.validation.rules import FORBIDDEN, INVALID, TOO_LONG, Report, rule
 from hyperjob_rules.validation.size import bytes_of
-from hyperjob_rules.validation.split import MANY_CLUSTERS, pods_of, sub_jobs
+from hyperjob_rules.validation.split import MANY_CLUSTERS, JobSize
 
 COPIES = rule(
     "X19.copies",
@@ -41,16 +43,17 @@ CLAIMS = rule(
 )
 
 
-def validate_bounds(hyperjob: Object, report: Report, *, most_grace: int) -> None:
+def validate_bounds(
+    spec: Object, sizes: Sequence[JobSize], report: Report, *, most_grace: int
+) -> None:
     """Validate what the sub-jobs take together; `most_grace` is in seconds."""
-    spec = hyperjob.get("spec") or {}
     at = SPEC.child("replicatedJobs")
     jobs: list[Object] = spec.get("replicatedJobs") or []
-    _validate_copies(jobs, at, report, max_domains=spec.get("maxDomains"))
+    _validate_copies(jobs, sizes, at, report, max_domains=spec.get("maxDomains"))
     pods_by_amount: dict[tuple[str, str | int], int] = {}
-    for index, job in enumerate(jobs):
+    for index, (job, size) in enumerate(zip(jobs, sizes, strict=True)):
         tasks = (job.get("templateSpec") or {}).get("tasks") or ()
-        for number, (task, pods) in enumerate(zip(tasks, pods_of(job), strict=True)):
+        for number, (task, pods) in enumerate(zip(tasks, size.pods_of_tasks, strict=True)):
             pod = (task.get("template") or {}).get("spec") or {}
             _add_requests(pods_by_amount, pod, pods=pods)
             grace = pod.get("terminationGracePeriodSeconds")
@@ -67,9 +70,17 @@ def validate_bounds(hyperjob: Object, report: Report, *, most_grace: int) -> Non
 
 
 def _validate_copies(
-    jobs: list[Object], path: Path, report: Report, *, max_domains: int | None
+    jobs: list[Object],
+    sizes: Sequence[JobSize],
+    path: Path,
+    report: Report,
+    *,
+    max_domains: int | None,
 ) -> None:
-    counts = [_copies(job, max_domains) for job in jobs]
+    counts = [
+        _most_parts(job, max_domains) if size.sub_jobs is None else size.sub_jobs
+        for job, size in zip(jobs, sizes, strict=True)
+    ]
     most = max(counts, default=0)
     # More sub-jobs are an error of their own; few copies of the largest spec are small enough.
     if most > MAX_SUB_JOBS or most * MAX_SPEC_BYTES <= MAX_ALL_BYTES:
@@ -85,13 +96,10 @@ def _validate_copies(
         report.add(COPIES, at, count=count, each=each, total=count * each)
 
 
-def _copies(job: Object, max_domains: int | None) -> int:
-    """Return the most sub-jobs of a replicatedJob, each with a copy of its template."""
-    count = sub_jobs(job)
-    if count is None:
-        accelerators = (job.get("splitPolicy") or {}).get("accelerators") or 1
-        count = min(max_domains or MANY_CLUSTERS, accelerators)
-    return count
+def _most_parts(job: Object, max_domains: int | None) -> int:
+    """Return the most sub-jobs of an automatic split, each with a copy of its template."""
+    accelerators = (job.get("splitPolicy") or {}).get("accelerators") or 1
+    return min(max_domains or MANY_CLUSTERS, accelerators)
 
 
 def _add_requests(
@@ -102,14 +110,14 @@ def _add_requests(
     The sum over them is an upper bound: init containers count like the others.
     """
     lists = [pod.get("overhead")]
-    for containers in (pod.get("containers"), pod.get("initContainers")):
-        for container in containers or ():
-            resources = container.get("resources") or {}
+    for container in (*(pod.get("containers") or ()), *(pod.get("initContainers") or ())):
+        if resources := container.get("resources"):
             amounts, limits = resources.get("requests"), resources.get("limits")
             lists.append({**limits, **amounts} if limits and amounts else amounts or limits)
-    for amounts in filter(None, lists):
-        for each in amounts.items():
-            pods_by_amount[each] = pods_by_amount.get(each, 0) + pods
+    for amounts in lists:
+        if amounts:
+            for each in amounts.items():
+                pods_by_amount[each] = pods_by_amount.get(each, 0) + pods
 
 
 def _sums(pods_by_amount: dict[tuple[str, str | int], int]) -> dict[str, int]:

@@ -14,7 +14,6 @@ from hyperjob_core.api.field import ROOT
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.shapeerrors import empty_value, is_harmless, is_unusable
 from hyperjob_rules.validation import shape_errors
-from hyperjob_rules.validation.bounds import validate_bounds
 from hyperjob_rules.validation.context import NOTHING_KNOWN, Context
 from hyperjob_rules.validation.hyperjob import validate_hyperjob
 from hyperjob_rules.validation.references import warn_references
@@ -76,8 +75,7 @@ def inspect_checked(shape: TypedObject, report: Report, *, context: Context) -> 
     """Return the same for a HyperJob after the check of its shape, whose report continues."""
     found = Report()
     with suppress(EnoughError):
-        validate_hyperjob(shape.checked, found)
-        validate_bounds(shape.checked, found, most_grace=context.max_grace_seconds)
+        validate_hyperjob(shape.checked, found, most_grace=context.max_grace_seconds)
         warn_references(shape.checked, found, context=context)
     if found.refusals or found.remarks:
         report.take(found, refusal=lambda error: not shape.hides(error.field))

@@ -1,8 +1,11 @@
 """Validation of a HyperJob as a whole: its parts, and the rules across them."""
 
+from collections.abc import Sequence
+
 from hyperjob_core.api.field import METADATA, SPEC, Path
 from hyperjob_core.api.limits import MAX_PODS, MAX_SUB_JOBS
 from hyperjob_core.api.meta import Object
+from hyperjob_rules.validation.bounds import validate_bounds
 from hyperjob_rules.validation.checkpoint import validate_checkpoint
 from hyperjob_rules.validation.forms import validate_annotations, validate_labels
 from hyperjob_rules.validation.hyperplugins import validate_hyperjob_plugins
@@ -18,7 +21,7 @@ from hyperjob_rules.validation.quorum import validate_quorum
 from hyperjob_rules.validation.replicatedjobs import validate_replicated_job
 from hyperjob_rules.validation.requests import validate_requests
 from hyperjob_rules.validation.rules import DUPLICATE, INVALID, Report, rule
-from hyperjob_rules.validation.split import pods_of, sub_jobs
+from hyperjob_rules.validation.split import JobSize, size_of
 
 NAME_TWICE = rule(
     "X4.name-twice",
@@ -50,8 +53,8 @@ TOO_MANY_JOBS = rule(
 )
 
 
-def validate_hyperjob(hyperjob: Object, report: Report) -> None:
-    """Validate a HyperJob whose shape is valid."""
+def validate_hyperjob(hyperjob: Object, report: Report, *, most_grace: int) -> None:
+    """Validate a HyperJob whose shape is valid; `most_grace` is in seconds."""
     _validate_metadata(hyperjob.get("metadata") or {}, report)
     validate_requests(hyperjob, report)
     spec = hyperjob.get("spec") or {}
@@ -67,8 +70,9 @@ def validate_hyperjob(hyperjob: Object, report: Report) -> None:
         validate_replicated_job(job, at, report, max_domains=spec.get("maxDomains"))
         validate_depends_on(job, names, at, report)
         names.setdefault(name, index)
-    _validate_numbers(spec, jobs, path, report)
-    validate_names(hyperjob, report)
+    sizes = [size_of(job) for job in jobs]
+    _validate_numbers(spec, sizes, path, report)
+    validate_names(hyperjob, sizes, report)
     if spec.get("failurePolicy"):
         validate_failure_policy(spec["failurePolicy"], names, path.child("failurePolicy"), report)
     validate_on_no_progress(spec, path, report)
@@ -86,6 +90,7 @@ def validate_hyperjob(hyperjob: Object, report: Report) -> None:
             report,
             min_available=spec.get("minAvailable"),
         )
+    validate_bounds(spec, sizes, report, most_grace=most_grace)
 
 
 def _validate_metadata(metadata: Object, report: Report) -> None:
@@ -96,24 +101,14 @@ def _validate_metadata(metadata: Object, report: Report) -> None:
         validate_annotations(metadata["annotations"], path.child("annotations"), report)
 
 
-def _validate_numbers(spec: Object, jobs: list[Object], path: Path, report: Report) -> None:
-    counts = [sub_jobs(job) for job in jobs]
-    total = sum(count for count in counts if count)
+def _validate_numbers(spec: Object, sizes: Sequence[JobSize], path: Path, report: Report) -> None:
+    total = sum(size.sub_jobs or 0 for size in sizes)
     if total > MAX_SUB_JOBS:
         report.add(TOO_MANY_JOBS, path.child("replicatedJobs"), total)
-    pods = sum(
-        max((count or 1) * _pods(job), sum(pods_of(job)))
-        for count, job in zip(counts, jobs, strict=True)
-    )
+    pods = sum(size.pods for size in sizes)
     if pods > MAX_PODS:
         report.add(TOO_MANY_PODS, path.child("replicatedJobs"), pods)
     available = spec.get("minAvailable")
-    known = all(count is not None for count in counts)
+    known = all(size.sub_jobs is not None for size in sizes)
     if available is not None and known and available > total:
         report.add(MIN_AVAILABLE, path.child("minAvailable"), available, count=total)
-
-
-def _pods(job: Object) -> int:
-    """Return the pods of one sub-job of the template's size."""
-    tasks: list[Object] = (job.get("templateSpec") or {}).get("tasks") or []
-    return sum(max(task.get("replicas") or 0, 0) for task in tasks)

@@ -5,7 +5,7 @@ Services: without these rules a name that is too long fails much later, in a mem
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, Self
 
 from hyperjob_core.api import formats
@@ -16,7 +16,7 @@ from hyperjob_core.api.plugins import have_hosts
 from hyperjob_rules.defaulting.job import SVC_USERS
 from hyperjob_rules.validation.forms import check
 from hyperjob_rules.validation.rules import INVALID, REQUIRED, Report, rule
-from hyperjob_rules.validation.split import largest_task, sub_jobs
+from hyperjob_rules.validation.split import JobSize, largest_task
 
 MAX_NAME: Final = 63
 GENERATED: Final = 5
@@ -90,7 +90,7 @@ class OwnName(NamedTuple):
         return cls(base[:MAX_BASE] + "x" * GENERATED, path.child("generateName"), base)
 
 
-def validate_names(hyperjob: Object, report: Report) -> None:
+def validate_names(hyperjob: Object, sizes: Sequence[JobSize], report: Report) -> None:
     """Validate the HyperJob's name and all names made from it."""
     own = OwnName.of(hyperjob.get("metadata") or {})
     if own is None:
@@ -102,26 +102,26 @@ def validate_names(hyperjob: Object, report: Report) -> None:
         return
     path = SPEC.child("replicatedJobs")
     jobs: list[Object] = (hyperjob.get("spec") or {}).get("replicatedJobs") or []
+    last = [_last_index(job, size.sub_jobs) for job, size in zip(jobs, sizes, strict=True)]
     for index, job in enumerate(jobs):
         if job.get("name"):
-            _validate_composed(own, job, path.index(index), report)
+            _validate_composed(own, job, last[index], path.index(index), report)
     shared = have_hosts((hyperjob.get("spec") or {}).get("plugins") or {})
     _validate_service(own, jobs, report, shared=shared)
-    _validate_distinct(jobs, path, report)
+    _validate_distinct(jobs, last, path, report)
 
 
-def _last_index(job: Object) -> int:
-    """Return the highest index that a sub-job can have."""
-    count = sub_jobs(job)
+def _last_index(job: Object, count: int | None) -> int:
+    """Return the highest index of a sub-job; `count` is None for an automatic split."""
     if count is None:
         # An automatic split has at most one sub-job per accelerator.
         count = (job.get("splitPolicy") or {}).get("accelerators") or 1
     return max(count, 1) - 1
 
 
-def _validate_composed(own: OwnName, job: Object, path: Path, report: Report) -> None:
+def _validate_composed(own: OwnName, job: Object, last: int, path: Path, report: Report) -> None:
     """Check the longest names of one replicatedJob's sub-jobs and their pods."""
-    name = child_name(own.value, job["name"], _last_index(job))
+    name = child_name(own.value, job["name"], last)
     if len(name) > MAX_NAME:
         report.add(
             JOB_TOO_LONG,
@@ -169,22 +169,21 @@ def _validate_service(own: OwnName, jobs: list[Object], report: Report, *, share
             return
 
 
-def _validate_distinct(jobs: list[Object], path: Path, report: Report) -> None:
+def _validate_distinct(jobs: list[Object], last: Sequence[int], path: Path, report: Report) -> None:
     """Check that no two pods of the HyperJob would have one name."""
     # Two replicatedJobs with one name are refused elsewhere: the first counts here.
     by_name = {job.get("name"): index for index, job in reversed(list(enumerate(jobs)))}
-    known: dict[int, tuple[Pods, int]] = {}
+    known: dict[int, Pods] = {}
     for index, longer in enumerate(jobs):
         name = longer.get("name") or ""
         for start, rest, least in _as_sub_job(name):
             shorter = by_name.get(start)
             if shorter is None:
                 continue
-            for each in (shorter, index):
-                if each not in known:
-                    known[each] = _pods_of(jobs[each]), _last_index(jobs[each])
-            pods, last = known[shorter]
-            task = _clashing_task(pods, longer, rest, known[index][1]) if least <= last else ""
+            if shorter not in known:
+                known[shorter] = _pods_of(jobs[shorter])
+            pods = known[shorter]
+            task = _clashing_task(pods, longer, rest, last[index]) if least <= last[shorter] else ""
             if task:
                 report.add(SAME_PODS, path.index(index).child("name"), name, task=task, other=start)
                 break

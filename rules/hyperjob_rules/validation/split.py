@@ -4,10 +4,10 @@ A split scales one task of a sub-job, the task with the most pods that request t
 other tasks keep their number of pods.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import gcd
-from typing import Final
+from typing import Final, NamedTuple
 
 from hyperjob_core.api import formats
 from hyperjob_core.api.field import Path
@@ -73,6 +73,17 @@ class Sizes:
     total: int
 
 
+class JobSize(NamedTuple):
+    """The most sub-jobs and pods that a replicatedJob can have."""
+
+    sub_jobs: int | None
+    """None for an automatic split, which has no fixed number."""
+    pods: int
+    """The pods of all sub-jobs together, with and without the split."""
+    pods_of_tasks: Sequence[int]
+    """The pods of each task in all sub-jobs together, after a split."""
+
+
 def sub_jobs(job: Object) -> int | None:
     """Return the number of sub-jobs of a replicatedJob; None for an automatic split."""
     replicas = job.get("replicas")
@@ -89,25 +100,29 @@ def sub_jobs(job: Object) -> int | None:
     return -(-accelerators // total) if total else 1
 
 
-def pods_of(job: Object) -> list[int]:
-    """Return the most pods of each task, in all sub-jobs together, also after a split."""
-    tasks: list[Object] = (job.get("templateSpec") or {}).get("tasks") or []
-    each = [max(task.get("replicas") or 0, 0) for task in tasks]
-    policy = job.get("splitPolicy") or {}
-    accelerators, kind = policy.get("accelerators"), policy.get("acceleratorType")
+def size_of(job: Object) -> JobSize:
+    """Return how many sub-jobs and pods a replicatedJob has at most."""
     count = sub_jobs(job)
-    if not accelerators or not kind:
-        return [(count or 1) * pods for pods in each]
+    tasks: list[Object] = (job.get("templateSpec") or {}).get("tasks") or []
+    each = [task.get("replicas") or 0 for task in tasks]
+    if each and min(each) < 0:
+        each = [max(pods, 0) for pods in each]
+    unsplit = [(count or 1) * pods for pods in each]
+    pods = sum(unsplit)
+    policy = job.get("splitPolicy")
+    if not policy or not policy.get("accelerators") or not policy.get("acceleratorType"):
+        return JobSize(count, pods, unsplit)
+    accelerators, kind = policy["accelerators"], policy["acceleratorType"]
     found = list(demands(job.get("templateSpec") or {}, kind))
     sized = [demand for demand in found if demand.total]
     if not sized:
-        return [(count or 1) * pods for pods in each]
+        return JobSize(count, pods, unsplit)
     elastic = found.index(max(sized, key=lambda demand: demand.pods))
     step = found[elastic].each
     many = min(accelerators // step, MANY_CLUSTERS) if count is None else count
     most = [many * pods for pods in each]
     most[elastic] = -(-accelerators // step)
-    return most
+    return JobSize(count, max(pods, sum(most)), most)
 
 
 def largest_task(job: Object) -> tuple[int, int] | None:

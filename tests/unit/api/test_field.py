@@ -5,24 +5,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hyperjob_core.api import field
-from hyperjob_core.api.field import OMIT, ErrorType, FieldError, Path
+from hyperjob_core.api.field import METADATA, OMIT, ROOT, SPEC, ErrorType, FieldError, Path
 from hyperjob_core.api.quantity import Quantity
 
-SPEC = Path("spec")
 NAME = SPEC.child("replicatedJobs").index(0).child("name")
 
 
 @pytest.mark.parametrize(
     ("path", "text"),
     [
-        (Path(), "<nil>"),
-        (Path().child("spec"), "spec"),
+        (ROOT, "<nil>"),
+        (ROOT.child("spec"), "spec"),
         (SPEC, "spec"),
         (NAME, "spec.replicatedJobs[0].name"),
         (SPEC.child("a", "b", "c"), "spec.a.b.c"),
         (SPEC.child("plugins").key("pytorch").index(1), "spec.plugins[pytorch][1]"),
-        (Path("metadata").child("labels").key("a.b/c"), "metadata.labels[a.b/c]"),
-        (Path().index(3), "[3]"),
+        (METADATA.child("labels").key("a.b/c"), "metadata.labels[a.b/c]"),
+        (ROOT.index(3), "[3]"),
     ],
 )
 def test_a_path_prints_as_people_write_it(path: Path, text: str) -> None:
@@ -167,7 +166,7 @@ RECORDED = [
             "meta.k8s.io",
             "PatchOptions",
             "",
-            [field.required(Path("fieldManager"), "is required for apply patch")],
+            [field.required(ROOT.child("fieldManager"), "is required for apply patch")],
         ),
         (
             'PatchOptions.meta.k8s.io "" is invalid: fieldManager: Required value: is required for'
@@ -190,14 +189,7 @@ RECORDED = [
             "",
             "ConfigMap",
             "",
-            [
-                field.required(
-                    Path(
-                        "metadata",
-                    ).child("name"),
-                    "name or generateName is required",
-                )
-            ],
+            [field.required(METADATA.child("name"), "name or generateName is required")],
         ),
         'ConfigMap "" is invalid: metadata.name: Required value: name or generateName is required',
         {
@@ -218,7 +210,7 @@ RECORDED = [
             "posted",
             [
                 field.invalid(
-                    Path("metadata").child("resourceVersion"), 0, "must be specified for an update"
+                    METADATA.child("resourceVersion"), 0, "must be specified for an update"
                 )
             ],
         ),

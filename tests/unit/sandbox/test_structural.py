@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hyperjob_core.api.field import Path, required
+from hyperjob_core.api.field import ROOT, required
 from hyperjob_sandbox.apiserver.errors import ApiError
 from hyperjob_sandbox.apiserver.schema.scale import Scale
 from hyperjob_sandbox.apiserver.schema.structural import StructuralSchema
@@ -248,7 +248,7 @@ def test_a_sound_object_passes():
 
 
 def test_errors_before_are_kept_and_block_rules():
-    before = [required(Path("metadata.name"), "name or generateName is required")]
+    before = [required(ROOT.child("metadata.name"), "name or generateName is required")]
     found = SCHEMA.validate(gadget(size=3), before=before)
     assert found[0] is before[0]
     assert str(found[1]) == SKIPPED

@@ -10,8 +10,7 @@ import orjson
 import pytest
 
 from hyperjob import __version__
-from hyperjob_core.api.field import Path as FieldPath
-from hyperjob_core.api.field import invalid, required
+from hyperjob_core.api.field import SPEC, invalid, required
 from hyperjob_core.api.names import WEBHOOK_VERSION
 from hyperjob_rules.configuration import (
     MUTATE_HYPERJOB,
@@ -469,7 +468,7 @@ def test_no_warning_is_dropped_in_silence(count):
 
 def test_a_million_errors_and_a_huge_value_fit_in_an_answer():
     request = decode(GOOD)
-    errors = [invalid(FieldPath("spec").index(i), "x" * 100_000, "no") for i in range(300)]
+    errors = [invalid(SPEC.index(i), "x" * 100_000, "no") for i in range(300)]
     status = denial(request, errors)
     assert len(status["details"]["causes"]) == ERRORS_LIMIT
     assert status["message"].endswith("(and at least 100 more errors)")
@@ -477,7 +476,7 @@ def test_a_million_errors_and_a_huge_value_fit_in_an_answer():
 
 
 def test_a_decision_with_errors_carries_no_patch():
-    decision = Decision(errors=[required(FieldPath("spec"))])
+    decision = Decision(errors=[required(SPEC)])
     assert not decision.allowed
 
 

@@ -7,7 +7,7 @@ from hyperjob_core.api.field import ErrorType, Path
 from hyperjob_core.api.meta import Object
 from hyperjob_rules.validation.forms import FormCheck
 from hyperjob_rules.validation.podtemplate.pod import Pod
-from hyperjob_rules.validation.podtemplate.table import Cell, Check, Maker, Type, all_of
+from hyperjob_rules.validation.podtemplate.table import Cell, Check, Maker, Type
 from hyperjob_rules.validation.rules import DUPLICATE, FORBIDDEN, REQUIRED, Report, Rule, rule
 
 
@@ -15,10 +15,10 @@ def struct(kind: Type, *together: Check) -> Maker:
     """Walk the object in the field; `together` is called after that walk."""
 
     def make(cell: Cell) -> Check:
-        walk, name = all_of([kind.walk, *together]), cell.field
+        walk, name = kind.walk_then(*together), cell.field
 
         def check(value: Object, obj: Object, path: Path, pod: Pod, report: Report) -> None:
-            walk(value, obj, Path(name, path), pod, report)
+            walk(value, obj, Path((name, path)), pod, report)
 
         return check
 
@@ -32,7 +32,7 @@ def each(maker: Maker) -> Maker:
         inner = maker(cell)
 
         def check(value: list[Any], obj: Object, path: Path, pod: Pod, report: Report) -> None:
-            at = Path(cell.field, path)
+            at = path.child(cell.field)
             for index, item in enumerate(value):
                 inner(item, obj, at, pod, report, index)
 
@@ -65,15 +65,15 @@ def items(kind: Type, *unique: Unique, together: Collection[Check] = ()) -> Make
     """Walk every object of a list; `together` is called with each item after its own walk."""
 
     def make(cell: Cell) -> Check:
-        walk, name = all_of([kind.walk, *together]), cell.field
+        walk, name = kind.walk_then(*together), cell.field
         fixed = any(key.taken for key in unique)
         keys = [(key, key.declare(cell, kind.noun)) for key in unique]
 
         def check(value: list[Object], obj: Object, path: Path, pod: Pod, report: Report) -> None:
-            listed = Path(name, path)
+            listed = Path((name, path))
             seen = _seen(keys, pod) if fixed or len(value) > 1 else ()
             for index, item in enumerate(value):
-                at = Path(index, listed)
+                at = Path((index, listed))
                 for key, repeated, known in seen:
                     _note(item, key, repeated, known, at, report)
                 walk(item, obj, at, pod, report)
@@ -100,7 +100,7 @@ def _note(
     if value not in known:
         known.add(value)
     elif key.form is None or not key.form(value):
-        report.add(repeated, path if key.of_item else Path(key.field, path), value)
+        report.add(repeated, path if key.of_item else path.child(key.field), value)
 
 
 def one_of(

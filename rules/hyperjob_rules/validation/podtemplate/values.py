@@ -25,7 +25,7 @@ def _value(
         value: object, _o: object, path: Path, _p: Pod, report: Report, step: Step = cell.field
     ) -> None:
         if broken := breaks(value):
-            refuse(report, Path(step, path), value, broken)
+            refuse(report, Path((step, path)), value, broken)
 
     return check
 
@@ -121,7 +121,8 @@ def at_holder(maker: Maker) -> Maker:
         inner = maker(cell)
 
         def check(value: object, obj: Object, path: Path, pod: Pod, report: Report) -> None:
-            inner(value, obj, path.parent, pod, report, path.step)
+            step, above = path
+            inner(value, obj, above, pod, report, step)
 
         return check
 
@@ -146,7 +147,7 @@ def labels() -> Maker:
 
     def make(cell: Cell) -> Check:
         def check(value: Object, _o: object, path: Path, _p: Pod, report: Report) -> None:
-            validate_labels(value, Path(cell.field, path), report)
+            validate_labels(value, path.child(cell.field), report)
 
         return check
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pydantic_core import SchemaError
 
 from hyperjob_core.api import field
-from hyperjob_core.api.field import FieldError, Path
+from hyperjob_core.api.field import SPEC, FieldError
 from hyperjob_core.api.meta import Object
 from hyperjob_sandbox.apiserver.cel import CelError
 from hyperjob_sandbox.apiserver.core import Core
@@ -111,7 +111,7 @@ def _columns(version: Object) -> tuple[Column, ...]:
 
 def validate_definition(definition: Object) -> Iterator[FieldError]:
     """Yield what is wrong with the versions of a definition."""
-    at = Path("spec.versions")
+    at = SPEC.child("versions")
     versions = (definition.get("spec") or {}).get("versions") or ()
     if sum(1 for version in versions if version.get("storage")) != 1:
         detail = "must have exactly one version marked as storage version"

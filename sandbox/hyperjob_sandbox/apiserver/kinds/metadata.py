@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from hyperjob_core.api import field
-from hyperjob_core.api.field import FieldError, Path
+from hyperjob_core.api.field import METADATA, FieldError
 from hyperjob_core.api.formats import (
     dns1035_label,
     dns1123_label,
@@ -15,7 +15,6 @@ from hyperjob_core.api.formats import (
 from hyperjob_core.api.meta import Object
 from hyperjob_sandbox.apiserver.state.resources import ResourceInfo
 
-_ROOT = Path("metadata")
 _ANNOTATIONS_LIMIT = 256 * 1024
 _IMMUTABLE = (
     *("name", "namespace", "uid", "creationTimestamp"),
@@ -33,7 +32,7 @@ def validate_meta(meta: Object, info: ResourceInfo) -> list[FieldError]:
     errors += _each("generateName", generate, _name_problems(prefix, info) if generate else ())
     errors += _each("name", name, _name_problems(name, info) if name else ())
     if not name and not generate:
-        errors.append(field.required(_ROOT.child("name"), "name or generateName is required"))
+        errors.append(field.required(METADATA.child("name"), "name or generateName is required"))
     errors += _validate_namespace(meta, info)
     for key, value in (meta.get("labels") or {}).items():
         if not _sound_label(key, value):
@@ -44,7 +43,7 @@ def validate_meta(meta: Object, info: ResourceInfo) -> list[FieldError]:
         for key in ("apiVersion", "kind", "name", "uid"):
             if not owner.get(key):
                 detail = "version must not be empty" if key == "apiVersion" else "must not be empty"
-                at = _ROOT.child("ownerReferences").index(i).child(key)
+                at = METADATA.child("ownerReferences").index(i).child(key)
                 errors.append(field.invalid(at, owner.get(key) or "", detail))
     for i, finalizer in enumerate(meta.get("finalizers") or ()):
         errors += _each(f"finalizers[{i}]", finalizer, qualified_name(finalizer))
@@ -61,9 +60,9 @@ def validate_meta_update(new: Object, old: Object, info: ResourceInfo) -> list[F
             "no new finalizers can be added if the object is being deleted, found new"
             f" finalizers []string{{{listed}}}"
         )
-        errors.append(field.forbidden(_ROOT.child("finalizers"), detail))
+        errors.append(field.forbidden(METADATA.child("finalizers"), detail))
     errors += [
-        field.invalid(_ROOT.child(key), new.get(key), "field is immutable")
+        field.invalid(METADATA.child(key), new.get(key), "field is immutable")
         for key in _IMMUTABLE
         if new.get(key) != old.get(key)
     ]
@@ -71,7 +70,7 @@ def validate_meta_update(new: Object, old: Object, info: ResourceInfo) -> list[F
 
 
 def _each(name: str, value: str, problems: Sequence[str]) -> list[FieldError]:
-    return [field.invalid(_ROOT.child(name), value, problem) for problem in problems]
+    return [field.invalid(METADATA.child(name), value, problem) for problem in problems]
 
 
 @lru_cache(maxsize=4096)
@@ -91,10 +90,10 @@ def _name_problems(name: str, info: ResourceInfo) -> Sequence[str]:
 def _validate_namespace(meta: Object, info: ResourceInfo) -> list[FieldError]:
     namespace = meta.get("namespace") or ""
     if not info.namespaced:
-        path = _ROOT.child("namespace")
+        path = METADATA.child("namespace")
         return [field.forbidden(path, "not allowed on this type")] if namespace else []
     if not namespace:
-        return [field.required(_ROOT.child("namespace"))]
+        return [field.required(METADATA.child("namespace"))]
     return _each("namespace", namespace, dns1123_label(namespace))
 
 
@@ -104,5 +103,5 @@ def _validate_annotations(annotations: Object) -> list[FieldError]:
         errors += _each("annotations", key, qualified_name(key.lower()))
     total = sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items())
     if total > _ANNOTATIONS_LIMIT:
-        errors.append(field.too_long(_ROOT.child("annotations"), "", _ANNOTATIONS_LIMIT))
+        errors.append(field.too_long(METADATA.child("annotations"), "", _ANNOTATIONS_LIMIT))
     return errors

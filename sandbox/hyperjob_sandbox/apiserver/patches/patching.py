@@ -43,7 +43,9 @@ def read(call: Call) -> Patch:
     if media == APPLY:
         return _apply(call, body)
     if "force" in call.info.query:
-        problem = field.forbidden(field.Path("force"), "may not be specified for non-apply patch")
+        problem = field.forbidden(
+            field.ROOT.child("force"), "may not be specified for non-apply patch"
+        )
         raise errors.invalid_option("PatchOptions", problem)
 
     def patched(live: Object | None) -> Object:
@@ -57,7 +59,7 @@ def read(call: Call) -> Patch:
 
 def _apply(call: Call, body: Json) -> Patch:
     if not call.info.query.get("fieldManager"):
-        problem = field.required(field.Path("fieldManager"), "is required for apply patch")
+        problem = field.required(field.ROOT.child("fieldManager"), "is required for apply patch")
         raise errors.invalid_option("PatchOptions", problem)
     if not isinstance(body, dict):
         raise errors.bad_request(f"error decoding YAML: {body!r} is no object")

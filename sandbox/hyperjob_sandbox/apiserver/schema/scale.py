@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from hyperjob_core.api import field
-from hyperjob_core.api.field import FieldError, Path
+from hyperjob_core.api.field import ROOT, FieldError
 from hyperjob_core.api.meta import Object
 from hyperjob_sandbox.apiserver.jsonvalue import at, go_format, go_type
 
@@ -32,7 +32,7 @@ class Scale:
         paths = (self.status,) if status_only else (self.spec, self.status)
         return [
             field.invalid(
-                Path(f".{path}"),
+                ROOT.child(f".{path}"),
                 0,
                 f".{path} accessor error: {go_format(found)} is of the type {go_type(found)},"
                 " expected int64",

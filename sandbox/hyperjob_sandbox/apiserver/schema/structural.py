@@ -11,7 +11,7 @@ from typing import Final
 from pydantic_core import ErrorDetails, SchemaValidator, ValidationError
 
 from hyperjob_core.api import field
-from hyperjob_core.api.field import ErrorType, FieldError, Path
+from hyperjob_core.api.field import ROOT, ErrorType, FieldError
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.shape import compile_schema
 from hyperjob_core.api.shapeerrors import explain, is_harmless
@@ -21,7 +21,6 @@ from hyperjob_sandbox.apiserver.schema.celrules import Rules
 from hyperjob_sandbox.apiserver.schema.checks import with_checks
 from hyperjob_sandbox.apiserver.schema.schemanode import Node
 
-_ROOT: Final = Path()
 _BLOCKING: Final = frozenset(
     {
         ErrorType.NOT_SUPPORTED,
@@ -102,9 +101,9 @@ class StructuralSchema:
             errors += self._values(obj, old, status_only=status_only)
         if self._rules is not None:
             if any(error.type in _BLOCKING for error in errors):
-                errors.append(field.invalid(_ROOT, None, _RULES_SKIPPED))
+                errors.append(field.invalid(ROOT, None, _RULES_SKIPPED))
             else:
-                errors += self._rules.validate(obj, old, _ROOT)
+                errors += self._rules.validate(obj, old, ROOT)
         return errors
 
     def _values(self, obj: Object, old: Object | None, *, status_only: bool) -> list[FieldError]:

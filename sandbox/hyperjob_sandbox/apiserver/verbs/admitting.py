@@ -53,7 +53,7 @@ def problems(configuration: Object, resource: ResourceInfo) -> list[FieldError]:
         try:
             compile_hooks([configuration])
         except (CelError, ValueError) as error:
-            return [field.invalid(field.Path("webhooks"), field.OMIT, str(error))]
+            return [field.invalid(field.ROOT.child("webhooks"), field.OMIT, str(error))]
     return []
 
 

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from hyperjob_core.api.field import Path, not_supported
+from hyperjob_core.api.field import ROOT, not_supported
 from hyperjob_core.api.meta import Object
 from hyperjob_sandbox.apiserver import errors
 from hyperjob_sandbox.apiserver.core import Core
@@ -34,7 +34,7 @@ def read_options(call: Call) -> Object:
     options: Object = {"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1", **given}
     propagation = str(options.get("propagationPolicy") or "Background")
     if propagation != "Background":
-        problem = not_supported(Path("propagationPolicy"), propagation, ("Background",))
+        problem = not_supported(ROOT.child("propagationPolicy"), propagation, ("Background",))
         raise errors.invalid_option("DeleteOptions", problem)
     return {**options, "dryRun": ["All"]} if options.get("dryRun") else options
 

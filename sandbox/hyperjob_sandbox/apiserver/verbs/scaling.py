@@ -31,7 +31,7 @@ async def scale(core: Core, call: Call) -> Reply:
         replicas = (wanted.get("spec") or {}).get("replicas", 0)
         if not isinstance(replicas, int) or replicas < 0:
             why = "must be greater than or equal to 0"
-            problem = field.invalid(field.Path("spec.replicas"), replicas, why)
+            problem = field.invalid(field.SPEC.child("replicas"), replicas, why)
             status = field.invalid_status("autoscaling", "Scale", call.info.name, [problem])
             raise errors.ApiError(status)
         body: Json = replicas

@@ -70,7 +70,7 @@ async def update(core: Core, call: Call) -> Reply:
     normalise(obj, call)
     live = core.live(call)
     if resource.custom and not obj["metadata"].get("resourceVersion"):
-        path, why = field.Path("metadata.resourceVersion"), "must be specified for an update"
+        path, why = field.METADATA.child("resourceVersion"), "must be specified for an update"
         failed = [field.invalid(path, 0, why)]
         raise errors.ApiError(
             invalid_status(resource.group, resource.plural, call.info.name, failed)
@@ -207,7 +207,10 @@ def check(
     else:
         status_only = subresource == "status" and old is not None
         if kind != resource.kind:
-            failed = [field.invalid(field.Path("kind"), kind, f"must be {resource.kind}"), *failed]
+            failed = [
+                field.invalid(field.ROOT.child("kind"), kind, f"must be {resource.kind}"),
+                *failed,
+            ]
         elif resource.scale is not None:
             failed += resource.scale.problems(obj, status_only=status_only)
         failed = resource.schema.validate(
