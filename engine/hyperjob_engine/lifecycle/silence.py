@@ -1,9 +1,13 @@
-"""Silent sub-jobs: Karmada has applied the vcjob, and its cluster reports no status, or no pods.
+"""Silent sub-jobs: Karmada has applied the vcjob, and reports no status, or no pods.
 
 A recreated vcjob can be deleted together with its predecessor in the member, or stay unnoticed
 there. The controller then has Karmada apply the vcjob again, after growing waits, and at last
 recreates it if it was never known to run. These steps cost no restart. If many sub-jobs of one
 HyperJob are silent, Karmada or the cluster is slow, and the controller only waits.
+
+Karmada counts the Works of a ResourceBinding when one of them changes. A recreated vcjob may get
+its Work a moment before its ResourceBinding: Karmada then counts none, and counts again only after
+a change of the vcjob, which the same step makes.
 
 Volcano can lose a vcjob, too, if another one of the same name was deleted shortly before: the vcjob
 then stays Pending forever, without pods, or with pods that Volcano does not count. Its status looks
@@ -27,6 +31,8 @@ TIMES: Final = 4
 """After so many steps the controller stops, and the message asks a person to look."""
 FEW: Final = 3
 """With more silent sub-jobs of a HyperJob the controller assumes a delay and waits."""
+UNCOUNTED: Final = timedelta(seconds=10)
+"""How long a ResourceBinding without a counted Work may stay so before the first step."""
 IMAGES: Final = 3
 """The factor of the wait for a vcjob with pods: they may wait for images."""
 
@@ -76,7 +82,8 @@ def check_silence(
     since = _silent_since(observed, child)
     if since is None:
         return _HEARD if record is None else SilenceCheck(record=record)
-    now, due = observed.now, since + observed.silence_timeout
+    uncounted = _uncounted(child)
+    now, due = observed.now, since + (UNCOUNTED if uncounted else observed.silence_timeout)
     if child.report is not None:
         patience = IMAGES if child.report.pods.total else 1
         due += observed.silence_timeout * max(patience, counts.unmoved / FEW)
@@ -88,7 +95,7 @@ def check_silence(
         return SilenceCheck(record=record, silent=_silent(observed, child, since, step), wait=wait)
     times = record.times if record is not None else 0
     if (
-        counts.silent > FEW and child.report is None
+        counts.silent > FEW and child.report is None and not uncounted
     ):  # each report of a cluster triggers a pass, which decides again
         return SilenceCheck(record=record, silent=_silent(observed, child, since, SilenceStep.WAIT))
     if times >= TIMES:
@@ -105,19 +112,27 @@ def check_silence(
 
 
 def _silent_since(observed: Observed, child: Child) -> datetime | None:
-    """Return when Karmada applied a silent sub-job; None if the sub-job is not silent."""
+    """Return since when a sub-job is silent; None if it is not."""
     binding = child.binding
     if not child.exists or child.is_terminal or binding is None:
         return None
     if child.report is not None and not _may_be_lost(observed, child):
         return None
-    if binding.scheduling_suspended or binding.dispatching_suspended or not binding.applied:
+    if binding.scheduling_suspended or binding.dispatching_suspended:
         return None
     reachable = any(
         cluster.name == binding.cluster and cluster.not_ready_since is None
         for cluster in observed.clusters
     )
-    return binding.applied_since if reachable else None
+    since = binding.applied_since if binding.applied else None
+    if _uncounted(child):
+        since = binding.workless_since
+    return since if reachable else None
+
+
+def _uncounted(child: Child) -> bool:
+    """Return whether Karmada says that a sub-job without any report has no Work."""
+    return child.report is None and child.binding is not None and bool(child.binding.workless_since)
 
 
 def _may_be_lost(observed: Observed, child: Child) -> bool:
@@ -145,5 +160,5 @@ def _silent(observed: Observed, child: Child, since: datetime, step: SilenceStep
 
 def _code(child: Child) -> SilenceCode:
     if child.report is None:
-        return SilenceCode.NOTHING
+        return SilenceCode.NO_WORK if _uncounted(child) else SilenceCode.NOTHING
     return SilenceCode.NO_PROGRESS if child.report.pods.total else SilenceCode.NO_PODS

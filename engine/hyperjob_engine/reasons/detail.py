@@ -172,6 +172,7 @@ class SilenceCode(enum.StrEnum):
     """Which report about a sub-job is missing from its cluster."""
 
     NOTHING = "Nothing"
+    NO_WORK = "NoWork"
     NO_PODS = "NoPods"
     NO_PROGRESS = "NoProgress"
 
@@ -233,6 +234,7 @@ _PLAIN: Final = {
 }
 _SILENCE: Final = {
     SilenceCode.NOTHING: "nothing",
+    SilenceCode.NO_WORK: "nothing",
     SilenceCode.NO_PODS: "no pods",
     SilenceCode.NO_PROGRESS: "no progress",
 }
@@ -345,6 +347,8 @@ def silent_text(silent: Silent) -> str:
         f"cluster {silent.cluster} has reported {_SILENCE[silent.code]} since Karmada applied the"
         f" Job there at {since}"
     )
+    if silent.code is SilenceCode.NO_WORK:
+        text = f"Karmada has counted no Work of {silent.name} for {silent.cluster} since {since}"
     match silent.step:
         case SilenceStep.WAIT:
             return f"{text}, like the clusters of many other sub-jobs"
@@ -359,7 +363,7 @@ def silent_text(silent: Silent) -> str:
 
 def _advice(silent: Silent) -> str:
     tried = f"this did not help {silent.times} times"
-    if silent.code is not SilenceCode.NOTHING:
+    if silent.code not in (SilenceCode.NOTHING, SilenceCode.NO_WORK):
         return f"{tried}: its PodGroup in the cluster has the reason"
     return (
         f"{tried}: see in the cluster whether Job {silent.name} is there and Volcano's controller"

@@ -40,6 +40,7 @@ from hyperjob_engine.steps.requeue import until_look
 
 _SILENT: Final = {
     SilenceCode.NOTHING: DeletionCause.NOTHING_REPORTED,
+    SilenceCode.NO_WORK: DeletionCause.NOTHING_REPORTED,
     SilenceCode.NO_PODS: DeletionCause.NO_PODS,
     SilenceCode.NO_PROGRESS: DeletionCause.NO_PROGRESS,
 }

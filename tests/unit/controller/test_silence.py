@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from hyperjob_core.api.v1alpha1 import HyperJobStatus
 from hyperjob_core.api.wire import rfc3339
-from hyperjob_engine.lifecycle.silence import FEW, TIMES
+from hyperjob_engine.lifecycle.silence import FEW, TIMES, UNCOUNTED
 from hyperjob_engine.model.observed import Observed
 from hyperjob_engine.model.planned import AskAgain, DeleteChild, DeletionCause, Plan
 from hyperjob_engine.plan import plan
@@ -188,6 +188,29 @@ def test_silence_means_nothing_where_nothing_is_to_be_heard(seen: Observed) -> N
     assert not [each for each in decided.actions if isinstance(each, (AskAgain, DeleteChild))]
     assert entry(decided).get("reason") != "NothingReported"
     assert "silence" not in entry(decided)
+
+
+def uncounted(since: datetime = NOW) -> Object:
+    """Give a binding of which Karmada has counted the Works before there was one."""
+    made = binding(cluster="a")
+    made["status"] = {
+        "conditions": [
+            {"type": "FullyApplied", "status": "False", "lastTransitionTime": rfc3339(since)}
+        ]
+    }
+    return made
+
+
+def test_karmada_is_asked_again_where_it_counts_no_work_of_what_was_just_created() -> None:
+    early = plan(world(uncounted(), at=UNCOUNTED - timedelta(seconds=1)))
+    assert (early.actions, early.requeue_after) == ((), timedelta(seconds=1))
+    decided = plan(world(uncounted(), at=UNCOUNTED))
+    assert decided.actions == (AskAgain(name=NAME, uid=f"uid-{NAME}", mark="1"),)
+    assert entry(decided)["reason"] == "NothingReported"
+    assert entry(decided)["message"] == (
+        f"Karmada has counted no Work of {NAME} for a since {rfc3339(NOW)};"
+        " the controller has Karmada apply it again"
+    )
 
 
 @pytest.mark.parametrize("silent", [FEW, FEW + 1])
