@@ -15,9 +15,11 @@ from e2e.support.manifests import group, hyperjob
 from e2e.support.scenario import Scenario, clusters_of
 from e2e.support.settings import from_environment
 from e2e.support.world import World, open_world
+from hyperjob_core.api.names import LEASE_NAMESPACE
 from hyperjob_core.kube.resources import HYPERJOBS
 from hyperjob_install.members import ACCOUNT, MEMBER_ROLE
 from hyperjob_install.objects import Component
+from hyperjob_install.record import RECORD
 from tests.support.processes import wait_for
 from tests.support.stack import kubectl
 
@@ -65,6 +67,8 @@ def narrow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     kubeconfig = settings.kubeconfig
     if kubeconfig is None or not settings.local:
         pytest.skip("the embedded sandbox asks no role: it takes a Karmada, and a controller here")
+    record = ("--namespace", LEASE_NAMESPACE, "get", "configmap", RECORD, "-o", "json")
+    before = kubectl(kubeconfig, *record, check=False)
     try:
         path = account(kubeconfig, tmp_path_factory.mktemp("account"))
         user = f"system:serviceaccount:{NAMESPACE}:{ACCOUNT}"
@@ -81,6 +85,10 @@ def narrow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield path
     finally:
         install(kubeconfig, "--members=off")
+        if not before.returncode:  # what `hyperjob install` repeats is the user's choice again
+            found = json.loads(before.stdout)
+            del found["metadata"]["resourceVersion"]
+            kubectl(kubeconfig, "replace", "-f", "-", stdin=json.dumps(found))
         kubectl(kubeconfig, "delete", "namespace", NAMESPACE, "--ignore-not-found", "--wait=false")
 
 

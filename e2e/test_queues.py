@@ -17,34 +17,40 @@ from e2e.support.world import CLUSTERS_FILE, World, open_world
 from hyperjob_core.kube.resources import HYPERJOBS
 from tests.support.stack import controller_service
 
+if from_environment().embedded:
 
-@pytest.fixture(scope="module")
-def world(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[World]:
-    """Yield a world whose controller has built-in queue admission."""
-    settings = from_environment()
-    directory = tmp_path_factory.mktemp("queues")
-    if settings.embedded:
+    @pytest.fixture(scope="module")
+    def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+        """Yield a world whose controller has built-in queue admission."""
+        directory = tmp_path_factory.mktemp("queues")
         alone = yaml.safe_load(CLUSTERS_FILE.read_text()) | {"volcanoGlobal": {"enabled": False}}
         file = directory / "clusters.yaml"
         file.write_text(yaml.safe_dump(alone))
-        with open_world(settings, directory, clusters=file, queue_admission="builtin") as opened:
+        with open_world(
+            from_environment(), directory, clusters=file, queue_admission="builtin"
+        ) as opened:
             yield opened
-        return
-    shared: World = request.getfixturevalue("shared_world")
-    if shared.stack is None:
-        pytest.skip("the installed release may run in another mode")
-    if shared.volcano_global:
-        pytest.skip("Volcano Global is there, and must not be beside our own queue admission")
-    admitting = controller_service(directory, shared.kubeconfig, queue_admission="builtin")
-    shared.stack.controller.stop()
-    try:
-        admitting.start()
-        yield replace(shared, stack=replace(shared.stack, controller=admitting))
-    finally:
-        admitting.stop()
-        shared.stack.controller.start()
+
+else:
+
+    @pytest.fixture(scope="module")
+    def world(shared_world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+        """Yield the shared world with a controller that has built-in queue admission."""
+        shared = shared_world
+        if shared.stack is None:
+            pytest.skip("the installed release may run in another mode")
+        if shared.volcano_global:
+            pytest.skip("Volcano Global is there, and must not be beside our own queue admission")
+        admitting = controller_service(
+            tmp_path_factory.mktemp("queues"), shared.kubeconfig, queue_admission="builtin"
+        )
+        shared.stack.controller.stop()
+        try:
+            admitting.start()
+            yield replace(shared, stack=replace(shared.stack, controller=admitting))
+        finally:
+            admitting.stop()
+            shared.stack.controller.start()
 
 
 def of(world: World, name: str, *, pods: int, seconds: float = 2, **template: object):
