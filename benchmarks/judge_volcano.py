@@ -48,7 +48,7 @@ from hyperjob_engine.model.request import PlacementRequest
 from hyperjob_engine.placement.ground import ground_of
 from hyperjob_engine.placement.items import items_of, kinds_of
 from hyperjob_engine.placement.place import place
-from hyperjob_engine.placement.trial import Rank, Trial
+from hyperjob_engine.placement.trial import Trial
 from hyperjob_engine.reasons.detail import detail_text
 
 NAMESPACE: Final = "judge"
@@ -193,11 +193,11 @@ def _class(case: Case, view: MemberView) -> str:
     fit: list[list[bool]] = []
     for order, shuffle in product(islice(permutations(kinds), 6), range(4)):
         ranks = {kind: number for number, kind in enumerate(order)}
-        rule = partial(Trial, ground, rank=Rank.DEFAULT, order=ranks, shuffle=shuffle)
-        trials = (rule(back=bool(draw % 2), draw=draw) for draw in range(8))
+        trial = partial(Trial, ground, order=ranks, shuffle=shuffle)
+        trials = (trial(draw=draw) for draw in range(8))
         fit.append([trial.place(wanted) is None for trial in trials])
     if all(map(all, fit)):
-        return "fits by Volcano's default scores, and not by other rules (HyperNodes)"
+        return "fits in every try"
     if all(map(any, fit)):
         return "depends on which of equally good nodes Volcano draws"
     if any(map(any, fit)):

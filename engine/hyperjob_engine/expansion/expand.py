@@ -26,7 +26,7 @@ from hyperjob_engine.model.memo import Memo
 from hyperjob_engine.model.nodes import PodGroup
 from hyperjob_engine.model.observed import HyperJob, ReplicatedJob, SplitPolicy
 from hyperjob_engine.model.subjobs import Group, Size, SubJob
-from hyperjob_engine.model.topology import is_soft, partitioned, tier_of, together
+from hyperjob_engine.model.topology import partitioned, tier_of, together
 from hyperjob_engine.model.wants import wants_of
 from hyperjob_engine.resources import PODS, Resources, accelerator_of, scale, total, whole
 
@@ -137,14 +137,12 @@ def _with_pod(task: Object) -> Resources:
 
 def pod_groups(template: Object) -> tuple[PodGroup, ...]:
     """Return the pods of each task of a vcjob spec, with their demands on nodes."""
-    near = is_soft(template)
     groups = [
         partitioned(
             PodGroup(
                 _with_pod(task),
                 count(task.get("replicas")),
                 wants_of(mapping(task.get("template"))),
-                near=near,
             ),
             task,
         )

@@ -31,8 +31,7 @@ class PlacementRequest:
     def __post_init__(self) -> None:
         """Compute `kind` and `measure` once: each round of a queue compares them often."""
         pods = tuple(
-            (group.frozen, group.number, group.wants, group.domains, group.near)
-            for group in self.pods
+            (group.frozen, group.number, group.wants, group.domains) for group in self.pods
         )
         demand = _frozen(self.demand)
         kind = self.group, self.preferred, self.required, self.last, self.excluded, demand, pods

@@ -9,11 +9,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import chain
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypeAlias
 
 from hyperjob_engine.model.members import (
     Apart,
-    HyperNode,
     MemberNode,
     MemberView,
     NodeState,
@@ -23,29 +22,31 @@ from hyperjob_engine.model.members import (
 from hyperjob_engine.model.memo import Memo
 from hyperjob_engine.model.nodes import Frozen, PodGroup
 from hyperjob_engine.model.wants import liking, matches, parted_by, repels, selects
+from hyperjob_engine.placement.network import Network
 from hyperjob_engine.resources import Resources, accumulate, subtract, total
+
+Alike: TypeAlias = tuple[int, list[int]]
+"""The number of a HyperNode, and the positions of equal nodes of which it is the lowest."""
 
 HOSTNAME: Final = "kubernetes.io/hostname"
 _MOST_KINDS: Final = 64  # whose counts a ground hands on to the next
+_MOST_INSIDE: Final = 4096  # kinds times HyperNodes
+_MOST_ALIKE: Final = 256  # kinds times HyperNodes
 _MOST_PREFERENCES: Final = 64  # that a ground remembers
 _UNBOUNDED: Final = 1 << 40
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """Pods that the nodes of a cluster hold alike: one request, and one demand on a node.
-
-    `near`: their job prefers nodes of one HyperNode.
-    """
+    """Pods that the nodes of a cluster hold alike: one request, and one demand on a node."""
 
     request: Frozen
     wants: NodeWants
-    near: bool = False
     _hash: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Compute the hash once: a kind is the key of many counts."""
-        object.__setattr__(self, "_hash", hash((self.request, self.wants, self.near)))
+        object.__setattr__(self, "_hash", hash((self.request, self.wants)))
 
     def __hash__(self) -> int:
         return self._hash
@@ -95,17 +96,20 @@ class Ground:
         """What is unmet of the preferences of pods, by the id of these."""
         self._totals: dict[Kind, int] = {}
         self._labels: list[dict[str, str]] | None = None
-        self._domains: list[tuple[HyperNode, frozenset[int]]] | None = None
+        self.network = Network(view)
+        self._indifferent = [0] * len(view.nodes)
+        self._free_in: dict[int, dict[str, int]] = {}
+        self._inside: dict[tuple[Kind, int], int] = {}
+        self._alike: dict[tuple[Kind, int | None], Sequence[Alike]] = {}
         parting = self.parting or (before is not None and before.parting)
         alike = before is not None and len(before.nodes) == len(view.nodes)
         self._before = before if alike else None
         self._parting = bool(parting)
         self._waiting: Counter[Kind] | None = None
         self._free: Resources | None = None
+        self.known_sorts: tuple[Sequence[int], Sequence[MemberNode]] | None = None
         self.known_sums: tuple[Resources, Resources] | None = None
-        self._scattered: list[int] | None = None
-        self._fullness: list[float] | None = None
-        self._liked: dict[Kind, Sequence[int]] = {}
+        self._leanings: dict[Kind, Sequence[int]] = {}
         self._vacated: dict[Vacating, Ground] = {}
         self._jobs: dict[str, Counter[Frozen]] | None = None
 
@@ -125,21 +129,64 @@ class Ground:
             known = self._totals[kind] = sum(self.counts(kind))
         return known
 
-    @property
-    def domains(self) -> list[tuple[HyperNode, frozenset[int]]]:
-        """Return the HyperNodes with the positions of their nodes, the lowest tiers first.
+    def most_in(self, kind: Kind, domain: int) -> int:
+        """Return how many pods of a kind the nodes of a HyperNode hold, if they hold no other."""
+        known = self._inside.get((kind, domain))
+        if known is None:
+            if len(self._inside) >= _MOST_INSIDE:
+                self._inside.clear()
+            counts = self.counts(kind)
+            known = sum(counts[i] for i in self.network.domains[domain].positions)
+            self._inside[kind, domain] = known
+        return known
 
-        The last is the whole cluster, which Volcano counts as a HyperNode above all others.
+    def free_in(self, domain: int) -> Resources:
+        """Return what the ready nodes of a HyperNode have free."""
+        known = self._free_in.get(domain)
+        if known is None:
+            known = self._free_in[domain] = {}
+            for i in self.network.domains[domain].positions:
+                accumulate(known, _usable(self.nodes[i]), 1)
+        return known
+
+    def alike(self, kind: Kind, domain: int | None) -> Sequence[Alike]:
+        """Return the nodes with room for a kind, of a HyperNode if given, by equal ones.
+
+        Nodes are equal here if they have the same lowest HyperNode and the same score for the
+        kind while no further pod is placed.
         """
-        if self._domains is None:
-            positions = {node.name: i for i, node in enumerate(self.nodes)}
-            tiers = [each.tier for each in self.view.hypernodes]
-            whole = HyperNode("", max(tiers, default=0) + 1, frozenset(positions))
-            self._domains = [
-                (each, frozenset(positions[name] for name in each.nodes if name in positions))
-                for each in (*sorted(self.view.hypernodes, key=lambda each: each.tier), whole)
-            ]
-        return self._domains
+        known = self._alike.get((kind, domain))
+        if known is None:
+            if len(self._alike) >= _MOST_ALIKE:
+                self._alike.clear()
+            counts, network, leanings = self.counts(kind), self.network, self.leanings(kind)
+            numbers, lowest = self.sorts[0], network.lowest
+            found: dict[tuple[int, int, int], Alike] = {}
+            every = range(len(self.nodes))
+            for i in every if domain is None else network.sorted_positions(domain):
+                if counts[i]:
+                    key = lowest[i], numbers[i], leanings[i]
+                    if key in found:
+                        found[key][1].append(i)
+                    else:
+                        found[key] = lowest[i], [i]
+            known = self._alike[kind, domain] = list(found.values())
+        return known
+
+    def leanings(self, kind: Kind) -> Sequence[int]:
+        """Return the score of each node by the preferred affinity of a kind, from 0 to 200."""
+        if not kind.wants.preferred:
+            return self._indifferent
+        known = self._leanings.get(kind)
+        if known is None:
+            if len(self._leanings) >= _MOST_KINDS:
+                self._leanings.clear()
+            pairs = zip(self.nodes, self.counts(kind), strict=True)
+            liked = [liking(node, kind.wants) if number else 0 for node, number in pairs]
+            most = max(liked, default=0)
+            known = [2 * (100 * each // most) if most > 0 else 0 for each in liked]
+            self._leanings[kind] = known
+        return known
 
     @property
     def waiting(self) -> Counter[Kind]:
@@ -181,44 +228,6 @@ class Ground:
                 accumulate(free, _usable(node), sign)
             self.known_sums = free, whole
         return self.known_sums
-
-    @property
-    def fullness(self) -> Sequence[float]:
-        """Return how full each node is."""
-        if self._fullness is None:
-            self._fullness = [fullness(node.free, node.allocatable) for node in self.nodes]
-        return self._fullness
-
-    def liked(self, kind: Kind) -> Sequence[int]:
-        """Return the weight of the preferences of a kind that each node meets."""
-        known = self._liked.get(kind)
-        if known is None:
-            if len(self._liked) >= _MOST_KINDS:
-                self._liked.clear()
-            known = self._liked[kind] = [liking(node, kind.wants) for node in self.nodes]
-        return known
-
-    def around(self, positions: Collection[int]) -> frozenset[int]:
-        """Return the nodes of the lowest HyperNode with all of these nodes."""
-        within = frozenset(positions)
-        return next((found for _, found in self.domains if within <= found), within)
-
-    def tier_around(self, positions: frozenset[int], position: int) -> int:
-        """Return the tier of the lowest HyperNode with all of these nodes and one more."""
-        return next(
-            (each.tier for each, found in self.domains if position in found and positions <= found),
-            0,
-        )
-
-    @property
-    def scattered(self) -> Sequence[int]:
-        """Return a rank by node: the first nodes of all smallest HyperNodes, then the second..."""
-        if self._scattered is None:
-            self._scattered = [0] * len(self.nodes)
-            for _, positions in reversed(self.domains[:-1]):
-                for rank, i in enumerate(sorted(positions)):
-                    self._scattered[i] = rank
-        return self._scattered
 
     def pods_of(self, job: str) -> Mapping[Frozen, int]:
         """Return the pods of a vcjob, by namespace/name, that do not end: numbers by request."""
@@ -273,18 +282,45 @@ class Ground:
         """Let go of the ground before: each ground holds its counts alone."""
         self._before = None
 
+    @property
+    def sorts(self) -> tuple[Sequence[int], Sequence[MemberNode]]:
+        """Return the sort of each node by number, and a node of each sort.
+
+        Nodes of a sort are equal for all kinds of pods, their labels and pods aside. A sort may
+        have no node any more.
+        """
+        if self.known_sorts is None:
+            before = self._before
+            known = before.known_sorts if before is not None else None
+            if before is None or known is None or len(known[1]) > len(self.nodes):
+                self.known_sorts = _sorted(self.nodes, {}, [])
+            else:
+                keys = {_sort_key(node): number for number, node in enumerate(known[1])}
+                pairs = enumerate(zip(self.nodes, before.nodes, strict=True))
+                changed = [i for i, (node, old) in pairs if node is not old]
+                numbers, examples = list(known[0]), list(known[1])
+                found, _ = _sorted([self.nodes[i] for i in changed], keys, examples)
+                for i, number in zip(changed, found, strict=True):
+                    numbers[i] = number
+                self.known_sorts = numbers, examples
+        return self.known_sorts
+
     def _count(self, kind: Kind) -> Sequence[int]:
         before = self._before.counted.get(kind) if self._before is not None else None
         if before is None or self._before is None or self._parting or kind.wants.apart:
             barred = self._barred(kind)
-            numbers = _held(self.nodes, kind)
-            return [0 if i in barred else each for i, each in enumerate(numbers)]
-        pairs = enumerate(zip(self.nodes, self._before.nodes, strict=True))
-        changed = [i for i, (node, old) in pairs if node is not old]
-        numbers = list(before)
-        for i, number in zip(changed, _held([self.nodes[i] for i in changed], kind), strict=True):
-            numbers[i] = number
-        return numbers
+            numbers, examples = self.sorts
+            rooms = [_room_on(node, kind) for node in examples]
+            found = [rooms[number] for number in numbers]
+            if kind.wants.selector or kind.wants.terms:
+                pairs = zip(found, self.nodes, strict=True)
+                found = [most if most and matches(node, kind.wants) else 0 for most, node in pairs]
+            return [0 if i in barred else each for i, each in enumerate(found)] if barred else found
+        nodes = enumerate(zip(self.nodes, self._before.nodes, strict=True))
+        found = list(before)
+        for i in [i for i, (node, old) in nodes if node is not old]:
+            found[i] = _room_on(self.nodes[i], kind) if matches(self.nodes[i], kind.wants) else 0
+        return found
 
     def _barred(self, kind: Kind) -> Collection[int]:
         """Return the nodes that anti-affinity with the pods on them keeps a kind away from."""
@@ -326,30 +362,34 @@ class Ground:
         return found
 
 
-def _held(nodes: Iterable[MemberNode], kind: Kind) -> list[int]:
-    """Return how many pods of a kind each node holds, its anti-affinity with others aside.
-
-    Many nodes share one value of free resources and one of taints, which is then compared once.
-    """
-    wants, alone = kind.wants, kind.alone
-    any_labels = not wants.selector and not wants.terms
-    rooms: dict[int, int] = {}
-    taints: dict[int, bool] = {}
-    found: list[int] = []
+def _sorted(
+    nodes: Iterable[MemberNode],
+    keys: dict[tuple[object, ...], int],
+    examples: list[MemberNode],
+) -> tuple[list[int], list[MemberNode]]:
+    """Return the sort of each node; add new sorts to `keys` and `examples`."""
+    found = []
     for node in nodes:
-        most = rooms.get(id(node.free))
-        if most is None:
-            most = room(node.free, kind.request)
-            rooms[id(node.free)] = most = min(most, 1) if alone else most
-        if most:
-            open_to = taints.get(id(node.taints))
-            if open_to is None:
-                open_to = taints[id(node.taints)] = repels(node, wants) is None
-            is_usable = open_to and node.state is NodeState.READY
-            if not is_usable or not (any_labels or matches(node, wants)):
-                most = 0
-        found.append(most)
-    return found
+        key = _sort_key(node)
+        number = keys.get(key)
+        if number is None:
+            number = keys[key] = len(examples)
+            examples.append(node)
+        found.append(number)
+    return found, examples
+
+
+def _sort_key(node: MemberNode) -> tuple[object, ...]:
+    """Return a key, equal for nodes of one sort: many nodes share one value of each."""
+    return id(node.free), id(node.allocatable), id(node.taints), node.state
+
+
+def _room_on(node: MemberNode, kind: Kind) -> int:
+    """Return how many pods of a kind a node holds, labels and anti-affinity with others aside."""
+    if node.state is not NodeState.READY or repels(node, kind.wants) is not None:
+        return 0
+    most = room(node.free, kind.request)
+    return min(most, 1) if kind.alone else most
 
 
 def _left(node: MemberNode, leaves: Callable[[PodHeld], bool]) -> MemberNode:
@@ -374,12 +414,6 @@ def room(free: Resources, request: Frozen) -> int:
                     return 0
                 most = held
     return most
-
-
-def fullness(free: Resources, whole: Resources) -> float:
-    """Return the mean share of the resources of a node in use."""
-    shares = [1 - free.get(name, 0) / amount for name, amount in whole.items() if amount > 0]
-    return sum(shares) / len(shares) if shares else 0.0
 
 
 def among(groups: Iterable[PodGroup], shown: Mapping[Frozen, int]) -> list[PodGroup]:

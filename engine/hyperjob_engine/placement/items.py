@@ -9,6 +9,15 @@ from typing import TypeAlias
 from hyperjob_engine.model.members import NodeWants
 from hyperjob_engine.model.nodes import Domain, Frozen, PodGroup
 from hyperjob_engine.placement.ground import Kind
+from hyperjob_engine.resources import Resources, total
+
+
+@dataclass(frozen=True, slots=True)
+class PodsOfTask:
+    """The pods of one task of a vcjob, which Volcano takes in turn with those of other tasks."""
+
+    kind: Kind
+    pods: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,11 +26,11 @@ class Bundle:
 
     tier: int
     tier_name: str
-    kinds: tuple[tuple[Kind, int], ...] = ()
+    tasks: tuple[tuple[PodsOfTask, int], ...] = ()
     parts: tuple[tuple["Bundle", int], ...] = ()
 
 
-Item: TypeAlias = Kind | Bundle
+Item: TypeAlias = PodsOfTask | Bundle
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +44,14 @@ class Unfit:
 
 
 def items_of(groups: Iterable[PodGroup]) -> Counter[Item]:
-    """Return pods by kind, and those with domains by block."""
+    """Return pods by task, and those with domains by block."""
     found: Counter[Item] = Counter()
     domains: dict[tuple[int, str], list[PodGroup]] = {}
     for group in groups:
         if group.domains:
             domains.setdefault((group.domains[0].tier, group.domains[0].key), []).append(group)
         else:
-            found[kind_of(group)] += group.number
+            found[PodsOfTask(kind_of(group), group.number)] += 1
     for mates in domains.values():
         outer = mates[0].domains[0]
         if outer.each:
@@ -52,29 +61,38 @@ def items_of(groups: Iterable[PodGroup]) -> Counter[Item]:
 
 def kind_of(group: PodGroup) -> Kind:
     """Return the kind of the pods of a group."""
-    return _kind(group.frozen, group.wants, group.near)
+    return _kind(group.frozen, group.wants)
 
 
 @lru_cache(maxsize=4096)
-def _kind(request: Frozen, wants: NodeWants, near: bool) -> Kind:
-    return Kind(tuple((name, amount) for name, amount in request if amount > 0), wants, near)
+def _kind(request: Frozen, wants: NodeWants) -> Kind:
+    return Kind(tuple((name, amount) for name, amount in request if amount > 0), wants)
 
 
 @lru_cache(maxsize=4096)
 def unlabelled(kind: Kind) -> Kind:
     """Return a kind without the labels of its pods, which matter to anti-affinity alone."""
-    return Kind(kind.request, replace(kind.wants, apart=(), labels=()), kind.near)
+    return Kind(kind.request, replace(kind.wants, apart=(), labels=()))
 
 
 def kinds_of(items: Mapping[Item, int]) -> Counter[Kind]:
     """Return the pods of all items by kind."""
     found: Counter[Kind] = Counter()
     for item, number in items.items():
-        if isinstance(item, Kind):
+        for kind, each in kinds_in(item).items():
+            found[kind] += number * each
+    return found
+
+
+def all_loose(items: Mapping[Item, int]) -> Counter[Item]:
+    """Return the items without blocks, except those that want a HyperNode of a name."""
+    found: Counter[Item] = Counter()
+    for item, number in items.items():
+        if isinstance(item, PodsOfTask) or item.tier_name or item.tier < 1:
             found[item] += number
         else:
-            for kind, each in kinds_in(item).items():
-                found[kind] += number * each
+            for task, each in _tasks_in(item).items():
+                found[task] += number * each
     return found
 
 
@@ -82,40 +100,62 @@ def all_unlabelled(items: Mapping[Item, int]) -> Counter[Item]:
     """Return the items without the labels of their pods."""
     found: Counter[Item] = Counter()
     for item, number in items.items():
-        found[unlabelled(item) if isinstance(item, Kind) else bare(item)] += number
+        found[_bare_task(item) if isinstance(item, PodsOfTask) else _bare(item)] += number
     return found
 
 
 @lru_cache(maxsize=4096)
-def bare(block: Bundle) -> Bundle:
+def _bare_task(task: PodsOfTask) -> PodsOfTask:
+    return PodsOfTask(unlabelled(task.kind), task.pods)
+
+
+@lru_cache(maxsize=4096)
+def _bare(block: Bundle) -> Bundle:
     """Return a block without the labels of its pods."""
     return Bundle(
         block.tier,
         block.tier_name,
-        tuple((unlabelled(kind), each) for kind, each in block.kinds),
-        tuple((bare(part), each) for part, each in block.parts),
+        tuple((_bare_task(task), each) for task, each in block.tasks),
+        tuple((_bare(part), each) for part, each in block.parts),
     )
 
 
 def _block(outer: Domain, mates: Sequence[PodGroup]) -> Bundle:
-    kinds: Counter[Kind] = Counter()
+    tasks: Counter[PodsOfTask] = Counter()
     parts: Counter[Bundle] = Counter()
     for group in mates:
         each, kind = group.domains[0].each, kind_of(group)
         if len(group.domains) > 1 and group.domains[1].each:
             inner = group.domains[1]
-            part = Bundle(inner.tier, inner.tier_name, ((kind, inner.each),))
+            part = Bundle(inner.tier, inner.tier_name, ((PodsOfTask(kind, inner.each), 1),))
             parts[part] += each // inner.each
         else:
-            kinds[kind] += each
-    return Bundle(outer.tier, outer.tier_name, tuple(kinds.items()), tuple(parts.items()))
+            tasks[PodsOfTask(kind, each)] += 1
+    return Bundle(outer.tier, outer.tier_name, tuple(tasks.items()), tuple(parts.items()))
 
 
 @lru_cache(maxsize=4096)
-def kinds_in(block: Bundle) -> Counter[Kind]:
-    """Return the pods of a block by kind."""
-    found: Counter[Kind] = Counter(dict(block.kinds))
-    for part, number in block.parts:
-        for kind, each in kinds_in(part).items():
-            found[kind] += number * each
+def kinds_in(item: Item) -> Counter[Kind]:
+    """Return the pods of an item by kind."""
+    found: Counter[Kind] = Counter()
+    for task, number in _tasks_in(item).items():
+        found[task.kind] += number * task.pods
     return found
+
+
+@lru_cache(maxsize=4096)
+def _tasks_in(item: Item) -> Counter[PodsOfTask]:
+    if isinstance(item, PodsOfTask):
+        return Counter({item: 1})
+    found: Counter[PodsOfTask] = Counter(dict(item.tasks))
+    for part, number in item.parts:
+        for task, each in _tasks_in(part).items():
+            found[task] += number * each
+    return found
+
+
+@lru_cache(maxsize=4096)
+def demand_in(block: Bundle) -> Resources:
+    """Return what all pods of a block request together."""
+    kinds = kinds_in(block).items()
+    return total({name: each * n for name, each in kind.request} for kind, n in kinds)

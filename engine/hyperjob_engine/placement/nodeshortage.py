@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from hyperjob_engine.model.members import MemberNode, NodeState
+from hyperjob_engine.model.nodes import ANY_TIER
 from hyperjob_engine.model.wants import matches, repels
 from hyperjob_engine.placement.ground import Ground
 from hyperjob_engine.placement.items import Unfit
@@ -24,7 +25,7 @@ def node_shortage(ground: Ground, found: Unfit) -> NodeShortage:
     matching = [node for node in ready if matches(node, wants)]
     taints = Counter(taint for node in matching if (taint := repels(node, wants)) is not None)
     usable = [node for node in matching if repels(node, wants) is None]
-    block = found.block
+    block = found.block if found.block and found.block.tier < ANY_TIER else None
     return NodeShortage(
         resource=resource,
         amount=request.get(resource, 0),

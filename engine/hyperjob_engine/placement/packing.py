@@ -4,7 +4,8 @@ A scheduler places one pod after the other and takes none back: where it puts a 
 whether a large one still fits. Volcano's default scores choose the nodes here. Volcano takes the
 pods of equal index in an order that stays, and of equally good nodes any, which it draws again in
 each cycle. Pods fit only if they do in every order that is tried here, by one of some draws: some
-gangs that a scheduler can place by chance count as too large.
+gangs that a scheduler can place by chance count as too large. Pods with anti-affinity must fit both
+as Volcano places them, which overlooks some of it, and as they are meant to be placed.
 """
 
 from collections import Counter
@@ -14,15 +15,23 @@ from itertools import permutations, product
 from typing import Final
 
 from hyperjob_engine.placement.ground import HOSTNAME, Ground, Kind
-from hyperjob_engine.placement.items import Bundle, Item, Unfit, all_unlabelled, kinds_of
-from hyperjob_engine.placement.trial import Rank, Trial, allowed
+from hyperjob_engine.placement.items import (
+    Bundle,
+    Item,
+    PodsOfTask,
+    Unfit,
+    all_loose,
+    all_unlabelled,
+    kinds_in,
+    kinds_of,
+)
+from hyperjob_engine.placement.trial import Trial, allowed
 
 _ANSWERS: Final = 256  # that a ground remembers
 _FEW: Final = 3  # kinds of pods of which every order is tried
 _MANY: Final = 64  # pods, of which fewer rules are tried: one pod on another node matters less
 _DRAWS: Final = 4  # of nodes that are equally good; Volcano draws again in each of its cycles
 _SHUFFLES: Final = 2  # of the pods of equal index
-_ALL_RULES: Final = tuple(product((Rank.FULLEST, Rank.EMPTIEST), (False, True)))
 
 
 def overfull(ground: Ground, wanted: Mapping[Item, int], held: Mapping[Item, int]) -> Unfit | None:
@@ -50,7 +59,13 @@ def unfit(ground: Ground, wanted: Mapping[Item, int], held: Mapping[Item, int]) 
 def _comparable(
     ground: Ground, wanted: Mapping[Item, int], held: Mapping[Item, int]
 ) -> tuple[Mapping[Item, int], Mapping[Item, int]]:
-    """Return the items without the labels of their pods if no pod there keeps away from another."""
+    """Return the items as the ground can tell them apart.
+
+    Labels of pods matter only if some pod there keeps away from others, blocks only if there are
+    HyperNodes.
+    """
+    if not ground.view.hypernodes:
+        wanted, held = all_loose(wanted), all_loose(held)
     if ground.parting or any(each.wants.apart for each in kinds_of({**held, **wanted})):
         return wanted, held
     return all_unlabelled(wanted), all_unlabelled(held)
@@ -84,27 +99,27 @@ def _unfit(ground: Ground, wanted: Mapping[Item, int], held: Mapping[Item, int])
             return None if together <= most else Unfit(kind, together, most)
     if not held and not waiting and _one_block_fits(ground, wanted):
         return None
-    if _has_room_in_any_order(ground, wanted, held, everything):
+    loose = _is_loose(wanted) and _is_loose(held)
+    if loose and _hold_in_any_order(ground, everything, everything + waiting):
         return None
     return _tried(ground, wanted, held)
 
 
 def _one_block_fits(ground: Ground, wanted: Mapping[Item, int]) -> bool:
-    """Return whether all pods are of one kind, in one block, and a HyperNode holds that alone."""
+    """Return whether all pods are in one block, and a HyperNode holds them in every order."""
     if len(wanted) != 1:
         return False
     block, number = next(iter(wanted.items()))
-    if not isinstance(block, Bundle) or number != 1 or block.parts or len(block.kinds) != 1:
+    if not isinstance(block, Bundle) or number != 1 or block.parts:
         return False
-    kind, each = block.kinds[0]
-    counts = ground.counts(kind)
-    return _is_exact(kind) and any(
-        sum(counts[i] for i in positions) >= each for positions in allowed(ground, block)
+    numbers = kinds_in(block)
+    return any(
+        _hold_in_any_order(ground, numbers, numbers, each.number) for each in allowed(ground, block)
     )
 
 
 def _is_loose(items: Iterable[Item]) -> bool:
-    return all(isinstance(item, Kind) for item in items)
+    return all(isinstance(item, PodsOfTask) for item in items)
 
 
 def _is_exact(kind: Kind) -> bool:
@@ -112,22 +127,18 @@ def _is_exact(kind: Kind) -> bool:
     return not kind.wants.apart or kind.conflicts(kind) <= {HOSTNAME}
 
 
-def _has_room_in_any_order(
-    ground: Ground,
-    wanted: Mapping[Item, int],
-    held: Mapping[Item, int],
-    numbers: Counter[Kind],
+def _hold_in_any_order(
+    ground: Ground, numbers: Counter[Kind], others: Counter[Kind], domain: int | None = None
 ) -> bool:
-    """Return whether each kind has room even if all other pods take the most of it that they can.
+    """Return whether each kind has room even if all others take the most of it that they can.
 
-    False does not mean that there is no room.
+    False does not mean that there is no room. `others` includes the pods of `numbers`; `domain` is
+    the HyperNode in which all pods have to be.
     """
-    if not (_is_loose(wanted) and _is_loose(held)):
-        return False
-    others = numbers + ground.waiting
     for kind in numbers:
-        left = ground.most(kind) - others[kind]
-        if not _is_exact(kind):
+        most = ground.most(kind) if domain is None else ground.most_in(kind, domain)
+        left = most - others[kind]
+        if left < 0 or not _is_exact(kind):
             return False
         for other, number in others.items():
             if other is kind or other == kind:
@@ -149,11 +160,7 @@ def _loss(kind: Kind, other: Kind) -> int:
 
 
 def _tried(ground: Ground, wanted: Mapping[Item, int], held: Mapping[Item, int]) -> Unfit | None:
-    """Return which pods find no node in some order; None if all of them do in every order.
-
-    In a cluster with HyperNodes a few pods must do so by every rule: the scores of Volcano's
-    topology plugin are not computed here.
-    """
+    """Return which pods find no node in some order; None if all of them do in every order."""
     first = [(False, held), (True, wanted)]
     rounds = [first, first[::-1]] if held or ground.waiting else [first]
     numbers = kinds_of(held) + kinds_of(wanted) + ground.waiting
@@ -163,46 +170,40 @@ def _tried(ground: Ground, wanted: Mapping[Item, int], held: Mapping[Item, int])
     tries = [(order, 0) for order in orders]
     if is_small and len(numbers) > 1:
         tries += [(orders[0], number + 1) for number in range(_SHUFFLES)]
-    for (order, shuffle), parts in product(tries, rounds):
+    overlooks = (True, False) if any(kind.wants.apart for kind in numbers) else (True,)
+    for (order, shuffle), parts, overlook in product(tries, rounds, overlooks):
         found: Unfit | None = None
         for draw in range(_DRAWS if is_small else 1):
-            default = partial(
-                Trial, ground, rank=Rank.DEFAULT, back=bool(draw % 2), order=order,
-                draw=draw, shuffle=shuffle,
-            )  # fmt: skip
-            found = _by_rule(default, parts, ground, wanted, is_second=parts is not first)
+            trial = partial(
+                Trial, ground, order=order, draw=draw, shuffle=shuffle, overlooks=overlook
+            )
+            found = _by_order(trial, parts, ground, wanted, is_second=parts is not first)
             if found is None:
                 break
-        if found is not None:
-            return found
-    rules = _ALL_RULES if is_small and ground.view.hypernodes else ()
-    for (rank, back), order, parts in product(rules, orders, rounds):
-        rule = partial(Trial, ground, rank=rank, back=back, order=order)
-        found = _by_rule(rule, parts, ground, wanted, is_second=parts is not first)
         if found is not None:
             return found
     return None
 
 
-def _by_rule(
-    rule: Callable[[], Trial],
+def _by_order(
+    new: Callable[[], Trial],
     parts: Sequence[tuple[bool, Mapping[Item, int]]],
     ground: Ground,
     wanted: Mapping[Item, int],
     *,
     is_second: bool,
 ) -> Unfit | None:
-    """Return which pods of `wanted` find no node by one rule; `parts` are own pods and others."""
-    trial = rule()
+    """Return which pods of `wanted` find no node in a trial; `parts` are own pods and others."""
+    trial = new()
     if parts[0][0] is False:
         trial.settle(ground.waiting)
     for own, items in parts:
-        failed = trial.place(items)
+        failed = trial.place(items, earlier=not own)
         if failed is None:
             continue
         if own:
             return failed
-        if rule().place(items) is None and is_second:
+        if new().place(items) is None and is_second:
             return _blame(wanted, failed)
     return None
 

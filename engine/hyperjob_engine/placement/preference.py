@@ -49,11 +49,8 @@ def _tier(ground: Ground | None, pods: Collection[PodGroup]) -> int:
     for group in pods:
         kind = kind_of(group)
         wanted[kind] = wanted.get(kind, 0) + group.number
-    counts = {kind: ground.counts(kind) for kind in wanted}
-    for each, positions in ground.domains:
-        if all(
-            sum(counts[kind][i] for i in positions) >= number for kind, number in wanted.items()
-        ):
+    for each in ground.network.domains:
+        if all(ground.most_in(kind, each.number) >= number for kind, number in wanted.items()):
             return each.tier
     return _NOWHERE
 

@@ -17,7 +17,7 @@ from typing import Final
 from hyperjob_engine.model.members import ANY_NODE, NodeWants
 from hyperjob_engine.model.nodes import PodGroup
 from hyperjob_engine.model.request import PlacementRequest
-from hyperjob_engine.model.topology import HardTier, together
+from hyperjob_engine.model.topology import Tier, together
 from hyperjob_engine.placement.assign import FreeRoom, whereabouts
 from hyperjob_engine.resources import Resources, scale, subtract, total
 
@@ -41,7 +41,7 @@ class Wish:
     per_pod: int
     pod: Resources
     wants: NodeWants = ANY_NODE
-    tier: HardTier | None = None
+    tier: Tier | None = None
     others: tuple[PodGroup, ...] = ()
     preferred: tuple[str, ...] = ()
     required: bool = False

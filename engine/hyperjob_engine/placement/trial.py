@@ -1,261 +1,408 @@
-"""One try to pack pods on the nodes of a cluster, by one rule for the best node of each pod."""
+"""One try to place pods on the nodes of a cluster as Volcano's scheduler places a gang.
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from enum import StrEnum
+Each pod goes to the node with the highest score and stays there. Nodes that are equal for a kind
+of pods are one candidate: the time of a try depends on the pods and on how much nodes differ.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from heapq import heapify, heappop, heappush
-from math import sqrt
-from typing import Final, TypeAlias
+from itertools import pairwise
+from typing import Final, NamedTuple, TypeAlias
 
-from hyperjob_engine.placement.ground import Ground, Kind, fullness, room
-from hyperjob_engine.placement.items import Bundle, Item, Unfit, kinds_in
-from hyperjob_engine.resources import Resources, subtract
+from hyperjob_engine.model.wants import parted_by
+from hyperjob_engine.placement.ground import Ground, Kind, room
+from hyperjob_engine.placement.items import Bundle, Item, PodsOfTask, Unfit, demand_in, kinds_in
+from hyperjob_engine.placement.network import WEIGHED, Network, NetworkDomain, Sums
+from hyperjob_engine.placement.scores import default_score
+from hyperjob_engine.resources import Resources, fits, subtract
 
-_GPU: Final = "nvidia.com/gpu"
-_BALANCED: Final = ("cpu", "memory", _GPU)
-
-_Key: TypeAlias = tuple[int, float, float, int, int]
-_Ranked: TypeAlias = tuple[_Key, int]
-
-
-class Rank(StrEnum):
-    """Which node is the best for a pod."""
-
-    FULLEST = "Fullest"
-    EMPTIEST = "Emptiest"
-    DEFAULT = "Default"
-    """The node with the highest score by Volcano's default configuration."""
+_STRIDES: Final = (1, 7, 11, 13, 17, 19, 23, 29)
 
 
-def allowed(ground: Ground, block: Bundle) -> Iterator[frozenset[int]]:
+class _Candidate(NamedTuple):
+    """A node for a pod, the best the least; with `mates`, the `number`th of equal nodes."""
+
+    cost: float
+    turn: int
+    position: int
+    number: int = -1
+    mates: Sequence[int] = ()
+
+
+_Queues: TypeAlias = dict[int, list[_Candidate]]
+"""Candidates for a kind of pods by the number of their lowest HyperNode, each list a heap."""
+
+_Ranked: TypeAlias = tuple[float, int, int, int]
+"""The cost of a node, its turn among equal ones, its position, and its lowest HyperNode."""
+
+
+class _Team(NamedTuple):
+    """Pods that Volcano keeps near each other; `home` is the lowest HyperNode around them."""
+
+    pods: int
+    home: int | None
+    in_leaf: Counter[int]
+
+
+class _Tree:
+    """The best node for a kind of pods under each HyperNode, with the scores of HyperNodes.
+
+    A pod on a node changes the scores of the HyperNodes around it alone, which `refresh` computes.
+    """
+
+    def __init__(self, network: Network, kind: Kind, used: Sequence[Sums]) -> None:
+        self._network, self._used = network, used
+        self._request = _weighed(kind)
+        self._own: dict[int, _Ranked] = {}
+        self._best: dict[int, _Ranked] = {}
+        self._below: defaultdict[int, dict[int, None]] = defaultdict(dict)
+
+    @property
+    def best(self) -> _Ranked | None:
+        """Return the best node of all."""
+        return self._best.get(len(self._network.domains) - 1)
+
+    def refresh(self, number: int, top: _Candidate | None) -> None:
+        """Take over the best node of which a HyperNode is the lowest one."""
+        network, path = self._network, self._network.paths[number]
+        if top is None:
+            self._own.pop(number, None)
+        else:
+            cost = top.cost - network.missing[number]
+            self._own[number] = cost, top.turn, top.position, number
+        for below, above in pairwise(path):
+            self._below[above][below] = None
+        for each in path:
+            options = [self._best[below] for below in self._below[each] if below in self._best]
+            if (own := self._own.get(each)) is not None:
+                options.append(own)
+            if not options:
+                self._best.pop(each, None)
+                continue
+            cost, turn, position, lowest = min(options)
+            if each != path[-1]:
+                cost = round(cost - network.part(each, self._used[each], self._request), 6)
+            self._best[each] = cost, turn, position, lowest
+
+
+def allowed(ground: Ground, block: Bundle) -> Iterator[NetworkDomain]:
     """Yield the HyperNodes of the tiers that a block allows, the lowest first."""
-    highest = block.tier
+    highest, domains = block.tier, ground.network.domains
     if block.tier_name:
-        named = [each.tier for each, _ in ground.domains if each.tier_name == block.tier_name]
+        named = [each.tier for each in domains if each.tier_name == block.tier_name]
         highest = max(named, default=-1)
-    for each, positions in ground.domains:
+    for each in domains:
         if each.tier <= highest:
-            yield positions
+            yield each
 
 
 class Trial:
-    """Each pod goes to the best node by one rule, and stays there.
+    """Each pod goes to the best node by Volcano's default scores, and stays there.
 
-    `order` is that of the kinds of pods. `back`: HyperNodes are taken from the last to the first,
-    and of equally good nodes that one comes first which another kind of pods needs most, then those
-    of different HyperNodes in turn. By the default rank, `draw` chooses among equal nodes, as
-    Volcano does at random. `shuffle` is another order of the pods of equal index; 0: that of kinds.
+    `order` is that of the kinds of pods. `draw` chooses among equal nodes, as Volcano does at
+    random. `shuffle` is another order of the pods of equal index; 0: that of kinds. `overlooks`:
+    anti-affinity counts as it does in Volcano, which overlooks some of it (`_part`).
     """
 
     def __init__(
         self,
         ground: Ground,
         *,
-        rank: Rank,
-        back: bool,
         order: Mapping[Kind, int],
         draw: int = 0,
         shuffle: int = 0,
+        overlooks: bool = True,
     ) -> None:
-        self._ground = ground
-        self._rank = rank
-        self._back = back
-        self._order = order
-        self._draw = draw
-        self._shuffle = shuffle
+        self._ground, self._network = ground, ground.network
+        self._order, self._draw, self._shuffle = order, draw, shuffle
+        self._is_flat = not ground.view.hypernodes
         self._left: list[Resources] = [node.free for node in ground.nodes]
+        self._used = [each.used for each in ground.network.domains]
+        self._touched: set[int] = set()
         self._near: Counter[tuple[Kind, int]] = Counter()
-        self._full: dict[int, float] = {}  # of the nodes that have got pods here
-        self._home: frozenset[int] = frozenset()
+        every = range(len(ground.nodes))
+        self._parting = {i for _, i in ground.parting} if overlooks else set(every)
         # Nodes in one state share its values: what is left after a pod of a kind, and its score.
         self._after: dict[tuple[int, Kind], Resources] = {}
         self._scores: dict[tuple[int, int, Kind], float] = {}
-        self._harms: dict[tuple[Kind, int], float] = {}
 
     def settle(self, kinds: Mapping[Kind, int]) -> None:
         """Place pods of others, as many as find a node."""
         for kind, number in kinds.items():
             self._put([kind] * number, None)
+        self._part()
 
-    def place(self, items: Mapping[Item, int]) -> Unfit | None:
-        """Place all items; return the first kind without room."""
-        blocks = [(item, number) for item, number in items.items() if isinstance(item, Bundle)]
-        for block, number in blocks[::-1] if self._back else blocks:
-            for done in range(number):
-                if not self._put_block(block, None):
+    def place(self, items: Mapping[Item, int], *, earlier: bool = False) -> Unfit | None:
+        """Place all items; return the first kind without room.
+
+        `earlier`: Volcano has placed them before it begins with the next ones.
+        """
+        alone = len(items) == 1
+        for block, number in items.items():
+            for done in range(number if isinstance(block, Bundle) else 0):
+                if isinstance(block, Bundle) and not self._put_block(block, None, alone=alone):
                     kind, each = next(iter(kinds_in(block).items()))
                     return Unfit(kind, each * number, each * done, block)
-        loose = {item: number for item, number in items.items() if isinstance(item, Kind)}
+        loose = {item: number for item, number in items.items() if isinstance(item, PodsOfTask)}
         pods = self._in_turn(loose)
         placed = self._put(pods, None)
+        if earlier:
+            self._part()
         if placed == len(pods):
             return None
         kind = pods[placed]
-        return Unfit(kind, loose[kind], pods[:placed].count(kind))
+        return Unfit(kind, pods.count(kind), pods[:placed].count(kind))
 
-    def _put(self, pods: Sequence[Kind], within: frozenset[int] | None) -> int:
+    def _part(self) -> None:
+        """Let the anti-affinity of all pods placed so far count for all others.
+
+        Volcano lists the nodes that have pods with anti-affinity when it begins a cycle. The terms
+        of a pod that it places in a cycle count for pods placed later in it on these nodes alone.
+        """
+        self._parting.update(position for kind, position in self._near if kind.wants.apart)
+
+    def _put(
+        self, pods: Sequence[Kind], within: NetworkDomain | None, *, near: bool = False
+    ) -> int:
         """Place pods in order until one finds no node; return how many are placed."""
-        heaps: dict[Kind, list[_Ranked]] = {}
+        queues: dict[Kind, _Queues] = {}
+        trees: dict[Kind, _Tree] = {}
+        team = _Team(len(pods), None, Counter()) if near and not self._is_flat else None
         for done, kind in enumerate(pods):
-            if kind not in heaps:
-                heaps[kind] = self._candidates(kind, within)
-            position = self._best(kind, heaps[kind])
-            if position is None:
+            if kind not in queues:
+                queues[kind] = self._queues(kind, within)
+                trees[kind] = self._tree(kind, queues[kind], team)
+            if team is not None:
+                found = self._nearest(kind, queues[kind], team)
+            else:
+                found = self._best(kind, queues[kind], trees[kind])
+            if found is None:
                 return done
-            if self._take(kind, position):
-                heaps.clear()
-            for other, heap in heaps.items():
-                heappush(heap, (self._key(other, position), position))
+            number, position = found
+            self._take(kind, position, number)
+            if team is not None:
+                team = self._joined(team, number)
+            for other, by_number in queues.items():
+                if self._ground.counts(other)[position]:
+                    queue = by_number.setdefault(number, [])
+                    heappush(queue, self._single(other, position))
+                if team is None:
+                    trees[other].refresh(number, self._top(other, by_number.get(number, [])))
         return len(pods)
 
-    def _put_block(self, block: Bundle, within: frozenset[int] | None) -> bool:
-        for domain in self._domains(block, within):
-            left, near, full = list(self._left), self._near.copy(), dict(self._full)
-            home = self._home
+    def _put_block(
+        self, block: Bundle, within: NetworkDomain | None, *, alone: bool = False
+    ) -> bool:
+        for domain in self._domains(block, within, alone=alone):
+            left, used = list(self._left), list(self._used)
+            touched, near = set(self._touched), self._near.copy()
             parts = (part for part, number in block.parts for _ in range(number))
             if all(self._put_block(part, domain) for part in parts):
-                pods = self._in_turn(dict(block.kinds))
-                if self._put(pods, domain) == len(pods):
+                pods = self._in_turn(dict(block.tasks))
+                if self._put(pods, domain, near=True) == len(pods):
                     return True
-            self._left, self._near, self._full, self._home = left, near, full, home
+            self._left, self._used, self._touched, self._near = left, used, touched, near
         return False
 
-    def _domains(self, block: Bundle, within: frozenset[int] | None) -> Iterator[frozenset[int]]:
-        """Yield the HyperNodes that may hold a block, the lowest tier first."""
-        counts = {kind: self._ground.counts(kind) for kind in kinds_in(block)}
-        needed = kinds_in(block).items()
-        known = list(allowed(self._ground, block))
-        for positions in known[::-1] if self._back else known:
-            if within is not None and not positions <= within:
+    def _domains(
+        self, block: Bundle, within: NetworkDomain | None, *, alone: bool
+    ) -> Iterable[NetworkDomain]:
+        """Return the HyperNodes that may hold a block, in the order in which Volcano takes them.
+
+        Volcano tries all HyperNodes of a tier and takes the fullest that holds the block. For a
+        block `alone` any of them will do: those with the most room come first.
+        """
+        kinds, demand, found = kinds_in(block), demand_in(block), []
+        wanted = tuple(demand.get(name, 0) for name in WEIGHED)
+        for each in allowed(self._ground, block):
+            if within is not None and not each.positions <= within.positions:
                 continue
-            if all(sum(counts[kind][i] for i in positions) >= number for kind, number in needed):
-                yield positions
+            most_in, number = self._ground.most_in, each.number
+            room_for = min(most_in(kind, number) / least for kind, least in kinds.items())
+            if room_for < 1 or not fits(demand, self._ground.free_in(number)):
+                continue
+            turn = _mixed(self._draw, number) if self._draw else 0
+            if alone:
+                found.append((0, -room_for, turn, number))
+            else:
+                packed = self._network.packed(number, self._used[number], wanted)
+                found.append((each.tier, -round(packed, 6), turn, number))
+        domains = self._network.domains
+        return (domains[number] for *_, number in sorted(found))
 
-    def _candidates(self, kind: Kind, within: frozenset[int] | None) -> list[_Ranked]:
-        counts = self._ground.counts(kind)
-        positions = range(len(counts)) if within is None else sorted(within)
-        found = [(self._key(kind, i), i) for i in positions if counts[i]]
-        heapify(found)
-        return found
+    def _queues(self, kind: Kind, within: NetworkDomain | None) -> _Queues:
+        """Return the candidates for a kind as the nodes are now."""
+        domain, counts = None if within is None else within.number, self._ground.counts(kind)
+        queues: _Queues = {}
+        for i, (number, positions) in enumerate(self._ground.alike(kind, domain)):
+            found = queues.setdefault(number, [])
+            if (first := self._class(kind, self._drawn(positions, i))) is not None:
+                found.append(first)
+        for position in self._touched:
+            if counts[position] and (within is None or position in within.positions):
+                found = queues.setdefault(self._network.lowest[position], [])
+                found.append(self._single(kind, position))
+        for found in queues.values():
+            heapify(found)
+        return queues
 
-    def _best(self, kind: Kind, heap: list[_Ranked]) -> int | None:
-        counts = self._ground.counts(kind)
-        while heap:
-            key, position = heap[0]
+    def _drawn(self, positions: Sequence[int], number: int) -> Sequence[int]:
+        """Return positions in an order that the draw decides."""
+        if not self._draw or len(positions) < 2:
+            return positions
+        size, mixed = len(positions), _mixed(self._draw, number, positions[0])
+        strides = [each for each in _STRIDES if size % each or each == 1]
+        stride = strides[mixed % len(strides)]
+        return [positions[(mixed + i * stride) % size] for i in range(size)]
+
+    def _class(self, kind: Kind, mates: Sequence[int], first: int = 0) -> _Candidate | None:
+        """Return the first of equal nodes that has got no pod here; None if all have."""
+        for number in range(first, len(mates)):
+            position = mates[number]
+            if position not in self._touched:
+                cost, turn, *_ = self._single(kind, position)
+                return _Candidate(cost, turn, position, number, mates)
+        return None
+
+    def _single(self, kind: Kind, position: int) -> _Candidate:
+        turn = _mixed(self._draw, position, self._order[kind]) if self._draw else 0
+        return _Candidate(self._cost(kind, position), turn, position)
+
+    def _cost(self, kind: Kind, position: int) -> float:
+        """Return the negative score of a node for a pod, without the part of HyperNodes."""
+        whole, left = self._ground.nodes[position].allocatable, self._left[position]
+        state = id(left), id(whole), kind
+        score = self._scores.get(state)
+        if score is None:
+            score = self._scores[state] = default_score(left, whole, kind.request)
+        return -score - self._ground.leanings(kind)[position]
+
+    def _tree(self, kind: Kind, queues: _Queues, team: _Team | None) -> _Tree:
+        tree = _Tree(self._network, kind, self._used)
+        for number, queue in queues.items() if team is None else ():
+            tree.refresh(number, self._top(kind, queue))
+        return tree
+
+    def _best(self, kind: Kind, queues: _Queues, tree: _Tree) -> tuple[int, int] | None:
+        """Return the lowest HyperNode and the position of the best node; None: none has room."""
+        while (best := tree.best) is not None:
+            _, _, position, number = best
+            top = self._top(kind, queues[number])
+            if top is not None and top.position == position:
+                return number, position
+            tree.refresh(number, top)
+        return None
+
+    def _nearest(self, kind: Kind, queues: _Queues, team: _Team) -> tuple[int, int] | None:
+        """Return the same for a pod that Volcano keeps near those of its team."""
+        tops = {}
+        for number, queue in queues.items():
+            top = self._top(kind, queue)
+            if top is not None:
+                tops[number] = top
+        if not tops:
+            return None
+        scores = self._nearness(tops, queues, team)
+        _, _, position, number = min(
+            (round(top.cost - scores[number], 6), top.turn, top.position, number)
+            for number, top in tops.items()
+        )
+        return number, position
+
+    def _top(self, kind: Kind, queue: list[_Candidate]) -> _Candidate | None:
+        """Return the best candidate of a queue; drop those that are so no longer."""
+        while queue:
+            top = queue[0]
+            position = top.position
+            if top.mates:
+                if position not in self._touched and self._may_be_at(kind, position):
+                    return top
+                heappop(queue)
+                following = self._class(kind, top.mates, top.number + 1)
+                if following is not None:
+                    heappush(queue, following)
+                continue
             if (
-                counts[position]
-                and room(self._left[position], kind.request)
-                and key == self._key(kind, position)
+                room(self._left[position], kind.request)
+                and top.cost == self._cost(kind, position)
                 and self._may_be_at(kind, position)
             ):
-                return position
-            heappop(heap)
+                return top
+            heappop(queue)
         return None
+
+    def _nearness(
+        self, tops: Mapping[int, _Candidate], queues: _Queues, team: _Team
+    ) -> Mapping[int, float]:
+        """Return the part of HyperNodes in the score of nodes, by lowest HyperNode."""
+        network = self._network
+        if team.home is None or len(tops) == 1:
+            return dict.fromkeys(tops, 0.0)
+        scores = {each: network.nearness(team.home, network.leaf(each)) for each in tops}
+        most = max(scores.values())
+        best = [each for each, score in scores.items() if score == most]
+        if len(best) > 1 or len(queues[best[0]]) > 1 or len(tops[best[0]].mates) > 1:
+            for each in best:
+                scores[each] += 100.0 * team.in_leaf[each] / team.pods
+        return scores
+
+    def _joined(self, team: _Team, number: int) -> _Team:
+        """Return a team with one more pod."""
+        leaf = self._network.leaf(number)
+        if leaf is None:
+            return team
+        team.in_leaf[leaf] += 1
+        return team._replace(home=self._network.joined(team.home, leaf))
 
     def _may_be_at(self, kind: Kind, position: int) -> bool:
         """Return whether no pod that was placed before keeps a kind away from a node."""
-        return not any(
-            (where := self._ground.domain(position, key)) is not None
-            and where == self._ground.domain(other, key)
-            for near, other in self._near
-            for key in kind.conflicts(near)
-        )
+        for near, other in self._near:
+            if not kind.wants.apart and other not in self._parting:
+                continue
+            terms = near.wants.apart if other in self._parting else ()
+            theirs, ours = (near.wants.labels, terms), (kind.wants.labels, kind.wants.apart)
+            for key in parted_by(ours, theirs):
+                where = self._ground.domain(position, key)
+                if where is not None and where == self._ground.domain(other, key):
+                    return False
+        return True
 
-    def _take(self, kind: Kind, position: int) -> bool:
-        """Place a pod; return whether that changes which nodes are near."""
+    def _take(self, kind: Kind, position: int, number: int) -> None:
+        """Place a pod."""
         state = id(self._left[position]), kind
         left = self._after.get(state)
         if left is None:
             left = self._after[state] = subtract(self._left[position], dict(kind.request))
         self._left[position] = left
-        if self._rank is not Rank.DEFAULT:
-            self._full[position] = fullness(left, self._ground.nodes[position].allocatable)
+        self._touched.add(position)
         if kind.wants.labels or kind.wants.apart:
             self._near[kind, position] += 1
-        if not kind.near or position in self._home:
-            return False
-        self._home = self._ground.around(self._home | {position})
-        return True
+        if not self._is_flat:
+            request = _weighed(kind)
+            for each in self._network.paths[number]:
+                pairs = zip(self._used[each], request, strict=True)
+                self._used[each] = tuple(used + more for used, more in pairs)
 
-    def _key(self, kind: Kind, position: int) -> _Key:
-        """Return the rank of a node for a pod, the least the best."""
-        far = self._ground.tier_around(self._home, position) if kind.near and self._home else 0
-        liked = self._ground.liked(kind) if kind.wants.preferred else None
-        if self._rank is Rank.DEFAULT:
-            whole, left = self._ground.nodes[position].allocatable, self._left[position]
-            state = id(left), id(whole), kind
-            known = self._scores.get(state)
-            if known is None:
-                known = self._scores[state] = round(_default_score(left, whole, kind), 6)
-            score = known
-            if liked is not None and (most := max(liked)):
-                score += 2 * (100 * liked[position] // most)
-            turn = _mixed(self._draw, position, self._order[kind]) if self._draw else 0
-            return far, -score, 0.0, turn, position
-        harm = self._harm(kind, position) if self._back else 0.0
-        turn = self._ground.scattered[position] if self._back else 0
-        full = self._full.get(position)
-        full = self._ground.fullness[position] if full is None else full
-        score = (1.0 - full if self._rank is Rank.EMPTIEST else full) / 2.0
-        score += 0 if liked is None else liked[position]
-        return far, -score, -harm, turn, position
-
-    def _harm(self, kind: Kind, position: int) -> float:
-        """Return the greatest share that a node has of the room of another kind."""
-        known = self._harms.get((kind, position))
-        if known is None:
-            known = self._harms[kind, position] = max(
-                (
-                    self._ground.counts(other)[position] / max(1, self._ground.most(other))
-                    for other in self._order
-                    if other != kind
-                ),
-                default=0.0,
-            )
-        return known
-
-    def _in_turn(self, kinds: Mapping[Kind, int]) -> list[Kind]:
+    def _in_turn(self, tasks: Mapping[PodsOfTask, int]) -> list[Kind]:
         """Return pods as Volcano takes them: the first of each task, the second of each task..."""
-        order = sorted(kinds, key=lambda kind: self._order[kind])
-        most = max(kinds.values(), default=0)
-        if not self._shuffle:
-            return [kind for index in range(most) for kind in order if kinds[kind] > index]
+        order = sorted(tasks, key=lambda task: self._order[task.kind])
         pods: list[Kind] = []
-        for index in range(most):
-            mates = [kind for kind in order if kinds[kind] > index]
-            pods += sorted(mates, key=lambda each: _mixed(self._shuffle, index, self._order[each]))
+        for index in range(max((task.pods for task in tasks), default=0)):
+            mates = [task.kind for task in order for _ in range(tasks[task]) if task.pods > index]
+            if self._shuffle:
+                turns = {i: _mixed(self._shuffle, index, i) for i in range(len(mates))}
+                mates = [mates[i] for i in sorted(turns, key=turns.__getitem__)]
+            pods += mates
         return pods
 
 
-def _default_score(free: Resources, whole: Resources, kind: Kind) -> float:
-    """Return the score of a node by Volcano's default weights, from 0 to about 300.
-
-    It is the sum of the plugins nodeorder (least requested and balanced resources) and binpack,
-    each rounded as there: small differences decide between nodes that are almost equal.
-    """
+@lru_cache(maxsize=4096)
+def _weighed(kind: Kind) -> Sums:
+    """Return the amounts of the resources in a pod that scores of HyperNodes weigh."""
     request = dict(kind.request)
-    before, after, least, packed = [], [], list[int](), []
-    for name in _BALANCED:
-        amount, wanted = whole.get(name, 0), request.get(name, 0)
-        if amount <= 0 or (name == _GPU and not wanted):
-            continue
-        used = amount - free.get(name, 0)
-        before.append(min(1.0, used / amount))
-        after.append(min(1.0, (used + wanted) / amount))
-        if name != _GPU:
-            least.append((amount - used - wanted) * 100 // amount)
-            packed += [(used + wanted) / amount] if wanted else []
-    score = 50 + (50 + _evenness(after) - _evenness(before)) // 2
-    score += sum(least) // len(least) if least else 0
-    return score + (100 * sum(packed) / len(packed) if packed else 0.0)
-
-
-def _evenness(shares: Sequence[float]) -> int:
-    """Return how alike the shares in use are, from 50 to 100."""
-    if len(shares) < 2:
-        return 100
-    mean = sum(shares) / len(shares)
-    return int(100 * (1 - sqrt(sum((each - mean) ** 2 for each in shares) / len(shares))))
+    return tuple(request.get(name, 0) for name in WEIGHED)
 
 
 def _mixed(*numbers: int) -> int:

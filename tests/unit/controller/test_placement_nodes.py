@@ -159,6 +159,31 @@ def test_pods_of_two_tasks_stay_apart() -> None:
     assert fits(view([node("n0"), node("n1")]), wanted)
 
 
+def test_anti_affinity_that_volcano_overlooks_within_a_gang_is_a_gang_that_does_not_fit() -> None:
+    """Volcano may place the second task beside the first, and then has no node for it."""
+    wanted = job(
+        task(2, 1, cpu=2, affinity=anti()), task(2, 1, cpu=1, name="other", labels={"app": "a"})
+    )
+    assert not fits(view([node("n0", 4, cpu=4), node("n1", 3, cpu=4)]), wanted)
+    assert fits(view([node("n0", 4, cpu=64), node("n1", 3, cpu=4)]), wanted)
+
+
+def test_required_anti_affinity_counts_where_volcano_overlooks_it() -> None:
+    wanted = job(
+        task(1, 1, cpu=1, affinity=anti()), task(2, 1, cpu=2, name="other", labels={"app": "a"})
+    )
+    assert not fits(view([node("n0", 1, cpu=4), node("n1", 3, cpu=4)]), wanted)
+
+
+def test_the_first_pods_of_equal_tasks_may_come_before_that_of_another() -> None:
+    """Two small pods fill the node that alone matches the third, if Volcano takes them first."""
+    only = {"nodeSelector": {"gpu": "H100"}}
+    shown = view([node("n0", 4, cpu=4, labels={"gpu": "H100"}), node("n1", 2, cpu=4)])
+    third = task(1, 2, cpu=2, name="third", **only)
+    assert not fits(shown, job(task(1, 2, cpu=1, name="one"), task(1, 2, cpu=1), third))
+    assert fits(shown, job(task(2, 2, cpu=1), third))
+
+
 RACKS = view(
     [node(f"n{i}", 8) for i in range(4)],
     tiers={
@@ -223,7 +248,42 @@ def test_two_jobs_with_a_hard_topology_take_two_hypernodes() -> None:
     wanted = job(task(2, 8), networkTopology={"highestTierAllowed": 1})
     assert fits(RACKS, wanted, replace(wanted, name="k"))
     assert not fits(RACKS, wanted, replace(wanted, name="k"), replace(wanted, name="l"))
-    assert not fits(RACKS, wanted, job(task(1, 8), name="k"), job(task(1, 8), name="l"))
+
+
+def test_pods_without_a_topology_fill_one_hypernode_after_the_other() -> None:
+    wanted = job(task(2, 8), networkTopology={"highestTierAllowed": 1})
+    others = [job(task(1, 8), name=name) for name in ("k", "l", "m")]
+    assert fits(RACKS, wanted, *others[:2])
+    assert not fits(RACKS, wanted, *others)
+
+
+TWO_RACKS = {"r0": (1, ("n0", "n1")), "r1": (1, ("n2",))}
+
+
+@pytest.mark.parametrize(
+    ("sizes", "small", "alone", "plain", "soft"),
+    [
+        ([(2, 4), (8, 32), (2, 4)], (3, 1, 1), False, True, False),
+        ([(2, 8), (1, 8), (8, 4)], (1, 1, 2), True, False, True),
+    ],
+)
+def test_hypernodes_decide_where_volcano_puts_the_small_pods_of_a_gang(
+    sizes: list[tuple[int, int]], small: tuple[int, int, int], alone: bool, plain: bool, soft: bool
+) -> None:
+    """Each node has GPUs and CPUs; a pod of a gang that needs 8 GPUs finds the one large node."""
+    nodes = [node(f"n{i}", gpus, cpu=cpu) for i, (gpus, cpu) in enumerate(sizes)]
+    large = task(1, 8, cpu=4 if alone else 2, name="large")
+    gang = task(*small[:2], cpu=small[2]), large
+    assert fits(view(nodes), job(*gang)) is alone
+    assert fits(view(nodes, tiers=TWO_RACKS), job(*gang)) is plain
+    near = job(*gang, networkTopology={"mode": "soft"})
+    assert fits(view(nodes, tiers=TWO_RACKS), near) is soft
+
+
+def test_partitions_with_a_soft_topology_fit_in_several_hypernodes() -> None:
+    soft = {**partitions(1, 3, 1), "networkTopology": {"mode": "soft"}}
+    assert fits(RACKS, job(task(3, 8, partitions=soft)))
+    assert not fits(RACKS, job(task(3, 8, partitions=partitions(1, 3, 1))))
 
 
 def test_a_small_pod_must_not_be_able_to_spoil_a_large_one() -> None:
