@@ -20,7 +20,8 @@ QUEUE_NAME: Final = "hyperjob-queue"
 
 SCRIPTS: Final[Mapping[str, Mapping[str, str]]] = {
     VCJOB_NAME: {
-        "replicaResource": "vcjob_replica_resource.lua",
+        "replicaResource": "vcjob_requests.lua",
+        "componentResource": "vcjob_requests.lua",
         "dependencyInterpretation": "vcjob_dependency_interpretation.lua",
         "retention": "vcjob_retention.lua",
     },

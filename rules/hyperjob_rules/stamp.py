@@ -1,5 +1,8 @@
 """The gate on ResourceBindings: it suspends a gang's sub-jobs until the controller opens it.
 
+Beside it the replicas that Volcano Global's quota reads: with Karmada's feature gate
+MultiplePodTemplatesScheduling a binding has the requests of its vcjob in `components` alone.
+
 The webhook recognises a sub-job's ResourceBinding by the affinity name that its PropagationPolicy
 has. It patches single fields of `spec.suspension`, because Karmada, Volcano Global and users have
 their own fields there. It never patches another ResourceBinding.
@@ -54,7 +57,8 @@ def stamp(binding: Object, *, operation: str, old: Object | None = None) -> list
     otherwise it replaces the whole suspension, and the API server calls this webhook again. At
     UPDATE a held gate stays closed: Volcano Global's release and the sync of Karmada's detector
     both remove `dispatching`, while they may change `scheduling`. In the mode builtin no other
-    component releases a gang, and the webhook does not set `scheduling`.
+    component releases a gang, and the webhook does not set `scheduling`. Volcano Global also gets
+    the replicas of the one component that HyperJob's interpreter gives a vcjob.
 
     `old` is the ResourceBinding before an UPDATE by a user who may not open gates: if its gate was
     held, it stays held, even if the user changes annotation, resource or affinity name.
@@ -69,11 +73,32 @@ def stamp(binding: Object, *, operation: str, old: Object | None = None) -> list
     gated = AFFINITY_GATED in names
     if not gated and AFFINITY_HELD not in names:
         return []
+    counted = _replicas(binding) if gated and operation in ("CREATE", "UPDATE") else []
     if operation == "CREATE":
-        return _set(binding, _CLOSED if gated else _HELD)
+        return _set(binding, _CLOSED if gated else _HELD) + counted
     if operation == "UPDATE" and _find(binding, ("metadata", "annotations", GATE)) == GATE_HELD:
-        return _set(binding, (_DISPATCHING,))
-    return []
+        return _set(binding, (_DISPATCHING,)) + counted
+    return counted
+
+
+def _replicas(binding: Object) -> list[JsonPatchOp]:
+    """Return the patch that copies the one component of a binding without replicas.
+
+    Karmada's detector removes the replicas at each sync. The controller gives the quota of an ended
+    vcjob back by removing the request alone: a binding that has replicas is left as it is.
+    """
+    components = _find(binding, ("spec", "components"))
+    if not isinstance(components, list) or len(components) != 1:
+        return []
+    replicas = _find(components[0], ("replicas",))
+    if not isinstance(replicas, int) or replicas < 1 or _find(binding, ("spec", "replicas")):
+        return []
+    ops: list[JsonPatchOp] = [{"op": "add", "path": "/spec/replicas", "value": replicas}]
+    request = _find(components[0], ("replicaRequirements", "resourceRequest"))
+    if isinstance(request, dict) and request:
+        needed = {"resourceRequest": request}
+        ops.append({"op": "add", "path": "/spec/replicaRequirements", "value": needed})
+    return ops
 
 
 def _affinity_names(binding: Object) -> list[object]:
@@ -103,7 +128,7 @@ def _has_spec(binding: Object) -> bool:
     return isinstance(binding.get("spec"), dict)
 
 
-def _find(obj: Object, path: tuple[str, ...]) -> object:
+def _find(obj: object, path: tuple[str, ...]) -> object:
     value: object = obj
     for key in path:
         if not isinstance(value, dict):

@@ -5,16 +5,25 @@ from typing import Final
 
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import LEASE_NAMESPACE
+from hyperjob_core.api.wire import at
 from hyperjob_core.kube.resources import PROPAGATION_POLICIES, RESOURCE_BINDINGS, VCJOBS, Resource
 from hyperjob_install.definitions import schema_of
+from hyperjob_install.interpreters import VCJOB_NAME, operations
 from hyperjob_install.preflight.finding import CheckResult, failed, ok, warning
 from hyperjob_install.preflight.observed import ObservedPlane, named, need
 from hyperjob_install.preflight.volcano import has_volcano_global
 
 GROUPS: Final = ("cluster.karmada.io", "config.karmada.io", "policy.karmada.io", "work.karmada.io")
 
+_ITEM: Final = "[]"
 # Karmada's API server has no version of Karmada; these fields of its CRDs show it, newest first.
 _MARKS: Final[tuple[tuple[tuple[int, int], Resource, tuple[str, ...]], ...]] = (
+    ((1, 19), RESOURCE_BINDINGS, ("spec", "clusters", _ITEM, "components")),
+    (
+        (1, 18),
+        PROPAGATION_POLICIES,
+        ("spec", "placement", "clusterAffinities", _ITEM, "overflowAffinities"),
+    ),
     ((1, 17), PROPAGATION_POLICIES, ("spec", "placement", "workloadAffinity")),
     ((1, 15), RESOURCE_BINDINGS, ("spec", "components")),
     ((1, 13), RESOURCE_BINDINGS, ("spec", "suspension", "scheduling")),
@@ -79,19 +88,22 @@ def multiple_pod_templates(observed: ObservedPlane) -> CheckResult:
         return ok("gate MultiplePodTemplatesScheduling: unknown until Karmada has bound a vcjob")
     if not state:
         return ok("gate MultiplePodTemplatesScheduling is off")
-    if has_volcano_global(observed):
-        return failed(
-            "gate MultiplePodTemplatesScheduling is on, and Volcano Global counts no resources"
-            " for vcjobs: its quotas have no effect",
-            remedy="set --feature-gates=MultiplePodTemplatesScheduling=false on"
-            " karmada-controller-manager and karmada-scheduler, or run the controller with"
-            " --queue-admission none",
+    live = named(observed.interpreters, VCJOB_NAME)
+    if live is not None and "componentResource" in operations(live):
+        return ok(
+            "gate MultiplePodTemplatesScheduling is on: HyperJob's interpreter gives each vcjob one"
+            " component"
         )
-    return warning(
-        "gate MultiplePodTemplatesScheduling is on: Karmada cannot bind a vcjob with a task name"
-        f" over {_TASK_NAME_BYTES} bytes",
-        remedy="keep task names short, or set --feature-gates=MultiplePodTemplatesScheduling=false"
-        " on karmada-controller-manager and karmada-scheduler",
+    # Karmada's own interpreter makes one component of each task, named after it.
+    problem = (
+        "Volcano Global counts no resources for vcjobs: its quotas have no effect"
+        if has_volcano_global(observed)
+        else f"Karmada cannot bind a vcjob with a task name over {_TASK_NAME_BYTES} bytes"
+    )
+    return failed(
+        f"gate MultiplePodTemplatesScheduling is on, customization {VCJOB_NAME} has no"
+        f" componentResource, and {problem}",
+        remedy=observed.install(),
     )
 
 
@@ -110,10 +122,7 @@ def _is_of_vcjob(spec: Object) -> bool:
 
 
 def _knows(schema: Mapping[str, object], path: tuple[str, ...]) -> bool:
+    found: object = schema
     for name in path:
-        properties = schema.get("properties")
-        child = properties.get(name) if isinstance(properties, Mapping) else None
-        if not isinstance(child, Mapping):
-            return False
-        schema = child
-    return True
+        found = at(found, "items") if name == _ITEM else at(found, "properties", name)
+    return found is not None

@@ -8,7 +8,7 @@ from hyperjob_core.api.meta import Object
 from hyperjob_core.api.quantity import Quantity
 from hyperjob_core.api.wire import at
 from hyperjob_core.kube.errors import KubeError
-from hyperjob_core.kube.resources import SERVICE_EXPORTS, VCJOBS, Resource
+from hyperjob_core.kube.resources import HYPERNODES, SERVICE_EXPORTS, VCJOBS, Resource
 from hyperjob_core.text import listed
 from hyperjob_install.definitions import name_of
 from hyperjob_install.members import ACCOUNT
@@ -19,6 +19,17 @@ from hyperjob_install.rbac import SKIP_PROPAGATION
 from hyperjob_rules.validation.context import kept_classes
 
 _SHOWN: Final = 5
+# No API has the release of Volcano; these kinds came with a release, newest first.
+_VOLCANO: Final = (
+    (
+        "1.14",
+        Resource(
+            "config.volcano.sh", "v1alpha1", "colocationconfigurations", "ColocationConfiguration"
+        ),
+    ),
+    ("1.13", Resource("batch.volcano.sh", "v1alpha1", "cronjobs", "CronJob")),
+    ("1.12", HYPERNODES),
+)
 _NO_MODELS: Final = '{"spec":{"resourceModels":null}}'
 
 
@@ -36,11 +47,11 @@ def ready(observed: ObservedPlane) -> CheckResult:
 
 
 def vcjob_api(observed: ObservedPlane) -> CheckResult:
-    """Check that the members run Volcano, by the APIs in their status."""
+    """Check that the members run Volcano, by the APIs in their status; name its releases."""
     return _all(
         observed,
         [cluster for cluster in need(observed.clusters) if not _serves(cluster, VCJOBS)],
-        fine="all serve vcjobs",
+        fine=f"all serve vcjobs: {_volcanos(need(observed.clusters))}",
         wrong="do not serve vcjobs and get no sub-jobs",
         remedy="install Volcano there, then see `kubectl get cluster {0} -o yaml`: apiEnablements",
     )
@@ -157,6 +168,17 @@ def _all(
     message = f"{len(lacking)} of {_count(clusters)} {wrong}: {_names(lacking)}"
     verdict = failed if len(lacking) == len(clusters) else warning
     return verdict(message, remedy=remedy.format(_name(lacking[0])))
+
+
+def _volcanos(clusters: list[Object]) -> str:
+    """Return the oldest release of Volcano that each member can have, by the kinds it serves."""
+    found: dict[str, list[Object]] = {}
+    for cluster in clusters:
+        served = (release for release, kind in _VOLCANO if _serves(cluster, kind))
+        release = next(served, "")
+        text = f"Volcano {release} or newer" if release else "Volcano without HyperNodes"
+        found.setdefault(text, []).append(cluster)
+    return "; ".join(f"{text} in {_names(members)}" for text, members in sorted(found.items()))
 
 
 def _is_ready(cluster: Object) -> bool:

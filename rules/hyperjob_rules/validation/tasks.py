@@ -1,7 +1,5 @@
 """Validation of the tasks of a vcjob: names, sizes, partitions, order, and their pods."""
 
-from typing import Final
-
 from hyperjob_core.api import formats
 from hyperjob_core.api.field import Path
 from hyperjob_core.api.meta import Object
@@ -21,8 +19,6 @@ from hyperjob_rules.validation.rules import (
     rule,
 )
 from hyperjob_rules.validation.taskorder import validate_task_order
-
-MAX_COMPONENT: Final = 32
 
 NAME_TWICE = rule(
     "V5", DUPLICATE, "", "two tasks of a template have the same name", "rename one of them"
@@ -62,14 +58,6 @@ NO_TEMPLATE = rule(
     "a task has no pods",
     "add template.spec.containers",
 )
-LONG_NAME = rule(
-    "X13.long-name",
-    WARNING,
-    f"has more than {MAX_COMPONENT} characters; with Karmada's MultiplePodTemplatesScheduling"
-    " it never gets a cluster",
-    "Karmada limits the names of components, which are the tasks",
-    f"use a name of at most {MAX_COMPONENT} characters",
-)
 NO_PODS = rule(
     "V4.no-pods",
     WARNING,
@@ -90,8 +78,6 @@ def validate_tasks(tasks: list[Object], path: Path, report: Report) -> None:
         names.setdefault(name, index)
         if task.get("name"):
             check(formats.dns1123_label, name, at, report, "name")
-            if len(name) > MAX_COMPONENT:
-                report.warn(LONG_NAME, at.child("name"))
         _validate_task(task, at, report)
     validate_task_order(tasks, path, report)
 

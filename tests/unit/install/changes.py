@@ -44,9 +44,37 @@ def not_established() -> ObservedPlane:
     return healthy(definitions=[{**each, "status": {}} for each in definitions()])
 
 
-def older_karmada(*gone: tuple[str, ...]) -> ObservedPlane:
+MARKS = {
+    "1.19": ("ResourceBinding", "spec", "clusters", "[]", "components"),
+    "1.18": (
+        "PropagationPolicy",
+        "spec",
+        "placement",
+        "clusterAffinities",
+        "[]",
+        "overflowAffinities",
+    ),
+    "1.17": ("PropagationPolicy", "spec", "placement", "workloadAffinity"),
+    "1.15": ("ResourceBinding", "spec", "components"),
+    "1.13": ("ResourceBinding", "spec", "suspension"),
+}
+
+
+def karmada(release: str) -> ObservedPlane:
+    """Remove the fields that came after a release, or all of them."""
     found = definitions()
-    drop("spec", "placement", "workloadAffinity")(properties_of(found, "PropagationPolicy"))
-    for path in gone:
-        drop(*path)(properties_of(found, "ResourceBinding"))
+    for mark, (kind, *path) in MARKS.items():
+        if mark == release:
+            break
+        remove(properties_of(found, kind), *path)
     return healthy(definitions=found)
+
+
+def remove(properties: Any, *path: str) -> None:
+    if path[1:2] == ("[]",):
+        items = properties.get(path[0], {}).get("items", {}).get("properties", {})
+        remove(items, *path[2:])
+    elif path[1:]:
+        remove(properties.get(path[0], {}).get("properties", {}), *path[1:])
+    else:
+        properties.pop(path[0], None)

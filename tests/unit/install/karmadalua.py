@@ -38,9 +38,10 @@ class Script:
         self._lua.execute(script(name))
         self.globals = set(self._lua.globals()) - before
 
-    def call(self, *arguments: Any, like: Iterable[Any] = ()) -> Any:
-        """Call the script's one function."""
-        (function,) = self.globals
+    def call(self, *arguments: Any, function: str = "", like: Iterable[Any] = ()) -> Any:
+        """Call a function of the script, by default its only one."""
+        if not function:
+            (function,) = self.globals
         result = self._lua.globals()[function](*(self._into(each) for each in arguments))
         if isinstance(result, tuple):
             return tuple(_out(each, list(like)) for each in result)

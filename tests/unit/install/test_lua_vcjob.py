@@ -31,7 +31,15 @@ def vcjob(*tasks: Any, **spec: Any) -> Any:
     }
 
 
-# replicaResource
+def replicas_of(job: Any) -> Any:
+    return Script("vcjob_requests.lua").call(job, function="GetReplicas")
+
+
+def components_of(job: Any) -> Any:
+    return Script("vcjob_requests.lua").call(job, function="GetComponents")
+
+
+# replicaResource and componentResource
 
 
 REPLICAS = {
@@ -87,9 +95,18 @@ REPLICAS = {
 @pytest.mark.parametrize("case", REPLICAS)
 def test_replicas_times_request_is_the_job(case: str) -> None:
     tasks, replicas, request = REPLICAS[case]
-    found = Script("vcjob_replica_resource.lua").call(vcjob(*tasks))
+    found = replicas_of(vcjob(*tasks))
     expected = {} if request is None else {"resourceRequest": request}
     assert found == (replicas, expected)
+
+
+@pytest.mark.parametrize("case", REPLICAS)
+def test_one_component_has_the_replicas_and_the_request_of_the_job(case: str) -> None:
+    tasks, replicas, request = REPLICAS[case]
+    (component,) = components_of(vcjob(*tasks))
+    assert component["replicas"] == replicas
+    assert (component.get("replicaRequirements") or {}).get("resourceRequest") == request
+    assert component["name"] == "vcjob", "Karmada accepts names of at most 32 bytes"
 
 
 @pytest.mark.parametrize(
@@ -110,7 +127,9 @@ def test_a_job_that_has_ended_keeps_its_replicas_and_asks_for_nothing(
 ) -> None:
     job = {**vcjob(task("worker", 4, {GPU: "8"})), "status": {"state": {"phase": phase}}}
     request = {"resourceRequest": {GPU: "8"}} if asks else None
-    assert Script("vcjob_replica_resource.lua").call(job) == (4, request)
+    assert replicas_of(job) == (4, request)
+    (component,) = components_of(job)
+    assert (component["replicas"], component.get("replicaRequirements")) == (4, request)
 
 
 @pytest.mark.parametrize(
@@ -119,7 +138,8 @@ def test_a_job_that_has_ended_keeps_its_replicas_and_asks_for_nothing(
     ids=["no tasks", "no spec", "an empty spec"],
 )
 def test_a_job_without_pods_asks_for_nothing(job: Any) -> None:
-    assert Script("vcjob_replica_resource.lua").call(job) == (0, None)
+    assert replicas_of(job) == (0, None)
+    assert components_of(job) is None
 
 
 @settings(deadline=None, max_examples=60)
@@ -141,7 +161,7 @@ def test_no_device_is_lost_and_nothing_is_counted_twice(rows: list[tuple[int, ..
         for i, (pods, gpus, cpu, memory) in enumerate(rows)
     ]
     pods = sum(row[0] for row in rows)
-    count, requirements = Script("vcjob_replica_resource.lua").call(vcjob(*tasks))
+    count, requirements = replicas_of(vcjob(*tasks))
     assert 0 <= count <= pods
     assert (count == 0) == (pods == 0)
     request = (requirements or {}).get("resourceRequest", {})

@@ -14,7 +14,14 @@ from hyperjob_install.preflight.rights import ControllerRights
 from hyperjob_install.preflight.stored import StoredHyperJobs
 from hyperjob_install.settings import Settings
 from hyperjob_install.tenancy import POLICIES
-from tests.unit.install.changes import add, changed, drop, not_established, older_karmada, without
+from tests.unit.install.changes import (
+    add,
+    changed,
+    drop,
+    karmada,
+    not_established,
+    without,
+)
 from tests.unit.install.observations import (
     GPU,
     binding,
@@ -70,10 +77,18 @@ def test_only_what_is_well_needs_no_mending() -> None:
         assert (finding.verdict.status is OK) == (finding.verdict.remedy == ""), finding
 
 
-COMPONENTS = ("spec", "components")
-SUSPENSION = ("spec", "suspension")
 MODELS = [{"grade": 0, "ranges": [{"name": "cpu"}, {"name": "memory"}]}]
 FULL_MODELS = [{"grade": 0, "ranges": [{"name": "cpu"}, {"name": GPU}]}]
+
+
+def volcano(name: str, *kinds: tuple[str, str]) -> Any:
+    served = [("batch.volcano.sh/v1alpha1", "Job"), *kinds]
+    return cluster(
+        name,
+        apiEnablements=[
+            {"groupVersion": version, "resources": [{"kind": kind}]} for version, kind in served
+        ],
+    )
 
 
 def modelled(models: Any) -> Any:
@@ -91,15 +106,12 @@ CASES: dict[str, tuple[str, ObservedPlane, Status, str, str]] = {
         "not a Karmada API server",
         "--kubeconfig",
     ),
-    "Karmada 1.15": ("karmada", older_karmada(), WARNING, "1.15 or newer", "1.16"),
-    "Karmada 1.13": ("karmada", older_karmada(COMPONENTS), WARNING, "1.13 or newer", "1.16"),
-    "Karmada 1.12": (
-        "karmada",
-        older_karmada(COMPONENTS, SUSPENSION),
-        FAILED,
-        "older than 1.13",
-        "upgrade",
-    ),
+    "Karmada 1.19": ("karmada", karmada("1.19"), OK, "1.19 or newer", ""),
+    "Karmada 1.18": ("karmada", karmada("1.18"), OK, "1.18 or newer", ""),
+    "Karmada 1.17": ("karmada", karmada("1.17"), OK, "1.17 or newer", ""),
+    "Karmada 1.15": ("karmada", karmada("1.15"), WARNING, "1.15 or newer", "1.16"),
+    "Karmada 1.13": ("karmada", karmada("1.13"), WARNING, "1.13 or newer", "1.16"),
+    "Karmada 1.12": ("karmada", karmada("1.12"), FAILED, "older than 1.13", "upgrade"),
     "no HyperJobs": (
         "hyperjob-definition",
         without("HyperJob"),
@@ -452,17 +464,46 @@ CASES: dict[str, tuple[str, ObservedPlane, Status, str, str]] = {
     ),
     "a gate that is on": (
         "multiple-pod-templates",
-        healthy(bindings=GATED),
-        WARNING,
+        healthy(bindings=GATED, mutating=[volcano_global()]),
+        OK,
+        "gives each vcjob one component",
+        "",
+    ),
+    "a gate that limits the names of tasks": (
+        "multiple-pod-templates",
+        healthy(bindings=GATED, interpreters=[]),
+        FAILED,
         "32 bytes",
-        "MultiplePodTemplatesScheduling=false",
+        "hyperjob install",
     ),
     "a gate that blinds Volcano Global": (
         "multiple-pod-templates",
-        healthy(bindings=GATED, mutating=[volcano_global()]),
+        healthy(
+            bindings=GATED,
+            mutating=[volcano_global()],
+            interpreters=[interpreter("hyperjob-vcjob", "Job", "replicaResource")],
+        ),
         FAILED,
         "quotas have no effect",
-        "MultiplePodTemplatesScheduling=false",
+        "hyperjob install",
+    ),
+    "members with different releases of Volcano": (
+        "members-vcjob-api",
+        healthy(
+            clusters=[
+                volcano("new", ("config.volcano.sh/v1alpha1", "ColocationConfiguration")),
+                volcano("east", ("batch.volcano.sh/v1alpha1", "CronJob")),
+                volcano("west", ("batch.volcano.sh/v1alpha1", "CronJob")),
+                volcano("old", ("topology.volcano.sh/v1alpha1", "HyperNode")),
+                volcano("bare"),
+            ]
+        ),
+        OK,
+        (
+            "Volcano 1.12 or newer in old; Volcano 1.13 or newer in east, west;"
+            " Volcano 1.14 or newer in new; Volcano without HyperNodes in bare"
+        ),
+        "",
     ),
     "no members": (
         "members-ready",

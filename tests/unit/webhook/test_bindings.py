@@ -138,6 +138,50 @@ def test_a_detector_sync_that_wipes_the_suspension_is_undone_while_held():
     assert stamped(obj, "UPDATE")["spec"]["suspension"] == {"dispatching": True}
 
 
+COMPONENT = {
+    "name": "vcjob",
+    "replicas": 8,
+    "replicaRequirements": {"resourceRequest": {"nvidia.com/gpu": "1"}},
+}
+
+
+def with_components(*components, gate="open", affinity="hyperjob-gang", **spec):
+    obj = binding(gate=gate, affinity=affinity, suspension={"dispatching": True})
+    return obj | {"spec": {**obj["spec"], "components": list(components), **spec}}
+
+
+@pytest.mark.parametrize("gate", ["held", "open"])
+@pytest.mark.parametrize("operation", ["CREATE", "UPDATE"])
+def test_volcano_global_counts_the_component_of_a_binding_as_replicas(operation, gate):
+    spec = stamped(with_components(COMPONENT, gate=gate), operation)["spec"]
+    assert spec["replicas"] == 8
+    assert spec["replicaRequirements"] == {"resourceRequest": {"nvidia.com/gpu": "1"}}
+    assert spec["components"] == [COMPONENT]
+
+
+def test_the_replicas_that_a_detector_sync_removes_come_back_without_a_request_after_the_end():
+    ended = {"name": "vcjob", "replicas": 8}
+    spec = stamped(with_components(ended, replicaRequirements=None), "UPDATE")["spec"]
+    assert (spec["replicas"], spec["replicaRequirements"]) == (8, None)
+
+
+UNCOUNTED = {
+    "quota that the controller has given back": with_components(COMPONENT, replicas=8),
+    "components of another interpreter": with_components(COMPONENT, {"name": "b", "replicas": 1}),
+    "a component without pods": with_components({"name": "vcjob", "replicas": 0}),
+    "a component that is text": with_components("vcjob"),
+    "replicas that are text": with_components({"name": "vcjob", "replicas": "8"}),
+    "no component": with_components(),
+    "a gang of the queues of HyperJob": with_components(COMPONENT, affinity="hyperjob-held"),
+    "a binding of others": with_components(COMPONENT, affinity="mine"),
+}
+
+
+@pytest.mark.parametrize("obj", UNCOUNTED.values(), ids=UNCOUNTED.keys())
+def test_the_webhook_adds_no_replicas_for(obj):
+    assert stamp(obj, operation="UPDATE") == []
+
+
 UNTOUCHED = {
     "an open gate": (binding(gate="open", suspension={"scheduling": False}), "UPDATE"),
     "no gate annotation": (binding(suspension={"scheduling": False}), "UPDATE"),
@@ -228,7 +272,10 @@ BINDINGS = st.fixed_dictionaries(
         "spec": st.fixed_dictionaries(
             {
                 "resource": st.fixed_dictionaries(
-                    {"kind": st.sampled_from(["Job", "ServiceExport"])}
+                    {
+                        "apiVersion": st.just("batch.volcano.sh/v1alpha1"),
+                        "kind": st.sampled_from(["Job", "ServiceExport"]),
+                    }
                 ),
                 "placement": st.fixed_dictionaries(
                     {
@@ -245,7 +292,12 @@ BINDINGS = st.fixed_dictionaries(
                     }
                 ),
             },
-            optional={"suspension": SUSPENSIONS},
+            optional={
+                "suspension": SUSPENSIONS,
+                "components": JSON | st.just([COMPONENT]),
+                "replicas": JSON,
+                "replicaRequirements": JSON,
+            },
         ),
     }
 )

@@ -5,6 +5,10 @@
 -- resources: with an average that is rounded up, such a job would never be admitted. The number of
 -- replicas is the number of pods if it divides the devices evenly, else the next smaller number
 -- that does; 1 always does.
+--
+-- Karmada calls GetComponents in place of GetReplicas if MultiplePodTemplatesScheduling is on. The
+-- one component has both results: its name has no limit of a task's, and the webhook copies it
+-- into the ResourceBinding, where Volcano Global reads replicas alone.
 
 local kube = require("kube")
 
@@ -31,7 +35,7 @@ local function divides(count, totals)
   return true
 end
 
-function GetReplicas(obj)
+local function requests_of(obj)
   local pods = 0
   local totals = {}
   for _, task in ipairs((obj.spec or {}).tasks or {}) do
@@ -68,4 +72,16 @@ function GetReplicas(obj)
     end
   end
   return count, { resourceRequest = request }
+end
+
+function GetReplicas(obj)
+  return requests_of(obj)
+end
+
+function GetComponents(obj)
+  local replicas, requirements = requests_of(obj)
+  if replicas == 0 then
+    return nil
+  end
+  return { { name = "vcjob", replicas = replicas, replicaRequirements = requirements } }
 end
