@@ -199,6 +199,13 @@ def _pin(policy: Object | None) -> str:
     return names[0] if len(names) == 1 else ""
 
 
+def is_settled(each: Difference) -> bool:
+    """Return whether nothing starts because of the difference."""
+    if each.kind is Kind.UNPLACED:
+        return not each.suspends
+    return each.kind is Kind.FOREIGN and is_over(each.phase)
+
+
 async def report(kube: Kube) -> Report:
     """Read the Karmada API server and all members; return the differences.
 

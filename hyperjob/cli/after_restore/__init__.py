@@ -54,17 +54,10 @@ def after_restore(access: Access, apply: bool, form: str) -> None:
         if found.unread:
             errors = [f"{name}: {error}" for name, error in sorted(found.unread.items())]
             raise FailureError(f"clusters cannot be read: {listed(errors)}")
-        if left := [each for each in found.differences if not _is_settled(each)]:
+        if left := [each for each in found.differences if not restored.is_settled(each)]:
             raise FailureError(f"{len(left)} vcjobs differ between Karmada and the members")
 
     run(compare())
-
-
-def _is_settled(each: Difference) -> bool:
-    """Return whether nothing starts because of the difference."""
-    if each.kind is Kind.UNPLACED:
-        return not each.suspends
-    return each.kind is Kind.FOREIGN and restored.is_over(each.phase)
 
 
 def _say(each: Difference) -> str:

@@ -1,7 +1,9 @@
 """`hyperjob preflight`: check the requirements of HyperJobs in the Karmada API server."""
 
 import sys
+from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import click
@@ -14,6 +16,8 @@ from hyperjob.cli.install.common import (
     kubeconfig_option,
     output_option,
 )
+from hyperjob.cli.preflight.agreement import agreement
+from hyperjob.client import restored
 from hyperjob_install.preflight import PreflightReport
 from hyperjob_install.preflight import preflight as look_over
 
@@ -41,7 +45,11 @@ def preflight(kubeconfig: Path | None, context: str | None, output: str) -> None
 
     async def run() -> PreflightReport:
         async with connect(kubeconfig, context) as kube:
-            return await look_over(kube, now=datetime.now(UTC))
+            found = await look_over(kube, now=datetime.now(UTC))
+            if not found.reached:
+                return found
+            agree = await agreement(partial(restored.report, kube))
+            return replace(found, findings=(*found.findings, agree))
 
     report = end(run(), failure=_CannotLookError)
     if output == "json":
