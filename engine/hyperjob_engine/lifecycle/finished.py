@@ -10,12 +10,12 @@ from datetime import timedelta
 from hyperjob_core.api.duration import later, seconds
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.phases import JobPhase
-from hyperjob_core.api.wire import mapping, objects, timestamp
+from hyperjob_core.api.wire import mapping, objects, string, timestamp
 from hyperjob_engine.lifecycle.delete import deletion
 from hyperjob_engine.lifecycle.dispatcher import releases
 from hyperjob_engine.lifecycle.requests import refuse_after_end
 from hyperjob_engine.model.child import Child, child_of
-from hyperjob_engine.model.observed import Observed, Ownership
+from hyperjob_engine.model.observed import Observed, Ownership, is_end
 from hyperjob_engine.model.parse import with_status
 from hyperjob_engine.model.planned import Action, DeleteHyperJob, Plan
 from hyperjob_engine.reasons.reason import Reason
@@ -47,9 +47,19 @@ def needs_more(observed: Observed, status: dict[str, object]) -> bool:
 
 
 def _final(observed: Observed) -> Object:
-    """Return the stored status with the present generation as `observedGeneration`."""
+    """Return the stored status with the present generation as `observedGeneration`.
+
+    A HyperJob that ended under the Go controller has conditions alone: the state that tables show,
+    and `completionTime`, are taken from them.
+    """
     hyperjob = observed.hyperjob
-    return {**hyperjob.status, "observedGeneration": hyperjob.generation}
+    status = {**hyperjob.status, "observedGeneration": hyperjob.generation}
+    if status.get("state"):
+        return status
+    end = next(filter(is_end, objects(status.get("conditions"))))
+    since = string(end.get("lastTransitionTime"))
+    state = {"phase": end["type"], "reason": end.get("reason"), "message": end.get("message")}
+    return {"completionTime": since, **status, "state": {**state, "lastTransitionTime": since}}
 
 
 def _leftovers(observed: Observed) -> Iterator[Action]:

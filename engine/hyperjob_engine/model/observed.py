@@ -251,11 +251,13 @@ class HyperJob:
     @property
     def is_finished(self) -> bool:
         """Return whether the HyperJob's stored conditions say Completed or Failed."""
-        return any(
-            item.get("type") in (CONDITION_COMPLETED, CONDITION_FAILED)
-            and item.get("status") == "True"
-            for item in objects(self.status.get("conditions"))
-        )
+        return any(map(is_end, objects(self.status.get("conditions"))))
+
+
+def is_end(condition: Object) -> bool:
+    """Return whether a condition says that its HyperJob has ended."""
+    ends = (CONDITION_COMPLETED, CONDITION_FAILED)
+    return condition.get("type") in ends and condition.get("status") == "True"
 
 
 @dataclass(frozen=True, slots=True)

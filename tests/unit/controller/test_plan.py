@@ -63,6 +63,32 @@ def test_an_ended_hyperjob_is_never_run_again(kind: str) -> None:
     assert decided.events == ()
 
 
+@pytest.mark.parametrize("kind", ["Completed", "Failed"])
+def test_a_hyperjob_that_ended_under_the_go_controller_shows_its_end(kind: str) -> None:
+    condition = {
+        "type": kind,
+        "status": "True",
+        "reason": "AllChildVCJobsCompleted",
+        "message": "All 1 child vcJobs completed",
+        "lastTransitionTime": "2026-01-02T03:00:00Z",
+    }
+    status = {"conditions": [condition], "splitCount": 1, "observedGeneration": 1}
+    decided = plan(observed(hyperjob(status=status), job(phase="Completed"), policy()))
+    assert decided.actions == ()
+    assert decided.events == ()
+    assert decided.status == status | {
+        "completionTime": "2026-01-02T03:00:00Z",
+        "state": {
+            "phase": kind,
+            "reason": "AllChildVCJobsCompleted",
+            "message": "All 1 child vcJobs completed",
+            "lastTransitionTime": "2026-01-02T03:00:00Z",
+        },
+    }
+    again = plan(observed(hyperjob(status=decided.status), job(phase="Completed"), policy()))
+    assert again.status == decided.status, "the second pass writes nothing"
+
+
 def test_what_is_resumed_by_hand_after_the_end_is_taken_back() -> None:
     status = finished("Failed", phase="Failed", reason="JobsAborted")
     for entry in status["jobs"]:
