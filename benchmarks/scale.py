@@ -30,7 +30,7 @@ from benchmarks.bench_expansion import hyperjobs
 from benchmarks.bench_storm import vcjob_status
 from benchmarks.plainloop import CONNECTIONS, copies_of, parallel, plain_loop
 from hyperjob_core.api.meta import Object
-from hyperjob_core.api.names import AFFINITY_GATED, GATE, GATE_HELD, GATE_OPEN, binding_name
+from hyperjob_core.api.names import GATE, GATE_OPEN, binding_name
 from hyperjob_core.kube.client import EventType, Kube, PatchType
 from hyperjob_core.kube.errors import NotFound
 from hyperjob_core.kube.informer import Informer
@@ -48,6 +48,11 @@ from tests.support.stack import Service, controller_service
 from tests.support.system import phase_of
 
 TIME_LIMIT = 3600.0
+NOT_OURS = {
+    ("POST", "hyperjobs", ""),
+    ("POST", "resourcebindings", ""),
+    ("PUT", "resourcebindings", ""),
+}
 MADE = (PROPAGATION_POLICIES, VCJOBS, RESOURCE_BINDINGS)
 PER_SECOND = 20.0
 _TICK = os.sysconf("SC_CLK_TCK")
@@ -84,13 +89,14 @@ class Times:
 
 
 class Karmada:
-    """Binds every vcjob, as Karmada and the webhook do, and records the times."""
+    """Binds every vcjob and follows its policy, as Karmada does, and records the times."""
 
     def __init__(self, kube: Kube, namespace: str) -> None:
         self.times = Times()
         self._kube, self._namespace = kube, namespace
         self._unbound: asyncio.Queue[Object] = asyncio.Queue()
-        self._pins: dict[str, str] = {}
+        self._opened: asyncio.Queue[str] = asyncio.Queue()
+        self._policies: dict[str, Object] = {}
 
     @asynccontextmanager
     async def working(self) -> AsyncIterator[Times]:
@@ -99,7 +105,6 @@ class Karmada:
             HYPERJOBS: self._hyperjob,
             PROPAGATION_POLICIES: self._policy,
             VCJOBS: self._vcjob,
-            RESOURCE_BINDINGS: self._binding,
         }
         informers = []
         for resource, handler in handlers.items():
@@ -108,6 +113,7 @@ class Karmada:
             informers.append(informer)
         tasks = [asyncio.create_task(each.run()) for each in informers]
         tasks += [asyncio.create_task(self._bind()) for _ in range(CONNECTIONS)]
+        tasks += [asyncio.create_task(self._dispatch()) for _ in range(CONNECTIONS)]
         try:
             for informer in informers:
                 await informer.synced.wait()
@@ -128,9 +134,18 @@ class Karmada:
             self.times.phases.pop(old["metadata"]["name"], None)
 
     def _policy(self, kind: EventType, _old: Object | None, new: Object | None) -> None:
-        if kind is EventType.ADDED and new is not None:
-            affinity = new["spec"]["placement"]["clusterAffinities"][0]
-            self._pins[new["metadata"]["name"]] = affinity["clusterNames"][0]
+        if kind is EventType.DELETED or new is None:
+            return
+        name = new["metadata"]["name"]
+        if kind is EventType.ADDED:
+            self._policies[name] = new["spec"]
+        is_open = "suspension" not in new["spec"]
+        is_open = is_open or (new["metadata"].get("annotations") or {}).get(GATE) == GATE_OPEN
+        if is_open and name not in self.times.released:
+            self.times.released[name] = time.monotonic()
+            if kind is not EventType.ADDED:
+                self._opened.put_nowait(name)
+            self.times.changed.set()
 
     def _vcjob(self, kind: EventType, _old: Object | None, new: Object | None) -> None:
         if kind is EventType.ADDED and new is not None:
@@ -138,46 +153,47 @@ class Karmada:
             self._unbound.put_nowait(new)
             self.times.changed.set()
 
-    def _binding(self, kind: EventType, _old: Object | None, new: Object | None) -> None:
-        if kind is EventType.DELETED or new is None:
-            return
-        name = new["spec"]["resource"]["name"]
-        if (new["metadata"].get("annotations") or {}).get(GATE) == GATE_OPEN:
-            self.times.released.setdefault(name, time.monotonic())
-            self.times.changed.set()
-
     async def _bind(self) -> None:
         while True:
             job = await self._unbound.get()
             metadata, name = job["metadata"], job["metadata"]["name"]
-            cluster = self._pins.get(name)
-            if cluster is None:  # the policy was written first, and its watch event arrives soon
+            policy = self._policies.get(name)
+            if policy is None:  # the policy was written first, and its watch event arrives soon
                 await asyncio.sleep(0.01)
                 self._unbound.put_nowait(job)
                 continue
-            await self._kube.create(RESOURCE_BINDINGS, bound(metadata, cluster, self._namespace))
+            await self._kube.create(RESOURCE_BINDINGS, bound(metadata, policy, self._namespace))
+
+    async def _dispatch(self) -> None:
+        while True:
+            name = await self._opened.get()
+            known = await self._kube.get(
+                RESOURCE_BINDINGS, binding_name(name), namespace=self._namespace
+            )
+            del known["spec"]["suspension"]
+            await self._kube.replace(RESOURCE_BINDINGS, known)
 
 
-def bound(job: Object, cluster: str, namespace: str) -> Object:
-    """Return the ResourceBinding of a vcjob from its metadata, held and placed."""
+def bound(job: Object, policy: Object, namespace: str) -> Object:
+    """Return the ResourceBinding of a vcjob from its metadata and its policy, placed."""
     owner = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": job["name"]}
-    affinity = {"affinityName": AFFINITY_GATED, "clusterNames": [cluster]}
+    (affinity,) = policy["placement"]["clusterAffinities"]
+    suspension = {"suspension": policy["suspension"]} if "suspension" in policy else {}
     return {
         "apiVersion": RESOURCE_BINDINGS.api_version,
         "kind": RESOURCE_BINDINGS.kind,
         "metadata": {
             "name": binding_name(job["name"]),
             "namespace": namespace,
-            "annotations": {GATE: GATE_HELD},
             "ownerReferences": [{**owner, "uid": job["uid"], "controller": True}],
         },
         "spec": {
             "resource": {**owner, "namespace": namespace, "uid": job["uid"]},
-            "placement": {"clusterAffinities": [affinity]},
+            "placement": policy["placement"],
             "replicas": 1,
             "replicaRequirements": {"resourceRequest": {"nvidia.com/gpu": "1"}},
-            "clusters": [{"name": cluster, "replicas": 1}],
-            "suspension": {"dispatching": True},
+            "clusters": [{"name": affinity["clusterNames"][0], "replicas": 1}],
+            **suspension,
         },
     }
 
@@ -283,7 +299,7 @@ class Bench:
             " ".join(filter(None, key)): number / total
             for key, number in sorted(made.items())
             if key[1] in {"propagationpolicies", "jobs", "resourcebindings", "hyperjobs", "events"}
-            and key not in {("POST", "hyperjobs", ""), ("POST", "resourcebindings", "")}
+            and key not in NOT_OURS
         }
         text = ", ".join(f"{number:.2f} {name}" for name, number in ours.items())
         print(f"  writes of the controller per sub-job: {sum(ours.values()):.2f} ({text})")

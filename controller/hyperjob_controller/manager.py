@@ -233,6 +233,7 @@ class Manager:
                 start=timedelta(seconds=options.start_timeout),
             ),
             admission=lambda: self.mode.current,
+            decides_alone=lambda: self.mode.decides_alone,
             now=now,
             splitter=self._splitter,
             cause_reader=self._causes,

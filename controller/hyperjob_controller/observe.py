@@ -60,6 +60,7 @@ class Observer:
         limits: Limits,
         admission: Callable[[], QueueAdmission],
         now: Callable[[], datetime],
+        decides_alone: Callable[[], bool] = lambda: False,
         splitter: Splitter | None = None,
         cause_reader: CauseReader | None = None,
         trainings: Callable[[str], Mapping[str, JobTraining]] = lambda _key: {},
@@ -72,6 +73,7 @@ class Observer:
         self._limits = limits
         self._admission = admission
         self._now = now
+        self._decides_alone = decides_alone
         self._splitter = splitter
         self._cause_reader = cause_reader
         self._trainings = trainings
@@ -116,6 +118,7 @@ class Observer:
                 key, uid=hyperjob.uid, generation=hyperjob.generation
             ),
             admission=self._admission(),
+            decides_alone=self._decides_alone(),
             now=now,
             queues=self._queues(),
             cluster_lost_timeout=self._limits.cluster_lost,

@@ -84,7 +84,7 @@ _NAMES: Final = (
     ),
     (
         f"`{names.GATE}`",
-        "ResourceBinding",
+        "PropagationPolicy, ResourceBinding",
         f"`{names.GATE_HELD}` until the gang is complete, `{names.GATE_OPEN}` from then on.",
     ),
     (

@@ -15,7 +15,6 @@ from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import binding_name
 from hyperjob_core.api.wire import at, condition, mapping, rfc3339, string
 from hyperjob_core.kube.memory import MemoryServer
-from hyperjob_core.kube.patches import patched
 from hyperjob_core.kube.resources import (
     CLUSTERS,
     PROPAGATION_POLICIES,
@@ -26,7 +25,6 @@ from hyperjob_core.kube.resources import (
 from hyperjob_engine.expansion.expand import pod_groups
 from hyperjob_engine.model.parse import controller_of, pinned_clusters
 from hyperjob_engine.resources import quantities
-from hyperjob_rules.stamp import stamp
 
 _BIND = 0.5
 _DISPATCH = 1.0
@@ -150,7 +148,7 @@ class Karmada:
             "spec": wanted,
             "status": {"conditions": [{"type": "Scheduled", "status": "True"}]},
         }
-        self._plane.create(RESOURCE_BINDINGS, patched(binding, stamp(binding, operation="CREATE")))
+        self._plane.create(RESOURCE_BINDINGS, binding)
 
     def _scheduled(self, placement: object) -> Object:
         names = pinned_clusters(placement)
@@ -162,8 +160,9 @@ class Karmada:
         known = _binding_key(key)
         if policy is None or self._plane.get(RESOURCE_BINDINGS, known) is None:
             return
-        placement = policy["spec"]["placement"]
+        placement, suspension = policy["spec"]["placement"], policy["spec"].get("suspension")
         change: Object = {"placement": placement, **self._scheduled(placement)}
+        change["suspension"] = {"dispatching": at(suspension, "dispatching")}
         self._plane.change(RESOURCE_BINDINGS, known, {"spec": change})
 
     def _dispatch(self, known: str) -> None:

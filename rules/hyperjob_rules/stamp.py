@@ -57,8 +57,9 @@ def stamp(binding: Object, *, operation: str, old: Object | None = None) -> list
     otherwise it replaces the whole suspension, and the API server calls this webhook again. At
     UPDATE a held gate stays closed: Volcano Global's release and the sync of Karmada's detector
     both remove `dispatching`, while they may change `scheduling`. In the mode builtin no other
-    component releases a gang, and the webhook does not set `scheduling`. Volcano Global also gets
-    the replicas of the one component that HyperJob's interpreter gives a vcjob.
+    component releases a gang: its PropagationPolicy suspends dispatching, and the webhook closes
+    the gate only if another webhook, such as Volcano Global's, has overwritten that. Volcano Global
+    also gets the replicas of the one component that HyperJob's interpreter gives a vcjob.
 
     `old` is the ResourceBinding before an UPDATE by a user who may not open gates: if its gate was
     held, it stays held, even if the user changes annotation, resource or affinity name.
@@ -75,6 +76,8 @@ def stamp(binding: Object, *, operation: str, old: Object | None = None) -> list
         return []
     counted = _replicas(binding) if gated and operation in ("CREATE", "UPDATE") else []
     if operation == "CREATE":
+        if not gated and _find(binding, ("spec", "suspension", "dispatching")) is True:
+            return []
         return _set(binding, _CLOSED if gated else _HELD) + counted
     if operation == "UPDATE" and _find(binding, ("metadata", "annotations", GATE)) == GATE_HELD:
         return _set(binding, (_DISPATCHING,)) + counted

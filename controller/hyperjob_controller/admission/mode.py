@@ -48,6 +48,11 @@ class Mode:
         return QueueAdmission.VOLCANO_GLOBAL if self._found else QueueAdmission.BUILTIN
 
     @property
+    def decides_alone(self) -> bool:
+        """Return whether Volcano Global is known not to be installed."""
+        return self._wanted is None and not self._found
+
+    @property
     def why(self) -> str:
         """Return why this mode is in use."""
         if self._wanted is not None:

@@ -260,10 +260,12 @@ class Applier:
         """Lift the policy's suspension first: after the gate is open, a suspension is a user's."""
         if action.policy_uid is not None:
             lifted = {
-                "metadata": {"uid": action.policy_uid},
+                "metadata": {"uid": action.policy_uid, "annotations": {GATE: GATE_OPEN}},
                 "spec": {"suspension": {"dispatching": None}},
             }
             await self._merge(PROPAGATION_POLICIES, namespace, action.name, lifted)
+        if action.binding_uid is None:
+            return
         suspension: Object = {"dispatching": None}
         if action.release_scheduling:
             suspension["scheduling"] = None

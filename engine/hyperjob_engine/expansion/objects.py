@@ -5,7 +5,6 @@ live objects, and Volcano refuses almost every later change.
 """
 
 from collections.abc import Mapping
-from typing import Final
 
 from hyperjob_core.api.childmetadata import may_be_given
 from hyperjob_core.api.meta import Object
@@ -14,6 +13,8 @@ from hyperjob_core.api.names import (
     AFFINITY_HELD,
     AFFINITY_UNGATED,
     API_VERSION,
+    GATE,
+    GATE_HELD,
     KIND,
     LABEL_ATTEMPT,
     LABEL_HYPERJOB,
@@ -27,12 +28,6 @@ from hyperjob_core.api.names import (
 from hyperjob_engine.expansion.checkpoint import with_checkpoint
 from hyperjob_engine.model.observed import HyperJob, QueueAdmission
 from hyperjob_engine.model.subjobs import SubJob
-
-_AFFINITIES: Final[Mapping[QueueAdmission, str]] = {
-    QueueAdmission.VOLCANO_GLOBAL: AFFINITY_GATED,
-    QueueAdmission.BUILTIN: AFFINITY_HELD,
-    QueueAdmission.NONE: AFFINITY_UNGATED,
-}
 
 
 def owner_reference(hyperjob: HyperJob) -> Object:
@@ -87,12 +82,14 @@ def policy(
     *,
     admission: QueueAdmission,
     held: bool,
+    gated: bool | None = None,
     attempt: int = 0,
 ) -> Object:
     """Return the PropagationPolicy that pins a sub-job to one cluster.
 
-    `held` suspends dispatching until the gang is complete. With `preemption: Always` the policy
-    takes the vcjob over from a broader policy that claimed it.
+    `held` suspends dispatching until the gang is complete; `gated`, by default the same, is that of
+    its placement. With `preemption: Always` the policy takes the vcjob over from a broader policy
+    that claimed it.
     """
     spec: Object = {
         "resourceSelectors": [
@@ -106,28 +103,34 @@ def policy(
         "propagateDeps": True,
         "preemption": "Always",
         "conflictResolution": "Abort",
-        "placement": placement(cluster, admission),
+        "placement": placement(cluster, admission, gated=held if gated is None else gated),
     }
+    metadata = _metadata(hyperjob, sub_job, attempt)
     if held:
         spec["suspension"] = {"dispatching": True}
+        metadata["annotations"] = metadata.get("annotations", {}) | {GATE: GATE_HELD}
     return {
         "apiVersion": POLICY_API_VERSION,
         "kind": POLICY_KIND,
-        "metadata": _metadata(hyperjob, sub_job, attempt),
+        "metadata": metadata,
         "spec": spec,
     }
 
 
-def placement(cluster: str, admission: QueueAdmission) -> Object:
+def placement(cluster: str, admission: QueueAdmission, *, gated: bool) -> Object:
     """Return the placement with one cluster.
 
     Karmada copies the name of its clusterAffinity into the ResourceBinding, where HyperJob's
-    webhook reads which of scheduling and dispatching to suspend.
+    webhook reads which of scheduling and dispatching to suspend. Beside Volcano Global, which
+    suspends and releases every ResourceBinding, each ResourceBinding has a gate.
     """
+    affinity = AFFINITY_HELD if gated else AFFINITY_UNGATED
+    if admission is QueueAdmission.VOLCANO_GLOBAL:
+        affinity = AFFINITY_GATED
+    if admission is QueueAdmission.NONE:
+        affinity = AFFINITY_UNGATED
     return {
-        "clusterAffinities": [
-            {"affinityName": _AFFINITIES[admission], "clusterNames": [cluster]},
-        ],
+        "clusterAffinities": [{"affinityName": affinity, "clusterNames": [cluster]}],
         "replicaScheduling": {"replicaSchedulingType": "Duplicated"},
     }
 

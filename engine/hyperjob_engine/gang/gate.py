@@ -1,7 +1,8 @@
 """The gate of a gang: admitted sub-jobs are suspended until `minAvailable` of them are admitted.
 
-The controller only opens gates; the webhook closes them at the creation of a ResourceBinding. A
-suspension of another author stays.
+The PropagationPolicy is created with the suspension, which Karmada copies to the ResourceBinding.
+Volcano Global overwrites that copy: the webhook then holds the gate in the ResourceBinding too, and
+marks it. The controller opens what holds a gate, once. A suspension of another author stays.
 """
 
 from collections.abc import Collection, Sequence
@@ -9,16 +10,14 @@ from collections.abc import Collection, Sequence
 from hyperjob_core.api.names import GATE_HELD, GATE_OPEN
 from hyperjob_core.api.phases import JobPhase
 from hyperjob_engine.model.child import Child
-from hyperjob_engine.model.observed import Ownership, QueueAdmission
+from hyperjob_engine.model.observed import Binding, Ownership, QueueAdmission
 from hyperjob_engine.model.planned import OpenGate
 
 
 def is_held(child: Child) -> bool:
-    """Return whether a gate of HyperJob holds the sub-job.
+    """Return whether a gate of HyperJob holds the sub-job: its ResourceBinding's, or its policy's.
 
-    A PropagationPolicy that still suspends dispatching counts too: the webhook may have been down
-    at the creation of the ResourceBinding. A suspension after the gate was opened is another
-    author's.
+    A suspension after the gate was opened is another author's.
     """
     if child.binding is None or child.binding.gate == GATE_OPEN:
         return False
@@ -32,6 +31,13 @@ def is_through(child: Child) -> bool:
     if child.binding is None or is_held(child):
         return False
     return not child.binding.scheduling_suspended
+
+
+def is_opened(child: Child) -> bool:
+    """Return whether the policy's gate was opened, and no user has suspended the policy since."""
+    return (
+        child.policy is not None and child.policy.gate == GATE_OPEN and not child.policy.suspended
+    )
 
 
 def is_released(child: Child) -> bool:
@@ -87,19 +93,23 @@ def openings(
     if len(able) + through < minimum:
         return []
     return [
-        OpenGate(
-            name=child.name,
-            binding=child.binding.name,
-            binding_uid=child.binding.uid,
-            policy_uid=child.policy.uid
-            if child.policy is not None and _policy_holds(child)
-            else None,
-            release_scheduling=admission is not QueueAdmission.VOLCANO_GLOBAL
-            and child.binding.scheduling_suspended,
-        )
+        _opening(child, child.binding, admission)
         for child in children
         if child.name in able and child.binding is not None
     ]
+
+
+def _opening(child: Child, binding: Binding, admission: QueueAdmission) -> OpenGate:
+    policy_uid = child.policy.uid if child.policy is not None and _policy_holds(child) else None
+    release = admission is not QueueAdmission.VOLCANO_GLOBAL and binding.scheduling_suspended
+    alone = policy_uid is not None and binding.gate != GATE_HELD and not release
+    return OpenGate(
+        name=child.name,
+        binding=binding.name,
+        binding_uid=None if alone else binding.uid,
+        policy_uid=policy_uid,
+        release_scheduling=release,
+    )
 
 
 def _is_ours(child: Child) -> bool:
@@ -108,5 +118,11 @@ def _is_ours(child: Child) -> bool:
 
 
 def _policy_holds(child: Child) -> bool:
-    policy = child.policy
-    return policy is not None and policy.suspended and policy.ownership is not Ownership.FOREIGN
+    """Return whether the policy holds the gate, or its deletion has left the suspension behind."""
+    policy, binding = child.policy, child.binding
+    if policy is None:
+        waits = child.phase is JobPhase.UNKNOWN
+        return waits and binding is not None and binding.dispatching_suspended
+    if policy.gate == GATE_OPEN or policy.ownership is Ownership.FOREIGN:
+        return False
+    return policy.suspended

@@ -20,6 +20,7 @@ from hyperjob_engine.reasons.detail import GaveBack
 _FIRST: Final = 0.25
 _LONGEST: Final = 4.0
 _PATIENCE: Final = timedelta(seconds=30)  # for a gang without a released sub-job
+_SETTLED: Final = timedelta(seconds=5)  # the time in which most gangs become complete
 _SHORTEST: Final = timedelta(seconds=2)  # shorter waits would end in the same round of the queue
 SOON: Final = timedelta(milliseconds=1)
 
@@ -88,11 +89,11 @@ def next_state(
     passed = any(child.name in observed.passed_over for child in parts)
     released = sum(is_released(child) for child in parts) if theirs else 0
     if not (theirs and passed) or any(is_through(child) for child in children):
-        return _gathering(observed, record, released=released, limit=observed.gang_timeout)
+        return _gathering(observed, parts, released=released, limit=observed.gang_timeout)
     if released:
         return _give_back(observed, record, window=_SHORTEST)
     limit = min(_PATIENCE, observed.gang_timeout)
-    return _gathering(observed, record, released=released, limit=limit)
+    return _gathering(observed, parts, released=released, limit=limit)
 
 
 def next_try(observed: Observed, attempts: int, soon: bool) -> GangRecord | None:
@@ -125,12 +126,26 @@ def gave_back(observed: Observed, left: Sequence[str] = (), *, name: str = "") -
 
 
 def _gathering(
-    observed: Observed, record: GangRecord, *, released: int, limit: timedelta
+    observed: Observed, parts: Sequence[Child], *, released: int, limit: timedelta
 ) -> GangBackOff:
+    """Return the state of a gang of which `parts` wait, by when it was released or created last.
+
+    The record of a gang without a released sub-job follows from its newest vcjob: most gangs are
+    complete before it must be written.
+    """
+    now, record = observed.now, observed.hyperjob.gang or GangRecord()
     since = record.incomplete_since
-    if since is None or released > record.admitted:
-        since = observed.now.replace(microsecond=0)
-    wait = since + limit - observed.now
+    if released > record.admitted:
+        since = now.replace(microsecond=0)
+    elif since is None:
+        made = [child.job.created for child in parts if child.job is not None]
+        newest = max(filter(None, made), default=None)
+        since = min(newest or now, now).replace(microsecond=0)
+        soon = since + _SETTLED - now
+        if newest is not None and soon > timedelta() and limit > _SETTLED:
+            known = GangRecord(attempts=record.attempts) if record.attempts else None
+            return GangBackOff(record=known, wait=soon)
+    wait = since + limit - now
     if wait <= timedelta() and (released or observed.contended):
         return _give_back(observed, record, window=observed.gang_timeout * _FIRST)
     return GangBackOff(

@@ -333,7 +333,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """A sub-job's PropagationPolicy."""
+    """A sub-job's PropagationPolicy; `gate` is its annotation: the gate opens once for all."""
 
     name: str
     uid: str
@@ -344,6 +344,7 @@ class Policy:
     attempt: int
     clusters: tuple[str, ...]
     suspended: bool
+    gate: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -462,6 +463,7 @@ class Observed:
     gang_timeout: timedelta = timedelta(minutes=5)
     silence_timeout: timedelta = timedelta(seconds=30)
     start_timeout: timedelta = timedelta(minutes=15)  # 0: a sub-job may wait for its pods forever
+    decides_alone: bool = False  # Volcano Global, which suspends ResourceBindings, is not installed
     contended: bool = False  # another HyperJob waits for capacity or a share
     priority: int = 0
     preempts: bool = True  # its PriorityClass lets it stop HyperJobs of lower priority

@@ -180,6 +180,7 @@ def parse_policy(raw: Object, *, owner: HyperJob) -> Policy:
         attempt=_attempt(metadata),
         clusters=pinned_clusters(at(raw, "spec", "placement")),
         suspended=at(raw, "spec", "suspension", "dispatching") is True,
+        gate=string_map(metadata.get("annotations")).get(GATE, ""),
     )
 
 

@@ -66,13 +66,14 @@ class Resize:
 class OpenGate:
     """Lift the suspension of dispatching: of the PropagationPolicy, then of the ResourceBinding.
 
-    The controller changes only objects with these UIDs. An empty `policy_uid` means that the
-    policy suspends nothing.
+    The controller changes only objects with these UIDs. A `policy_uid` of None means that the
+    policy suspends nothing, a `binding_uid` of None that Karmada lifts the suspension of the
+    ResourceBinding when that of the policy is lifted: the webhook has not marked it.
     """
 
     name: str
     binding: str
-    binding_uid: str
+    binding_uid: str | None
     policy_uid: str | None
     release_scheduling: bool
 

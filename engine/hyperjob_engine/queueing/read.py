@@ -18,6 +18,7 @@ from hyperjob_engine.expansion.expand import SpecError, demand_of, expand, sub_j
 from hyperjob_engine.expansion.growth import growth
 from hyperjob_engine.expansion.members import members_of
 from hyperjob_engine.expansion.parts import is_auto, part_of, pieces
+from hyperjob_engine.gang.gate import is_opened
 from hyperjob_engine.gang.giveback import backs_off
 from hyperjob_engine.lifecycle.dependencies import waiting
 from hyperjob_engine.lifecycle.outage import gives_back
@@ -316,7 +317,9 @@ def _lives(child: Child) -> bool:
         return False
     if job.report is not None and (binding is None or binding.report is None):
         return not job.report.phase.is_terminal
-    return binding is not None and _is_in_member(binding)
+    if binding is None:
+        return False
+    return _is_in_member(binding) or (binding.report is None and is_opened(child))
 
 
 def _is_still_there(child: Child) -> bool:

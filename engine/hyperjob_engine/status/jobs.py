@@ -11,7 +11,7 @@ from hyperjob_core.api.meta import Object
 from hyperjob_core.api.phases import JobPhase
 from hyperjob_core.api.wire import rfc3339
 from hyperjob_core.text import shortened
-from hyperjob_engine.gang.gate import is_held, is_released
+from hyperjob_engine.gang.gate import is_held, is_opened, is_released
 from hyperjob_engine.lifecycle.decisions import End
 from hyperjob_engine.lifecycle.history import (
     PresentRun,
@@ -272,7 +272,7 @@ def _not_started(observed: Observed, outlook: Outlook) -> tuple[str, str, str]:
         )
     if is_held(child) and not outlook.opening:
         return PLACED, Reason.WAITING_FOR_GANG, "admitted, waits for the rest of the gang"
-    if binding.dispatching_suspended and not is_held(child):
+    if binding.dispatching_suspended and not is_held(child) and not is_opened(child):
         return PLACED, Reason.SUSPENDED_BY_POLICY, "its policy suspends dispatching"
     if outlook.unheard:
         return PLACED, Reason.NOTHING_REPORTED, detail_text(outlook.unheard)

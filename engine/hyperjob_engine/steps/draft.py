@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hyperjob_engine.expansion.auto import Split
+from hyperjob_engine.gang.gate import is_through
 from hyperjob_engine.gang.giveback import GangBackOff, backs_off
 from hyperjob_engine.gang.rejections import RejectionCheck
 from hyperjob_engine.gang.review import PinnedPlace, Review
@@ -13,7 +14,7 @@ from hyperjob_engine.lifecycle.outage import gives_back
 from hyperjob_engine.lifecycle.quorum import together
 from hyperjob_engine.lifecycle.silence import SilenceCheck, SilentCounts
 from hyperjob_engine.model.child import Child
-from hyperjob_engine.model.observed import Observed
+from hyperjob_engine.model.observed import Observed, QueueAdmission
 from hyperjob_engine.model.planned import Action
 from hyperjob_engine.model.request import PlacementRequest
 from hyperjob_engine.model.subjobs import SubJob
@@ -75,6 +76,19 @@ class Draft:
     def staying(self) -> list[Child]:
         """The sub-jobs whose vcjob is not being deleted."""
         return [child for _, child in self.children if not child.is_leaving]
+
+    @property
+    def is_gated(self) -> bool:
+        """Whether a gate holds a new sub-job: without others that must start with it, none does.
+
+        Where Volcano Global may suspend its ResourceBinding, every sub-job has a gate.
+        """
+        if self.observed.admission is QueueAdmission.NONE:
+            return False
+        if not self.observed.decides_alone:
+            return True
+        through = sum(is_through(child) for _, child in self.children)
+        return self.together - through > 1
 
     @property
     def is_short(self) -> bool:

@@ -44,7 +44,9 @@ def place_missing(draft: Draft) -> None:
         if child.policy is not None and child.policy.clusters != (cluster,):
             draft.actions.append(_repin(observed, sub_job, child.policy, cluster))
         overflow = draft.placement.overflow.get(name) or draft.split.overflow.get(name)
-        draft.actions.append(_creation(observed, sub_job, child, cluster, overflow=overflow))
+        draft.actions.append(
+            _creation(observed, sub_job, child, cluster, gated=draft.is_gated, overflow=overflow)
+        )
     draft.actions.sort(key=lambda action: isinstance(action, DeleteChild))
 
 
@@ -87,7 +89,9 @@ def _without_place(draft: Draft) -> dict[str, Member]:
     found: dict[str, Member] = {}
     for name, (sub_job, child) in draft.missing.items():
         if child.exists and child.cluster:
-            draft.actions.append(_creation(draft.observed, sub_job, child, child.cluster))
+            draft.actions.append(
+                _creation(draft.observed, sub_job, child, child.cluster, gated=draft.is_gated)
+            )
         elif sub_job.group.name in draft.split.waiting:
             draft.blocked[name] = draft.split.waiting[sub_job.group.name]
         else:
@@ -102,7 +106,7 @@ def _repin(observed: Observed, sub_job: SubJob, policy: Policy, cluster: str) ->
         cluster=cluster,
         demand=sub_job.size.demand,
         pods=sub_job.size.pod_groups,
-        placement=placement_object(cluster, observed.admission),
+        placement=placement_object(cluster, observed.admission, gated=policy.suspended),
     )
 
 
@@ -112,6 +116,7 @@ def _creation(
     child: Child,
     cluster: str,
     *,
+    gated: bool,
     overflow: Overflow | SplitOverflow | None = None,
 ) -> CreateChild:
     """Return the creation of what a sub-job lacks: its policy, its vcjob, or both.
@@ -122,13 +127,13 @@ def _creation(
     policy: Object | None = None
     if child.policy is None:
         gang = observed.admission is not QueueAdmission.NONE
-        held = gang and (not child.exists or is_held(child))
         policy = policy_object(
             observed.hyperjob,
             sub_job,
             cluster,
             admission=observed.admission,
-            held=held,
+            held=gang and (is_held(child) if child.exists else gated),
+            gated=child.exists or gated,
             attempt=next_attempt(child),
         )
     return CreateChild(

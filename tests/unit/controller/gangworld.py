@@ -493,12 +493,16 @@ class GangWorld(World):
             case Repin():
                 self.policies[action.name]["spec"]["placement"] = action.placement
             case OpenGate():
-                spec = self.policies[action.name]["spec"]
-                spec.get("suspension", {}).pop("dispatching", None)
-                target = self.bindings[action.binding]
-                target["metadata"]["annotations"][GATE] = GATE_OPEN
-                target["spec"]["suspension"].pop("dispatching", None)
-                self.seen[action.binding] = copy.deepcopy(target)
+                opened = {GATE: GATE_OPEN}
+                if action.policy_uid is not None:
+                    lifted = self.policies[action.name]
+                    lifted["spec"].get("suspension", {}).pop("dispatching", None)
+                    lifted["metadata"]["annotations"] = opened
+                if action.binding_uid is not None:
+                    target = self.bindings[action.binding]
+                    target["metadata"].setdefault("annotations", {}).update(opened)
+                    target["spec"]["suspension"].pop("dispatching", None)
+                    self.seen[action.binding] = copy.deepcopy(target)
             case CreateChild() if action.job is None:
                 assert action.policy is not None
                 self.policies[action.name] = self._stored(action.policy)

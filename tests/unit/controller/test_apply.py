@@ -243,18 +243,22 @@ async def test_the_gate_lifts_the_policys_suspension_first() -> None:
         OpenGate(
             name="y", binding="y-job", binding_uid="rb-y", policy_uid=None, release_scheduling=True
         ),
+        OpenGate(
+            name="z", binding="z-job", binding_uid=None, policy_uid="pp-z", release_scheduling=False
+        ),
     )
     gate = {"annotations": {"training.volcano.sh/gate": "open"}}
-    by_name: dict[str, list[Any]] = {"x": [], "y": []}
+    by_name: dict[str, list[Any]] = {"x": [], "y": [], "z": []}
     for call in server.calls:
         by_name[call[2][0]].append(call)
     assert by_name["x"] == [
         ("patch", "propagationpolicies", "x", "MERGE",
-         {"metadata": {"uid": "pp-x"}, "spec": {"suspension": {"dispatching": None}}}),
+         {"metadata": {"uid": "pp-x", **gate}, "spec": {"suspension": {"dispatching": None}}}),
         ("patch", "resourcebindings", "x-job", "MERGE",
          {"metadata": {"uid": "rb-x", **gate}, "spec": {"suspension": {"dispatching": None}}}),
     ]  # fmt: skip
     assert by_name["y"][0][4]["spec"] == {"suspension": {"dispatching": None, "scheduling": None}}
+    assert [call[1] for call in by_name["z"]] == ["propagationpolicies"], "Karmada does the rest"
 
 
 PATCHES: dict[str, tuple[Action, str, str, Object]] = {

@@ -50,6 +50,7 @@ def test_without_volcano_global_our_own_queues_admit() -> None:
     mode, webhooks, told = _mode()
     webhooks.added(OTHER)
     assert mode.current is QueueAdmission.BUILTIN
+    assert mode.decides_alone
     assert not told
 
 
@@ -61,6 +62,7 @@ def test_it_follows_volcano_global_as_it_comes_and_goes_and_tells_each_change_on
     webhooks.added(OTHER)
     webhooks.deleted(OTHER)
     assert mode.current is QueueAdmission.VOLCANO_GLOBAL
+    assert not mode.decides_alone
     webhooks.deleted(there)
     assert mode.current is QueueAdmission.BUILTIN
     assert told == [QueueAdmission.VOLCANO_GLOBAL, QueueAdmission.BUILTIN]
@@ -79,4 +81,5 @@ def test_as_it_was_told_it_stays(wanted: QueueAdmission) -> None:
     mode, webhooks, _ = _mode(wanted)
     assert webhooks.tell is None
     assert mode.current is wanted
+    assert not mode.decides_alone, "Volcano Global may be there"
     assert mode.why == f"--queue-admission {wanted}"

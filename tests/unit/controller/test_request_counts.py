@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hyperjob_controller.manager import Manager
-from hyperjob_core.api.names import GATE, GATE_HELD, GATE_OPEN
+from hyperjob_core.api.names import GATE, GATE_OPEN
 from hyperjob_core.kube.memory import Call
 from hyperjob_core.kube.resources import (
     CLUSTERS,
@@ -33,8 +33,7 @@ NAMES = [f"hj{number}" for number in range(COUNT)]
 GATED = {
     "create propagationpolicies": 1.0,
     "create jobs": 1.0,
-    "patch propagationpolicies": 1.0,  # opens the gate in the policy, then
-    "patch resourcebindings": 1.0,  # in the binding
+    "patch propagationpolicies": 1.0,  # opens the gate; Karmada follows in the binding
     "patch hyperjobs": 3 / REPLICAS,
     "create events": 3 / REPLICAS,
 }
@@ -68,15 +67,13 @@ class Karmada(ApiServer):
         assert policy is not None
         spec = policy["spec"]
         (cluster,) = spec["placement"]["clusterAffinities"][0]["clusterNames"]
-        held = "suspension" in spec
         bound = binding(job["metadata"]["name"], cluster=cluster, suspension=spec.get("suspension"))
-        bound["metadata"]["annotations"] = {GATE: GATE_HELD} if held else {}
         bound["metadata"]["ownerReferences"][0]["uid"] = job["metadata"]["uid"]
         bound["spec"]["resource"]["uid"] = job["metadata"]["uid"]
         self.put(RESOURCE_BINDINGS, bound)
 
     def are_bound(self, *, gated: bool) -> bool:
-        found = self.items(RESOURCE_BINDINGS)
+        found = self.items(PROPAGATION_POLICIES)
         gates = [(each["metadata"].get("annotations") or {}).get(GATE) for each in found]
         return gates == [GATE_OPEN if gated else None] * SUB_JOBS
 

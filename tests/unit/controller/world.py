@@ -219,10 +219,14 @@ class World:
             case Resize():
                 self._resize(self.jobs[action.name]["spec"], action)
             case OpenGate():
-                if action.policy_uid is not None:
-                    self.policies[action.name]["spec"].pop("suspension", None)
+                opened = {"training.volcano.sh/gate": "open"}
                 target = self.bindings[action.binding]
-                target["metadata"]["annotations"]["training.volcano.sh/gate"] = "open"
+                if action.policy_uid is not None:
+                    lifted = self.policies[action.name]
+                    lifted["spec"].pop("suspension", None)
+                    lifted["metadata"]["annotations"] = opened
+                if action.binding_uid is not None:
+                    target["metadata"]["annotations"] |= opened
                 target["spec"]["suspension"].pop("dispatching", None)
             case ReleaseQuota():
                 self.bindings[action.binding]["spec"]["replicaRequirements"] = {}

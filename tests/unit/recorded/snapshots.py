@@ -299,6 +299,7 @@ def _policy(rng: random.Random, each: SubJob, record: Record | None) -> Policy:
         attempt=record.attempt if record is not None and some(rng, 0.95) else 0,
         clusters=rng.choice(((cluster,),) * 8 + ((), ("b",), ("a", "b"))),
         suspended=some(rng, 0.3),
+        gate=rng.choice(("", "held", "open")),
     )
 
 

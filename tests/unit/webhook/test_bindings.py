@@ -79,12 +79,18 @@ def test_a_new_binding_of_a_gang_is_suspended_held_and_labelled(suspension):
     assert result["metadata"]["labels"] == {LABEL: "hyperjob"}
 
 
+def test_a_binding_that_its_policy_holds_stays_as_it_is():
+    obj = binding(affinity="hyperjob-held", suspension={"dispatching": True})
+    assert stamp(obj, operation="CREATE") == []
+    opened = binding(affinity="hyperjob-held", suspension={})
+    assert stamp(opened, operation="UPDATE", old=obj) == [], "Karmada follows the opened policy"
+
+
 def test_a_gang_that_our_own_queue_admission_let_in_stays_held_beside_volcano_global():
     obj = stamped(binding(affinity="hyperjob-held", suspension={"dispatching": True}), "CREATE")
-    assert obj["spec"]["suspension"] == {"dispatching": True}, "nobody would release it"
-    assert obj["metadata"]["annotations"] == {GATE: "held"}
     both = stamped(volcano_global(obj), "CREATE")
     assert both["spec"]["suspension"] == {"dispatching": True, "scheduling": True}
+    assert both["metadata"]["annotations"] == {GATE: "held"}
     let_go = stamped(released(both), "UPDATE")
     assert let_go["spec"]["suspension"] == {"dispatching": True, "scheduling": False}
 
