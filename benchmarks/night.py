@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from hyperjob_core.api.names import LEASE_NAME, LEASE_NAMESPACE, binding_name
-from hyperjob_core.kube.client import Kube
+from hyperjob_core.kube.client import Kube, PatchType
 from hyperjob_core.kube.errors import AlreadyExists, KubeError, NotFound
 from hyperjob_core.kube.resources import (
     CLUSTER_ROLE_BINDINGS,
@@ -136,7 +136,19 @@ class Night:
             await asyncio.sleep(0.1)
         return time.monotonic() - began, status
 
-    async def submit(self, name: str, *, sub_jobs: int = 1) -> None:
+    async def members(self) -> dict[str, Kube]:
+        """Return a client for each member, by the name of its Cluster."""
+        names = sorted(each["metadata"]["name"] for each in (await self.kube.list(CLUSTERS)).items)
+        return {name: self.kube.member(name, time_limit=10) for name in names}
+
+    async def first(self) -> str:
+        """Return the cluster to which a HyperJob goes that may choose."""
+        await self.submit("probe")
+        _, status = await self.until("probe", runs)
+        await self.clear()
+        return clusters(status)[0]
+
+    async def submit(self, name: str, *, sub_jobs: int = 1, only_on: str = "") -> None:
         """Apply a HyperJob whose pods sleep."""
         gpus = {"nvidia.com/gpu": str(self.options.gpus)}
         container: Object = {"name": "c", "image": "busybox:1.36", "command": ["sleep", "100000"]}
@@ -146,6 +158,8 @@ class Night:
         task = {"name": "w", "replicas": 1, "template": {"spec": pod}}
         job: Object = {"name": "t", "replicas": sub_jobs}
         job |= {"templateSpec": {"queue": QUEUE, "tasks": [task]}}
+        if only_on:
+            job |= {"clusterNames": [only_on], "clusterPolicy": "Required"}
         body = {"apiVersion": HYPERJOBS.api_version, "kind": HYPERJOBS.kind}
         spec = {"replicatedJobs": [job], "minAvailable": sub_jobs}
         made = {**body, "metadata": {"name": name}, "spec": spec}
@@ -181,8 +195,30 @@ class Night:
         self.row("", "kubectl get hj", f"Running, history {history}", seconds + again, right=right)
 
 
+async def set_state(member: Kube, state: str) -> None:
+    """Set the state of the queue in one member."""
+    body = {"status": {"state": state}}
+    await member.patch(QUEUES, QUEUE, body, kind=PatchType.MERGE, subresource="status")
+
+
+async def set_quota(member: Kube) -> None:
+    """Let one member refuse all further pods."""
+    limit = {"metadata": {"name": "night"}, "spec": {"hard": {"pods": "0"}}}
+    body = {"apiVersion": "v1", "kind": "ResourceQuota", **limit}
+    await member.create(RESOURCE_QUOTAS, body, namespace=NAMESPACE)
+    await asyncio.sleep(3)
+
+
 def phase(status: Object) -> str:
     return str((status.get("state") or {}).get("phase"))
+
+
+def message(status: Object) -> str:
+    return str((status.get("state") or {}).get("message"))
+
+
+def clusters_held(status: Object) -> list[str]:
+    return [str(job["cluster"]) for job in status.get("jobs", ()) if job.get("admitted")]
 
 
 def runs(status: Object) -> bool:
@@ -294,18 +330,44 @@ async def queues(night: Night) -> None:
     await night.clear()
 
 
+async def closed_in_one(night: Night) -> None:
+    """Close the queue in the member to which a HyperJob goes, as that member's administrator."""
+    members = await night.members()
+    first = await night.first()
+    queue = members[first]
+    await set_state(queue, "Closed")
+    command = f"kubectl patch queue {QUEUE} --subresource status  # Closed, in {first}"
+    began = time.monotonic()
+    while time.monotonic() - began < LONG:
+        _, output, _ = await night.command("hyperjob top --by queue")
+        if f"Open, closed in {first}" in output:
+            break
+    said = next((each for each in output.splitlines() if first in each), output[-200:])
+    right = f"Open, closed in {first}" in output
+    took = time.monotonic() - began
+    night.row("queue closed in one member", command, said.strip(), took, right=right)
+    await night.submit("away")
+    seconds, status = await night.until("away", runs)
+    where = f"{phase(status)} on {clusters(status)}"
+    right = runs(status) and first not in clusters(status)
+    night.row("", "kubectl get hj", where, seconds, right=right)
+    words = f"{first} has closed queue {QUEUE}"
+    await night.submit("bound", only_on=first)
+    seconds, status = await night.until("bound", lambda each: words in message(each), within=20)
+    night.row("", "kubectl get hj", message(status)[:200], seconds, right=words in message(status))
+    await night.told("", "kubectl-hyperjob why bound", code=3, words=words)
+    await set_state(queue, "Open")
+    seconds, status = await night.until("bound", runs)
+    right = runs(status) and clusters(status) == [first]
+    night.row("opened there", "kubectl get hj", f"{phase(status)} on {first}", seconds, right=right)
+    await night.clear()
+
+
 async def quota(night: Night) -> None:
     """Fill the ResourceQuota of the member to which a HyperJob goes, then of both."""
-    names = sorted(each["metadata"]["name"] for each in (await night.kube.list(CLUSTERS)).items)
-    limit = {"metadata": {"name": "night"}, "spec": {"hard": {"pods": "0"}}}
-    members = {name: night.kube.member(name, time_limit=10) for name in names}
-    await night.submit("probe")
-    _, status = await night.until("probe", runs)
-    first = clusters(status)[0]
-    await night.clear()
-    body = {"apiVersion": "v1", "kind": "ResourceQuota", **limit}
-    await members[first].create(RESOURCE_QUOTAS, body, namespace=NAMESPACE)
-    await asyncio.sleep(3)
+    members = await night.members()
+    first = await night.first()
+    await set_quota(members[first])
     await night.submit("full")
     command = f"kubectl create quota night --hard=pods=0  # in {first}"
     seconds, status = await night.until(
@@ -317,7 +379,24 @@ async def quota(night: Night) -> None:
     where = f"{phase(status)} on {clusters(status)}"
     right = runs(status) and first not in clusters(status)
     night.row("", "kubectl get hj", where, seconds + again, right=right)
-    await members[first].delete(RESOURCE_QUOTAS, "night", namespace=NAMESPACE)
+    await night.clear()
+    others = [name for name in members if name != first]
+    for name in others:
+        await set_quota(members[name])
+    await night.submit("nowhere")
+    command = f"kubectl create quota night --hard=pods=0  # in {first} and {others}"
+    seconds, status = await night.until(
+        "nowhere",
+        lambda each: phase(each) in ("Queued", "Pending") and attempts(each) >= len(members),
+        within=600,
+    )
+    right = phase(status) in ("Queued", "Pending") and not clusters_held(status)
+    text = f"{phase(status)}, attempt {attempts(status)}: {message(status)[:160]}"
+    night.row("full quota everywhere", command, text, seconds, right=right)
+    for member in members.values():
+        await member.delete(RESOURCE_QUOTAS, "night", namespace=NAMESPACE)
+    seconds, status = await night.until("nowhere", runs, within=400)
+    night.row("quota raised", "kubectl get hj", phase(status), seconds, right=runs(status))
     await night.clear()
 
 
@@ -395,6 +474,7 @@ async def main() -> None:
                 await accounts(night)
                 await upgrade(night)
                 await queues(night)
+                await closed_in_one(night)
                 await quota(night)
                 await deletions(night)
                 if options.remove_cluster:

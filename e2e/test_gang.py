@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from e2e.support.closedqueues import goes_elsewhere
 from e2e.support.manifests import both, group, hyperjob
 from e2e.support.scenario import clusters_of
 from hyperjob_core.api.names import (
@@ -48,6 +49,10 @@ async def test_no_member_sees_a_job_before_all_are_admitted(scenario):
             ended = await scenario.until_phase("gang", "Completed", "Failed")
     assert ended["status"]["state"]["phase"] == "Completed"
     assert sightings.jobs == {"gang-ready-0", "gang-late-0"}
+
+
+async def test_a_queue_that_one_member_has_closed_sends_hyperjobs_elsewhere(scenario):
+    await goes_elsewhere(scenario)
 
 
 async def test_the_gate_is_open_once_the_gang_runs(scenario):

@@ -1,8 +1,5 @@
 """Placement by the nodes of the members: a gang waits that the sum could hold and no node can."""
 
-import asyncio
-import subprocess
-import sys
 from collections.abc import Iterator
 
 import pytest
@@ -54,15 +51,6 @@ async def add_node(scenario: Scenario, member: str, name: str, gpus: int, **labe
     await scenario.members[member].create(NODES, {"apiVersion": "v1", "kind": "Node", **made})
 
 
-async def why(scenario: Scenario, name: str) -> str:
-    command = [sys.executable, "-m", "hyperjob", "why", name, "--namespace", scenario.namespace]
-    command += ["--kubeconfig", str(scenario.world.kubeconfig)]
-    done = await asyncio.to_thread(
-        subprocess.run, command, capture_output=True, text=True, timeout=120
-    )
-    return str(done.stdout)
-
-
 async def test_a_gang_that_no_node_holds_waits_with_the_reason_until_a_node_is_added(
     scenario: Scenario,
 ) -> None:
@@ -70,7 +58,7 @@ async def test_a_gang_that_no_node_holds_waits_with_the_reason_until_a_node_is_a
     await scenario.apply(hyperjob("large", wanted))
     waiting = await scenario.until_phase("large", "Queued")
     assert waiting["status"]["jobs"][0].get("cluster") is None
-    said = " ".join((await why(scenario, "large")).split())
+    said = " ".join((await scenario.hyperjob("why", "large")).split())
     assert "no node with 8 free (largest 6)" in said
     await add_node(scenario, "east", "east-new", 8)
     running = await scenario.until_phase("large", "Running")

@@ -10,6 +10,7 @@ from dataclasses import replace
 import pytest
 import yaml
 
+from e2e.support.closedqueues import goes_elsewhere
 from e2e.support.manifests import both, group, hyperjob
 from e2e.support.scenario import clusters_of, phase_of
 from e2e.support.settings import from_environment
@@ -104,6 +105,10 @@ async def test_a_queue_that_is_missing_is_waited_for(scenario):
     assert waiting["status"]["state"]["reason"] == "QueueNotOpen"
     async with scenario.queue():
         await scenario.until_phase("early", "Completed")
+
+
+async def test_a_queue_that_one_member_has_closed_sends_hyperjobs_elsewhere(scenario):
+    await goes_elsewhere(scenario)
 
 
 async def test_the_urgent_one_overtakes_in_its_queue(scenario):

@@ -27,6 +27,7 @@ from hyperjob_controller.leadership import Leadership
 from hyperjob_controller.members.causes import CauseReader
 from hyperjob_controller.members.failedlogs import FailedLogs
 from hyperjob_controller.memory.capacity import Capacity
+from hyperjob_controller.memory.closedqueues import ClosedQueues
 from hyperjob_controller.memory.memory import Memory
 from hyperjob_controller.memory.priorities import Priorities
 from hyperjob_controller.memory.refusals import Refusals
@@ -203,6 +204,9 @@ class Manager:
             refusals=Refusals(now=now),
             tombstones=Tombstones(self.caches.jobs, now=now),
             priorities=Priorities(self.caches.priority_classes),
+            closed_queues=ClosedQueues(
+                self.caches.queue_bindings, changed=self.admission.queue_closed
+            ),
         )
         self._splitter = splitter_of(options, self.queue, now=now, wall=self._wall)
         self._causes = None

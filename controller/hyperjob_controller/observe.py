@@ -121,6 +121,7 @@ class Observer:
             decides_alone=self._decides_alone(),
             now=now,
             queues=self._queues(),
+            closed_queues=self._memory.closed_queues.of(hyperjob),
             cluster_lost_timeout=self._limits.cluster_lost,
             gang_timeout=self._limits.gang,
             silence_timeout=self._limits.silence,

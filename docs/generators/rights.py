@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from hyperjob_core.kube.resources import (
+    CLUSTER_RESOURCE_BINDINGS,
     CLUSTERS,
     CONFIG_MAPS,
     DEPLOYMENTS,
@@ -95,6 +96,7 @@ RIGHTS: Final[Mapping[str, Sequence[Right]]] = {
         _right(HYPERJOBS, "list", when="in all namespaces, else in one"),
         _right(CLUSTERS, "list", optional=True),
         _right(QUEUES, "list", optional=True),
+        _right(CLUSTER_RESOURCE_BINDINGS, "list", optional=True),
         _right(LEASES, "get", when="in karmada-system", optional=True),
         _right(RESOURCE_BINDINGS, "list", when="beside Volcano Global", optional=True),
         _right(CLUSTERS, "get", sub="proxy", when="with --nodes", optional=True),
@@ -114,6 +116,7 @@ RIGHTS: Final[Mapping[str, Sequence[Right]]] = {
             _right(resource, "list", when="in all namespaces", optional=True)
             for resource in (HYPERJOBS, VCJOBS, PROPAGATION_POLICIES, RESOURCE_BINDINGS, QUEUES)
         ),
+        _right(CLUSTER_RESOURCE_BINDINGS, "list", optional=True),
         _right(MUTATING_WEBHOOKS, "list", optional=True),
         _right(PRIORITY_CLASSES, "list", optional=True),
         _right(LEASES, "get", when="in karmada-system", optional=True),

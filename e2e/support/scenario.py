@@ -2,6 +2,8 @@
 
 import asyncio
 import contextlib
+import subprocess
+import sys
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
@@ -108,6 +110,15 @@ class Scenario:
             timeout=timeout,
         )
         return done.stdout if check else done.stdout + done.stderr
+
+    async def hyperjob(self, *arguments: str) -> str:
+        """Run `hyperjob` in the namespace as a user does; return its output."""
+        command = [sys.executable, "-m", "hyperjob", *arguments, "--namespace", self.namespace]
+        command += ["--kubeconfig", str(self.world.kubeconfig)]
+        done = await asyncio.to_thread(
+            subprocess.run, command, capture_output=True, text=True, timeout=120
+        )
+        return str(done.stdout)
 
     async def apply(self, *objects: Object) -> None:
         """Apply objects as a user does."""

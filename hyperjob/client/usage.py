@@ -13,9 +13,10 @@ from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import binding_name
 from hyperjob_core.api.quantity import NANO
 from hyperjob_core.api.wire import at, condition, mapping, objects, string
+from hyperjob_core.text import listed
 from hyperjob_engine.model.clusterusage import room_of
 from hyperjob_engine.placement.capacity import REPELLING
-from hyperjob_engine.queueing.queues import ROOT, Tree, parse_queue
+from hyperjob_engine.queueing.queues import ROOT, Tree, closed_queue, parse_queue
 from hyperjob_engine.resources import is_extended, parse_resources
 
 _UNREPORTED = "?"
@@ -46,11 +47,12 @@ class QueueUse:
 
     `share` is the queue's share of all ready clusters; None where the clusters are unknown.
     `ended` counts accelerators that Volcano Global has not released after sub-jobs ended; None
-    without Volcano Global.
+    without Volcano Global. `closed_in` are the clusters in which the queue is not Open.
     """
 
     queue: str
     state: str
+    closed_in: tuple[str, ...] = ()
     accelerator: str
     share: int | None
     deserved: int | None
@@ -60,6 +62,13 @@ class QueueUse:
     waiting: int
     running_hyperjobs: int
     waiting_hyperjobs: int
+
+    @property
+    def where(self) -> str:
+        """Return the state of an open queue with the clusters that have closed it."""
+        if not self.closed_in or self.state != "Open":
+            return self.state
+        return f"{self.state}, closed in {listed(self.closed_in)}"
 
 
 def clusters(found: Sequence[Object], summaries: Iterable[Summary]) -> list[ClusterUse]:
@@ -85,16 +94,18 @@ def queues(
     readable: bool = True,
     totals: Mapping[str, int] | None = None,
     counted: Sequence[Object] | None = None,
+    bindings: Iterable[Object] = (),
 ) -> list[QueueUse]:
     """Count accelerators by queue, including idle queues and queues that do not exist.
 
     `totals` is the capacity of all ready clusters (`all_ready`), of which each queue has its
     share. `counted` are the ResourceBindings that Volcano Global counts; None without its queue
-    admission. A parent queue includes the use of its children.
+    admission. A parent queue includes the use of its children. `bindings` are the
+    ClusterResourceBindings, which have the state of a Queue in each cluster.
     """
     ended = _ended(summaries, counted)
     tally = Tally.of(summaries)
-    return queues_of(found, tally, readable=readable, totals=totals, ended=ended)
+    return queues_of(found, tally, readable=readable, totals=totals, ended=ended, bindings=bindings)
 
 
 def queues_of(
@@ -104,6 +115,7 @@ def queues_of(
     readable: bool = True,
     totals: Mapping[str, int] | None = None,
     ended: Mapping[Key, int] | None = None,
+    bindings: Iterable[Object] = (),
 ) -> list[QueueUse]:
     """Count accelerators by queue, as `queues` does, from a tally of the HyperJobs."""
     known = {str(item["metadata"]["name"]): item for item in found}
@@ -112,6 +124,7 @@ def queues_of(
     used, waits = _upwards(tally.used, tree), _upwards(tally.waits, tree)
     running_jobs = _named_upwards(tally.running, tree)
     waiting_jobs = _named_upwards(tally.waiting, tree)
+    closed = {each.name: each for each in map(closed_queue, bindings) if each is not None}
     keys = {*used, *waits, *(ended or ())}
     for name in known:
         keys |= {(name, each) for each in there} or {(name, "")}
@@ -119,6 +132,7 @@ def queues_of(
         QueueUse(
             queue=queue,
             state=_queue_state(known.get(queue), readable=readable),
+            closed_in=tuple(sorted(closed[queue].clusters)) if queue in closed else (),
             accelerator=accelerator,
             share=_whole(tree.entitled.get(queue), accelerator) if there else None,
             deserved=_amount(known.get(queue), "deserved", accelerator),

@@ -19,6 +19,7 @@ from hyperjob.ui.lines import QueueLines
 from hyperjob.ui.listing import Listing, Query
 from hyperjob.ui.rows import Row, order_of, row_of
 from hyperjob.ui.visitor import Scope
+from hyperjob_controller.caches.informers import slim_queue_binding
 from hyperjob_core.api.leader import Leader, leader_of
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import LEASE_NAME, LEASE_NAMESPACE
@@ -28,6 +29,7 @@ from hyperjob_core.kube.client import EventType, Kube
 from hyperjob_core.kube.errors import Unavailable, make_status
 from hyperjob_core.kube.informer import Informer
 from hyperjob_core.kube.resources import (
+    CLUSTER_RESOURCE_BINDINGS,
     CLUSTERS,
     HYPERJOBS,
     LEASES,
@@ -59,6 +61,9 @@ class LiveState:
         self._hyperjobs = Informer(kube, HYPERJOBS, transform=_with_row)
         self._clusters = Informer(kube, CLUSTERS)
         self._queues = Informer(kube, QUEUES)
+        self._queue_bindings = Informer(
+            kube, CLUSTER_RESOURCE_BINDINGS, transform=slim_queue_binding
+        )
         self._classes = Informer(kube, PRIORITY_CLASSES)
         self._leases = Informer(
             kube,
@@ -76,12 +81,14 @@ class LiveState:
         self._hyperjobs.add_handler(self._hyperjob_changed)
         self._clusters.add_handler(self._other_changed("clusters"))
         self._queues.add_handler(self._other_changed("queues"))
+        self._queue_bindings.add_handler(self._other_changed("queues"))
         self._queues.add_handler(self._forget_colours)
         self._classes.add_handler(self._classes_changed)
 
     @property
     def _informers(self) -> Sequence[Informer]:
-        return self._hyperjobs, self._clusters, self._queues, self._classes, self._leases
+        queues = self._queues, self._queue_bindings
+        return self._hyperjobs, self._clusters, *queues, self._classes, self._leases
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator["LiveState"]:
@@ -189,7 +196,13 @@ class LiveState:
             return []
         counted = tally or self.tally(scope)
         totals = usage.all_ready(usage.clusters_of(self.clusters, Tally()))
-        return usage.queues_of(self.queues, counted, readable=self.queues_readable, totals=totals)
+        return usage.queues_of(
+            self.queues,
+            counted,
+            readable=self.queues_readable,
+            totals=totals,
+            bindings=self._queue_bindings.items() if scope.clusters else (),
+        )
 
     def listing(self, query: Query, scope: Scope) -> Listing:
         """Return the HyperJobs of a query; changes update the last few queries."""

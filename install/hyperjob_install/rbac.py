@@ -8,6 +8,7 @@ from typing import Final
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import LEASE_NAME
 from hyperjob_core.kube.resources import (
+    CLUSTER_RESOURCE_BINDINGS,
     CLUSTER_ROLE_BINDINGS,
     CLUSTER_ROLES,
     CLUSTER_TRAINING_RUNTIMES,
@@ -149,6 +150,7 @@ def controller_rules(*, trainjobs: bool = False, failed_logs: bool = False) -> l
         _rule(SERVICE_EXPORTS, "get", "create", "delete"),
         _rule(CLUSTERS, "list", "watch"),
         _rule(QUEUES, "list", "watch"),
+        _rule(CLUSTER_RESOURCE_BINDINGS, "list", "watch"),
         _rule(PRIORITY_CLASSES, "list", "watch"),
         _rule(MUTATING_WEBHOOKS, "list", "watch"),
         _rule(DEPLOYMENTS, "list", "watch"),
@@ -201,6 +203,7 @@ def ui_rules() -> list[Object]:
         _rule(HYPERJOBS, "list", "watch"),
         _rule(CLUSTERS, "list", "watch"),
         _rule(QUEUES, "list", "watch"),
+        _rule(CLUSTER_RESOURCE_BINDINGS, "list", "watch"),
         _rule(PRIORITY_CLASSES, "list", "watch"),
         _rule(CORE_EVENTS, "list"),
         _rule(TOKEN_REVIEWS, "create"),

@@ -443,6 +443,12 @@ class Admission:
         for key in self._state.entries:
             self._queue.add(key)
 
+    def queue_closed(self, name: str) -> None:
+        """Request a pass of the HyperJobs of a Queue that a cluster has closed or opened."""
+        for key, entry in self._state.entries.items():
+            if any(part.queue == name for part in entry.unit.parts):
+                self._queue.add(key)
+
     def _look_for_others(self, observed: Observed) -> None:
         """Log once that another component suspends ResourceBindings too, despite the mode."""
         for binding in observed.bindings.values():

@@ -18,7 +18,7 @@ from hyperjob_core.api.names import (
     VCJOB_KIND,
     binding_name,
 )
-from hyperjob_core.api.wire import at, mapping, string, string_map
+from hyperjob_core.api.wire import at, mapping, objects, string, string_map
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.informer import (
     Faulty,
@@ -29,6 +29,7 @@ from hyperjob_core.kube.informer import (
 )
 from hyperjob_core.kube.instruments import SILENT, InformerMetrics
 from hyperjob_core.kube.resources import (
+    CLUSTER_RESOURCE_BINDINGS,
     CLUSTERS,
     DEPLOYMENTS,
     HYPERJOBS,
@@ -118,6 +119,23 @@ def _interned(obj: Object, names: Iterable[str]) -> Object:
     }
 
 
+def slim_queue_binding(obj: Object) -> Object:
+    """Return a ClusterResourceBinding with only its object, and the states of a Queue."""
+    kept = {key: obj["metadata"][key] for key in _IDENTITY if key in obj["metadata"]}
+    resource = mapping(at(obj, "spec", "resource"))
+    slim: Object = {"metadata": kept, "spec": {"resource": _interned(resource, _RESOURCE)}}
+    if resource.get("kind") == QUEUES.kind:
+        states = [
+            {
+                "clusterName": at(item, "clusterName"),
+                "status": {"state": at(item, "status", "state")},
+            }
+            for item in objects(at(obj, "status", "aggregatedStatus"))
+        ]
+        slim["status"] = {"aggregatedStatus": states}
+    return slim
+
+
 def slim_policy(obj: Object) -> Object:
     """Return a PropagationPolicy without its resourceSelectors: its vcjob has the same name."""
     strip_managed_fields(obj)
@@ -178,6 +196,7 @@ class Caches:
         self.bindings = informer(RESOURCE_BINDINGS, transform=shared.of(slim_binding))
         self.clusters = informer(CLUSTERS)
         self.queues = informer(QUEUES)
+        self.queue_bindings = informer(CLUSTER_RESOURCE_BINDINGS, transform=slim_queue_binding)
         self.priority_classes = informer(PRIORITY_CLASSES)
         self.mutating_webhooks = informer(MUTATING_WEBHOOKS)
         self.other_jobs = informer(VCJOBS, label_selector=f"!{LABEL_HYPERJOB}", transform=slim_job)
@@ -205,7 +224,8 @@ class Caches:
     def all(self) -> tuple[Informer, ...]:
         """Return all informers; the controller also works without the optional ones."""
         webhooks = () if self._needs_webhooks else (self.mutating_webhooks,)
-        return *self.required, *webhooks, self.queues, self.priority_classes, self.other_jobs
+        queues = self.queues, self.queue_bindings
+        return *self.required, *webhooks, *queues, self.priority_classes, self.other_jobs
 
     @property
     def beside_volcano_global(self) -> tuple[Informer, ...]:

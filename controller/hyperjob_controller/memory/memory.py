@@ -10,6 +10,7 @@ from datetime import datetime
 
 from hyperjob_controller.admission.engine import Admission
 from hyperjob_controller.memory.capacity import Capacity
+from hyperjob_controller.memory.closedqueues import ClosedQueues
 from hyperjob_controller.memory.priorities import Priorities
 from hyperjob_controller.memory.refusals import Refusals
 from hyperjob_controller.memory.reservations import Reservations
@@ -35,6 +36,7 @@ class Memory:
     refusals: Refusals
     tombstones: Tombstones
     priorities: Priorities
+    closed_queues: ClosedQueues
     written: dict[str, datetime] = field(default_factory=dict)
 
     def update(self, seen: Observed) -> None:

@@ -97,6 +97,13 @@ CLUSTER_PROPAGATION_POLICIES = Resource(
     namespaced=False,
 )
 RESOURCE_BINDINGS = Resource("work.karmada.io", "v1alpha2", "resourcebindings", "ResourceBinding")
+CLUSTER_RESOURCE_BINDINGS = Resource(
+    "work.karmada.io",
+    "v1alpha2",
+    "clusterresourcebindings",
+    "ClusterResourceBinding",
+    namespaced=False,
+)
 WORKS = Resource("work.karmada.io", "v1alpha1", "works", "Work")
 SERVICE_EXPORTS = Resource("multicluster.x-k8s.io", "v1alpha1", "serviceexports", "ServiceExport")
 CLUSTERS = Resource("cluster.karmada.io", "v1alpha1", "clusters", "Cluster", namespaced=False)

@@ -6,8 +6,9 @@ The queue engine admits the growth like a sub-job, on the cluster where the vcjo
 from hyperjob_core.api.wire import count, objects
 from hyperjob_engine.expansion.expand import demand_of
 from hyperjob_engine.model.child import Child
+from hyperjob_engine.model.observed import Observed
 from hyperjob_engine.model.request import PlacementRequest
-from hyperjob_engine.model.subjobs import SubJob
+from hyperjob_engine.model.subjobs import SubJob, closed_queue_of
 
 
 def grown_name(name: str) -> str:
@@ -15,7 +16,7 @@ def grown_name(name: str) -> str:
     return f"{name}+"
 
 
-def growth(sub_job: SubJob, child: Child) -> PlacementRequest | None:
+def growth(observed: Observed, sub_job: SubJob, child: Child) -> PlacementRequest | None:
     """Return the request of a sub-job's growth; None if no task grows."""
     job = child.job
     if job is None or not child.exists or child.is_terminal:
@@ -26,6 +27,7 @@ def growth(sub_job: SubJob, child: Child) -> PlacementRequest | None:
         return None
     live, wanted = demand_of(job.spec), sub_job.size.demand
     more = {name: wanted[name] - live.get(name, 0) for name in wanted}
+    closed = closed_queue_of(observed, sub_job.size.template)
     cluster = (child.cluster,) if child.cluster else ()
     return PlacementRequest(
         name=grown_name(sub_job.name),
@@ -33,4 +35,6 @@ def growth(sub_job: SubJob, child: Child) -> PlacementRequest | None:
         demand={name: amount for name, amount in more.items() if amount > 0},
         preferred=cluster,
         required=bool(cluster),
+        excluded=closed.clusters if closed is not None else frozenset(),
+        closed=closed,
     )

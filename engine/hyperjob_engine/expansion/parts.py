@@ -16,7 +16,8 @@ from hyperjob_engine.expansion.split import Scale, SplitError, auto_scale
 from hyperjob_engine.model.child import Child, child_of
 from hyperjob_engine.model.nodes import PodGroup
 from hyperjob_engine.model.observed import Observed, Ownership, Record, ReplicatedJob, SplitPolicy
-from hyperjob_engine.model.request import PlacementRequest
+from hyperjob_engine.model.request import ClosedQueue, PlacementRequest
+from hyperjob_engine.model.subjobs import closed_queue_of
 from hyperjob_engine.model.topology import tier_of
 from hyperjob_engine.placement.share import Wish
 from hyperjob_engine.resources import scale as multiply
@@ -74,7 +75,11 @@ def part_of(observed: Observed, group: ReplicatedJob) -> AutoSplit:
         decided, left = standing | recorded, 0
     if excluded.issuperset(cluster.name for cluster in observed.clusters):
         excluded.clear()  # with every cluster excluded by some sub-job, all are tried again
-    wish = _wish(group, split, scale, left, frozenset(excluded)) if left > 0 else None
+    wish = None
+    if left > 0:
+        closed = closed_queue_of(observed, group.template)
+        wish = _wish(group, split, scale, left, frozenset(excluded), closed)
+
     return AutoSplit(group=group, decided=decided, wish=wish, parked=parked)
 
 
@@ -138,6 +143,7 @@ def _wish(
     scale: Scale,
     accelerators: int,
     excluded: frozenset[str],
+    closed: ClosedQueue | None,
 ) -> Wish:
     """Return what an automatic split wants of the clusters.
 
@@ -161,5 +167,6 @@ def _wish(
         tier=tier_of(group.template),
         preferred=group.cluster_names,
         required=group.required,
-        excluded=excluded,
+        excluded=excluded if closed is None else excluded | closed.clusters,
+        closed=closed,
     )

@@ -13,7 +13,7 @@ from hyperjob_engine.gang.review import PinnedPlace, Review, review
 from hyperjob_engine.model.child import Child
 from hyperjob_engine.model.observed import Observed, Ownership, QueueAdmission
 from hyperjob_engine.model.request import PlacementRequest
-from hyperjob_engine.model.subjobs import SubJob
+from hyperjob_engine.model.subjobs import SubJob, closed_queue_of
 from hyperjob_engine.placement.capacity import less_each
 
 FRESH: Final = timedelta(seconds=30)
@@ -33,7 +33,7 @@ def pinned_place_of(
     if not held and policy.clusters != (child.cluster,):
         return None  # Karmada is dispatching it
     return PinnedPlace(
-        request=sub_job.request(excluded),
+        request=sub_job.request(excluded, closed=closed_queue_of(observed, sub_job.size.template)),
         pin=policy.clusters[0],
         held=held,
         released=is_released(child),

@@ -12,6 +12,9 @@ than the request of the sub-job, some of its pods have a node.
 A cluster whose API server refuses the pods is left after seconds: a quota of another cluster may
 have room, and Volcano ends such a vcjob soon. That end is no failure, as no program has run.
 Without the Events of the member the end is the first sign of it.
+
+A cluster that has closed the queue is left after seconds too: Volcano creates no pod of the vcjob
+there. The sub-job may use the cluster again once the queue is open there.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -28,8 +31,13 @@ from hyperjob_engine.model.observed import (
     PodCounts,
     QueueAdmission,
 )
-from hyperjob_engine.model.subjobs import SubJob
-from hyperjob_engine.reasons.outcomes import GivenBackWith, NoPodRan, PodsNotAllowed
+from hyperjob_engine.model.subjobs import SubJob, closed_queue_of
+from hyperjob_engine.reasons.outcomes import (
+    GivenBackWith,
+    NoPodRan,
+    PodsNotAllowed,
+    QueueClosedThere,
+)
 from hyperjob_engine.reasons.podsrefused import PATIENCE, PodsRefused
 from hyperjob_engine.reasons.reason import Reason
 from hyperjob_engine.resources import Resources, measure_of
@@ -45,12 +53,13 @@ def not_started(
     """Return the restart of the sub-jobs that did not start in time; None if there is none.
 
     `next_try` returns the gang's record with the time of the next try, by the number of the try and
-    whether that is soon: a cluster that refuses pods says nothing about the others.
+    whether that is soon: a cluster that refuses pods, or has closed the queue, says nothing about
+    the others.
     If fewer than `minimum` sub-jobs would stay, the restart has all that have not ended. It costs
     none of `maxRestarts`, because no program has failed.
     """
     late = {
-        child.name: child
+        child.name: (sub_job, child)
         for sub_job, child in members
         if (due := _due(observed, sub_job, child)) is not None and due <= observed.now
     }
@@ -69,8 +78,8 @@ def not_allowed(
     It comes before the failure policy and the end of the HyperJob.
     """
     ended = {
-        child.name: child
-        for _, child in members
+        child.name: (sub_job, child)
+        for sub_job, child in members
         if child.is_terminal and child.phase.is_failed and refusal_of(observed, child) is not None
     }
     return _given_back(observed, members, ended, minimum=minimum, next_try=next_try)
@@ -96,10 +105,19 @@ def refusal_of(observed: Observed, child: Child) -> PodsRefused | None:
     return None if complete and not child.is_terminal else refused
 
 
+def closed_in(observed: Observed, sub_job: SubJob, child: Child) -> str:
+    """Return the queue of a sub-job that waits for pods where that queue is closed; else empty."""
+    closed, report = closed_queue_of(observed, sub_job.size.template), child.report
+    if closed is None or child.cluster not in closed.clusters or report is None:
+        return ""
+    waits = report.phase is JobPhase.PENDING and not report.pods.total and not _began(child)
+    return closed.name if waits and not observed.hyperjob.suspend else ""
+
+
 def _given_back(
     observed: Observed,
     members: Sequence[Member],
-    late: Mapping[str, Child],
+    late: Mapping[str, Member],
     *,
     minimum: int,
     next_try: Callable[[int, bool], GangRecord | None],
@@ -114,9 +132,9 @@ def _given_back(
     others = [child for _, child in members if child.name not in late and _counts(child)]
     if len(others) >= minimum:
         others = []
-    first = next(iter(late.values()))
+    _, first = next(iter(late.values()))
     again = [
-        *(_again(observed, child) for child in late.values()),
+        *(_again(observed, *member) for member in late.values()),
         *(
             Recreation(
                 name=child.name,
@@ -127,11 +145,14 @@ def _given_back(
             if not child.is_terminal
         ),
     ]
-    refused = all(refusal_of(observed, child) is not None for child in late.values())
+    elsewhere = all(
+        refusal_of(observed, child) is not None or closed_in(observed, sub_job, child)
+        for sub_job, child in late.values()
+    )
     return Restart(
         again=tuple(again),
         gives_back=True,
-        gang=next_try(1 + max(child.attempt for child in late.values()), refused),
+        gang=next_try(1 + max(child.attempt for _, child in late.values()), elsewhere),
     )
 
 
@@ -151,6 +172,8 @@ def _due(observed: Observed, sub_job: SubJob, child: Child) -> datetime | None:
     refused = refusal_of(observed, child)
     if refused is not None and report is not None and report.phase is JobPhase.PENDING:
         return refused.first + PATIENCE
+    if closed_in(observed, sub_job, child) and binding is not None and binding.applied_since:
+        return binding.applied_since + PATIENCE
     if not observed.start_timeout or observed.hyperjob.suspend:
         return None
     if report is None or binding is None or binding.applied_since is None or not binding.applied:
@@ -186,7 +209,7 @@ def _counts(child: Child) -> bool:
     return child.exists or child.is_terminal
 
 
-def _again(observed: Observed, child: Child) -> Recreation:
+def _again(observed: Observed, sub_job: SubJob, child: Child) -> Recreation:
     refused = refusal_of(observed, child)
     if refused is not None:
         return Recreation(
@@ -194,6 +217,13 @@ def _again(observed: Observed, child: Child) -> Recreation:
             reason=Reason.PODS_REFUSED,
             cause=PodsNotAllowed(child.cluster, refused.message),
             leave=child.cluster,
+            delayed=observed.admission is QueueAdmission.NONE,
+        )
+    if queue := closed_in(observed, sub_job, child):
+        return Recreation(
+            name=child.name,
+            reason=Reason.QUEUE_NOT_OPEN,
+            cause=QueueClosedThere(child.cluster, queue),
             delayed=observed.admission is QueueAdmission.NONE,
         )
     return Recreation(

@@ -23,6 +23,7 @@ from hyperjob_core.api.phases import JobPhase
 from hyperjob_core.api.wire import integer, mapping, objects
 from hyperjob_engine.model.members import MemberView
 from hyperjob_engine.model.nodes import Nodes, PodGroup
+from hyperjob_engine.model.request import ClosedQueue
 from hyperjob_engine.model.runs import Run
 from hyperjob_engine.model.stalls import Hang
 from hyperjob_engine.model.training import JobTraining
@@ -485,3 +486,5 @@ class Observed:
     # Why a member refuses the pods of a sub-job, by name; absent: it does not, or is not read.
     pods_refused: Mapping[str, PodsRefused] = field(default_factory=dict)
     followers: Collection[str] = ()  # vcjobs created soon after the deletion of a namesake
+    # The queues that some clusters have closed, by name.
+    closed_queues: Mapping[str, ClosedQueue] = field(default_factory=dict)

@@ -8,11 +8,20 @@ from hyperjob_engine.model.nodes import PodGroup
 from hyperjob_engine.resources import Resources, measure_of
 
 
+@dataclass(frozen=True, slots=True)
+class ClosedQueue:
+    """A Queue, and the clusters in which it is not Open: Volcano starts no sub-job of it there."""
+
+    name: str
+    clusters: frozenset[str]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacementRequest:
     """One sub-job to place: its resources, its preferred clusters, its excluded clusters.
 
-    `last` is the cluster of its run before: images and data may be there still.
+    `last` is the cluster of its run before: images and data may be there still. `excluded` has the
+    clusters of `closed` too.
     """
 
     name: str
@@ -22,6 +31,7 @@ class PlacementRequest:
     required: bool = False
     last: str = ""
     excluded: frozenset[str] = frozenset()
+    closed: ClosedQueue | None = None
     pods: tuple[PodGroup, ...] = ()
     kind: tuple[object, ...] = field(init=False, repr=False, compare=False)
     """Equal for two requests that placement treats alike, whatever their names are."""
@@ -34,7 +44,8 @@ class PlacementRequest:
             (group.frozen, group.number, group.wants, group.domains) for group in self.pods
         )
         demand = _frozen(self.demand)
-        kind = self.group, self.preferred, self.required, self.last, self.excluded, demand, pods
+        where = self.preferred, self.required, self.last, self.excluded, self.closed
+        kind = self.group, *where, demand, pods
         object.__setattr__(self, "kind", _shared(kind))
         object.__setattr__(self, "measure", measure_of(self.demand))
 

@@ -7,8 +7,8 @@ from hyperjob_core.api.meta import Object
 from hyperjob_core.api.quantity import NANO
 from hyperjob_core.api.wire import string
 from hyperjob_engine.model.nodes import PodGroup
-from hyperjob_engine.model.observed import ReplicatedJob
-from hyperjob_engine.model.request import PlacementRequest
+from hyperjob_engine.model.observed import Observed, ReplicatedJob
+from hyperjob_engine.model.request import ClosedQueue, PlacementRequest
 from hyperjob_engine.resources import PODS, Resources
 
 
@@ -45,7 +45,11 @@ class SubJob:
     size: Size
 
     def request(
-        self, excluded: frozenset[str] = frozenset(), *, last: str = ""
+        self,
+        excluded: frozenset[str] = frozenset(),
+        *,
+        last: str = "",
+        closed: ClosedQueue | None = None,
     ) -> PlacementRequest:
         """Return the placement request of the sub-job; `last` is the cluster of its run before."""
         return PlacementRequest(
@@ -55,9 +59,15 @@ class SubJob:
             preferred=self.group.cluster_names,
             required=self.group.required,
             last=last,
-            excluded=excluded,
+            excluded=excluded if closed is None else excluded | closed.clusters,
+            closed=closed,
             pods=self.size.pod_groups,
         )
+
+
+def closed_queue_of(observed: Observed, template: Object) -> ClosedQueue | None:
+    """Return the queue of a template with the clusters that have closed it; None if none has."""
+    return observed.closed_queues.get(queue_of(template))
 
 
 def queue_of(template: Object) -> str:

@@ -97,6 +97,8 @@ def obstacle(
     name = cluster.name
     if not cluster.usable:
         return Hindrance(cluster=name, code=Obstacle.UNUSABLE, trouble=cluster.trouble)
+    if request.closed is not None and name in request.closed.clusters:
+        return Hindrance(cluster=name, code=Obstacle.QUEUE_CLOSED, other=request.closed.name)
     if name in request.excluded:
         return Hindrance(cluster=name, code=Obstacle.EXCLUDED)
     if not request.allows(name):

@@ -4,7 +4,7 @@ A gang is placed as a whole or not at all. Calls are independent of each other.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.model.request import PlacementRequest
@@ -92,10 +92,21 @@ def could_hold(
     minimum: int,
     max_domains: int | None,
 ) -> bool:
-    """Return whether `minimum` requests have room on the usable clusters when these are empty."""
+    """Return whether `minimum` requests have room on the usable clusters when these are empty.
+
+    A Queue that a cluster has closed counts as open: its administrator may open it again.
+    """
     known = tuple(clusters)
     slots = Slots(known)
     slots.vacate(Vacating.ALL)
     free = {each.name: each.allocatable for each in known if each.usable}
     empty = FreeRoom.of(known, (), free=free, slots=slots)
-    return len(assign(requests, empty, max_domains=max_domains).assigned) >= minimum
+    return (
+        len(assign([*map(_opened, requests)], empty, max_domains=max_domains).assigned) >= minimum
+    )
+
+
+def _opened(request: PlacementRequest) -> PlacementRequest:
+    if request.closed is None:
+        return request
+    return replace(request, excluded=request.excluded - request.closed.clusters, closed=None)

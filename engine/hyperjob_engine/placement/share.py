@@ -16,7 +16,7 @@ from typing import Final
 
 from hyperjob_engine.model.members import ANY_NODE, NodeWants
 from hyperjob_engine.model.nodes import PodGroup
-from hyperjob_engine.model.request import PlacementRequest
+from hyperjob_engine.model.request import ClosedQueue, PlacementRequest
 from hyperjob_engine.model.topology import Tier, together
 from hyperjob_engine.placement.assign import FreeRoom, whereabouts
 from hyperjob_engine.resources import Resources, scale, subtract, total
@@ -46,6 +46,7 @@ class Wish:
     preferred: tuple[str, ...] = ()
     required: bool = False
     excluded: frozenset[str] = frozenset()
+    closed: ClosedQueue | None = None
 
     def request(self, pods: int, name: str = "") -> PlacementRequest:
         """Return the request of a sub-job with so many pods in the scaled task."""
@@ -57,6 +58,7 @@ class Wish:
             preferred=self.preferred,
             required=self.required,
             excluded=self.excluded,
+            closed=self.closed,
             pods=groups,
         )
 

@@ -10,7 +10,9 @@ from typing import Final
 
 from hyperjob_core.api.duration import nanoseconds
 from hyperjob_core.api.meta import Object
-from hyperjob_core.api.wire import at, count, string, string_map
+from hyperjob_core.api.wire import at, count, mapping, objects, string, string_map
+from hyperjob_core.kube.resources import QUEUES
+from hyperjob_engine.model.request import ClosedQueue
 from hyperjob_engine.reasons.waiting import QueueTrouble, QueueTroubleCode
 from hyperjob_engine.resources import Resources, parse_resources
 
@@ -64,6 +66,23 @@ def parse_queue(raw: Object) -> Queue:
         guarantee=parse_resources(at(raw, "spec", "guarantee", "resource")),
         deserved=parse_resources(at(raw, "spec", "deserved")),
     )
+
+
+def closed_queue(binding: Object) -> ClosedQueue | None:
+    """Return the Queue of a ClusterResourceBinding with the clusters in which it is not Open.
+
+    The result is None if no cluster reports such a state. The Queue in the Karmada API server is
+    Open as long as one cluster has it Open.
+    """
+    resource = mapping(at(binding, "spec", "resource"))
+    if (resource.get("apiVersion"), resource.get("kind")) != (QUEUES.api_version, QUEUES.kind):
+        return None
+    clusters = frozenset(
+        string(item.get("clusterName"))
+        for item in objects(at(binding, "status", "aggregatedStatus"))
+        if string(at(item, "status", "state")) not in _OPEN
+    )
+    return ClosedQueue(string(resource.get("name")), clusters) if clusters else None
 
 
 def estimate(text: object) -> timedelta | None:

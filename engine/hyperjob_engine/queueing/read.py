@@ -33,8 +33,8 @@ from hyperjob_engine.model.observed import (
     PodCounts,
     grace_of,
 )
-from hyperjob_engine.model.request import PlacementRequest
-from hyperjob_engine.model.subjobs import Group, SubJob, queue_of
+from hyperjob_engine.model.request import ClosedQueue, PlacementRequest
+from hyperjob_engine.model.subjobs import Group, SubJob, closed_queue_of, queue_of
 from hyperjob_engine.placement.share import Wish
 from hyperjob_engine.queueing.queues import estimate
 from hyperjob_engine.queueing.workload import QueuedHyperJob, QueuedSubJob
@@ -67,7 +67,7 @@ def unit_of(observed: Observed) -> QueuedHyperJob | None:
     later = _later(observed, members)
     if backs_off(observed) or gives_back(observed):
         wishes = {}
-    parts, growing = _parts([each for each in members if each[1].name not in later])
+    parts, growing = _parts(observed, [each for each in members if each[1].name not in later])
     if not parts and backs_off(observed):
         return None
     cut = {group: _pieces(hyperjob, group, wish, members) for group, wish in wishes.items()}
@@ -101,14 +101,16 @@ def unit_of(observed: Observed) -> QueuedHyperJob | None:
 
 
 def _parts(
-    members: Sequence[tuple[SubJob, Child]],
+    observed: Observed, members: Sequence[tuple[SubJob, Child]]
 ) -> tuple[list[QueuedSubJob], list[QueuedSubJob]]:
     """Return sub-jobs for the queue engine, and the growth of those that grow."""
     parts, growing = [], []
     alike: dict[tuple[str, int, frozenset[str]], PlacementRequest] = {}
     for sub_job, child in members:
-        queue, more = queue_of(sub_job.size.template), growth(sub_job, child)
-        request = _request(sub_job, child, alike, grows=more is not None)
+        queue = queue_of(sub_job.size.template)
+        more = growth(observed, sub_job, child)
+        closed = closed_queue_of(observed, sub_job.size.template)
+        request = _request(sub_job, child, alike, closed=closed, grows=more is not None)
         parts.append(QueuedSubJob(queue=queue, request=request))
         if more is not None:
             growing.append(QueuedSubJob(queue=queue, request=more, grows=True))
@@ -371,6 +373,7 @@ def _request(
     child: Child,
     alike: dict[tuple[str, int, frozenset[str]], PlacementRequest],
     *,
+    closed: ClosedQueue | None,
     grows: bool,
 ) -> PlacementRequest:
     """Return the request of a sub-job; `alike` has the first of each group, size and exclusions.
@@ -383,7 +386,7 @@ def _request(
     if key in alike:
         request = alike[key].named(sub_job.name)
     else:
-        request = alike[key] = sub_job.request(key[2])
+        request = alike[key] = sub_job.request(key[2], closed=closed)
     if child.job is None or not grows:
         return request
     return replace(request, demand=demand_of(child.job.spec))  # its present size, until it grows

@@ -35,6 +35,7 @@ class Obstacle(enum.StrEnum):
     UNKNOWN = "UnknownCluster"
     UNUSABLE = "Unusable"
     EXCLUDED = "Excluded"
+    QUEUE_CLOSED = "QueueClosed"
     NOT_ALLOWED = "NotInClusterNames"
     LACKS = "Lacks"
     NODES = "NoNode"
@@ -106,7 +107,7 @@ class Hindrance:
     """Why one cluster does not take a sub-job.
 
     `trouble` is set for UNUSABLE, `lacks` for LACKS, `crowding` for NODES, `limit` for MAX_DOMAINS;
-    `other` is the HyperJob, cluster or replicatedJob that the code speaks of.
+    `other` is the HyperJob, cluster, replicatedJob or Queue that the code speaks of.
     """
 
     cluster: str
@@ -170,6 +171,8 @@ def hindrance_text(hindrance: Hindrance) -> str:
             return _crowded(crowding) if crowding is not None else "has no node left"
         case Obstacle.MAX_DOMAINS:
             return f"has room but maxDomains {hindrance.limit} is used up"
+        case Obstacle.QUEUE_CLOSED:
+            return _closed(other)
         case Obstacle.LATER:
             return f"has room, but comes after {other} in clusterNames"
         case Obstacle.SIBLING:
@@ -182,6 +185,15 @@ def hindrance_text(hindrance: Hindrance) -> str:
             return f"has room, but the sub-job {other}"
         case code:
             return _PLAIN[code]
+
+
+def queue_closed_text(cluster: str, queue: str) -> str:
+    """Return that a cluster has closed the queue of a sub-job that waits for its pods there."""
+    return f"cluster {cluster} {_closed(queue)}: Volcano creates no pod of it there"
+
+
+def _closed(queue: str) -> str:
+    return f"has closed queue {queue}"
 
 
 def _lack(lack: Lack) -> str:

@@ -10,6 +10,7 @@ from hyperjob_core.api.choices import DeadlineMode
 from hyperjob_core.api.phases import JobPhase
 from hyperjob_core.api.wire import rfc3339
 from hyperjob_engine.reasons.failure import ContainerFailure, container_text
+from hyperjob_engine.reasons.hindrance import queue_closed_text
 from hyperjob_engine.reasons.podsrefused import refused_text
 from hyperjob_engine.reasons.shortage import Shortage, shortage_text
 from hyperjob_engine.reasons.stall import Stalled, stalled_text
@@ -91,6 +92,14 @@ class PodsNotAllowed:
     message: str
 
 
+@dataclass(frozen=True, slots=True)
+class QueueClosedThere:
+    """The cluster has closed the queue of the sub-job before a pod ran."""
+
+    cluster: str
+    queue: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MadeWay:
     """The HyperJob makes way for `other`: the lender's, or a HyperJob of higher priority.
@@ -112,7 +121,14 @@ class Requested:
 
 
 AgainCause: TypeAlias = (
-    SpentCause | WithAll | GivenBackWith | NoPodRan | PodsNotAllowed | MadeWay | Requested
+    SpentCause
+    | WithAll
+    | GivenBackWith
+    | NoPodRan
+    | PodsNotAllowed
+    | QueueClosedThere
+    | MadeWay
+    | Requested
 )
 
 
@@ -253,6 +269,8 @@ def again_text(cause: AgainCause) -> str:
             return f"none of its pods ran on {cause.cluster} within {minutes:g} minutes"
         case PodsNotAllowed():
             return refused_text(cause.cluster, cause.message)
+        case QueueClosedThere():
+            return queue_closed_text(cause.cluster, cause.queue)
         case MadeWay():
             if cause.overran:
                 return f"makes way for {cause.other}, which it passed: it overran its estimate"

@@ -20,7 +20,7 @@ from hyperjob_engine.lifecycle.history import (
     present_run,
 )
 from hyperjob_engine.lifecycle.loss import reason_of_loss
-from hyperjob_engine.lifecycle.unstarted import refusal_of
+from hyperjob_engine.lifecycle.unstarted import closed_in, refusal_of
 from hyperjob_engine.model.observed import (
     Observed,
     QueueAdmission,
@@ -34,6 +34,7 @@ from hyperjob_engine.model.subjobs import queue_of
 from hyperjob_engine.model.training import JobTraining, known, training_object
 from hyperjob_engine.reasons.detail import Delayed, detail_text
 from hyperjob_engine.reasons.failure import apply_failure, container_text
+from hyperjob_engine.reasons.hindrance import queue_closed_text
 from hyperjob_engine.reasons.outcomes import Loss, end_text, loss_text
 from hyperjob_engine.reasons.podsrefused import refused_text
 from hyperjob_engine.reasons.reason import Reason
@@ -204,6 +205,8 @@ def _reported(observed: Observed, outlook: Outlook, report: ReportedStatus) -> t
     refused = refusal_of(observed, outlook.child)
     if refused is not None:
         return Reason.PODS_REFUSED, refused_text(outlook.child.cluster, refused.message)
+    if queue := closed_in(observed, outlook.sub_job, outlook.child):
+        return Reason.QUEUE_NOT_OPEN, queue_closed_text(outlook.child.cluster, queue)
     pods = outlook.sub_job.size.pods
     text = f"{report.pods.running} of {pods} pods run"
     why = report.message or detail_text(outlook.unheard)

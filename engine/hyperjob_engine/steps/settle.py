@@ -16,7 +16,7 @@ from hyperjob_engine.lifecycle.history import last_cluster, next_attempt
 from hyperjob_engine.model.child import Child
 from hyperjob_engine.model.observed import Observed, Policy, QueueAdmission
 from hyperjob_engine.model.planned import CreateChild, DeleteChild, Repin
-from hyperjob_engine.model.subjobs import SubJob
+from hyperjob_engine.model.subjobs import SubJob, closed_queue_of
 from hyperjob_engine.placement.place import place
 from hyperjob_engine.reasons.shortage import Overflow, SplitOverflow
 from hyperjob_engine.resources import Resources
@@ -29,7 +29,11 @@ def place_missing(draft: Draft) -> None:
     unplaced = _without_place(draft)
     draft.needed = max(0, draft.together - draft.secured)
     draft.sought = [
-        sub_job.request(draft.excluded(child), last=last_cluster(child))
+        sub_job.request(
+            draft.excluded(child),
+            last=last_cluster(child),
+            closed=closed_queue_of(observed, sub_job.size.template),
+        )
         for sub_job, child in unplaced.values()
     ]
     draft.placement = place(

@@ -110,7 +110,7 @@ def sort(draft: Draft, sub_job: SubJob, child: Child) -> None:
 def _waits_to_grow(draft: Draft, sub_job: SubJob, child: Child) -> bool:
     """Return whether a running sub-job waits for its queue to admit its growth."""
     verdict = draft.observed.verdict
-    if verdict is None or growth(sub_job, child) is None:
+    if verdict is None or growth(draft.observed, sub_job, child) is None:
         return False
     if grown_name(child.name) in verdict.admitted:
         return False

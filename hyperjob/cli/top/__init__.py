@@ -22,6 +22,7 @@ from hyperjob_core.api.names import LEASE_NAME, LEASE_NAMESPACE
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import Forbidden, KubeError
 from hyperjob_core.kube.resources import (
+    CLUSTER_RESOURCE_BINDINGS,
     CLUSTERS,
     HYPERJOBS,
     LEASES,
@@ -67,10 +68,11 @@ def top(access: Access, by: str | None, nodes: bool, form: str) -> None:
             if nodes:
                 await _nodes(kube, access, form)
                 return
-            hyperjobs, clusters, queues, lease = await asyncio.gather(
+            hyperjobs, clusters, queues, bindings, lease = await asyncio.gather(
                 _hyperjobs(kube, access),
                 _list(kube, CLUSTERS),
                 _list(kube, QUEUES),
+                _list(kube, CLUSTER_RESOURCE_BINDINGS),
                 _lease(kube),
             )
             leader = next((leader_of(each, now=datetime.now(UTC)) for each in items(lease)), None)
@@ -89,9 +91,10 @@ def top(access: Access, by: str | None, nodes: bool, form: str) -> None:
                 summaries,
                 readable=readable,
                 totals=usage.all_ready(uses),
+                bindings=items(bindings),
                 counted=None if counted is None or isinstance(counted, KubeError) else counted,
             )
-        for reading in (clusters, queues, counted):
+        for reading in (clusters, queues, bindings, counted):
             if isinstance(reading, KubeError):
                 out.remark(words(reading))
         if form:

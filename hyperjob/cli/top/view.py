@@ -78,7 +78,7 @@ def queue_lines(uses: Sequence[QueueUse]) -> list[Text]:
     rows: list[Row] = [
         (
             use.queue,
-            Text(use.state, style="" if use.state == "Open" else "bold red"),
+            Text(use.where, style=_queue_style(use)),
             use.accelerator or _NOTHING,
             _NOTHING if use.share is None else str(use.share),
             _NOTHING if use.capability is None else str(use.capability),
@@ -125,7 +125,11 @@ def value(
 
 
 def _camel(entry: Object) -> Object:
-    renamed = {"running_hyperjobs": "runningHyperJobs", "waiting_hyperjobs": "waitingHyperJobs"}
+    renamed = {
+        "running_hyperjobs": "runningHyperJobs",
+        "waiting_hyperjobs": "waitingHyperJobs",
+        "closed_in": "closedIn",
+    }
     return {renamed.get(key, key): item for key, item in entry.items()}
 
 
@@ -135,6 +139,12 @@ def _readiness(use: ClusterUse) -> Text:
     if use.taints:
         return Text(f"tainted {', '.join(use.taints)}", style="yellow")
     return Text("True")
+
+
+def _queue_style(use: QueueUse) -> str:
+    if use.state != "Open":
+        return "bold red"
+    return "yellow" if use.closed_in else ""
 
 
 def _node_state(use: NodeUse) -> str:

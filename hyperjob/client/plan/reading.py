@@ -20,6 +20,7 @@ from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import KubeError, NotFound
 from hyperjob_core.kube.existing import Names, existing
 from hyperjob_core.kube.resources import (
+    CLUSTER_RESOURCE_BINDINGS,
     CLUSTERS,
     DEPLOYMENTS,
     HYPERJOBS,
@@ -46,6 +47,7 @@ _BESIDE_CLUSTERS: Final = (
     PROPAGATION_POLICIES,
     RESOURCE_BINDINGS,
     QUEUES,
+    CLUSTER_RESOURCE_BINDINGS,
     PRIORITY_CLASSES,
     MUTATING_WEBHOOKS,
 )

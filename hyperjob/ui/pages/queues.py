@@ -162,7 +162,7 @@ def _node(
         name=name,
         depth=max(len(tree.path(name)) - 2, 0),
         colour=colour(name),
-        state=uses[0].state if uses else (queue.state if queue is not None else ""),
+        state=uses[0].where if uses else (queue.state if queue is not None else ""),
         problem=problem,
         weight=queue.weight if queue is not None else 1,
         fifo=queue.fifo if queue is not None else False,

@@ -7,6 +7,7 @@ from hyperjob_core.api.meta import Object
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.resources import (
     CLUSTER_PROPAGATION_POLICIES,
+    CLUSTER_RESOURCE_BINDINGS,
     CLUSTERS,
     NAMESPACES,
     PRIORITY_CLASSES,
@@ -17,20 +18,12 @@ from hyperjob_core.kube.resources import (
     SERVICE_EXPORTS,
     VCJOBS,
     WORKS,
-    Resource,
 )
 from hyperjob_sandbox.controller import UNREADABLE, Informers
 from hyperjob_sandbox.karmada import interpreter, names
 from hyperjob_sandbox.member.caches import DEPENDENCIES
 from hyperjob_sandbox.objects import annotations_of, labels_of
 
-CLUSTER_RESOURCE_BINDINGS: Final = Resource(
-    "work.karmada.io",
-    "v1alpha2",
-    "clusterresourcebindings",
-    "ClusterResourceBinding",
-    namespaced=False,
-)
 TEMPLATES: Final = (VCJOBS, QUEUES, SERVICE_EXPORTS, PRIORITY_CLASSES, *DEPENDENCIES)
 """The kinds that policies propagate."""
 

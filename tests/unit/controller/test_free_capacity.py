@@ -147,6 +147,7 @@ def judge(rig: Rig, admission: Any) -> Any:
             refusals=unused,
             tombstones=unused,
             priorities=unused,
+            closed_queues=unused,
         ),
         limits=Limits(cluster_lost=second, gang=second, silence=second, start=second),
         admission=unused,

@@ -102,6 +102,7 @@ class Rig:
             refusals=unused,
             tombstones=unused,
             priorities=unused,
+            closed_queues=unused,
         )
         self.handlers = self.connected()
         list(self.handlers.begin())

@@ -49,7 +49,8 @@ def test_what_has_ended_does_not_grow(phase: str, grows: bool) -> None:
     live = job(phase=phase, spec=template(task(replicas=2)))
     (whole,) = expand(parse_hyperjob(raw))
     sub_job = SubJob(name="hj-trainer-0", group=whole.replicated_job, index=0, size=whole.sizes[0])
-    found = growth(sub_job, child_of(observed(raw, live), sub_job.name))
+    seen = observed(raw, live)
+    found = growth(seen, sub_job, child_of(seen, sub_job.name))
     assert (found is not None) is grows
 
 

@@ -14,6 +14,7 @@ PATHS = {
     "PROPAGATION_POLICIES": "/apis/policy.karmada.io/v1alpha1/namespaces/n/propagationpolicies/x",
     "CLUSTER_PROPAGATION_POLICIES": "/apis/policy.karmada.io/v1alpha1/clusterpropagationpolicies/x",
     "RESOURCE_BINDINGS": "/apis/work.karmada.io/v1alpha2/namespaces/n/resourcebindings/x",
+    "CLUSTER_RESOURCE_BINDINGS": "/apis/work.karmada.io/v1alpha2/clusterresourcebindings/x",
     "WORKS": "/apis/work.karmada.io/v1alpha1/namespaces/n/works/x",
     "SERVICE_EXPORTS": "/apis/multicluster.x-k8s.io/v1alpha1/namespaces/n/serviceexports/x",
     "CLUSTERS": "/apis/cluster.karmada.io/v1alpha1/clusters/x",

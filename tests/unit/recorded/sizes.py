@@ -181,7 +181,7 @@ def _lives(rng: random.Random, raw: Object, wanted: list[SubJob]) -> Iterator[st
         yield f"  {child.phase} {line(tasks)} min {child.job.min_available}"
         change = resize(child.job, each.size.template)
         yield f"    {line([] if change is None else change.operations)}"
-        more = growth(each, child)
+        more = growth(seen, each, child)
         if more is not None:
             yield f"    grows by {amounts(more.demand)} {more.name} {line(more.preferred)}"
     for group in seen.hyperjob.replicated_jobs:
