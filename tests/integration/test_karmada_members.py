@@ -11,6 +11,7 @@ from hyperjob_core.kube.errors import NotFound
 from hyperjob_core.kube.resources import (
     CLUSTERS,
     COMMANDS,
+    CORE_EVENTS,
     MUTATING_WEBHOOKS,
     PODS,
     PROPAGATION_POLICIES,
@@ -18,7 +19,9 @@ from hyperjob_core.kube.resources import (
     RESOURCE_BINDINGS,
     VCJOBS,
     WORKS,
+    Resource,
 )
+from hyperjob_engine.reasons.podsrefused import words_of
 from hyperjob_sandbox.clusters import parse
 from hyperjob_sandbox.karmada import names
 from hyperjob_sandbox.topology import Topology
@@ -153,6 +156,31 @@ async def test_a_failed_apply_wipes_the_status_while_the_job_runs_on(tmp_path):
             VCJOBS, "long-run", namespace="default"
         )
         assert phase(running) == "Running"
+
+
+async def test_a_vcjob_whose_pods_a_quota_refuses_is_terminated_after_events(tmp_path):
+    body = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "full"}}
+    body |= {"spec": {"hard": {"pods": "0"}}}
+    quotas = Resource("", "v1", "resourcequotas", "ResourceQuota")
+    async with (
+        Topology(config(), tmp_path) as topology,
+        Kube.connect(kubeconfig=topology.kubeconfig) as kube,
+        following(kube, VCJOBS) as (jobs,),
+    ):
+        member = topology.clusters["member1"].kube
+        await member.create(quotas, body, namespace="default")
+        await submit(kube, "refused", "member1")
+        ended = await jobs.until(
+            "default/refused", lambda obj: phase(obj) == "Terminated", seconds=180
+        )
+        assert not ended["status"].get("running")
+        assert (await member.list(PODS)).items == []
+        events = (await member.list(CORE_EVENTS, namespace="default")).items
+        words = 'pods "refused-worker-0" is forbidden: exceeded quota: full, requested: pods=1'
+        assert {words in words_of(each["message"]) for each in events} == {True}
+        await member.delete(quotas, "full", namespace="default")
+        await submit(kube, "allowed", "member1")
+        await jobs.until("default/allowed", lambda obj: phase(obj) == "Running")
 
 
 async def test_a_sandbox_ends_cleanly(tmp_path):

@@ -1,13 +1,16 @@
 """Volcano's job controller: carries out what `jobstate.step` decides."""
 
-from collections import defaultdict
+import json
+from collections import Counter, defaultdict
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final
 
 from hyperjob_core.api.meta import Object
 from hyperjob_core.kube.client import EventType
-from hyperjob_core.kube.resources import VCJOBS, key_of
+from hyperjob_core.kube.errors import Forbidden
+from hyperjob_core.kube.resources import CORE_EVENTS, VCJOBS, key_of
+from hyperjob_sandbox.apiserver.state.clock import wire_now
 from hyperjob_sandbox.controller import Controller, change_of, together
 from hyperjob_sandbox.member import jobpods, jobstate
 from hyperjob_sandbox.member.caches import BY_JOB, MemberCaches, job_keys
@@ -16,6 +19,8 @@ from hyperjob_sandbox.objects import annotations_of, controller_uid, is_going, p
 
 _GATHER_SECONDS: Final = 0.1
 """Changes of pods that come this close together become one status write."""
+_TRIES: Final = 15
+"""Volcano terminates a vcjob whose pods it could not create so many times."""
 
 
 class JobController:
@@ -26,6 +31,7 @@ class JobController:
         self.controller = Controller("job-controller", self._sync, workers=4)
         self._happenings: dict[str, list[Happening]] = defaultdict(list)
         self._killed: set[str] = set()
+        self._tries: Counter[str] = Counter()
         self.controller.watch(
             caches.jobs, when=change_of(lambda job: (job["spec"], jobstate.job_phase(job)))
         )
@@ -86,12 +92,26 @@ class JobController:
                 follow = jobstate.step(ended, pods, SYNC, admitted=admitted, now=now)
                 step = replace(follow, status=follow.status or step.status)
         by_name = {str(pod["metadata"]["name"]): pod for pod in pods}
-        await together(map(self._caches.create, step.create))
+        try:
+            await together(map(self._caches.create, step.create))
+        except Forbidden as error:
+            await self._refused(job, error)
+            return
         await together(self._delete_pod(by_name[name]) for name in step.delete)
         if step.status is not None:
             await self._caches.set_status(job, step.status)
         if step.ends_group and group is not None:
             await self._caches.delete(group)
+
+    async def _refused(self, job: Object, error: Forbidden) -> None:
+        """Record that the API server refuses a pod; terminate the vcjob after some tries."""
+        uid = job["metadata"]["uid"]
+        self._tries[uid] += 1
+        await self._caches.kube.create(CORE_EVENTS, _failed_create(job, error))
+        if self._tries[uid] < _TRIES:
+            raise error
+        del self._tries[uid]
+        await self._execute(job, "TerminateJob")
 
     async def _delete_pod(self, pod: Object) -> None:
         self._killed.add(pod["metadata"]["uid"])
@@ -100,6 +120,30 @@ class JobController:
     def _pods(self, job: Object) -> list[Object]:
         pods = self._caches.pods.by_index(BY_JOB, key_of(job))
         return [pod for pod in pods if controller_uid(pod) == job["metadata"]["uid"]]
+
+
+def _failed_create(job: Object, error: Forbidden) -> Object:
+    """Return the Event that Volcano writes about refused pods, whose text prints Go structs."""
+    meta, now = job["metadata"], wire_now()
+    status = f'v1.Status{{Status:"Failure", Message:{json.dumps(error.message)}, Code:403}}'
+    return {
+        "apiVersion": CORE_EVENTS.api_version,
+        "kind": CORE_EVENTS.kind,
+        "metadata": {"generateName": f"{meta['name']}-", "namespace": meta["namespace"]},
+        "involvedObject": {
+            "apiVersion": VCJOBS.api_version,
+            "kind": VCJOBS.kind,
+            "name": meta["name"],
+            "namespace": meta["namespace"],
+            "uid": meta["uid"],
+        },
+        "type": "Warning",
+        "reason": "FailedCreate",
+        "message": f"Error creating pods: [failed to create pod, err: &{status}]",
+        "firstTimestamp": now,
+        "lastTimestamp": now,
+        "source": {"component": "vc-controller-manager"},
+    }
 
 
 def _sync_group(live: Object, desired: Object) -> Object:
