@@ -239,6 +239,34 @@ def test_top_counts_by_cluster_what_there_is_and_what_hyperjobs_take() -> None:
     assert text[-1] == "Waiting: 8 nvidia.com/gpu"
 
 
+def test_top_names_the_taints_that_keep_sub_jobs_from_a_cluster() -> None:
+    kept = cluster("west") | {"spec": {"taints": [{"key": "maintenance", "effect": "NoSchedule"}]}}
+    (use,) = usage.clusters([kept], [])
+    assert (use.ready, use.taints) == (True, ("maintenance:NoSchedule",))
+    assert "tainted maintenance:NoSchedule" in plain(top.cluster_lines([use], {}))[1]
+
+
+@pytest.mark.parametrize(
+    ("state", "closed", "shown"),
+    [
+        ("Open", {"east": "Open", "west": "Closed"}, "Open, closed in west"),
+        ("Open", {"east": "Open", "west": "Open"}, "Open"),
+        ("Closed", {"east": "Closed", "west": "Closed"}, "Closed"),
+    ],
+)
+def test_top_names_the_clusters_that_have_closed_a_queue(
+    state: str, closed: dict[str, str], shown: str
+) -> None:
+    items = [{"clusterName": name, "status": {"state": each}} for name, each in closed.items()]
+    resource = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "name": "gold"}
+    binding = {"spec": {"resource": resource}, "status": {"aggregatedStatus": items}}
+    (use,) = usage.queues([queue("gold", state)], [], bindings=[binding])
+    assert use.where == shown
+    assert shown in plain(top.queue_lines([use]))[1]
+    told = top.value(None, [use], {})["queues"][0]["closedIn"]
+    assert list(told) == [name for name, each in closed.items() if each != "Open"]
+
+
 @pytest.mark.parametrize(("used", "free"), [(0, 0), (24, 0), (40, 0)])
 def test_top_shows_no_room_on_a_full_cluster_whose_status_is_late(used: int, free: int) -> None:
     full = [read(hyperjob("Running", sub_job(name=f"hj-{i}", cluster="west"))) for i in range(4)]

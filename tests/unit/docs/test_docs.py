@@ -128,3 +128,12 @@ def test_every_target_of_make_that_the_recipes_name_exists():
     targets = set(re.findall(r"^([a-z0-9-]+):.*##", (ROOT / "Makefile").read_text(), re.MULTILINE))
     named = {word for found in re.findall(r"`make ([a-z0-9 -]+)", text) for word in found.split()}
     assert named <= targets
+
+
+def test_uninstalling_by_hand_deletes_each_secret_that_installing_by_hand_makes() -> None:
+    text = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
+    made = set(re.findall(r"--account [a-z-]+=([a-z-]+)", text))
+    commands = re.findall(r"hyperjob credentials delete .*?(?=\n```|\n\$)", text, re.DOTALL)
+    deleted = set(re.findall(r"hyperjob-[a-z]+-karmada", " ".join(commands)))
+    assert made
+    assert made <= deleted
