@@ -15,7 +15,7 @@ import random
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median, quantiles
@@ -25,6 +25,7 @@ import orjson
 from aiohttp import web
 
 from hyperjob_controller.members.reader import Members
+from hyperjob_core.garbage import collect_rarely
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.informer import Informer
 from hyperjob_core.kube.resources import CLUSTERS
@@ -38,6 +39,7 @@ from hyperjob_engine.placement.place import place
 GPU: Final = "nvidia.com/gpu"
 _PATH: Final = "/apis/cluster.karmada.io/v1alpha1/clusters"
 _LABELS: Final = 12  # of each node, as device plugins set them
+_SIZES: Final = ("clusters", "nodes", "pods", "changes")
 _CONNECTIONS: Final = 4096  # as the controller has for members
 Object = dict[str, Any]
 
@@ -112,9 +114,15 @@ class Server:
             last[name] = pod(name, f"{name}-{stamp}", where, job=stamp)
             self._tell(name, "ADDED", last[name])
 
-    def _tell(self, name: str, kind: str, obj: Object) -> None:
+    def add_node(self, name: str) -> None:
+        """Add a node with the label `late` to a member."""
+        made = node(name, self.sizes["nodes"])
+        made["metadata"]["labels"]["late"] = "true"
+        self._tell(name, "ADDED", made, what="nodes")
+
+    def _tell(self, name: str, kind: str, obj: Object, *, what: str = "pods") -> None:
         line = orjson.dumps({"type": kind, "object": obj}) + b"\n"
-        for queue in self.watches.get((name, "pods"), ()):
+        for queue in self.watches.get((name, what), ()):
             queue.put_nowait(line)
 
     async def _clusters(self, request: web.Request) -> web.StreamResponse:
@@ -158,7 +166,10 @@ class Server:
 
 
 async def serve(options: argparse.Namespace) -> None:
-    """Serve until killed; print the port, and change pods after a line on standard input."""
+    """Serve until killed; print the port, and change pods after a line on standard input.
+
+    Each later line has the name of a member, which gets a node.
+    """
     server = Server(options.clusters, options.nodes, options.pods)
     runner = web.AppRunner(server.app())
     await runner.setup()
@@ -167,24 +178,30 @@ async def serve(options: argparse.Namespace) -> None:
     sockets = site._server.sockets if site._server is not None else []  # type: ignore[attr-defined]  # noqa: SLF001
     print(sockets[0].getsockname()[1], flush=True)
     await asyncio.to_thread(sys.stdin.readline)
-    await server.change(options.changes)
+    async with asyncio.TaskGroup() as group:
+        group.create_task(server.change(options.changes))
+        while name := (await asyncio.to_thread(sys.stdin.readline)).strip():
+            server.add_node(name)
 
 
-async def main() -> None:
-    """Read arguments, start the server and measure the reader."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+def arguments(text: str | None) -> argparse.ArgumentParser:
+    """Return the arguments of a benchmark with these members."""
+    parser = argparse.ArgumentParser(description=(text or "").splitlines()[0])
     parser.add_argument("--clusters", type=int, default=100)
     parser.add_argument("--nodes", type=int, default=500)
     parser.add_argument("--pods", type=int, default=500)
     parser.add_argument("--changes", type=float, default=100)
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.serve:
-        await serve(options)
-        return
+    return parser
+
+
+@contextlib.asynccontextmanager
+async def served(options: argparse.Namespace) -> AsyncIterator[tuple[Path, asyncio.StreamWriter]]:
+    """Run the server as a process; yield its kubeconfig, and its standard input."""
+    sizes = [f"--{each}={getattr(options, each)}" for each in _SIZES]
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "benchmarks.bench_members", "--serve", *sys.argv[1:]),
+        *(sys.executable, "-m", "benchmarks.bench_members", "--serve", *sizes),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
     )
@@ -195,11 +212,24 @@ async def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "kubeconfig"
             path.write_bytes(_kubeconfig(port))
-            async with Kube.connect(kubeconfig=path, connections=_CONNECTIONS) as kube:
-                await _measure(kube, options, begin=process.stdin)
+            yield path, process.stdin
     finally:
         process.kill()
         await process.wait()
+
+
+async def main() -> None:
+    """Read arguments, start the server and measure the reader."""
+    options = arguments(__doc__).parse_args()
+    if options.serve:
+        await serve(options)
+        return
+    collect_rarely()  # as the controller does
+    async with (
+        served(options) as (path, begin),
+        Kube.connect(kubeconfig=path, connections=_CONNECTIONS) as kube,
+    ):
+        await _measure(kube, options, begin=begin)
 
 
 async def _measure(kube: Kube, options: argparse.Namespace, *, begin: asyncio.StreamWriter) -> None:

@@ -208,7 +208,7 @@ class Bench:
 
     def processes(self) -> dict[str, Process]:
         """Return the processes of this benchmark."""
-        return {each.name: each for each in _processes()}
+        return {each.name: each for each in processes()}
 
     async def many(self, namespace: str, count: int, replicas: int) -> None:
         """Submit HyperJobs all at once, and print the results, by quarter."""
@@ -424,7 +424,7 @@ def percentiles(seconds: Sequence[float]) -> str:
     return f"p50 {p50:.2f} s, p99 {p99:.2f} s"
 
 
-def _processes() -> Iterator[Process]:
+def processes() -> Iterator[Process]:
     """Read /proc of the children of this process, by program."""
     names = {
         "hyperjob_controller": "controller",

@@ -167,7 +167,7 @@ class Manager:
             reservations,
             candidacy=options.candidacy,
             now=now,
-            views=self.members.views if self.members is not None else lambda _: views or {},
+            views=self.members.views if self.members is not None else lambda *_: views or {},
         )
         self.admission = Admission(
             self.caches,

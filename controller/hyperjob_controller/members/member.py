@@ -141,10 +141,15 @@ class Member:
     @property
     def as_of(self) -> datetime | None:
         """Return when the member last confirmed all that is known of it; None before that."""
-        needed = [each for each in self._resources if each not in self._absent]
-        if any(each not in self._signs for each in needed):
-            return None
-        return min((self._signs[each] for each in needed), default=None)
+        oldest: datetime | None = None
+        for each in self._resources:
+            if each in self._absent:
+                continue
+            sign = self._signs.get(each)
+            if sign is None:
+                return None
+            oldest = sign if oldest is None else min(oldest, sign)
+        return oldest
 
     def is_known(self, now: datetime) -> bool:
         """Return whether the state of the member is known, and not too old."""

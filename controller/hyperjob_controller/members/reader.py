@@ -106,11 +106,16 @@ class Members:
         self._running = False
         clusters.add_handler(self._cluster)
 
-    def views(self, now: datetime) -> dict[str, MemberView]:
-        """Return the clusters whose nodes are known, without those of which that is too old."""
+    def views(self, now: datetime, only: Collection[str] = ()) -> dict[str, MemberView]:
+        """Return the clusters whose nodes are known, without those of which that is too old.
+
+        `only`: of these clusters; without any, of all.
+        """
         if not self._counts_nodes(now):
             return {}
-        found = ((name, _view(member, now)) for name, member in self._members.items())
+        members = self._members
+        chosen = {name: members[name] for name in only if name in members} if only else members
+        found = ((name, _view(member, now)) for name, member in chosen.items())
         return {name: view for name, view in found if view is not None}
 
     def pods_left(

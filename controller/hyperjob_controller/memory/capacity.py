@@ -35,9 +35,12 @@ class Capacity:
         *,
         candidacy: Candidacy,
         now: Callable[[], datetime],
-        views: Callable[[datetime], Mapping[str, MemberView]] = lambda _: {},
+        views: Callable[..., Mapping[str, MemberView]] = lambda *_: {},
     ) -> None:
-        """Use `views`, which returns the clusters whose nodes are known at a time."""
+        """Use `views`, which returns the clusters whose nodes are known at a time.
+
+        Its second argument limits it to some clusters.
+        """
         self._views = views
         self._reservations = reservations
         self._candidacy = candidacy
@@ -59,7 +62,7 @@ class Capacity:
         if summary is None or not summary.usable:
             return None
         reserved, credit = self._reservations.held_on(cluster), self._reservations.credit(cluster)
-        view = self._views(self._now()).get(cluster)
+        view = self._views(self._now(), (cluster,)).get(cluster)
         return free_of(summary, reserved, view=view, credit=credit)
 
     def capacity(self) -> tuple[Sequence[Cluster], Mapping[str, Resources]]:

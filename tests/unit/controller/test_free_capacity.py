@@ -53,7 +53,7 @@ class Rig:
             self.reservations,
             candidacy=Candidacy(),
             now=lambda: NOW,
-            views=lambda _now: self.views,
+            views=lambda *_: self.views,
         )
 
     def free(self, **promised: int) -> dict[str, int]:
