@@ -1,6 +1,6 @@
 """Events about a HyperJob."""
 
-from hyperjob.client.reading import Reading, attempt
+from hyperjob.client.reading import Reading, listed
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import mapping, string
 from hyperjob_core.kube.client import Kube
@@ -9,27 +9,15 @@ from hyperjob_core.kube.resources import CORE_EVENTS, HYPERJOBS
 
 async def events_in(kube: Kube, namespace: str) -> Reading:
     """Read the events about all HyperJobs of a namespace."""
-
-    async def ask() -> list[Object]:
-        selector = f"involvedObject.kind={HYPERJOBS.kind}"
-        return (await kube.list(CORE_EVENTS, namespace=namespace, field_selector=selector)).items
-
-    return await attempt(ask)
+    selector = f"involvedObject.kind={HYPERJOBS.kind}"
+    return await listed(kube, CORE_EVENTS, namespace=namespace, field_selector=selector)
 
 
 async def events_of(kube: Kube, obj: Object) -> Reading:
     """Read the events about an object."""
     metadata = obj["metadata"]
-
-    async def ask() -> list[Object]:
-        listed = await kube.list(
-            CORE_EVENTS,
-            namespace=metadata["namespace"],
-            field_selector=f"involvedObject.uid={metadata['uid']}",
-        )
-        return listed.items
-
-    return await attempt(ask)
+    selector = f"involvedObject.uid={metadata['uid']}"
+    return await listed(kube, CORE_EVENTS, namespace=metadata["namespace"], field_selector=selector)
 
 
 def event_time(event: Object) -> str:

@@ -1,13 +1,14 @@
 """List HyperJobs by name or selector, and read other kinds where the user may."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hyperjob_core.api.meta import Object
+from hyperjob_core.api.names import LEASE_NAME, LEASE_NAMESPACE
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import KubeError
-from hyperjob_core.kube.resources import HYPERJOBS
+from hyperjob_core.kube.resources import HYPERJOBS, LEASES, Resource
 
 _PARALLEL = 16
 
@@ -46,10 +47,31 @@ async def hyperjobs(
     )
 
 
-async def attempt(ask: Callable[[], Awaitable[list[Object]]]) -> Reading:
-    """Return the objects or the API error, for objects that a command can do without."""
+async def listed(
+    kube: Kube,
+    resource: Resource,
+    *,
+    namespace: str | None = None,
+    label_selector: str | None = None,
+    field_selector: str | None = None,
+) -> Reading:
+    """List the objects of a kind that a command can do without: an API error is a result."""
     try:
-        return await ask()
+        found = await kube.list(
+            resource,
+            namespace=namespace,
+            label_selector=label_selector,
+            field_selector=field_selector,
+        )
+    except KubeError as error:
+        return error
+    return found.items
+
+
+async def lease(kube: Kube) -> Reading:
+    """Read the Lease of the leading controller, in the same way."""
+    try:
+        return [await kube.get(LEASES, LEASE_NAME, namespace=LEASE_NAMESPACE)]
     except KubeError as error:
         return error
 

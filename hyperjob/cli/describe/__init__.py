@@ -8,35 +8,27 @@ import click
 
 from hyperjob.cli.describe import view
 from hyperjob.cli.kubectl import output as out
-from hyperjob.cli.kubectl.access import Access, access
-from hyperjob.cli.kubectl.exits import Code, run
-from hyperjob.cli.kubectl.names import names_argument
-from hyperjob.client.errors import words
+from hyperjob.cli.kubectl.choice import Choice, end, hyperjobs_argument
+from hyperjob.cli.kubectl.exits import run
 from hyperjob.client.events import events_of
-from hyperjob.client.reading import Reading, hyperjobs, items
+from hyperjob.client.reading import Reading, items
 from hyperjob_core.api.meta import Object
 from hyperjob_core.kube.errors import KubeError
 from hyperjob_core.kube.resources import key_of
 
 
 @click.command()
-@names_argument(required=False)
-@access(everywhere=True)
-@click.option(
-    "-l", "--selector", metavar="LABELS", help="Only HyperJobs with these labels: a=b,c!=d."
-)
+@hyperjobs_argument()
 @out.output(out.JSON, out.YAML)
-def describe(names: Sequence[str], access: Access, selector: str | None, form: str) -> None:
+def describe(choice: Choice, form: str) -> None:
     """Show the spec of a HyperJob, its status, its sub-jobs and its events.
 
     Example: kubectl hyperjob describe llm-training
     """
-    if names and (access.all_namespaces or selector):
-        raise click.UsageError("give names, or -A and -l, not both")
 
     async def show() -> None:
-        async with access.connect() as kube:
-            found = await hyperjobs(kube, names, namespace=access.scope(kube), selector=selector)
+        async with choice.access.connect() as kube:
+            found = await choice.read(kube)
             chosen = sorted(found.items, key=key_of)
             readings = await asyncio.gather(*(events_of(kube, item) for item in chosen))
         if form and (chosen or not found.errors):
@@ -44,13 +36,10 @@ def describe(names: Sequence[str], access: Access, selector: str | None, form: s
                 {"hyperjob": out.clean(item), "events": [out.clean(each) for each in items(events)]}
                 for item, events in zip(chosen, readings, strict=True)
             ]
-            out.dump(values[0] if len(names) == 1 else {"items": values}, form)
+            out.dump(values[0] if choice.single else {"items": values}, form)
         elif not form:
             _print(chosen, readings)
-        for error in found.errors:
-            out.remark(words(error))
-        if found.errors:
-            raise SystemExit(Code.FAILED)
+        end(found)
         if not chosen and not form:
             out.remark("No resources found.")
 

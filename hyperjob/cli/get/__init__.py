@@ -8,11 +8,9 @@ import click
 
 from hyperjob.cli.get import view
 from hyperjob.cli.kubectl import output as out
-from hyperjob.cli.kubectl.access import Access, access
-from hyperjob.cli.kubectl.exits import Code, run
-from hyperjob.cli.kubectl.names import names_argument
-from hyperjob.client.errors import words
-from hyperjob.client.reading import Found, hyperjobs
+from hyperjob.cli.kubectl.choice import Choice, end, hyperjobs_argument
+from hyperjob.cli.kubectl.exits import run
+from hyperjob.client.reading import Found
 from hyperjob.client.summary import read
 from hyperjob.table import Layout
 from hyperjob_core.api.meta import Object
@@ -22,24 +20,13 @@ from hyperjob_core.kube.resources import HYPERJOBS, key_of
 
 
 @click.command()
-@names_argument(required=False, trainjobs=True)
-@access(everywhere=True)
-@click.option(
-    "-l", "--selector", metavar="LABELS", help="Only HyperJobs with these labels: a=b,c!=d."
-)
+@hyperjobs_argument(trainjobs=True)
 @click.option(
     "-w", "--watch", is_flag=True, help="After listing, watch for changes and print them."
 )
 @click.option("--no-headers", is_flag=True, help="Print no column headers.")
 @out.output(out.JSON, out.YAML, out.WIDE, out.NAME)
-def get(
-    names: Sequence[str],
-    access: Access,
-    selector: str | None,
-    watch: bool,
-    no_headers: bool,
-    form: str,
-) -> None:
+def get(choice: Choice, watch: bool, no_headers: bool, form: str) -> None:
     """List HyperJobs: status, sub-jobs, progress, clusters, restarts.
 
     Wide output adds the goodput (the productive share of the time in which the HyperJob was not
@@ -47,20 +34,19 @@ def get(
 
     Example: kubectl hyperjob get -A -o wide
     """
-    if names and (access.all_namespaces or selector):
-        raise click.UsageError("give names, or -A and -l, not both")
-    if watch and len(names) > 1:
+    if watch and len(choice.names) > 1:
         raise click.UsageError("give one name, or none, to watch")
-    printer = _Printer(form, namespaces=access.all_namespaces, titles=not no_headers)
+    printer = _Printer(form, namespaces=choice.access.all_namespaces, titles=not no_headers)
 
     async def show() -> None:
-        async with access.connect() as kube:
-            namespace = access.scope(kube)
+        async with choice.access.connect() as kube:
             if watch:
-                await _follow(kube, printer, names, namespace=namespace, selector=selector)
+                await _follow(kube, printer, choice)
                 return
-            found = await hyperjobs(kube, names, namespace=namespace, selector=selector)
-        printer.all(found, single=len(names) == 1, nowhere=_nothing(namespace))
+            namespace = choice.access.scope(kube)
+            found = await choice.read(kube)
+        printer.all(found, single=choice.single, nowhere=_nothing(namespace))
+        end(found)
 
     run(show())
 
@@ -70,14 +56,12 @@ def _nothing(namespace: str | None) -> str:
     return f"No resources found{where}."
 
 
-async def _follow(
-    kube: Kube, printer: "_Printer", names: Sequence[str], *, namespace: str | None,
-    selector: str | None,
-) -> None:  # fmt: skip
-    name = names[0] if names else None
+async def _follow(kube: Kube, printer: "_Printer", choice: Choice) -> None:
+    name = choice.names[0] if choice.names else None
+    namespace = choice.access.scope(kube)
     if name is not None:  # kubectl's own `get -w NAME` fails too where the object does not exist
         await kube.get(HYPERJOBS, name, namespace=namespace)
-    stream = changes(kube, HYPERJOBS, namespace=namespace, name=name, selector=selector)
+    stream = changes(kube, HYPERJOBS, namespace=namespace, name=name, selector=choice.selector)
     first: list[Object] | None = []
     async with aclosing(stream) as events:
         async for event in events:
@@ -102,7 +86,7 @@ class _Printer:
         self._console = out.console()
 
     def all(self, found: Found, *, single: bool, nowhere: str) -> None:
-        """Print the HyperJobs found, then the errors; an error ends the command with code 1."""
+        """Print the HyperJobs found."""
         if self._form not in (out.TABLE, out.WIDE):
             if found.items or not found.errors:
                 out.objects(found.items, self._form, single=single)
@@ -110,10 +94,6 @@ class _Printer:
             self.some(found.items)
         elif not found.errors:
             out.remark(nowhere)
-        for error in found.errors:
-            out.remark(words(error))
-        if found.errors:
-            raise SystemExit(Code.FAILED)
 
     def some(self, items: Sequence[Object]) -> None:
         """Print several HyperJobs, sorted by namespace and name."""

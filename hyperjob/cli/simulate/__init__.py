@@ -18,7 +18,6 @@ from hyperjob.simulate.generate import Demand, Estimates, generate
 from hyperjob.simulate.history import History
 from hyperjob.simulate.jobs import Style, submission
 from hyperjob.simulate.measure import SimulationReport, measure
-from hyperjob.simulate.page import page
 from hyperjob.simulate.policies import OURS, POLICIES
 from hyperjob.simulate.sites import missing_queues, queue, shares_of, urgent_class
 from hyperjob.simulate.workload import Failures, Scenario, WorkloadError
@@ -132,6 +131,8 @@ def simulate(
             reports.append(measure(history, policy=name, shares=shares))
             histories.append(history)
     if html is not None:
+        from hyperjob.simulate.page import page  # jinja2 takes long to import
+
         _write(html, page(reports, histories))
     _print(reports, form)
     first = reports[0]

@@ -14,21 +14,18 @@ from hyperjob.cli.top import view
 from hyperjob.client import nodeuse, usage
 from hyperjob.client.errors import words
 from hyperjob.client.members import is_ready, views_of
-from hyperjob.client.reading import Reading, attempt, items
+from hyperjob.client.reading import items, lease, listed
 from hyperjob.client.summary import read
 from hyperjob_core.api.leader import leader_of
 from hyperjob_core.api.meta import Object
-from hyperjob_core.api.names import LEASE_NAME, LEASE_NAMESPACE
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import Forbidden, KubeError
 from hyperjob_core.kube.resources import (
     CLUSTER_RESOURCE_BINDINGS,
     CLUSTERS,
     HYPERJOBS,
-    LEASES,
     QUEUES,
     RESOURCE_BINDINGS,
-    Resource,
     key_of,
 )
 
@@ -68,17 +65,17 @@ def top(access: Access, by: str | None, nodes: bool, form: str) -> None:
             if nodes:
                 await _nodes(kube, access, form)
                 return
-            hyperjobs, clusters, queues, bindings, lease = await asyncio.gather(
+            hyperjobs, clusters, queues, bindings, leases = await asyncio.gather(
                 _hyperjobs(kube, access),
-                _list(kube, CLUSTERS),
-                _list(kube, QUEUES),
-                _list(kube, CLUSTER_RESOURCE_BINDINGS),
-                _lease(kube),
+                listed(kube, CLUSTERS),
+                listed(kube, QUEUES),
+                listed(kube, CLUSTER_RESOURCE_BINDINGS),
+                lease(kube),
             )
-            leader = next((leader_of(each, now=datetime.now(UTC)) for each in items(lease)), None)
+            leader = next((leader_of(each, now=datetime.now(UTC)) for each in items(leases)), None)
             counted = None
             if leader is not None and leader.admission == _VOLCANO_GLOBAL and by != "cluster":
-                counted = await _list(kube, RESOURCE_BINDINGS)
+                counted = await listed(kube, RESOURCE_BINDINGS)
         summaries = [read(item) for item in hyperjobs]
         waits = usage.waiting(summaries)
         uses = usage.clusters(items(clusters), summaries)
@@ -137,17 +134,3 @@ async def _hyperjobs(kube: Kube, access: Access) -> list[Object]:
             f"only HyperJobs in namespace {home} are counted: you may not list all namespaces"
         )
         return (await kube.list(HYPERJOBS, namespace=home)).items
-
-
-async def _list(kube: Kube, resource: Resource) -> Reading:
-    async def ask() -> list[Object]:
-        return (await kube.list(resource)).items
-
-    return await attempt(ask)
-
-
-async def _lease(kube: Kube) -> Reading:
-    async def ask() -> list[Object]:
-        return [await kube.get(LEASES, LEASE_NAME, namespace=LEASE_NAMESPACE)]
-
-    return await attempt(ask)

@@ -1,7 +1,7 @@
 """`hyperjob tree`: replicated jobs, sub-jobs, clusters and pods by state."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from contextlib import aclosing, nullcontext
 
 import click
@@ -9,13 +9,12 @@ from rich.live import Live
 from rich.text import Text
 
 from hyperjob.cli.kubectl import output as out
-from hyperjob.cli.kubectl.access import Access, access
-from hyperjob.cli.kubectl.exits import Code, run
-from hyperjob.cli.kubectl.names import names_argument
+from hyperjob.cli.kubectl.choice import Choice, end, hyperjobs_argument
+from hyperjob.cli.kubectl.exits import run
 from hyperjob.cli.tree import view
 from hyperjob.client.errors import title, words
 from hyperjob.client.members import pods_of_all
-from hyperjob.client.reading import Reading, attempt, hyperjobs, items
+from hyperjob.client.reading import Reading, items, listed
 from hyperjob.client.summary import Summary, read
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import LABEL_HYPERJOB
@@ -25,11 +24,7 @@ from hyperjob_core.kube.resources import HYPERJOBS, VCJOBS, key_of
 
 
 @click.command()
-@names_argument(required=False, trainjobs=True)
-@access(everywhere=True)
-@click.option(
-    "-l", "--selector", metavar="LABELS", help="Only HyperJobs with these labels: a=b,c!=d."
-)
+@hyperjobs_argument(trainjobs=True)
 @click.option("--pods", is_flag=True, help="Show every pod, read through Karmada's cluster proxy.")
 @click.option(
     "-w",
@@ -38,47 +33,34 @@ from hyperjob_core.kube.resources import HYPERJOBS, VCJOBS, key_of
     help="After printing, watch the HyperJob and print the tree at every change.",
 )
 @out.output(out.JSON, out.YAML)
-def tree(
-    names: Sequence[str],
-    access: Access,
-    selector: str | None,
-    pods: bool,
-    watch: bool,
-    form: str,
-) -> None:
+def tree(choice: Choice, pods: bool, watch: bool, form: str) -> None:
     """Show the replicated jobs, sub-jobs and clusters of a HyperJob, and its pods by state.
 
     Example: kubectl hyperjob tree llm-training --pods
     """
-    if names and (access.all_namespaces or selector):
-        raise click.UsageError("give names, or -A and -l, not both")
-    if watch and (len(names) != 1 or form):
+    if watch and (not choice.single or form):
         raise click.UsageError("--watch needs one name, and cannot print JSON or YAML")
 
     async def show() -> None:
-        async with access.connect() as kube:
+        async with choice.access.connect() as kube:
             if watch:
-                await _follow(kube, access.home(kube), names[0], pods=pods)
+                await _follow(kube, choice.access.home(kube), choice.names[0], pods=pods)
                 return
-            scope = access.scope(kube)
-            found = await hyperjobs(kube, names, namespace=scope, selector=selector)
+            found = await choice.read(kube)
             summaries = [read(item) for item in sorted(found.items, key=key_of)]
-            vcjobs = None if names else await attempt(_vcjobs(kube, scope))
+            vcjobs = None if choice.names else await _vcjobs(kube, choice.access.scope(kube))
             trees = await asyncio.gather(
                 *(_branches(kube, each, pods=pods, vcjobs=vcjobs) for each in summaries)
             )
         if form:
             values = [view.value(*each) for each in trees]
             if values or not found.errors:
-                out.dump(values[0] if len(names) == 1 else {"items": values}, form)
+                out.dump(values[0] if choice.single else {"items": values}, form)
         elif not trees and not found.errors:
             out.remark("No resources found.")
         for each in trees if not form else ():
             out.say(view.lines(*each))
-        for error in found.errors:
-            out.remark(words(error))
-        if found.errors:
-            raise SystemExit(Code.FAILED)
+        end(found)
 
     run(show())
 
@@ -94,7 +76,7 @@ async def _branches(
     reading_pods = pods_of_all(kube, summary.namespace, wanted)
     if vcjobs is None:
         ask = _vcjobs(kube, summary.namespace, summary.name)
-        known, (found, errors) = await asyncio.gather(attempt(ask), reading_pods)
+        known, (found, errors) = await asyncio.gather(ask, reading_pods)
     else:
         known, (found, errors) = vcjobs, await reading_pods
     for name, error in errors.items():
@@ -102,16 +84,10 @@ async def _branches(
     return summary, _of(summary, items(known)), found
 
 
-def _vcjobs(
-    kube: Kube, namespace: str | None, name: str = ""
-) -> Callable[[], Awaitable[list[Object]]]:
-    """Return a function that lists the vcjobs of one HyperJob, or of all."""
+async def _vcjobs(kube: Kube, namespace: str | None, name: str = "") -> Reading:
+    """List the vcjobs of one HyperJob, or of all."""
     selector = f"{LABEL_HYPERJOB}={name}" if name else LABEL_HYPERJOB
-
-    async def ask() -> list[Object]:
-        return (await kube.list(VCJOBS, namespace=namespace, label_selector=selector)).items
-
-    return ask
+    return await listed(kube, VCJOBS, namespace=namespace, label_selector=selector)
 
 
 def _of(summary: Summary, vcjobs: Sequence[Object]) -> dict[str, Object]:

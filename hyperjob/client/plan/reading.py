@@ -9,11 +9,10 @@ from typing import Final
 from hyperjob.client.errors import words
 from hyperjob.client.members import is_ready, views_of
 from hyperjob.client.plan.world import World
-from hyperjob.client.reading import Reading, attempt, items
+from hyperjob.client.reading import Reading, items, lease, listed
 from hyperjob_controller.options import Options, published
 from hyperjob_core.api.choices import MemberAccess
 from hyperjob_core.api.meta import Object
-from hyperjob_core.api.names import LEASE_NAME, LEASE_NAMESPACE
 from hyperjob_core.api.volcano_global import queues_bindings
 from hyperjob_core.api.wire import at, string
 from hyperjob_core.kube.client import Kube
@@ -75,14 +74,14 @@ async def read_world(
     readings = dict(
         zip(
             _BESIDE_CLUSTERS,
-            await asyncio.gather(*(_all(kube, resource) for resource in _BESIDE_CLUSTERS)),
+            await asyncio.gather(*(listed(kube, resource) for resource in _BESIDE_CLUSTERS)),
             strict=True,
         )
     )
     readings[CLUSTERS] = (await kube.list(CLUSTERS)).items
     options = await _options(kube, readings[MUTATING_WEBHOOKS], left_out=missing)
     if options.queue_admission is QueueAdmission.VOLCANO_GLOBAL:
-        readings[DEPLOYMENTS] = await _all(kube, DEPLOYMENTS)  # they use its quota too
+        readings[DEPLOYMENTS] = await listed(kube, DEPLOYMENTS)  # they use its quota too
     views: Mapping[str, MemberView] = {}
     if options.members.includes(MemberAccess.NODES):
         ready = [key_of(each) for each in items(readings[CLUSTERS]) if is_ready(each)]
@@ -107,13 +106,6 @@ async def read_world(
     )
 
 
-async def _all(kube: Kube, resource: Resource) -> Reading:
-    async def ask() -> list[Object]:
-        return (await kube.list(resource)).items
-
-    return await attempt(ask)
-
-
 async def _options(
     kube: Kube, webhooks: Reading, *, left_out: Callable[[Resource, KubeError], None]
 ) -> Options:
@@ -122,18 +114,14 @@ async def _options(
     Without a Lease the queue admission is volcano-global where Volcano Global is installed or the
     user may not know, else builtin.
     """
-    lease: Object = {}
-    try:
-        lease = await kube.get(LEASES, LEASE_NAME, namespace=LEASE_NAMESPACE)
-    except NotFound:
-        pass
-    except KubeError as error:
-        left_out(LEASES, error)
-    options = published(at(lease, "metadata", "annotations"))
+    found = await lease(kube)
+    if isinstance(found, KubeError) and not isinstance(found, NotFound):
+        left_out(LEASES, found)
+    options = published(next((at(each, "metadata", "annotations") for each in items(found)), None))
     if options.queue_admission is None:
         unknown = isinstance(webhooks, KubeError)
-        found = admitting(volcano_global=unknown or queues_bindings(items(webhooks)))
-        options = replace(options, queue_admission=found)
+        admission = admitting(volcano_global=unknown or queues_bindings(items(webhooks)))
+        options = replace(options, queue_admission=admission)
     return options
 
 

@@ -1,29 +1,25 @@
 """Read the evidence concurrently; an error replaces objects that cannot be read."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Final
 
 from hyperjob.client.events import events_of
 from hyperjob.client.members import pod_groups_of_all, pods_of_all, refusals_of_all
-from hyperjob.client.reading import Reading, attempt
+from hyperjob.client.reading import lease, listed
 from hyperjob.client.summary import SubJob, Summary, read
 from hyperjob.client.why.evidence import Evidence
 from hyperjob.client.why.waiting import too_large
-from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import LABEL_HYPERJOB, LEASE_NAME, LEASE_NAMESPACE
 from hyperjob_core.api.phases import JobPhase
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.resources import (
     CLUSTERS,
     HYPERJOBS,
-    LEASES,
     PRIORITY_CLASSES,
     QUEUES,
     RESOURCE_BINDINGS,
     VCJOBS,
-    Resource,
 )
 from hyperjob_rules.defaulting import default
 
@@ -32,7 +28,7 @@ _JOBS_LOOKED_INTO: Final = 4
 
 async def fits_nowhere(kube: Kube, summary: Summary) -> bool:
     """Return whether sub-jobs that wait for room have none on empty clusters either."""
-    clusters = await attempt(lambda: _items(kube, CLUSTERS))
+    clusters = await listed(kube, CLUSTERS)
     evidence = Evidence(now=datetime.now(UTC), summary=summary, clusters=clusters)
     return bool(too_large(evidence, evidence.unstarted()))
 
@@ -42,37 +38,21 @@ async def gather(kube: Kube, namespace: str, name: str) -> Evidence:
     hyperjob = await kube.get(HYPERJOBS, name, namespace=namespace)
     summary = read(hyperjob)
     selector = f"{LABEL_HYPERJOB}={name}"
-
-    def everything(resource: Resource, **choice: str) -> Callable[[], Awaitable[list[Object]]]:
-        async def ask() -> list[Object]:
-            return (await kube.list(resource, **choice)).items  # type: ignore[arg-type]  # names
-
-        return ask
-
-    async def lease() -> list[Object]:
-        return [await kube.get(LEASES, LEASE_NAME, namespace=LEASE_NAMESPACE)]
-
-    async def nothing() -> list[Object]:
-        return []
-
+    named = any(each.priority_class for each in summary.groups)
     async with asyncio.TaskGroup() as group:
-
-        def start(ask: Callable[[], Awaitable[list[Object]]]) -> "asyncio.Task[Reading]":
-            return group.create_task(attempt(ask))
-
-        vcjobs = start(everything(VCJOBS, namespace=namespace, label_selector=selector))
-        bindings = start(everything(RESOURCE_BINDINGS, namespace=namespace))
-        queues = start(everything(QUEUES))
-        clusters = start(everything(CLUSTERS))
-        leases = start(lease)
-        named = any(each.priority_class for each in summary.groups)
-        classes = start(everything(PRIORITY_CLASSES) if named else nothing)
-        events = group.create_task(events_of(kube, hyperjob))
+        start = group.create_task
+        vcjobs = start(listed(kube, VCJOBS, namespace=namespace, label_selector=selector))
+        bindings = start(listed(kube, RESOURCE_BINDINGS, namespace=namespace))
+        queues = start(listed(kube, QUEUES))
+        clusters = start(listed(kube, CLUSTERS))
+        leases = start(lease(kube))
+        classes = start(listed(kube, PRIORITY_CLASSES)) if named else None
+        events = start(events_of(kube, hyperjob))
         telling = _telling(summary)
-        pods = group.create_task(pods_of_all(kube, namespace, telling))
+        pods = start(pods_of_all(kube, namespace, telling))
         unstarted = [job for job in telling if job.phase != JobPhase.RUNNING]
-        groups = group.create_task(pod_groups_of_all(kube, namespace, name, unstarted))
-        refusals = group.create_task(refusals_of_all(kube, namespace, unstarted))
+        groups = start(pod_groups_of_all(kube, namespace, name, unstarted))
+        refusals = start(refusals_of_all(kube, namespace, unstarted))
     found, errors = pods.result()
     return Evidence(
         now=datetime.now(UTC),
@@ -81,7 +61,7 @@ async def gather(kube: Kube, namespace: str, name: str) -> Evidence:
         bindings=bindings.result(),
         queues=queues.result(),
         clusters=clusters.result(),
-        priority_classes=classes.result(),
+        priority_classes=[] if classes is None else classes.result(),
         events=events.result(),
         lease=leases.result(),
         lease_name=f"{LEASE_NAMESPACE}/{LEASE_NAME}",
@@ -98,7 +78,3 @@ def _telling(summary: Summary) -> list[SubJob]:
     started = (JobPhase.PENDING, JobPhase.RUNNING, JobPhase.RESTARTING)
     placed = [job for job in summary.jobs if job.cluster and job.phase in started]
     return sorted(placed, key=lambda job: job.running >= job.pods)[:_JOBS_LOOKED_INTO]
-
-
-async def _items(kube: Kube, resource: Resource) -> list[Object]:
-    return (await kube.list(resource)).items
