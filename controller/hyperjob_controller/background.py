@@ -4,10 +4,10 @@ from collections.abc import Callable, Collection
 from datetime import datetime
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hyperjob_controller.members.reader import Members
 from hyperjob_controller.options import Options
-from hyperjob_controller.splitting.client import Splitter
 from hyperjob_controller.training.reader import Counts, Reader
 from hyperjob_controller.tuning import LOGS_PER_SECOND, SPLITTER_SECONDS
 from hyperjob_controller.wall import Wall
@@ -17,13 +17,18 @@ from hyperjob_core.kube.informer import Informer
 from hyperjob_core.kube.workqueue import WorkQueue
 from hyperjob_core.telemetry.metrics import Place
 
+if TYPE_CHECKING:
+    from hyperjob_controller.splitting.client import Splitter
+
 
 def splitter_of(
     options: Options, queue: WorkQueue[str], *, now: Callable[[], datetime], wall: Wall
-) -> Splitter | None:
+) -> "Splitter | None":
     """Return the client of the external splitter; None without `--splitter-url`."""
     if options.splitter_url is None:
         return None
+    from hyperjob_controller.splitting.client import Splitter  # aiohttp: a slow import
+
     return Splitter(
         options.splitter_url,
         time_limit=SPLITTER_SECONDS,

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from hyperjob_controller.admission.engine import MESSAGES_PER_SECOND, Admission
 from hyperjob_controller.admission.mode import Mode
@@ -20,7 +20,6 @@ from hyperjob_controller.background import logs_of, members_of, splitter_of
 from hyperjob_controller.caches.informers import Caches
 from hyperjob_controller.events import Events
 from hyperjob_controller.insight.accelerators import accelerator_samples
-from hyperjob_controller.insight.debug import debug_routes
 from hyperjob_controller.insight.measures import Meter
 from hyperjob_controller.insight.timeuse import TimeUses
 from hyperjob_controller.leadership import Leadership
@@ -65,6 +64,9 @@ from hyperjob_engine.lifecycle.causes import CAUSE_TIME_LIMIT
 from hyperjob_engine.model.members import MemberView
 from hyperjob_engine.model.observed import QueueAdmission
 from hyperjob_engine.queueing.state import Settings
+
+if TYPE_CHECKING:
+    from hyperjob_core.telemetry.endpoints import Handler
 
 log = logging.getLogger(__name__)
 
@@ -314,9 +316,7 @@ class Manager:
                 look_again=tuning.trainjobs_served,
                 faulty=lambda _resource, _obj, error: self._wall.failed(Place.TRAINJOBS, error),
             )
-        self.debug_routes = debug_routes(
-            observer, self.memory, self.queue, now=now, members=self.members
-        )
+        self._now = now
         show_queue_admission(self.metrics.families, lambda: str(self.mode.current))
         show_accelerators(
             self.metrics.families,
@@ -333,6 +333,15 @@ class Manager:
             with self._wall.around((), Place.ROUND):
                 self.admission.set_aside(key)
             raise
+
+    def debug_routes(self) -> "dict[str, Handler]":
+        """Return the handlers of the debug pages by path."""
+        # The import of aiohttp takes long, and a simulation needs neither.
+        from hyperjob_controller.insight.debug import debug_routes
+
+        return debug_routes(
+            self.observer, self.memory, self.queue, now=self._now, members=self.members
+        )
 
     async def run(self) -> None:
         """Run until cancelled; the workers start after the sync of every cache."""

@@ -17,8 +17,8 @@ from hyperjob_core.api.names import (
     QUEUE_ADMISSION,
 )
 from hyperjob_core.api.wire import mapping, string
+from hyperjob_core.serving.addresses import parse_address
 from hyperjob_core.settings import Setting, read_options
-from hyperjob_core.telemetry.endpoints import parse_address
 from hyperjob_engine.model.observed import QueueAdmission
 from hyperjob_engine.placement.capacity import Candidacy
 

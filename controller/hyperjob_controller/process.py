@@ -58,7 +58,7 @@ async def run(options: Options) -> None:
             registry=metrics.registry,
             health_address=options.health_probe_bind_address,
             metrics_address=options.metrics_bind_address,
-            debug=manager.debug_routes,
+            debug=manager.debug_routes(),
             debug_address=options.debug_bind_address,
             protection=protected,
         ) as addresses:

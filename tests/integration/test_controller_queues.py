@@ -20,6 +20,7 @@ from hyperjob_core.kube.resources import (
 from hyperjob_engine.model.observed import QueueAdmission
 from tests.support.controller import (
     clusters,
+    collect_garbage,
     eventually,
     queue,
     running_controller,
@@ -305,7 +306,9 @@ async def test_a_new_leader_counts_the_pods_of_sub_jobs_that_the_last_one_stoppe
             await until_jobs(kube, namespace, "slow")
             await report(kube, namespace, "slow", "Running")
             await phase_of(kube, namespace, "slow", "Running")
+            uid = (await kube.get(HYPERJOBS, "slow", namespace=namespace))["metadata"]["uid"]
             await kube.delete(HYPERJOBS, "slow", namespace=namespace)
+            await collect_garbage(kube, namespace, uid)
             await until_jobs(kube, namespace)
             await kube.create(HYPERJOBS, hyperjob(namespace, "next"))
             await state_with(kube, namespace, "next", text)

@@ -28,7 +28,7 @@ from hyperjob_core.kube.resources import (
 from hyperjob_core.telemetry.metrics import Metrics
 from hyperjob_webhook.review import AdmissionRequest, decode
 from hyperjob_webhook.surroundings import watched
-from tests.support.controller import clusters, eventually, running_controller
+from tests.support.controller import clusters, collect_garbage, eventually, running_controller
 from tests.support.controlplane import ControlPlane
 from tests.support.trainjobs import crds, job, runtime, trainjob
 
@@ -252,6 +252,7 @@ async def test_the_hyperjob_belongs_to_the_trainjob_and_goes_after_its_time_to_l
         await kube.delete(HYPERJOBS, "tj", namespace=namespace)
 
         async def is_again() -> bool:
+            await collect_garbage(kube, namespace, first["uid"])
             found = await get(kube, HYPERJOBS, namespace)
             return found is not None and found["metadata"]["uid"] != first["uid"]
 

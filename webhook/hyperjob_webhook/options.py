@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
+from hyperjob_core.serving.addresses import parse_address
 from hyperjob_core.settings import Setting, read_options
-from hyperjob_core.telemetry.endpoints import parse_address
 from hyperjob_rules.validation.context import MAX_GRACE_SECONDS
 
 TLS_VERSIONS: Final = {

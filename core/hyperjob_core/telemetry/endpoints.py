@@ -5,7 +5,6 @@ HTTP for all clients, except /metrics with a `Protection`.
 """
 
 import asyncio
-import ipaddress
 import os
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -17,6 +16,7 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
+from hyperjob_core.serving.addresses import parse_address
 from hyperjob_core.serving.listener import Listener
 from hyperjob_core.serving.table import ConnectionTable
 from hyperjob_core.telemetry.health import Checks
@@ -56,20 +56,6 @@ class ListenError(OSError):
         # asyncio's own text repeats the address
         reason = os.strerror(error.errno).lower() if error.errno else str(error)
         super().__init__(f"cannot listen on {where}: {reason}; choose another address with {flag}")
-
-
-def parse_address(address: str) -> tuple[str | None, int] | None:
-    """Parse `host:port`, `:port` or `[v6]:port`; None for "0" and "", a disabled endpoint."""
-    if address in ("", "0"):
-        return None
-    host, colon, port = address.rpartition(":")
-    if not colon or not (port.isascii() and port.isdigit()) or int(port) > 65535:
-        raise ValueError(f"{address!r} is not an address: give host:port, :port, or 0 for none")
-    if host.startswith("[") and host.endswith("]"):
-        host = str(ipaddress.IPv6Address(host[1:-1]))
-    elif ":" in host:
-        raise ValueError(f"{address!r}: write an IPv6 address in brackets, [::1]:8080")
-    return (host or None), int(port)
 
 
 @asynccontextmanager

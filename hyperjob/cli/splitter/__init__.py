@@ -14,7 +14,7 @@ from aiohttp import web
 from hyperjob.cli.files import file_option
 from hyperjob.cli.kubectl.exits import Code, FailureError
 from hyperjob.cli.splitter.service import QuestionError, answer, read_question
-from hyperjob_core.telemetry.endpoints import parse_address
+from hyperjob_core.serving.addresses import parse_address
 
 _MAX_BYTES = 8 * 1024 * 1024
 _SHUTDOWN = 5.0

@@ -138,7 +138,7 @@ async def test_observing_twice_and_the_debug_page_change_nothing(admission: Queu
             manager.observer.objects_of(f"default/{name}")
     assert differences(before, remembered(manager, but=OTHERS)) == []
     app = web.Application()
-    for path, handler in manager.debug_routes.items():
+    for path, handler in manager.debug_routes().items():
         app.router.add_get(path, handler)
     async with TestServer(app) as server, aiohttp.ClientSession() as session:
         for name in ("hj", "second", "third"):

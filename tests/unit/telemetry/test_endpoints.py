@@ -6,7 +6,8 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from hyperjob_core.telemetry.endpoints import ListenError, parse_address, serve
+from hyperjob_core.serving.addresses import parse_address
+from hyperjob_core.telemetry.endpoints import ListenError, serve
 from hyperjob_core.telemetry.health import Checks
 from hyperjob_core.telemetry.metrics import Metrics
 
