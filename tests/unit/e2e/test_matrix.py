@@ -5,7 +5,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from e2e.matrix import BEGIN, END, PAGE, Row, contradictions, put, result, rows
+from e2e.matrix import BEGIN, END, PAGE, SCENARIOS, Row, contradictions, put, result, rows
 
 EMPTY = f"# Page\n\n{BEGIN}\n{END}\n\nMore.\n"
 OLD = Row("1.16.8", "defaults", "Push", "1.12.4", "none", "30 of 30")
@@ -52,3 +52,9 @@ def test_the_page_has_what_a_run_wrote(row: Row) -> None:
     passed, total = row.scenarios.partition(",")[0].split(" of ")
     assert 0 < int(passed) <= int(total)
     assert put(PAGE.read_text(encoding="utf-8"), row) == PAGE.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_each_scenario_of_a_run_exists(scenario: str) -> None:
+    file, _, name = scenario.partition("::")
+    assert f"async def {name or 'test_'}" in (PAGE.parents[1] / file).read_text(encoding="utf-8")
