@@ -13,7 +13,16 @@ from hyperjob_controller.apply.exports import Exports
 from hyperjob_controller.apply.slots import FairSlots
 from hyperjob_controller.caches.informers import Caches
 from hyperjob_core.api.meta import Object
-from hyperjob_core.api.names import ASKED_AGAIN, FIELD_MANAGER, GATE, GATE_OPEN
+from hyperjob_core.api.names import (
+    ASKED_AGAIN,
+    CLAIMED_NAME,
+    CLAIMED_NAMESPACE,
+    FIELD_MANAGER,
+    GATE,
+    GATE_OPEN,
+    LABEL_CLAIMED,
+)
+from hyperjob_core.api.wire import string_map
 from hyperjob_core.kube.client import Kube, PatchType
 from hyperjob_core.kube.errors import (
     AlreadyExists,
@@ -113,6 +122,25 @@ class Result:
     stale: bool
 
 
+def claimed(job: Object, policy: Object) -> Object:
+    """Return a vcjob with the claim of its policy, as Karmada's detector would write it.
+
+    The detector then makes the ResourceBinding at once, without an update of the vcjob before it.
+    If it does not know the policy yet, it removes the claim and looks for the policy itself.
+    """
+    metadata = policy["metadata"]
+    given = string_map(metadata.get("labels")).get(LABEL_CLAIMED)
+    if not given:
+        return job  # Karmada's webhook, which gives a policy this label, was not called
+    own = job["metadata"]
+    labels = own.get("labels", {}) | {LABEL_CLAIMED: given}
+    annotations = own.get("annotations", {}) | {
+        CLAIMED_NAMESPACE: metadata["namespace"],
+        CLAIMED_NAME: metadata["name"],
+    }
+    return job | {"metadata": own | {"labels": labels, "annotations": annotations}}
+
+
 class _StaleError(Exception):
     """The object differs from the observed one; the cache now has the newer one."""
 
@@ -168,13 +196,15 @@ class Applier:
             case CreateChild():
                 if action.export is not None:
                     await self._exports.create(action.export)
+                job = action.job
                 if action.policy is not None:
                     # The policy would claim another owner's vcjob of this name.
-                    if action.job is not None and await self._is_taken(namespace, action.name):
+                    if job is not None and await self._is_taken(namespace, action.name):
                         raise _StaleError
-                    await self._create(PROPAGATION_POLICIES, action.policy)
-                if action.job is not None:
-                    await self._create(VCJOBS, action.job)
+                    policy = await self._create(PROPAGATION_POLICIES, action.policy)
+                    job = None if job is None else claimed(job, policy)
+                if job is not None:
+                    await self._create(VCJOBS, job)
             case Repin():
                 body = {"metadata": {"uid": action.uid}, "spec": {"placement": action.placement}}
                 await self._merge(PROPAGATION_POLICIES, namespace, action.name, body)
@@ -209,13 +239,15 @@ class Applier:
             case _:
                 assert_never(action)
 
-    async def _create(self, resource: Resource, obj: Object) -> None:
+    async def _create(self, resource: Resource, obj: Object) -> Object:
         try:
-            self._caches.note(resource, await self._kube.create(resource, obj))
+            created = await self._kube.create(resource, obj)
         except AlreadyExists as error:
             metadata = obj["metadata"]
             await self._look(resource, metadata["namespace"], metadata["name"])
             raise _StaleError from error
+        self._caches.note(resource, created)
+        return created
 
     async def _is_taken(self, namespace: str, name: str) -> bool:
         """Return whether another vcjob has the name; read it only if it may exist."""

@@ -41,6 +41,8 @@ AFFINITY_UNGATED: Final = "hyperjob"
 
 # On a template that a PropagationPolicy claims: Karmada then creates its ResourceBinding.
 LABEL_CLAIMED: Final = "propagationpolicy.karmada.io/permanent-id"
+CLAIMED_NAMESPACE: Final = "propagationpolicy.karmada.io/namespace"
+CLAIMED_NAME: Final = "propagationpolicy.karmada.io/name"
 # On an object without a namespace that a ClusterPropagationPolicy claims.
 LABEL_CLAIMED_WIDELY: Final = "clusterpropagationpolicy.karmada.io/permanent-id"
 

@@ -215,9 +215,9 @@ def allocatable_of(summary: ClusterSummary, view: MemberView | None) -> Resource
 def less(cluster: Cluster, requests: Iterable[PlacementRequest], sign: int = 1) -> Cluster:
     """Return a cluster with the requests subtracted; with sign -1, with them added back."""
     requests = list(requests)
-    pods = (
-        replace(group, number=sign * group.number) for request in requests for group in request.pods
-    )
+    pods = (group for request in requests for group in request.pods)
+    if sign != 1:
+        pods = (replace(group, number=sign * group.number) for group in pods)
     return holding(cluster, scale(total(each.demand for each in requests), sign), pods)
 
 

@@ -1,10 +1,10 @@
 import asyncio
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
-from hyperjob_controller.apply.applier import Applier
+from hyperjob_controller.apply.applier import Applier, claimed
 from hyperjob_core.kube.client import PatchType
 from hyperjob_core.kube.errors import KubeError, from_status
 from hyperjob_core.kube.resources import Resource
@@ -104,6 +104,48 @@ def create(name: str, *, job: bool = True, policy: bool = True) -> CreateChild:
         cluster="a",
         demand={},
     )
+
+
+PERMANENT_ID = "propagationpolicy.karmada.io/permanent-id"
+
+
+@pytest.mark.parametrize(
+    ("given", "labels", "annotations"),
+    [
+        (
+            {PERMANENT_ID: "p-1"},
+            {"mine": "x", PERMANENT_ID: "p-1"},
+            {
+                "own": "y",
+                "propagationpolicy.karmada.io/namespace": "ns",
+                "propagationpolicy.karmada.io/name": "x",
+            },
+        ),
+        ({}, {"mine": "x"}, {"own": "y"}),
+    ],
+    ids=["by Karmada's webhook", "without it"],
+)
+def test_a_vcjob_is_created_with_the_claim_of_its_policy(given, labels, annotations) -> None:
+    job = {"metadata": {"name": "x", "labels": {"mine": "x"}, "annotations": {"own": "y"}}}
+    policy = {"metadata": {"name": "x", "namespace": "ns", "labels": given}}
+    metadata = claimed(job, policy)["metadata"]
+    assert (metadata["labels"], metadata["annotations"]) == (labels, annotations)
+    assert job["metadata"]["labels"] == {"mine": "x"}, "the plan's object stays as it is"
+
+
+async def test_the_claim_is_of_the_policy_that_the_api_server_stored() -> None:
+    class Stored(Server):
+        bodies: ClassVar[list[Object]] = []
+
+        async def create(self, resource: Resource, obj: Object) -> Object:
+            self.bodies.append(obj)
+            answer = await super().create(resource, obj)
+            answer["metadata"]["labels"] = {PERMANENT_ID: "p-7"}
+            return answer
+
+    await carry_out(Stored(), create("x"))
+    _, job = Stored.bodies
+    assert job["metadata"]["labels"] == {PERMANENT_ID: "p-7"}
 
 
 async def carry_out(server: Server, *actions: Action, in_flight: int = 50) -> tuple[Any, Notes]:
