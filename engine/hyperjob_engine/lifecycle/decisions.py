@@ -20,13 +20,13 @@ Member = tuple[SubJob, Child]
 class Recreation:
     """A sub-job that the controller recreates, and why.
 
-    `leave` is the cluster that is excluded for it from now on.
+    `leave` are the clusters that are excluded for it from now on.
     """
 
     name: str
     reason: Reason
     cause: AgainCause
-    leave: str = ""
+    leave: tuple[str, ...] = ()
     delayed: bool = False
 
 

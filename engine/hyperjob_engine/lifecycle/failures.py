@@ -157,7 +157,7 @@ def _again(failure: Failure, rule: FailureRule) -> Recreation:
         name=child.name,
         reason=_reason(failure),
         cause=failure.cause,
-        leave=child.cluster if moves else "",
+        leave=(child.cluster,) if moves and child.cluster else (),
         delayed=rule is not _LOST,
     )
 

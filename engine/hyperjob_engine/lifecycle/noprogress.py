@@ -4,7 +4,7 @@ The reader of logs has looked twice before a stall is here. A restart waits for 
 notice: the reader may be wrong about a pause that the program has not announced.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Final
 
@@ -84,7 +84,7 @@ def unmoving(observed: Observed, members: Sequence[Member]) -> Restart | End | N
             name=child.name,
             reason=Reason.NO_PROGRESS if child.name in stall.jobs else Reason.RESTARTED_WITH_ALL,
             cause=cause if child.name in stall.jobs else WithAll(cause),
-            leave=moves.get(child.name, "") if wish is OnNoProgress.MIGRATE else "",
+            leave=_leave(moves, child) if wish is OnNoProgress.MIGRATE else (),
             delayed=True,
         )
         for _, child in members
@@ -127,3 +127,7 @@ def _record(
         suspects=hang.survey.suspects() if hang.survey is not None else (),
         restart_time=last.since + max(LEAST_RESTART, _PATIENCES * patience) if restarts else None,
     )
+
+
+def _leave(moves: Mapping[str, str], child: Child) -> tuple[str, ...]:
+    return (moves[child.name],) if moves.get(child.name) else ()

@@ -119,7 +119,7 @@ def _history(
 
 
 def _excluded(
-    observed: Observed, sub_job: SubJob, before: tuple[str, ...], leave: str
+    observed: Observed, sub_job: SubJob, before: tuple[str, ...], leave: tuple[str, ...]
 ) -> tuple[str, ...]:
     """Return the excluded clusters with `leave`, without the oldest ones if no cluster is left.
 
@@ -136,7 +136,7 @@ def _excluded(
         and request.allows(cluster.name)
         and fits(request.demand, cluster.allocatable)
     }
-    excluded = [*(name for name in before if name != leave), leave]
+    excluded = [*(name for name in before if name not in leave), *leave]
     while len(excluded) > 1 and possible.issubset(excluded):
         del excluded[0]
     return tuple(excluded)

@@ -116,5 +116,5 @@ def _take(
             name=name,
             reason=Reason.MIGRATE_REQUESTED if kind == "migrate" else Reason.RESTART_REQUESTED,
             cause=Requested(kind, token),
-            leave=child.cluster if kind == "migrate" else "",
+            leave=(child.cluster,) if kind == "migrate" and child.cluster else (),
         )

@@ -124,8 +124,9 @@ def _given_back(
 ) -> Restart | None:
     """Return the restart of the sub-jobs that start too late; None if there is none.
 
-    If fewer than `minimum` others remain, the gang starts again as a whole. Otherwise the others
-    run on.
+    If fewer than `minimum` others remain, the gang starts again as a whole, without the clusters
+    that refuse pods of it: the next sub-job there would be refused too. Otherwise the others run
+    on.
     """
     if not late:
         return None
@@ -133,13 +134,15 @@ def _given_back(
     if len(others) >= minimum:
         others = []
     _, first = next(iter(late.values()))
+    refusing = _refusing(observed, members, [child for _, child in late.values()])
     again = [
-        *(_again(observed, *member) for member in late.values()),
+        *(_again(observed, *member, refusing) for member in late.values()),
         *(
             Recreation(
                 name=child.name,
                 reason=Reason.RESTARTED_WITH_ALL,
                 cause=GivenBackWith(first.name, first.cluster),
+                leave=refusing,
             )
             for child in others
             if not child.is_terminal
@@ -154,6 +157,24 @@ def _given_back(
         gives_back=True,
         gang=next_try(1 + max(child.attempt for _, child in late.values()), elsewhere),
     )
+
+
+def _refusing(
+    observed: Observed, members: Sequence[Member], late: Sequence[Child]
+) -> tuple[str, ...]:
+    """Return the clusters that refuse pods of a gang and have taken none of it.
+
+    A cluster that took pods of another sub-job has a quota that is too small for both of them.
+    """
+    refused = dict.fromkeys(
+        child.cluster for child in late if refusal_of(observed, child) is not None
+    )
+    taken = {
+        child.cluster
+        for _, child in members
+        if _began(child) or (child.report is not None and child.report.pods.total)
+    }
+    return tuple(name for name in refused if name and name not in taken)
 
 
 def next_due(observed: Observed, members: Sequence[Member]) -> timedelta | None:
@@ -209,14 +230,19 @@ def _counts(child: Child) -> bool:
     return child.exists or child.is_terminal
 
 
-def _again(observed: Observed, sub_job: SubJob, child: Child) -> Recreation:
+def _again(
+    observed: Observed, sub_job: SubJob, child: Child, refusing: tuple[str, ...]
+) -> Recreation:
+    """Return the recreation of a sub-job without its cluster, which comes last, and `refusing`."""
+    own = (child.cluster,) if child.cluster else ()
+    leave = *(name for name in refusing if name not in own), *own
     refused = refusal_of(observed, child)
     if refused is not None:
         return Recreation(
             name=child.name,
             reason=Reason.PODS_REFUSED,
             cause=PodsNotAllowed(child.cluster, refused.message),
-            leave=child.cluster,
+            leave=leave,
             delayed=observed.admission is QueueAdmission.NONE,
         )
     if queue := closed_in(observed, sub_job, child):
@@ -230,6 +256,6 @@ def _again(observed: Observed, sub_job: SubJob, child: Child) -> Recreation:
         name=child.name,
         reason=Reason.PODS_PENDING,
         cause=NoPodRan(child.cluster, observed.start_timeout),
-        leave=child.cluster,
+        leave=leave,
         delayed=observed.admission is QueueAdmission.NONE,
     )

@@ -1,5 +1,6 @@
 """A sub-job of which no pod runs in its cluster gives back what it holds, and tries elsewhere."""
 
+import copy
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
@@ -229,6 +230,48 @@ def test_pods_that_are_refused_for_some_seconds_give_their_share_back_and_try_el
     assert first["message"].endswith(QUOTA)
     assert status["restarts"] == 0
     assert not first.get("admitted")
+
+
+def moved(name: str, *objects: Object) -> list[Object]:
+    """Return the objects of the second sub-job on another cluster."""
+    vcjob, _, bound = copy.deepcopy(list(objects))
+    bound["spec"]["clusters"] = [{"name": name}]
+    bound["status"]["aggregatedStatus"][0]["clusterName"] = name
+    return [vcjob, policy("hj-trainer-1", cluster=name), bound]
+
+
+C = cluster("c")
+REFUSED = {
+    "alone": (member(1, pods={}), ("hj-trainer-0", "hj-trainer-1"), [["a"], ["a"]]),
+    "of a gang that runs elsewhere": (
+        moved("b", *member(1, "Running", {"running": 8})),
+        ("hj-trainer-0",),
+        [["a"], ["a"]],
+    ),
+    "each by another cluster": (
+        moved("b", *member(1, pods={})),
+        ("hj-trainer-0", "hj-trainer-1"),
+        [["b", "a"], ["a", "b"]],
+    ),
+    "beside a sub-job that has its pods there": (
+        member(1, "Running", {"running": 8}),
+        ("hj-trainer-0",),
+        [["a"], []],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_no_sub_job_of_a_gang_tries_a_cluster_again_that_has_refused_another(case: str) -> None:
+    second, names, excluded = REFUSED[case]
+    where = second[2]["spec"]["clusters"][0]["name"]
+    told = {"jobs": [record(0), record(1) | {"cluster": where}]}
+    late = timedelta(seconds=11)
+    seen = look(*member(0, pods={}), *second, at=late, clusters=(A, B, C), status=told)
+    words = PodsRefused(QUOTA, NOW + timedelta(seconds=1), NOW + timedelta(seconds=1))
+    decided = plan(replace(seen, pods_refused=dict.fromkeys(names, words)))
+    found = [entry.get("excludedClusters") or [] for entry in status_of(decided)["jobs"]]
+    assert found == excluded
 
 
 def test_another_cluster_gets_refused_pods_within_seconds() -> None:
