@@ -57,6 +57,7 @@ class MemberFold:
         self._failures: dict[str, tuple[str, ContainerFailure]] = {}
         self._refusals: dict[str, dict[str, RefusalFact]] = {}
         self._shown: dict[str, MemberNode] = {}
+        self._places: dict[str, int] = {}
         self._changed: set[str] = set()
         self._domains: tuple[HyperNode, ...] | None = ()
         self._version = 0
@@ -222,14 +223,23 @@ class MemberFold:
     def _members(self) -> tuple[MemberNode, ...]:
         if self._view is not None and not self._changed:
             return self._view.nodes
+        are_same = self._view is not None
         for name in self._changed:
             node = self._nodes.get(name)
+            are_same = are_same and (name in self._shown) is (node is not None)
             if node is None:
                 self._shown.pop(name, None)
             else:
                 self._shown[name] = _shown(node, self._by_node.get(name, {}))
+        if self._view is None or not are_same:
+            self._places = {name: place for place, name in enumerate(sorted(self._shown))}
+            found = [self._shown[name] for name in self._places]
+        else:
+            found = list(self._view.nodes)
+            for name in self._changed & self._shown.keys():
+                found[self._places[name]] = self._shown[name]
         self._changed.clear()
-        return tuple(self._shown[name] for name in sorted(self._shown))
+        return tuple(found)
 
     def _counts(self) -> Mapping[str, int]:
         if self._view is not None and self._view.version == self._version:

@@ -86,9 +86,6 @@ class Ground:
     def __init__(self, view: MemberView, before: Self | None = None) -> None:
         self.view = view
         self.nodes = view.nodes
-        self.parting = [
-            (pod, i) for i, node in enumerate(view.nodes) for pod in node.pods if pod.apart
-        ]
         self.counted: dict[Kind, Sequence[int]] = {}
         self.answers: dict[object, Any] = {}
         """Whether items fit, as `packing` has computed it."""
@@ -101,10 +98,14 @@ class Ground:
         self._free_in: dict[int, dict[str, int]] = {}
         self._inside: dict[tuple[Kind, int], int] = {}
         self._alike: dict[tuple[Kind, int | None], Sequence[Alike]] = {}
-        parting = self.parting or (before is not None and before.parting)
-        alike = before is not None and len(before.nodes) == len(view.nodes)
-        self._before = before if alike else None
-        self._parting = bool(parting)
+        self._before = None
+        self._changed: Collection[int] = range(len(view.nodes))
+        if before is not None and len(before.nodes) == len(view.nodes):
+            self._before = before
+            pairs = enumerate(zip(view.nodes, before.nodes, strict=True))
+            self._changed = [i for i, (node, old) in pairs if node is not old]
+        self.parting = self._parted()
+        self._parting = bool(self.parting or (before is not None and before.parting))
         self._waiting: Counter[Kind] | None = None
         self._free: Resources | None = None
         self.known_sorts: tuple[Sequence[int], Sequence[MemberNode]] | None = None
@@ -220,9 +221,8 @@ class Ground:
             known = before.known_sums if before is not None else None
             if before is not None and known is not None:
                 free, whole = dict(known[0]), dict(known[1])
-                pairs = zip(self.nodes, before.nodes, strict=True)
-                differ = [pair for pair in pairs if pair[0] is not pair[1]]
-                changed = [each for new, old in differ for each in ((new, 1), (old, -1))]
+                changed = [(self.nodes[i], 1) for i in self._changed]
+                changed += [(before.nodes[i], -1) for i in self._changed]
             for node, sign in changed:
                 accumulate(whole, node.allocatable, sign)
                 accumulate(free, _usable(node), sign)
@@ -296,11 +296,9 @@ class Ground:
                 self.known_sorts = _sorted(self.nodes, {}, [])
             else:
                 keys = {_sort_key(node): number for number, node in enumerate(known[1])}
-                pairs = enumerate(zip(self.nodes, before.nodes, strict=True))
-                changed = [i for i, (node, old) in pairs if node is not old]
                 numbers, examples = list(known[0]), list(known[1])
-                found, _ = _sorted([self.nodes[i] for i in changed], keys, examples)
-                for i, number in zip(changed, found, strict=True):
+                found, _ = _sorted([self.nodes[i] for i in self._changed], keys, examples)
+                for i, number in zip(self._changed, found, strict=True):
                     numbers[i] = number
                 self.known_sorts = numbers, examples
         return self.known_sorts
@@ -316,11 +314,19 @@ class Ground:
                 pairs = zip(found, self.nodes, strict=True)
                 found = [most if most and matches(node, kind.wants) else 0 for most, node in pairs]
             return [0 if i in barred else each for i, each in enumerate(found)] if barred else found
-        nodes = enumerate(zip(self.nodes, self._before.nodes, strict=True))
         found = list(before)
-        for i in [i for i, (node, old) in nodes if node is not old]:
+        for i in self._changed:
             found[i] = _room_on(self.nodes[i], kind) if matches(self.nodes[i], kind.wants) else 0
         return found
+
+    def _parted(self) -> list[tuple[PodHeld, int]]:
+        """Return the pods with anti-affinity, and the positions of their nodes."""
+        changed, before = set(self._changed), self._before
+        known = (
+            [] if before is None else [each for each in before.parting if each[1] not in changed]
+        )
+        new = ((pod, i) for i in self._changed for pod in self.nodes[i].pods if pod.apart)
+        return [*known, *new]
 
     def _barred(self, kind: Kind) -> Collection[int]:
         """Return the nodes that anti-affinity with the pods on them keeps a kind away from."""

@@ -2,11 +2,22 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from hyperjob_engine.model.members import Apart, Expression, MemberView, NodeState, Taint
+from hyperjob_engine.model.members import (
+    ANY_NODE,
+    Apart,
+    Expression,
+    MemberNode,
+    MemberView,
+    NodeState,
+    Taint,
+)
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.model.request import PlacementRequest
 from hyperjob_engine.placement.assign import FreeRoom
+from hyperjob_engine.placement.ground import Ground, Kind
 from hyperjob_engine.placement.place import place
 from hyperjob_engine.reasons.detail import detail_text
 from tests.unit.controller.builders import GPU
@@ -413,3 +424,34 @@ def test_the_message_names_the_tier() -> None:
         f"needs 24 {GPU}: a has 32 {GPU} free on 4 nodes,"
         " but no HyperNode of tier 1 with room for 3 pods with 8 each"
     )
+
+
+SHAPES = st.sampled_from(
+    [
+        node("n", 8),
+        node("n", 4, held("p", 1)),
+        node("n", 8, taints=(DEDICATED,)),
+        node("n", 8, labels=H100),
+        node("n", 8, state=NodeState.CORDONED),
+        node("n", 8, held("p", 1, apart=(Apart("kubernetes.io/hostname", ()),))),
+    ]
+)
+
+
+@given(st.lists(st.lists(SHAPES, min_size=3, max_size=3), min_size=2, max_size=5))
+def test_a_ground_after_changes_counts_as_a_fresh_one(steps: list[list[MemberNode]]) -> None:
+    kinds = [
+        Kind((("nvidia.com/gpu", 10**9),), ANY_NODE),
+        Kind((("nvidia.com/gpu", 4 * 10**9),), replace(ANY_NODE, selector=(("gpu", "H100"),))),
+    ]
+    ground: Ground | None = None
+    for step in steps:
+        shown = view(replace(each, name=f"n{i}") for i, each in enumerate(step))
+        ground, fresh = Ground(shown, ground), Ground(shown)
+        assert ground.sums == fresh.sums
+        positions = [sorted(i for _, i in each.parting) for each in (ground, fresh)]
+        assert positions[0] == positions[1]
+        for kind in kinds:
+            assert ground.counts(kind) == fresh.counts(kind)
+            classes = [sorted(each.alike(kind, None)) for each in (ground, fresh)]
+            assert classes[0] == classes[1]
