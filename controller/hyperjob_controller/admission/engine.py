@@ -84,20 +84,20 @@ class Admission:
         self._capacity = capacity
         self._pods_left = pods_left
         self._wall = wall
-        self._dropped: set[str] = set()
-        self._torn = False
-        self._rejoining: dict[str, None] = {}
+        self._dropped: set[str] = set()  # HyperJobs at which rounds failed again: not in the state
+        self._torn = False  # an update has failed halfway: the state must be made anew
+        self._rejoining: dict[str, None] = {}  # to be put back into the state before the next round
         self._mode = mode
         self._caches = caches
         self._queue = queue
         self._settings = settings
         self._now = now
         self._changed = asyncio.Event()
-        self._patient = True
+        self._patient = True  # False: the list of Queues is late, and verdicts say so
         self._messages_per_second = messages_per_second
         self._next_refresh = 0.0
-        self._refresh_at: dict[str, float] = {}
-        self._alone = True
+        self._refresh_at: dict[str, float] = {}  # the planned pass of each stale message
+        self._alone = True  # False after the log has named another component that suspends bindings
         self._releases = Releases(caches, changed=self.wake)
         self._state = queue_state.new_state(settings)
         caches.queues.add_handler(self._queue_changed)

@@ -34,9 +34,10 @@ class Releases:
         self._changed = changed
         self._charges = Charges()
         self._on = False
+        # By vcjob of the last forecast: True to be released, False without quota; and since when.
         self._since: dict[str, tuple[bool, datetime]] = {}
-        self._released: set[str] = set()
-        self._skipped: set[str] = set()
+        self._released: set[str] = set()  # vcjobs that were released since the last `look`
+        self._skipped: set[str] = set()  # overdue vcjobs of `_since` while others were released
         self._looked: datetime | None = None
         caches.bindings.add_handler(self._binding)
         caches.jobs.add_handler(self._template(VCJOB_KIND))

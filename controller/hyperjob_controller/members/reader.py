@@ -97,9 +97,11 @@ class Members:
         self._lists = asyncio.Semaphore(_LISTS)
         self._members: dict[str, Member] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
-        self._owners: dict[str, str] = {}
+        # The vcjobs of each HyperJob, and the reverse; `_vcjobs` has the last cluster of each.
         self._jobs: dict[str, frozenset[str]] = {}
+        self._owners: dict[str, str] = {}
         self._vcjobs: dict[str, _Vcjob] = {}
+        # News by cluster, which one timer of the cluster reports together.
         self._due: dict[str, asyncio.TimerHandle] = {}
         self._grown: dict[str, set[str]] = {}
         self._roomy: set[str] = set()

@@ -82,17 +82,21 @@ class Reservations:
         self._binding = binding
         self._lag = lag
         self._pods_of = pods_of
-        self._freed: set[str] = set()
+        self._freed: set[str] = set()  # the clusters with more room since `take_freed`
         self._versions: Counter[str] = Counter()
         self._sizes: Memo[object, tuple[tuple[PodGroup, ...], Resources, timedelta]] = Memo()
         self._bindings: Memo[Object, Binding] = Memo()
-        self._known: dict[str, _Known] = {}
+        self._known: dict[str, _Known] = {}  # every vcjob that counts
+        # The vcjobs of `_known` that hold room. `_replace` alone changes the entries, and with them
+        # their keys and sums by cluster; `assumed` adds to the sums inside its context.
         self._entries: dict[str, Reservation] = {}
         self._by_cluster: dict[str, dict[str, None]] = {}
-        self._ledger = Ledger(lag=lag, changed=self._recount)
         self._sums: dict[str, dict[str, int]] = {}
         self._settling: dict[str, dict[str, int]] = {}
         self._pods: dict[str, Counter[PodKind]] = {}
+        self._ledger = Ledger(lag=lag, changed=self._recount)
+        # A heap of the ends of entries. An item counts while its entry is the present one of its
+        # key; the number keeps two entries from being compared.
         self._due: list[tuple[datetime, int, str, Reservation]] = []
         self._order = itertools.count()
         self._assumed: Counter[str] = Counter()

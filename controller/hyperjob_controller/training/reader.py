@@ -93,10 +93,12 @@ class Reader:
         self._counts = counts
         self._faulty = faulty
         self._bucket = TokenBucket(qps=qps, burst=max(1, int(qps)))
+        # By the key of a HyperJob and the name of a sub-job. A watch that is neither read nor
+        # followed nor at its end is in the schedule.
         self._watches: dict[str, dict[str, Watch]] = {}
         self._schedule = Schedule()
-        self._woken: dict[str, float] = {}
-        self._troubles: dict[str, tuple[float, float]] = {}
+        self._woken: dict[str, float] = {}  # when the last requested pass of a HyperJob is due
+        self._troubles: dict[str, tuple[float, float]] = {}  # by cluster: until when, and the pause
         self._news = asyncio.Event()
         self._places = FairSlots(_IN_FLIGHT, of_cluster=_IN_FLIGHT // _PART_OF_CLUSTER)
         self._followers = FairSlots(_FOLLOWED, of_cluster=_FOLLOWED // _PART_OF_CLUSTER)
@@ -104,7 +106,8 @@ class Reader:
         self._parsing = FairSlots(1)
         self._batches = TokenBucket(qps=_BATCHES, burst=int(_BATCHES))
         self._hangs: dict[str, Hang] = {}
-        self._surveys: dict[str, int] = {}
+        self._surveys: dict[str, int] = {}  # how many a stalled HyperJob has had
+        # When a HyperJob's waits may be read again, the pause after that, and what was read last.
         self._waits: dict[str, tuple[float, float, tuple[WaitShare, ...]]] = {}
 
     def trainings(self, key: str) -> Mapping[str, JobTraining]:

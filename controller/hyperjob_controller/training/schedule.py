@@ -55,6 +55,8 @@ class Schedule:
     """The items and their due times. The caller passes the time; the schedule starts no task."""
 
     def __init__(self) -> None:
+        # What counts is here. The items of the other two may be out of date: one counts if its
+        # number is that of the item here. `_ripen` moves due items from the heap to their lane.
         self._due: dict[Item, tuple[float, Lane, int]] = {}
         self._heap: list[tuple[float, int, Item]] = []
         self._ready = {lane: _Turns() for lane in Lane}

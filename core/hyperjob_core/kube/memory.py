@@ -74,10 +74,11 @@ class MemoryServer:
 
     def __init__(self, *, now: Callable[[], datetime]) -> None:
         self._now = now
-        self._objects: dict[str, dict[str, Object]] = {}
-        self._owned: dict[str, dict[tuple[str, str], None]] = {}
+        self._objects: dict[str, dict[str, Object]] = {}  # by plural and key
+        self._owned: dict[str, dict[tuple[str, str], None]] = {}  # by UID of the owner
         self._watches: dict[str, list[_Watch]] = {}
         self._listeners: list[Listener] = []
+        # The last changes: version, plural, type and object; a watch may begin at any of them.
         self._past: deque[tuple[int, str, str, Object]] = deque(maxlen=_KEPT)
         self._version = 1
         self._number = 0

@@ -52,13 +52,15 @@ class WorkQueue(Generic[K]):
         self._limiter: RateLimiter[K] = limiter or DefaultLimiter(clock=self._clock)
         self._metrics = metrics
         self._namespace = namespace
+        # A dirty item waits in one of the two queues, or is in processing and waits after that.
+        self._dirty: set[K] = set()
         self._queue: Turns[K] = Turns(most=most)
         self._low: dict[K, None] = {}
-        self._passed_low = 0
-        self._dirty: set[K] = set()
+        self._passed_low = 0  # items that were taken while one of low priority waited
         self._processing: dict[K, float] = {}
         self._added: dict[K, float] = {}
         self._getters: deque[asyncio.Future[None]] = deque()
+        # Delayed items: an item of the heap counts if `_due` has the same time.
         self._due: dict[K, float] = {}
         self._heap: list[tuple[float, int, K]] = []
         self._order = itertools.count()

@@ -50,19 +50,24 @@ class MemberFold:
         self._nodes: dict[str, NodeFact] = {}
         self._hypernodes: dict[str, HyperNodeFact] = {}
         self._pods: dict[str, PodFact] = {}
+        # A pod that has not ended is in both of these, one that has ended in neither: `put_pod`
+        # and `_take` alone change them. "" is the node of the pods that have none.
         self._by_node: dict[str, dict[str, PodHeld]] = {}
         self._jobs: Counter[str] = Counter()
+        # By vcjob, the one that was changed the longest ago first: the bounds drop this one. A
+        # failure has the UID of the vcjob that it belongs to.
         self._begun: dict[str, datetime] = {}
         self._latest: datetime | None = None
         self._failures: dict[str, tuple[str, ContainerFailure]] = {}
         self._refusals: dict[str, dict[str, RefusalFact]] = {}
+        # What `_view` shows, with the places in it; `_changed` has the nodes that differ from it.
         self._shown: dict[str, MemberNode] = {}
         self._places: dict[str, int] = {}
         self._changed: set[str] = set()
-        self._domains: tuple[HyperNode, ...] | None = ()
+        self._domains: tuple[HyperNode, ...] | None = ()  # None: nodes or HyperNodes have changed
         self._version = 0
         self._view: MemberView | None = None
-        self._told: set[str] = set()
+        self._told: set[str] = set()  # what `news` returns next: `jobs`, `grown` and `freed`
         self._grown: set[str] = set()
         self._freed = False
 
@@ -124,7 +129,8 @@ class MemberFold:
                     self._forget_failure(pod)
                 self._jobs[pod.job] += 1
                 self._grown.add(pod.job)
-                self._told.discard(pod.job)
+                if pod.job not in self._failures:
+                    self._told.discard(pod.job)
 
     def drop_pod(self, key: str) -> None:
         """Drop a pod."""

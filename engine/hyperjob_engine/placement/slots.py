@@ -36,8 +36,10 @@ class Slots:
             each.name: ground_of(each.name, each.view) for each in known if each.view is not None
         }
         self._grades = Grades(each for each in known if each.view is None)
-        self._held: dict[str, Mapping[Item, int]] = {}
-        self._gone: dict[str, frozenset[str]] = {}
+        self._held: dict[str, Mapping[Item, int]] = {}  # the pods that `add` has placed
+        self._gone: dict[str, frozenset[str]] = {}  # the vcjobs that `leave` has taken away
+        # The ground of a cluster without these vcjobs. Copies share it, since it is a function of
+        # `_grounds`, which they share too.
         self._trials: dict[tuple[str, frozenset[str]], Ground] = {}
 
     def __bool__(self) -> bool:

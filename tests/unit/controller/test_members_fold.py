@@ -225,6 +225,19 @@ def test_the_first_failure_of_a_job_outlives_its_pod() -> None:
     assert fold.failure("default/other") is None
 
 
+def test_a_failure_is_news_although_another_pod_of_its_job_is_created_before_the_look() -> None:
+    running = [pod(f"hj-a-0-main-{index}", "n1", job="hj-a-0") for index in (0, 1)]
+    fold = fold_of([node("n1")], running)
+    fold.news()
+    fold.put_pod(
+        pod_fact(
+            failed("hj-a-0-main-0", "hj-a-0", code=1, at="2026-01-02T00:00:01Z", owner="u-hj-a-0")
+        )
+    )
+    fold.put_pod(pod_fact(pod("hj-a-0-main-2", "n1", job="hj-a-0")))
+    assert "default/hj-a-0" in fold.news().jobs
+
+
 def test_pods_that_are_created_again_begin_without_a_failure() -> None:
     fold = MemberFold()
     bad = failed("hj-a-0-w-1", "hj-a-0", code=2, at="2026-01-02T00:00:05Z")
