@@ -15,7 +15,7 @@ room.
 
 from collections.abc import Container, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, NamedTuple
 
 from hyperjob_core.api.duration import later
 from hyperjob_core.api.quantity import NANO
@@ -97,20 +97,29 @@ def may_preempt(head: Entry, other: Entry, tree: Tree) -> bool:
     return other.queues == {waiting.queue} and known is not None and known.preemption
 
 
+class Choice(NamedTuple):
+    """The HyperJobs that make way; or until when a new leader is `unsure` which ones must."""
+
+    victims: Sequence[str] | None
+    unsure: datetime | None = None
+
+
 def victims_for(
     state: QueueState, waiting: Pending, gang: Sequence[QueuedSubJob], *, now: datetime
-) -> Sequence[str] | None:
+) -> Choice:
     """Return the fewest HyperJobs that must make way for the gang of a HyperJob to start.
 
     None: no choice gives enough room. Empty: ended HyperJobs leave enough room, or a new leader is
-    not sure that they do not, and the engine waits until the Clusters' status shows it.
+    `unsure` whether they do, and the engine waits until the Clusters' status shows it.
     """
     found = _victims(state, waiting, gang, now=now)
     doubtful = list(_doubtful(state, now=now)) if found else ()
     if not found or not doubtful:
-        return found
+        return Choice(found)
     least = _victims(state, waiting, gang, doubtful, now=now)
-    return found if least is not None and set(least) == set(found) else ()
+    if least is not None and set(least) == set(found):
+        return Choice(found)
+    return Choice((), next(each for each in doubts_until(state) or () if now < each))
 
 
 def _doubtful(state: QueueState, *, now: datetime) -> Iterator[tuple[str, Resources]]:

@@ -383,7 +383,10 @@ class _Round:
             return
         if any(head != key for head in state.last.heads.values()):
             return
-        victims, known = victims_for(state, waiting, gang, now=self.now), state.eviction
+        victims, unsure = victims_for(state, waiting, gang, now=self.now)
+        known = state.eviction
+        if unsure is not None:
+            state.last.unsure[key] = unsure
         if victims:
             evict(state, key, victims, now=self.now)
             self.evicted |= dict.fromkeys(victims)

@@ -129,7 +129,8 @@ class LastRound:
 
     `open` has the free resources after reservations of admitted sub-jobs; `room` also lacks what
     is reserved for `heads`, the first HyperJob of each queue that waits for room. `starts` are the
-    expected starts of heads. `blocks` has why the HyperJobs of a queue and a shape wait.
+    expected starts of heads, and `unsure` is until when a new leader stops nothing for them.
+    `blocks` has why the HyperJobs of a queue and a shape wait.
     """
 
     at: datetime | None = None
@@ -137,6 +138,7 @@ class LastRound:
     open: Space = field(default_factory=lambda: Space((), {}))
     heads: dict[str, str] = field(default_factory=dict)
     starts: dict[str, Start] = field(default_factory=dict)
+    unsure: dict[str, datetime] = field(default_factory=dict)
     blocks: dict[tuple[str, Shape], Block] = field(default_factory=dict)
 
 

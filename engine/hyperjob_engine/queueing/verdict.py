@@ -120,6 +120,7 @@ def _wait_of(
         preempts=preempts,
         reclaims_from=reclaims_from,
         overran=passed,
+        unsure_until=state.last.unsure.get(entry.unit.key),
     )
 
 

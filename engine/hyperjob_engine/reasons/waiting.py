@@ -146,7 +146,8 @@ class Wait:
     Without `queue` the line is that of all HyperJobs that wait for room. `trouble` is set for
     NOT_OPEN, `limit` for LIMIT and LIMIT_OF_GANG, `resource` for GUARANTEE, `room` for CAPACITY,
     `behind` for BEHIND, `until` for RESTING. `preempts` and `reclaims_from` are the HyperJobs that
-    make way for it; those in `overran` passed it and run beyond their estimate.
+    make way for it; those in `overran` passed it and run beyond their estimate. A controller that
+    has just begun to lead stops none of them before `unsure_until`.
     """
 
     queue: str
@@ -164,6 +165,7 @@ class Wait:
     preempts: Sequence[str] = ()
     reclaims_from: Sequence[str] = ()
     overran: Sequence[str] = ()
+    unsure_until: datetime | None = None
 
 
 def roughly(place: int) -> int:
@@ -189,7 +191,18 @@ def wait_text(wait: Wait | None) -> str:
         making_way.append(
             f"takes back the room of {listed(wait.overran)}, which overran its estimate"
         )
-    return f"{text}; {' and '.join(making_way)}" if making_way else text
+    if making_way:
+        return f"{text}; {' and '.join(making_way)}"
+    if wait.unsure_until is not None:
+        return f"{text}; {_unsure(wait.unsure_until)}"
+    return text
+
+
+def _unsure(until: datetime) -> str:
+    return (
+        "the controller has just begun to lead and stops no HyperJob for it before"
+        f" {until:%H:%M:%S}Z, since the status of the Clusters may count pods that have ended"
+    )
 
 
 def share_text(share: Share) -> str:

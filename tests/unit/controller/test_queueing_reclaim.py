@@ -50,6 +50,21 @@ def test_the_one_that_waits_names_who_gives_back_and_they_for_whom() -> None:
     assert made.message("owner").endswith("; takes back what its queue lent to ns/lent")
 
 
+def test_beside_other_workloads_a_new_leader_says_until_when_it_stops_nothing() -> None:
+    made = world([unit("lent", 40, queue="x")], LENDS, OWNER, a=64)
+    made.foreign["a"] = 24
+    made.decide()
+    made.submit(unit("owner", 16, queue="y", age=5))
+    made.decide()
+    assert made.reclaimed == []
+    words = "has just begun to lead and stops no HyperJob for it before 03:04:35Z"
+    assert words in made.message("owner")
+    made.now += LAG
+    made.decide()
+    assert made.reclaimed == ["lent"]
+    assert "begun to lead" not in made.message("owner")
+
+
 BORROWED = [unit("lent", 32, queue="x")]
 
 
