@@ -85,7 +85,7 @@ class Admission:
         self._pods_left = pods_left
         self._wall = wall
         self._dropped: set[str] = set()  # HyperJobs at which rounds failed again: not in the state
-        self._torn = False  # an update has failed halfway: the state must be made anew
+        self._torn = False  # an update has failed halfway: `_renew` replaces the state
         self._rejoining: dict[str, None] = {}  # to be put back into the state before the next round
         self._mode = mode
         self._caches = caches
@@ -93,7 +93,7 @@ class Admission:
         self._settings = settings
         self._now = now
         self._changed = asyncio.Event()
-        self._patient = True  # False: the list of Queues is late, and verdicts say so
+        self._patient = True  # False: the list of Queues is late, which verdicts then name
         self._messages_per_second = messages_per_second
         self._next_refresh = 0.0
         self._refresh_at: dict[str, float] = {}  # the planned pass of each stale message

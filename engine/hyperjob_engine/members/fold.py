@@ -50,12 +50,12 @@ class MemberFold:
         self._nodes: dict[str, NodeFact] = {}
         self._hypernodes: dict[str, HyperNodeFact] = {}
         self._pods: dict[str, PodFact] = {}
-        # A pod that has not ended is in both of these, one that has ended in neither: `put_pod`
-        # and `_take` alone change them. "" is the node of the pods that have none.
+        # Both have the pods that have not ended, and no other pods: `put_pod` and `_take` alone
+        # change them. "" is the node of the pods that have none.
         self._by_node: dict[str, dict[str, PodHeld]] = {}
         self._jobs: Counter[str] = Counter()
-        # By vcjob, the one that was changed the longest ago first: the bounds drop this one. A
-        # failure has the UID of the vcjob that it belongs to.
+        # By vcjob, in the order of their changes: the bounds drop the first. A failure has the UID
+        # of its vcjob.
         self._begun: dict[str, datetime] = {}
         self._latest: datetime | None = None
         self._failures: dict[str, tuple[str, ContainerFailure]] = {}
