@@ -197,6 +197,8 @@ def _class(case: Case, view: MemberView) -> str:
         trials = (trial(draw=draw) for draw in range(8))
         fit.append([trial.place(wanted) is None for trial in trials])
     if all(map(all, fit)):
+        if any(kind.wants.apart for kind in kinds):
+            return "fits only where Volcano overlooks required anti-affinity within the gang"
         return "fits in every try"
     if all(map(any, fit)):
         return "depends on which of equally good nodes Volcano draws"

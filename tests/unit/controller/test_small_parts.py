@@ -390,7 +390,7 @@ def test_webhooks_are_always_watched_and_waited_for_where_the_queue_admission_fo
     assert (caches.mutating_webhooks in caches.required) is webhooks
     assert caches.all.count(caches.mutating_webhooks) == 1
     assert {caches.queues, caches.priority_classes} <= set(caches.all) - set(caches.required)
-    assert len(caches.all) == len(set(caches.all)) == 9
+    assert len(caches.all) == len(set(caches.all)) == 10
 
 
 def test_only_clusters_of_which_something_changed_are_worked_out_again(
