@@ -1,6 +1,7 @@
 """A control plane for integration tests: embedded, or real if KUBEBUILDER_ASSETS is set."""
 
 import contextlib
+import json
 import os
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from hyperjob_sandbox.karmada.definitions import control_plane_definitions
 from tests.support.embedded import ROOT, crd_files
 from tests.support.envtest import kube_apiserver
 from tests.support.processes import running, wait_for
@@ -76,10 +78,20 @@ def control_plane(directory: Path, *, rbac: bool = False) -> Iterator[ControlPla
             process = stack.enter_context(running(command, log=log))
             wait_for(kubeconfig.exists, what="embedded API server", process=process, log=log)
             plane = ControlPlane(kubeconfig, real=False)
-        files = [word for path in crd_files() for word in ("-f", str(path))]
+        paths = [*crd_files(), cluster_bindings(directory)]
+        files = [word for path in paths for word in ("-f", str(path))]
         plane.kubectl("apply", "--server-side", *files)
         plane.kubectl("wait", "--for=condition=Established", *files, "--timeout=30s")
         yield plane
+
+
+def cluster_bindings(directory: Path) -> Path:
+    """Write the definition of ClusterResourceBindings, which is like that of ResourceBindings."""
+    name = "clusterresourcebindings.work.karmada.io"
+    found = (each for each in control_plane_definitions() if each["metadata"]["name"] == name)
+    path = directory / f"{name}.json"
+    path.write_text(json.dumps(next(found)))
+    return path
 
 
 __all__ = ["KUBECTL", "ROOT", "ControlPlane", "control_plane"]
