@@ -168,12 +168,12 @@ class _Watchdog:
     """
 
     def __init__(self) -> None:
-        self._pid = 0
-        self._times: list[float] = []
+        self._pid = 0  # the process whose thread runs; a fork has none
+        self._times: list[float] = []  # the seconds between the last steps
         self._step: int | None = None
-        self._since = 0.0
-        self._reports = 0
-        self._due: float | None = None
+        self._since = 0.0  # when that step began; 0.0: no step is expected
+        self._reports = 0  # of that step
+        self._due: float | None = None  # of the next report; `steps` and the thread set it
         self._read = self._write = -1
 
     def steps(self, step: int | None) -> None:

@@ -48,7 +48,7 @@ class Attention:
         self._kube = kube
         self._examine = examine
         self._troubles: dict[str, AttentionItem] = {}
-        self._due: dict[str, None] = {}
+        self._due: dict[str, None] = {}  # HyperJobs to explain again; `_idle` is set while empty
         self._wake = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()

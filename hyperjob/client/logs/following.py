@@ -58,13 +58,16 @@ class Following:
         self._changed = asyncio.Event()
         self._gone = False
         self._first = True
-        self._seen: dict[str, SubJob] = {}
+        self._seen: dict[str, SubJob] = {}  # the sub-jobs at the last look
+        # Sub-jobs whose pods the next look lists again without a change of the sub-job.
         self._unsettled: set[str] = set()
+        # Every log that was ever read, by its pod and container, in its latest run; a log that is
+        # read now has a pump, which removes itself at the end of the log.
         self._followed: dict[ContainerLog, ContainerLog] = {}
         self._params: dict[ContainerLog, Mapping[str, str]] = {}
         self._pumps: dict[ContainerLog, asyncio.Task[None]] = {}
-        self._told: set[str] = set()
-        self._unread: set[str] = set()
+        self._told: set[str] = set()  # the remarks that were printed
+        self._unread: set[str] = set()  # sub-jobs whose pods could not be listed last
 
     @property
     def failed(self) -> bool:

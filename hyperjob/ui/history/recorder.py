@@ -89,8 +89,9 @@ class History:
         self.problem = ""
         self._path = path
         self._limits = limits or Retention()
+        # The event loop appends, and the thread takes: it alone uses the recorder and its file.
         self._seen: deque[_Noted] = deque(maxlen=_WAITING)
-        self._revisions: dict[str, int] = {}
+        self._revisions: dict[str, int] = {}  # changes by UID, the latest change last
         self._wake = asyncio.Event()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="history")
         self._writer: asyncio.Task[None] | None = None
@@ -267,7 +268,9 @@ class _Recorder:
 
     def __init__(self, store: HistoryFile) -> None:
         self._store = store
+        # By UID and sub-job: the last span of each track, which the next look continues.
         self._tracks: dict[str, dict[str, Span]] = {}
+        # What the next flush writes: spans, HyperJobs, uses and points.
         self._rows: dict[str, dict[tuple[str, datetime], Span]] = {}
         self._held = 0  # an upper limit, since an overwritten row counts twice
         self._known: dict[str, Known] = {}
