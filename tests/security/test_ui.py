@@ -21,6 +21,7 @@ from hyperjob_install.rbac import UI, rbac, ui_lease_rules, ui_rules
 from hyperjob_sandbox.apiserver import ApiServer
 from tests.support.charted import Audit
 from tests.support.controller import eventually
+from tests.support.controlplane import cluster_bindings
 from tests.support.embedded import crd_files
 from tests.support.uiscene import cluster, hyperjob, queue
 from tests.support.uivisitors import served_to_visitors
@@ -147,7 +148,7 @@ async def opened(folder: Path) -> AsyncIterator[Site]:
         server = await stack.enter_async_context(ApiServer(rbac=True, audit=audit))
         path = server.kubeconfig(folder / "admin")
         kube = await stack.enter_async_context(Kube.connect(kubeconfig=path))
-        for file in crd_files():
+        for file in (*crd_files(), cluster_bindings(folder)):
             await kube.apply(CRDS, yaml.safe_load(file.read_text()), field_manager="test")
         async with asyncio.timeout(LIMIT):
             while True:
