@@ -15,19 +15,25 @@ from hyperjob_core.kube.client import EventType
 from hyperjob_engine.status.goodput import GoodputAccount, parse_account
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_THOUSANDTHS = 1000
 Sample = tuple[tuple[str, ...], float]
 
 
 @dataclass(slots=True)
 class _Use:
-    """Counted milliseconds, and the running time: of how many HyperJobs, with their starts."""
+    """The time of one use. Times are milliseconds since 1970.
+
+    `milliseconds` is the counted time. `running` is how many HyperJobs are in this use now, in
+    thousandths, and `since` the sum of their starts, each times its thousandths.
+    """
 
     milliseconds: int = 0
     running: int = 0
     since: int = 0
 
     def until(self, now: int) -> float:
-        return (self.milliseconds + self.running * now - self.since) / 1000
+        """Return the seconds until `now`, those of running HyperJobs included."""
+        return (self.milliseconds + (self.running * now - self.since) / _THOUSANDTHS) / 1000
 
 
 @dataclass(slots=True)
@@ -72,6 +78,10 @@ class TimeUses:
         yield (), float(self._reporting)
 
     def _count(self, hyperjob: Object | None, sign: int) -> None:
+        """Add a HyperJob with `sign` 1; remove it with -1, exactly as it was added before.
+
+        A HyperJob whose status has no account is in no queue.
+        """
         self._reporting += sign * _reports(hyperjob)
         account = parse_account(at(hyperjob, "status", "goodput"))
         if account is None:
@@ -86,10 +96,18 @@ class TimeUses:
         uses = self._uses[queue]
         for use, spent in account.spent.items():
             uses[use].milliseconds += sign * spent
-        if account.state is not None:
-            running = uses[account.state]
-            running.running += sign
-            running.since += sign * _milliseconds(account.since)
+        for use, part in _open_parts(account):
+            uses[use].running += sign * part
+            uses[use].since += sign * part * _milliseconds(account.since)
+
+
+def _open_parts(account: GoodputAccount) -> Iterator[tuple[TimeUse, int]]:
+    """Yield how the present time counts, in thousandths: a met quorum trains while Degraded."""
+    trained = round(account.share * _THOUSANDTHS) if account.state is TimeUse.DEGRADED else 0
+    if trained:
+        yield TimeUse.PRODUCTIVE, trained
+    if account.state is not None and trained < _THOUSANDTHS:
+        yield account.state, _THOUSANDTHS - trained
 
 
 def _queue(hyperjob: Object | None) -> str:

@@ -183,7 +183,10 @@ class Tree:
 def _divided(queues: Sequence[Queue], name: str, amount: int) -> Mapping[str, int]:
     """Divide an amount of one resource among queues: first `deserved`, then the rest by weight.
 
-    Each queue gets at least its guarantee and at most its capability.
+    Each queue gets at least its guarantee and at most its capability; a capability below the
+    guarantee wins. `deserved` and guarantees are not cut to fit: the parts may exceed the amount.
+    They are less where capabilities leave a rest. A round fixes the queues that are out of their
+    bounds, on the side that changes the sum more: what a full queue leaves goes to all others.
     """
     fixed = {
         queue.name: _bounded(queue, name, queue.deserved[name])
@@ -195,13 +198,14 @@ def _divided(queues: Sequence[Queue], name: str, amount: int) -> Mapping[str, in
     while open_:
         weights = sum(queue.weight for queue in open_)
         parts = {queue.name: left * queue.weight // weights for queue in open_}
-        bound = {
-            queue.name: limited
+        change = {
+            queue.name: _bounded(queue, name, parts[queue.name]) - parts[queue.name]
             for queue in open_
-            if (limited := _bounded(queue, name, parts[queue.name])) != parts[queue.name]
         }
-        if not bound:
+        if not any(change.values()):
             return fixed | parts
+        balance = sum(change.values())
+        bound = {each: parts[each] + by for each, by in change.items() if by and by * balance >= 0}
         fixed |= bound
         left = max(0, left - sum(bound.values()))
         open_ = [queue for queue in open_ if queue.name not in bound]

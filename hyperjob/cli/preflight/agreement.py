@@ -11,7 +11,7 @@ from hyperjob_core.text import listed
 from hyperjob_install.preflight import CheckResult, Finding
 from hyperjob_install.preflight.finding import note, ok, warning
 
-_CHECK: Final = "members-agree"
+CHECK: Final = "members-agree"
 _SHOWN: Final = 5
 _SECONDS: Final = 5.0
 _REMEDY: Final = "hyperjob after-restore"
@@ -34,8 +34,8 @@ async def agreement(
             found = await read()
             left &= _open(found)
     except KubeError as error:
-        return Finding(_CHECK, note(f"cannot be checked: {error.message}", remedy=_REMEDY))
-    return Finding(_CHECK, _judge(left, unread=sorted(found.unread)))
+        return Finding(CHECK, note(f"cannot be checked: {error.message}", remedy=_REMEDY))
+    return Finding(CHECK, _judge(left, unread=sorted(found.unread)))
 
 
 def _open(found: Report) -> set[Difference]:

@@ -567,6 +567,10 @@ def test_queues_share_by_weight_deserved_capability_and_guarantee() -> None:
         ([queue("x", gpus=4), queue("y", weight=3)], {"x": 4, "y": 28}),
         ([queue("x", deserved=20), queue("y"), queue("z", weight=2)], {"x": 20, "y": 4, "z": 8}),
         ([queue("x", guarantee=24), queue("y")], {"x": 24, "y": 8}),
+        (  # what the capability of x leaves goes to y too, whose guarantee it exceeds
+            [queue("x", gpus=4), queue("y", guarantee=12), queue("z")],
+            {"x": 4, "y": 14, "z": 14},
+        ),
         (
             [queue("up", weight=3), queue("x", parent="up"), queue("y", parent="up"), queue("z")],
             {"up": 24, "x": 12, "y": 12, "z": 8},

@@ -36,6 +36,13 @@ def test_time_runs_on_between_changes() -> None:
     assert list(uses.reporting()) == [((), 1.0)]
 
 
+def test_a_met_quorum_trains_while_the_hyperjob_is_degraded() -> None:
+    uses = TimeUses()
+    account = GoodputAccount(since=T0, state=TimeUse.DEGRADED, share=0.75)
+    uses.seen(EventType.ADDED, None, hyperjob(account))
+    assert dict(uses.ratios(T0 + timedelta(hours=1))) == {("q",): 0.75}
+
+
 def test_of_hyperjobs_that_are_gone_nothing_is_left() -> None:
     uses, one = TimeUses(), hyperjob(GoodputAccount(since=T0, state=TimeUse.STARTING), step=1)
     moved = {"status": {**one["status"], "queue": "other"}}
@@ -53,6 +60,7 @@ ACCOUNTS = st.builds(
     since=st.integers(0, 10**6).map(lambda number: T0 + timedelta(milliseconds=number)),
     state=st.sampled_from([*TimeUse, None]),
     spent=st.dictionaries(st.sampled_from(TimeUse), st.integers(1, 10**9)),
+    share=st.sampled_from([0.0, 0.25, 0.75, 1.0]),
 )
 
 
