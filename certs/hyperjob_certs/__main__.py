@@ -106,7 +106,8 @@ async def _renew(options: argparse.Namespace, store: Store) -> None:
 
 
 async def _inject(options: argparse.Namespace, authorities: bytes) -> None:
-    async with Kube.connect(kubeconfig=options.karmada_kubeconfig or options.kubeconfig) as kube:
+    where = options.karmada_kubeconfig or options.kubeconfig
+    async with Kube.connect(kubeconfig=where, context=options.karmada_context) as kube:
         changed = await inject(kube, ca_bundle=authorities)
     _say(f"caBundle set in {', '.join(changed)}" if changed else "caBundle is up to date")
 
@@ -197,6 +198,11 @@ def _add_place(command: argparse.ArgumentParser, *, given_file: bool) -> None:
         "--karmada-kubeconfig",
         type=Path,
         help="API server of the webhook configurations, if it is not that of the Secret",
+    )
+    command.add_argument(
+        "--karmada-context",
+        metavar="NAME",
+        help="context of that API server in its kubeconfig",
     )
 
 

@@ -151,6 +151,24 @@ def test_the_command_issues_rotates_and_injects(control_plane, namespace, hooks,
     assert "PRIVATE KEY" not in said.out + said.err
 
 
+def test_the_context_chooses_the_api_server_of_the_webhooks(control_plane, hooks, tmp_path):
+    config = yaml.safe_load(control_plane.kubeconfig.read_text())
+    (context,) = config["contexts"]
+    away = {"name": "away", "context": {**context["context"], "user": "nobody"}}
+    config = {**config, "contexts": [context, away], "current-context": "away"}
+    (tmp_path / "both").write_text(yaml.safe_dump(config))
+    authority = fresh(datetime.now(UTC)).ca.certificate
+    (tmp_path / "ca.crt").write_bytes(authority)
+    place = [f"--kubeconfig={tmp_path / 'both'}", f"--ca-file={tmp_path / 'ca.crt'}"]
+    assert main(["inject", *place]) != 0
+    assert main(["inject", *place, f"--karmada-context={context['name']}"]) == 0
+    text = control_plane.kubectl(
+        "get", "mutatingwebhookconfiguration", MUTATING_NAME, "-o", "json"
+    ).stdout
+    hook = json.loads(text)["webhooks"][0]
+    assert base64.b64decode(hook["clientConfig"]["caBundle"]) == authority
+
+
 async def test_a_staged_authority_is_injected_before_it_signs(
     kube, control_plane, namespace, hooks, capsys
 ):

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import trustme
+import yaml
 from click.testing import CliRunner, Result
 
 from hyperjob import __version__
@@ -269,7 +270,8 @@ def test_a_customization_of_anybody_else_is_never_replaced(karmada: ControlPlane
     karmada.kubectl("create", "-f", "-", stdin=json.dumps(theirs))
     try:
         refused = run("install", "--allow", "interpreters", code=1)
-        assert "kubectl delete resourceinterpretercustomization team-queues" in refused.stderr
+        kubectl = f"kubectl --kubeconfig {karmada.kubeconfig}"
+        assert f"{kubectl} delete resourceinterpretercustomization team-queues" in refused.stderr
         assert ours(karmada) == {}
     finally:
         karmada.kubectl("delete", "resourceinterpretercustomization", "team-queues")
@@ -531,6 +533,24 @@ def test_preflight_says_when_nothing_answers(karmada: ControlPlane, tmp_path: Pa
     result = CliRunner().invoke(main, ["preflight", "--kubeconfig", str(tmp_path / "away")])
     assert result.exit_code == 2
     assert "does not answer" in result.stdout
+
+
+def test_remedies_name_the_context_that_preflight_checked(
+    karmada: ControlPlane, tmp_path: Path
+) -> None:
+    config = yaml.safe_load(karmada.kubeconfig.read_text())
+    (context,) = config["contexts"]
+    away = {"name": "away", "cluster": {"server": f"https://127.0.0.1:{free_port()}"}}
+    config["clusters"].append(away)
+    config["contexts"].append(
+        {"name": "away", "context": {**context["context"], "cluster": "away"}}
+    )
+    config["current-context"] = "away"
+    (both := tmp_path / "both").write_text(json.dumps(config))
+    server = ["--kubeconfig", str(both), "--context", context["name"]]
+    result = CliRunner().invoke(main, ["preflight", *server, "-o", "json"])
+    missing = findings(result)["hyperjob-definition"]
+    assert missing["remedy"].startswith(f"hyperjob install {' '.join(server)} --"), missing
 
 
 def test_tenancy_is_switched_on_and_off(karmada: ControlPlane, run: Run) -> None:

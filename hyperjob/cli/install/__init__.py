@@ -1,6 +1,7 @@
 """`hyperjob install`: create HyperJob's objects in the Karmada API server."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NoReturn
@@ -150,6 +151,8 @@ def install(
     except ValueError as error:
         raise click.UsageError(str(error)) from None
 
+    flags = view.server_flags(kubeconfig, context)
+
     async def run() -> None:
         async with connect(kubeconfig, context) as kube:
             await require_karmada(kube)
@@ -166,7 +169,7 @@ def install(
                 replace_others="interpreters" in allowed,
             )
             if found.problems:
-                _refuse(found, dry_run=dry_run, output=output)
+                _refuse(found, flags=flags, dry_run=dry_run, output=output)
             for line in differences(before, settings) if before else ():
                 click.echo(f"changes of this installation: {line}", err=output == "json")
             done = execute(
@@ -179,7 +182,7 @@ def install(
                 found.changes,
                 done=None if dry_run else done,
                 output=output,
-                last="Next: hyperjob preflight",
+                last=view.aimed("Next: hyperjob preflight", flags),
             )
 
     end(run())
@@ -197,11 +200,12 @@ async def _own_release(kube: Kube, settings: Settings, allowed: Sequence[str]) -
         )
 
 
-def _refuse(found: InstallPlan, *, dry_run: bool, output: str) -> NoReturn:
+def _refuse(found: InstallPlan, *, flags: str, dry_run: bool, output: str) -> NoReturn:
     """Print the problems that prevent the installation, and end the command."""
+    problems = [replace(each, remedy=view.aimed(each.remedy, flags)) for each in found.problems]
     if output == "json":
-        click.echo(view.changes_json((), found.problems, dry_run=dry_run))
-    raise InstallError(problems_text(found.problems))
+        click.echo(view.changes_json((), problems, dry_run=dry_run))
+    raise InstallError(problems_text(problems))
 
 
 def _authorities(path: Path) -> bytes:

@@ -1,10 +1,12 @@
 """The output of `install`, `uninstall` and `preflight`: columns, or JSON."""
 
 import json
+import re
 import shlex
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 from hyperjob.table import table
 from hyperjob_install.diff import shorten
@@ -14,6 +16,11 @@ from hyperjob_install.preflight import Finding, PreflightReport
 from hyperjob_install.problems import Problem
 
 _HEADER = ("ACTION", "OBJECT", "NAMESPACE", "FIELDS")
+_COMMAND: Final = re.compile(
+    r"(?<![\w/-])"
+    r"(kubectl|hyperjob (install|preflight|after-restore)|hyperjob-certs inject)"
+    r"(?![\w-])"
+)
 
 
 def rows(changes: Sequence[Change], *, kept: bool = False) -> list[str]:
@@ -58,14 +65,20 @@ def changes_json(
     )
 
 
-def findings(report: PreflightReport, *, kubeconfig: Path | None) -> list[str]:
-    """Return one line for each finding."""
+def server_flags(kubeconfig: Path | None, context: str | None) -> str:
+    """Return the flags of the API server that a command uses; empty for the default one."""
+    flags = (("--kubeconfig", kubeconfig), ("--context", context))
+    return " ".join(f"{flag} {shlex.quote(str(value))}" for flag, value in flags if value)
+
+
+def findings(report: PreflightReport, *, flags: str) -> list[str]:
+    """Return one line for each finding; its commands have the `flags` of the API server."""
     checks = max(len(finding.check) for finding in report.findings)
-    return [_finding(finding, checks, kubeconfig) for finding in report.findings]
+    return [_finding(finding, checks, flags) for finding in report.findings]
 
 
-def report_json(report: PreflightReport, *, kubeconfig: Path | None) -> str:
-    """Return a preflight's report as JSON."""
+def report_json(report: PreflightReport, *, flags: str) -> str:
+    """Return a preflight's report as JSON; its commands have the `flags` of the API server."""
     return json.dumps(
         {
             "passed": report.passed,
@@ -73,8 +86,8 @@ def report_json(report: PreflightReport, *, kubeconfig: Path | None) -> str:
                 {
                     "check": finding.check,
                     "status": finding.verdict.status,
-                    "message": finding.verdict.message,
-                    "remedy": command(finding.verdict.remedy, kubeconfig=kubeconfig),
+                    "message": aimed(finding.verdict.message, flags),
+                    "remedy": aimed(finding.verdict.remedy, flags),
                 }
                 for finding in report.findings
             ],
@@ -83,27 +96,23 @@ def report_json(report: PreflightReport, *, kubeconfig: Path | None) -> str:
     )
 
 
-def command(remedy: str, *, kubeconfig: Path | None) -> str:
-    """Return the command with the flags for the API server that `preflight` checked."""
-    program, _, rest = remedy.partition(" ")
-    if (
-        kubeconfig is None
-        or program not in {"kubectl", "hyperjob", "hyperjob-certs"}
-        or not rest
-        or "--kubeconfig" in rest
-    ):
-        return remedy
-    where = shlex.quote(str(kubeconfig))
-    if program == "kubectl":
-        return f"kubectl --kubeconfig {where} {rest}"
-    verb, _, options = rest.partition(" ")
-    return f"{program} {verb} --kubeconfig {where} {options}".rstrip()
+def aimed(text: str, flags: str) -> str:
+    """Return the text whose commands for the Karmada API server have these flags."""
+    if not flags or "--kubeconfig" in text:
+        return text
+    return _COMMAND.sub(lambda found: f"{found[0]} {_flags_of(found[0], flags)}", text)
 
 
-def _finding(finding: Finding, width: int, kubeconfig: Path | None) -> str:
+def _flags_of(program: str, flags: str) -> str:
+    if program.startswith("hyperjob-certs"):
+        return flags.replace("--context", "--karmada-context")
+    return flags
+
+
+def _finding(finding: Finding, width: int, flags: str) -> str:
     verdict = finding.verdict
-    line = f"{verdict.status:<8}  {finding.check:<{width}}  {verdict.message}"
-    remedy = command(verdict.remedy, kubeconfig=kubeconfig)
+    line = f"{verdict.status:<8}  {finding.check:<{width}}  {aimed(verdict.message, flags)}"
+    remedy = aimed(verdict.remedy, flags)
     return f"{line} -> {remedy}" if remedy else line
 
 

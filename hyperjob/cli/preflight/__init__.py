@@ -52,10 +52,11 @@ def preflight(kubeconfig: Path | None, context: str | None, output: str) -> None
             return replace(found, findings=(*found.findings, agree))
 
     report = end(run(), failure=_CannotLookError)
+    flags = view.server_flags(kubeconfig, context)
     if output == "json":
-        click.echo(view.report_json(report, kubeconfig=kubeconfig))
+        click.echo(view.report_json(report, flags=flags))
     else:
-        for line in view.findings(report, kubeconfig=kubeconfig):
+        for line in view.findings(report, flags=flags):
             click.echo(line)
     if not report.reached:
         sys.exit(_CANNOT_LOOK)

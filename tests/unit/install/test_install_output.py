@@ -145,11 +145,27 @@ def test_a_refusal_says_what_to_do(error: Any, remedy: str) -> None:
     assert remedy in problem.remedy
 
 
+SERVER = "--kubeconfig 'my file' --context blue"
 COMMANDS = {
-    "kubectl get x": "kubectl --kubeconfig 'my file' get x",
-    "hyperjob install --ca-file x": "hyperjob install --kubeconfig 'my file' --ca-file x",
-    "hyperjob-certs inject -x": "hyperjob-certs inject --kubeconfig 'my file' -x",
+    "kubectl get x": f"kubectl {SERVER} get x",
+    "hyperjob install --ca-file x": f"hyperjob install {SERVER} --ca-file x",
+    "hyperjob-certs inject -x": (
+        "hyperjob-certs inject --kubeconfig 'my file' --karmada-context blue -x"
+    ),
+    "install it, then see `kubectl get cluster a -o yaml`": (
+        f"install it, then see `kubectl {SERVER} get cluster a -o yaml`"
+    ),
+    "correct it: kubectl get hj NAME -o yaml | hyperjob lint -": (
+        f"correct it: kubectl {SERVER} get hj NAME -o yaml | hyperjob lint -"
+    ),
+    "start hyperjob-webhook; if the address is wrong: hyperjob install": (
+        f"start hyperjob-webhook; if the address is wrong: hyperjob install {SERVER}"
+    ),
+    "hyperjob after-restore, with other rights": (
+        f"hyperjob after-restore {SERVER}, with other rights"
+    ),
     "hyperjob-certs rotate --kubeconfig h": "hyperjob-certs rotate --kubeconfig h",
+    "helm upgrade hyperjob charts/hyperjob": "helm upgrade hyperjob charts/hyperjob",
     "karmadactl join": "karmadactl join",
     "upgrade Karmada": "upgrade Karmada",
     "": "",
@@ -158,8 +174,9 @@ COMMANDS = {
 
 @pytest.mark.parametrize("remedy", COMMANDS)
 def test_a_command_reaches_the_server_that_was_looked_at(remedy: str) -> None:
-    assert view.command(remedy, kubeconfig=Path("my file")) == COMMANDS[remedy]
-    assert view.command(remedy, kubeconfig=None) == remedy
+    flags = view.server_flags(Path("my file"), "blue")
+    assert view.aimed(remedy, flags) == COMMANDS[remedy]
+    assert view.aimed(remedy, view.server_flags(None, None)) == remedy
 
 
 def test_a_finding_is_one_line() -> None:
@@ -169,11 +186,11 @@ def test_a_finding_is_one_line() -> None:
             Finding("default-queue", CheckResult(Status.FAILED, "is not there", "kubectl create")),
         )
     )
-    assert view.findings(report, kubeconfig=None) == [
+    assert view.findings(report, flags="") == [
         "ok        karmada        fine",
         "failed    default-queue  is not there -> kubectl create",
     ]
-    found = json.loads(view.report_json(report, kubeconfig=None))
+    found = json.loads(view.report_json(report, flags=""))
     assert found["passed"] is False
     assert found["checks"][1] == {
         "check": "default-queue",
