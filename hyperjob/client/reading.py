@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import LEASE_NAME, LEASE_NAMESPACE
 from hyperjob_core.kube.client import Kube
-from hyperjob_core.kube.errors import KubeError
+from hyperjob_core.kube.errors import KubeError, NotFound
 from hyperjob_core.kube.resources import HYPERJOBS, LEASES, Resource
 
 _PARALLEL = 16
@@ -69,9 +69,11 @@ async def listed(
 
 
 async def lease(kube: Kube) -> Reading:
-    """Read the Lease of the leading controller, in the same way."""
+    """Read the Lease of the leading controller, in the same way; empty without a Lease."""
     try:
         return [await kube.get(LEASES, LEASE_NAME, namespace=LEASE_NAMESPACE)]
+    except NotFound:
+        return []
     except KubeError as error:
         return error
 

@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
+from hyperjob_core.api.names import QUEUE_ADMISSION
+from hyperjob_core.kube.resources import LEASES, NAMESPACES
 from tests.support.cliworld import CliWorld, open_world, words_of
 
 pytestmark = [pytest.mark.scenario, pytest.mark.asyncio(loop_scope="module")]
@@ -240,6 +242,25 @@ async def test_colours_are_for_terminals_alone(world: CliWorld, words: list[str]
         assert colour not in without
     piped = await world.run(*words)
     assert "\x1b" not in piped.stdout
+
+
+async def test_top_says_that_nobody_leads_without_a_lease_and_with_an_old_one(
+    world: CliWorld,
+) -> None:
+    await world.kube.create(NAMESPACES, {"metadata": {"name": "karmada-system"}})
+    lease = {
+        "metadata": {
+            "name": "hyperjob-controller",
+            "namespace": "karmada-system",
+            "annotations": {QUEUE_ADMISSION: "builtin"},
+        },
+        "spec": {"holderIdentity": "gone", "renewTime": "2026-01-01T00:00:00.000000Z"},
+    }
+    said = "No controller holds the Lease: no HyperJob is admitted"
+    assert said in (await world.run("top")).stdout
+    await world.kube.create(LEASES, lease)
+    assert said in (await world.run("top")).stdout
+    assert "queueAdmission" not in json.loads((await world.run("top", "-o", "json")).stdout)
 
 
 FORMS = [["get"], ["get", "-o", "json"], ["get", "-o", "name"], ["tree", "llm"], ["logs", "llm"]]

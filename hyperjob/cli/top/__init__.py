@@ -16,7 +16,6 @@ from hyperjob.client.errors import words
 from hyperjob.client.members import is_ready, views_of
 from hyperjob.client.reading import items, lease, listed
 from hyperjob.client.summary import read
-from hyperjob_core.api.leader import leader_of
 from hyperjob_core.api.meta import Object
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import Forbidden, KubeError
@@ -72,7 +71,7 @@ def top(access: Access, by: str | None, nodes: bool, form: str) -> None:
                 listed(kube, CLUSTER_RESOURCE_BINDINGS),
                 lease(kube),
             )
-            leader = next((leader_of(each, now=datetime.now(UTC)) for each in items(leases)), None)
+            leader = view.leader(leases, now=datetime.now(UTC))
             counted = None
             if leader is not None and leader.admission == _VOLCANO_GLOBAL and by != "cluster":
                 counted = await listed(kube, RESOURCE_BINDINGS)
@@ -95,8 +94,7 @@ def top(access: Access, by: str | None, nodes: bool, form: str) -> None:
             if isinstance(reading, KubeError):
                 out.remark(words(reading))
         if form:
-            admission = leader.admission if leader is not None else ""
-            out.dump(view.value(by_cluster, by_queue, waits, admission), form)
+            out.dump(view.value(by_cluster, by_queue, waits, leader), form)
             return
         lines = view.cluster_lines(by_cluster, waits) if by_cluster is not None else []
         if by_queue is not None:

@@ -2,14 +2,17 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from datetime import datetime
 
 from rich.text import Text
 
 from hyperjob.client.nodeuse import NodeUse
+from hyperjob.client.reading import Reading
 from hyperjob.client.usage import ClusterUse, QueueUse
 from hyperjob.table import Row, table
-from hyperjob_core.api.leader import Leader
+from hyperjob_core.api.leader import Leader, leader_of
 from hyperjob_core.api.meta import Object
+from hyperjob_core.kube.errors import KubeError
 
 _UNREPORTED = "?"
 _NOTHING = "-"
@@ -93,6 +96,16 @@ def queue_lines(uses: Sequence[QueueUse]) -> list[Text]:
     return table(header, rows)
 
 
+def leader(leases: Reading, *, now: datetime) -> Leader | None:
+    """Return the leading controller; None if the Lease is not readable.
+
+    Without a Lease it is a controller that does not lead.
+    """
+    if isinstance(leases, KubeError):
+        return None
+    return leader_of(leases[0] if leases else {"metadata": {}}, now=now)
+
+
 def admission_lines(leader: Leader | None) -> list[Text]:
     """Return the queue admission of the leading controller; empty if the Lease is not readable."""
     if leader is None:
@@ -108,13 +121,13 @@ def value(
     cluster_uses: Sequence[ClusterUse] | None,
     queue_uses: Sequence[QueueUse] | None,
     waits: Mapping[str, int],
-    admission: str = "",
+    leader: Leader | None = None,
     node_uses: Sequence[NodeUse] | None = None,
 ) -> Object:
-    """Return the counts as JSON values, and the queue admission where it is known."""
+    """Return the counts as JSON values, and the queue admission of a controller that leads."""
     found: Object = {"waiting": dict(waits)}
-    if admission:
-        found["queueAdmission"] = admission
+    if leader is not None and leader.leads and leader.admission:
+        found["queueAdmission"] = leader.admission
     if cluster_uses is not None:
         found["clusters"] = [asdict(use) for use in cluster_uses]
     if node_uses is not None:
