@@ -231,9 +231,10 @@ class Applier:
                 await self._merge(RESOURCE_BINDINGS, namespace, action.binding, let_go)
             case DeleteChild():
                 await self._delete(VCJOBS, namespace, action.name, action.job_uid)
-                await self._delete(PROPAGATION_POLICIES, namespace, action.name, action.policy_uid)
                 if action.export is not None:
+                    # Before the policy: without it no later pass would delete the sub-job again.
                     await self._exports.delete(action.export)
+                await self._delete(PROPAGATION_POLICIES, namespace, action.name, action.policy_uid)
             case DeleteHyperJob():
                 await self._delete(HYPERJOBS, namespace, action.name, action.uid)
             case _:

@@ -136,7 +136,7 @@ class DeletionCause(enum.StrEnum):
 class DeleteChild:
     """Delete a sub-job's vcjob, then its PropagationPolicy; only objects with these UIDs.
 
-    `export` is the name of the ServiceExport, which is deleted too if this HyperJob owns it.
+    `export` is the ServiceExport, which is deleted between them if this HyperJob owns it.
     """
 
     name: str

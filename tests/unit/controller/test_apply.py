@@ -368,6 +368,22 @@ async def test_deletions_come_last_by_uid_and_the_vcjob_first() -> None:
     assert notes.gone == [("ns/x", "j"), ("ns/x", "p")]
 
 
+async def test_a_serviceexport_is_deleted_before_the_policy_that_makes_a_later_pass_try_again() -> (
+    None
+):
+    metadata = {"name": "x", "namespace": "ns", "ownerReferences": []}
+    export = {"metadata": metadata}
+    gone = DeleteChild(name="x", job_uid="j", policy_uid="p", export=export)
+
+    def fails(_verb: str, what: str) -> KubeError | None:
+        return refusal(500, "InternalError") if what.startswith("serviceexports") else None
+
+    server = Server(fails)
+    result, _ = await carry_out(server, gone)
+    assert [call[:2] for call in server.calls] == [("delete", "jobs"), ("get", "serviceexports")]
+    assert len(result.failures) == 1
+
+
 async def test_what_is_gone_already_is_as_good_as_deleted() -> None:
     server = Server(lambda verb, _: refusal(404, "NotFound") if verb == "delete" else None)
     result, _ = await carry_out(server, DeleteChild(name="x", job_uid="j", policy_uid=None))
