@@ -6,7 +6,7 @@
 
 from collections.abc import Mapping
 from http import HTTPStatus
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 import orjson
 
@@ -157,6 +157,24 @@ _BY_CODE: dict[int, type[KubeError]] = {
 } | dict.fromkeys((502, 503, 504), Unavailable)
 
 
+_REASONS: Final[Mapping[int, str]] = {
+    400: "BadRequest",
+    401: "Unauthorized",
+    403: "Forbidden",
+    404: "NotFound",
+    405: "MethodNotAllowed",
+    406: "NotAcceptable",
+    409: "Conflict",
+    410: "Gone",
+    413: "RequestEntityTooLarge",
+    415: "UnsupportedMediaType",
+    422: "Invalid",
+    429: "TooManyRequests",
+    503: "ServiceUnavailable",
+    504: "Timeout",
+}
+
+
 def from_status(status: Object, request: str, *, retry_after: float | None = None) -> KubeError:
     """Return the error of a Status object."""
     code = int(status.get("code") or 0)
@@ -187,15 +205,15 @@ def unreachable(request: str, message: str, *, timeout: bool = False) -> Unavail
 
 def make_status(code: int, message: str, *, reason: str = "") -> Object:
     """Return a failure Status for a response without one."""
-    if not reason:
-        phrases = {int(status): status.phrase for status in HTTPStatus}
-        reason = phrases.get(code, "Unknown").title().replace(" ", "")
+    phrases = {int(status): status.phrase for status in HTTPStatus}
+    message = message or reason or phrases.get(code, "Unknown")
+    reason = reason or _REASONS.get(code, "InternalError" if code >= 500 else "Unknown")
     return {
         "kind": "Status",
         "apiVersion": "v1",
         "metadata": {},
         "status": "Failure",
-        "message": message or reason,
+        "message": message,
         "reason": reason,
         "code": code,
     }

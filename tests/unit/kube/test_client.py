@@ -203,7 +203,7 @@ async def test_a_refusal_of_a_proxy_keeps_its_text(server, kube):
 
 async def test_an_empty_refusal_says_at_least_what_it_is(server, kube):
     server.on(JOB, server.text("", status=502))
-    with pytest.raises(errors.Unavailable, match=r"BadGateway$"):
+    with pytest.raises(errors.Unavailable, match=r"Bad Gateway$"):
         await kube.get(HYPERJOBS, "llm", namespace="default")
 
 

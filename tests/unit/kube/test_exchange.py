@@ -108,16 +108,16 @@ CALLS: dict[str, tuple[list[Any], float, list[float], Any, float]] = {
     ),
     "three failures": (
         [status(503, "4")] * 3, 30.0, [0.0, 5.25, 10.5],
-        (Unavailable, "GET /x: ServiceUnavailable"), 10.5,
+        (Unavailable, "GET /x: Service Unavailable"), 10.5,
     ),
     "a wait that ends with the time limit": (
-        [status(503, "4")], 5.25, [0.0], (Unavailable, "GET /x: ServiceUnavailable"), 0.0,
+        [status(503, "4")], 5.25, [0.0], (Unavailable, "GET /x: Service Unavailable"), 0.0,
     ),
     "a wait that ends just before the time limit": (
         [status(503, "4"), OK], 5.5, [0.0, 5.25], None, 5.25,
     ),
     "a wait of half a minute": (
-        [status(503, "24")], 600.0, [0.0], (Unavailable, "GET /x: ServiceUnavailable"), 0.0,
+        [status(503, "24")], 600.0, [0.0], (Unavailable, "GET /x: Service Unavailable"), 0.0,
     ),
     "a wait of just less": (
         [status(503, "23"), OK], 600.0, [0.0, 29.0], None, 29.0,
@@ -271,18 +271,20 @@ BODIES: list[tuple[int, dict[str, str], bytes, tuple[Any, ...]]] = [
     (404, {}, STATUS % b', "code": 0', (errors.NotFound, 404, "R", "m", None)),
     (404, {}, b'{"kind": "Other"}', (errors.NotFound, 404, "NotFound", '{"kind": "Other"}', None)),
     (404, {}, b"[]", (errors.NotFound, 404, "NotFound", "[]", None)),
-    (404, {}, b" \n", (errors.NotFound, 404, "NotFound", "NotFound", None)),
+    (404, {}, b" \n", (errors.NotFound, 404, "NotFound", "Not Found", None)),
     (404, {}, b"\xff", (errors.NotFound, 404, "NotFound", "\ufffd", None)),
-    (500, {}, b"y" * 513, (errors.InternalError, 500, "InternalServerError", "y" * 512, None)),
-    (500, {}, b"y" * 512, (errors.InternalError, 500, "InternalServerError", "y" * 512, None)),
+    (500, {}, b"y" * 513, (errors.InternalError, 500, "InternalError", "y" * 512, None)),
+    (500, {}, b"y" * 512, (errors.InternalError, 500, "InternalError", "y" * 512, None)),
     (299, {}, b"", (KubeError, 299, "Unknown", "Unknown", None)),
     (429, {"Retry-After": "7"}, b"", (
-        errors.TooManyRequests, 429, "TooManyRequests", "TooManyRequests", 7.0)),
-    *((502 + n, {"Retry-After": after}, b"", (Unavailable, 502 + n, reason, reason, None))
-      for n, after, reason in ((0, "-1", "BadGateway"), (1, "1.5", "ServiceUnavailable"),
-                               (2, "٣", "GatewayTimeout"))),
+        errors.TooManyRequests, 429, "TooManyRequests", "Too Many Requests", 7.0)),
+    *((502 + n, {"Retry-After": after}, b"", (Unavailable, 502 + n, reason, said, None))
+      for n, after, reason, said in (
+          (0, "-1", "InternalError", "Bad Gateway"),
+          (1, "1.5", "ServiceUnavailable", "Service Unavailable"),
+          (2, "٣", "Timeout", "Gateway Timeout"))),
     (505, {"Retry-After": ""}, b"", (
-        KubeError, 505, "HttpVersionNotSupported", "HttpVersionNotSupported", None)),
+        KubeError, 505, "InternalError", "HTTP Version Not Supported", None)),
 ]  # fmt: skip
 
 
