@@ -104,13 +104,14 @@ class AsyncJob(JobView):
 
     async def watch(self) -> AsyncIterator[Summary]:
         """Yield the status now and after each change, until the HyperJob ends or is deleted."""
+        uid = self.raw["metadata"].get("uid")
         with translated():
             async with aclosing(
                 states(self._kube, HYPERJOBS, self.name, namespace=self.namespace)
             ) as found:
                 async for hyperjob in found:
-                    if hyperjob is None:
-                        return
+                    if hyperjob is None or hyperjob["metadata"]["uid"] != uid:
+                        return  # a new HyperJob of this name is another one
                     summary = self._take(hyperjob)
                     yield summary
                     if summary.has_ended:
