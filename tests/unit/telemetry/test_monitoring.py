@@ -34,6 +34,8 @@ WORDS = frozenset(
         "absent",
         "and",
         "by",
+        "clamp_min",
+        "deriv",
         "histogram_quantile",
         "increase",
         "max",
@@ -79,6 +81,17 @@ def test_expressions_ask_for_series_and_labels_that_there_are(where: str, expres
     assert {*grouped, *selected} <= labels, where
     for opening, closing in ("()", "{}", "[]"):
         assert expression.count(opening) == expression.count(closing), where
+
+
+@pytest.mark.parametrize(("where", "expression"), EXPRESSIONS, ids=[one for one, _ in EXPRESSIONS])
+def test_rate_and_increase_are_of_counters_and_deriv_is_of_gauges(
+    where: str, expression: str
+) -> None:
+    kinds = {family.name: family.type for family in families()}
+    for function, name in re.findall(r"\b(rate|increase|deriv)\(([a-z_]+)", expression):
+        counted = re.sub(r"_(bucket|sum|count)$", "", name)
+        kind = kinds.get(name) or kinds[counted]
+        assert (kind == "gauge") == (function == "deriv"), where
 
 
 @pytest.mark.parametrize("rule", ALERTS, ids=[rule["alert"] for rule in ALERTS])
