@@ -180,6 +180,9 @@ def _wait_before_retry(error: errors.KubeError, method: str, attempt: int) -> fl
 
 
 def _passes(limit: asyncio.Timeout, wait: float) -> bool:
-    """Return whether the wait would exceed the time limit: the request then fails at once."""
+    """Return whether the wait would reach the time limit or the longest wait.
+
+    The request then fails at once.
+    """
     deadline = limit.when() or 0.0
     return wait >= min(deadline - asyncio.get_running_loop().time(), _LONGEST_WAIT)

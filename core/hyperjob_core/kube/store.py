@@ -9,6 +9,10 @@ from hyperjob_core.api.meta import Object
 from hyperjob_core.kube.resources import key_of
 
 Indexer = Callable[[Object], Iterable[str]]
+"""Returns the values of an object in an index.
+
+It must return the same values for the same object: a Store asks again to remove them.
+"""
 
 
 class Store:

@@ -68,11 +68,15 @@ def waiting(observed: Observed, members: Sequence[Member]) -> Waiting:
 def _unmet(
     dependency: Dependency, members: Sequence[Member], losses: Mapping[str, Loss]
 ) -> Unmet | None:
-    """Return how far a dependency is from being met; None if it is met."""
+    """Return how far a dependency is from being met; None if it is met.
+
+    The loss of a cluster counts only for Ready: a sub-job that completed stays complete.
+    """
     if dependency.status is DependencyStatus.COMPLETE:
         met = sum(child.phase is JobPhase.COMPLETED for _, child in members)
     else:
         met = sum(_is_ready(member, losses) for member in members)
+    # Without the webhook a HyperJob may name a replicatedJob that it lacks: nothing meets that.
     if members and met == len(members):
         return None
     return Unmet(dependency.name, dependency.status, met, len(members))

@@ -70,7 +70,10 @@ class Lines:
         self.moved.add(queue)
 
     def leave(self, queue: str, shape: Shape, order: OrderInQueue) -> None:
-        """Remove a HyperJob from its line, and from its group unless it rests."""
+        """Remove a HyperJob from its line, and from its group unless it rests.
+
+        It must have joined with this queue, shape and order; raises KeyError for an empty line.
+        """
         self.moved.add(queue)
         if _remove(self._lines[queue], order) and not self._lines[queue]:
             del self._lines[queue]

@@ -1,6 +1,7 @@
 """The whole status of a HyperJob, from the observed objects and the outlook of each sub-job.
 
-Every pass computes the whole status; only times and last known states come from the old status.
+Every pass computes the whole status. From the old status it carries on times and last known
+states, the number of restarts, the handled requests, the records of stops and the goodput account.
 """
 
 from collections.abc import Iterable, Sequence
@@ -36,7 +37,12 @@ _COUNTERS: Final = ("pending", "running", "succeeded", "failed", "terminating", 
 
 
 def derive(observed: Observed, outlooks: Outlooks) -> Object:
-    """Return the status to write."""
+    """Return the status to write, the `new` of `merge_patch`.
+
+    A top-level field of None is removed, and an absent one stays as it is. An empty list or text
+    is returned only to empty a field that the old status has. `observed.hyperjob.status` must be
+    the stored status with what this pass records, such as a restart.
+    """
     hyperjob, old = observed.hyperjob, observed.hyperjob.status
     now = rfc3339(observed.now)
     jobs = [job_state(observed, outlook) for outlook in outlooks.items]
