@@ -244,7 +244,7 @@ async def test_colours_are_for_terminals_alone(world: CliWorld, words: list[str]
     assert "\x1b" not in piped.stdout
 
 
-async def test_top_says_that_nobody_leads_without_a_lease_and_with_an_old_one(
+async def test_top_says_that_no_controller_leads_without_a_lease_and_with_an_old_one(
     world: CliWorld,
 ) -> None:
     await world.kube.create(NAMESPACES, {"metadata": {"name": "karmada-system"}})
