@@ -9,7 +9,7 @@ from hyperjob_engine.gang.giveback import SOON
 from hyperjob_engine.lifecycle.loss import next_loss
 from hyperjob_engine.lifecycle.noprogress import next_restart
 from hyperjob_engine.lifecycle.outage import records_share
-from hyperjob_engine.lifecycle.stops import pods_of_stop
+from hyperjob_engine.lifecycle.stops import is_over, pods_of_stop
 from hyperjob_engine.lifecycle.unstarted import next_due
 from hyperjob_engine.model.child import Child
 from hyperjob_engine.reasons.reason import Reason
@@ -41,6 +41,8 @@ def _waits(draft: Draft) -> Iterator[timedelta]:
     yield from (wait for wait in known if wait is not None)
     stop = observed.hyperjob.stop
     if stop is not None:
+        if is_over(observed, draft.children):
+            yield SOON  # the status loses the stop now; its own change requests no pass
         overdue = pods_of_stop(observed, stop) and now >= stop.until
         yield PODS_RECHECK if overdue else max(stop.until - now, timedelta())
         if any(observed.pods_left.get(name, 0) is None for name in stop.jobs):

@@ -28,11 +28,21 @@ from hyperjob_core.api.wire import at, rfc3339
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import from_status, make_status
 from hyperjob_core.kube.memory import MemoryServer
-from hyperjob_core.kube.resources import CLUSTERS, HYPERJOBS, NODES, PODS, QUEUES, VCJOBS, key_of
+from hyperjob_core.kube.resources import (
+    CLUSTERS,
+    HYPERJOBS,
+    NODES,
+    PODS,
+    PROPAGATION_POLICIES,
+    QUEUES,
+    VCJOBS,
+    key_of,
+)
 from hyperjob_core.kube.transport import Params, Response
 from hyperjob_core.tasks import cancel
 from hyperjob_core.virtualtime import moment, now
 from hyperjob_engine.model.observed import QueueAdmission
+from hyperjob_engine.model.parse import pinned_clusters
 from hyperjob_sandbox.member.jobpods import build_pod
 from tests.support.podenv import environment
 from tests.unit.controller.builders import GPU, group, hyperjob, task, template
@@ -168,6 +178,8 @@ class SlowEnds:
         self.down: list[tuple[float, float]] = []
         self.waits: dict[str, list[float]] = {}
         self.asked: dict[str, float] = {}
+        self.bare: dict[str, list[float]] = {}
+        self.left: dict[str, tuple[str, str]] = {}
         self.stops = 0
         self.requested = 0
         self.sites = {name: site(name, [("gpu", NODE, 1)]) for name in CLUSTER_NAMES}
@@ -220,6 +232,10 @@ class SlowEnds:
 
     def created(self, kind: str, old: Object | None, new: Object | None) -> None:
         """Compare the resume step of a new vcjob with the last step that was saved."""
+        if kind == VCJOBS.kind and new is None and old is not None:
+            policy = self.plane.get(PROPAGATION_POLICIES, key_of(old))
+            cluster = "".join(pinned_clusters(at(policy, "spec", "placement")))
+            self.left[key_of(old)] = old["metadata"]["uid"], cluster
         if kind != VCJOBS.kind or old is not None or new is None:
             return
         env = environment(
@@ -242,14 +258,21 @@ class SlowEnds:
         self.generations.append(Generation(key, given, saved, unread))
 
     def note(self, key: str) -> None:
-        """Note for how long a HyperJob has waited whose pods were in one cluster."""
+        """Note for how long a HyperJob has waited whose last vcjobs were in one cluster.
+
+        `bare` has the waits after a vcjob that was deleted before it had pods: its member must
+        first show something that happened later.
+        """
         owner = key.rsplit("-", 2)[0]
         before = [each for each in self.all if each.owner == owner]
         last = max((each.ended or 0.0 for each in before), default=0.0)
         uids = {each.uid for each in before if (each.ended or 0.0) > last - SLOWEST}
         where = {each.cluster for each in before if each.uid in uids}
+        left = [each for job, each in self.left.items() if job.rsplit("-", 2)[0] == owner]
+        where |= {cluster for _, cluster in left}
+        bare = {uid for uid, _ in left} - {each.uid for each in before}
         if owner in self.asked and len(where) == 1:
-            self.waits.setdefault(where.pop(), []).append(
+            (self.bare if bare else self.waits).setdefault(where.pop(), []).append(
                 self.time() - max(last, self.asked[owner])
             )
 
@@ -443,6 +466,10 @@ class SlowEnds:
     def delays(self, cluster: str) -> float:
         """Return the longest time from the end of a HyperJob's pods in a cluster to the next."""
         return max(self.waits.get(cluster, [0.0]))
+
+    def bare_delays(self, cluster: str) -> float:
+        """Return the longest time from a stop before any pod in a cluster to the next vcjob."""
+        return max(self.bare.get(cluster, [0.0]))
 
     def time(self) -> float:
         return asyncio.get_running_loop().time()

@@ -432,6 +432,9 @@ def test_a_planned_stop_is_over_when_no_pod_is_left_and_the_last_lines_are_read(
 ) -> None:
     decided = plan(ending(pods, later=later, trainings=trainings))
     assert (status_of(decided).get("stop") is None) == creates
+    # A change of the status alone requests no pass: the one that ends the stop must do it.
+    assert decided.requeue_after is not None
+    assert (decided.requeue_after <= timedelta(milliseconds=1)) == creates
 
 
 @pytest.mark.parametrize(
