@@ -40,6 +40,15 @@ def is_opened(child: Child) -> bool:
     )
 
 
+def is_ungated(child: Child) -> bool:
+    """Return whether the policy was created without a gate, and Karmada may apply the vcjob."""
+    policy, binding = child.policy, child.binding
+    if policy is None or binding is None or policy.ownership is Ownership.FOREIGN:
+        return False
+    suspended = binding.dispatching_suspended or binding.scheduling_suspended
+    return not (policy.gate or is_held(child) or suspended) and bool(binding.cluster)
+
+
 def is_released(child: Child) -> bool:
     """Return whether the queue has released a held sub-job: it counts against the quota."""
     return is_held(child) and child.binding is not None and not child.binding.scheduling_suspended

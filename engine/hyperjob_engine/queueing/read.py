@@ -18,7 +18,7 @@ from hyperjob_engine.expansion.expand import SpecError, demand_of, expand, sub_j
 from hyperjob_engine.expansion.growth import growth
 from hyperjob_engine.expansion.members import members_of
 from hyperjob_engine.expansion.parts import is_auto, part_of, pieces
-from hyperjob_engine.gang.gate import is_opened
+from hyperjob_engine.gang.gate import is_opened, is_ungated
 from hyperjob_engine.gang.giveback import backs_off
 from hyperjob_engine.lifecycle.dependencies import waiting
 from hyperjob_engine.lifecycle.outage import gives_back
@@ -321,7 +321,8 @@ def _lives(child: Child) -> bool:
         return not job.report.phase.is_terminal
     if binding is None:
         return False
-    return _is_in_member(binding) or (binding.report is None and is_opened(child))
+    sent = is_opened(child) or is_ungated(child)
+    return _is_in_member(binding) or (binding.report is None and sent)
 
 
 def _is_still_there(child: Child) -> bool:

@@ -113,6 +113,11 @@ def test_a_vcjob_is_charged_from_the_opening_of_its_gate_and_while_it_is_being_o
     for made in (job(gpus=4), job(gpus=4, owners=[])):
         assert read(raw, made, policy(), held) is None
         assert gpus(unit(raw, made, policy(), opened)) == {"hj-trainer-0": 4}
+        sent = binding(cluster="a")
+        assert gpus(unit(raw, made, policy(), sent)) == {"hj-trainer-0": 4}, "it has no gate"
+        for why in ("dispatching", "scheduling"):
+            stays = binding(cluster="a", suspension={why: True})
+            assert read(raw, made, policy(), stays) is None
     running = job(phase="Running", gpus=4, owners=[])
     assert gpus(unit(raw, running, policy())) == {"hj-trainer-0": 4}
 
@@ -182,7 +187,7 @@ def test_an_automatic_split_keeps_its_share_while_it_is_made_again() -> None:
 
 @pytest.mark.parametrize("applied", [False, True])
 def test_a_suspended_hyperjob_is_charged_for_a_vcjob_once_a_member_has_it(*, applied: bool) -> None:
-    bound = binding(cluster="a")
+    bound = binding(cluster="a", suspension={"dispatching": True})
     if applied:
         bound["status"] = {"aggregatedStatus": [{"clusterName": "a", "applied": True}]}
     found = read(hyperjob(suspend=True), job(), policy(), bound)
