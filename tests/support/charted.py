@@ -17,6 +17,7 @@ from hyperjob_sandbox.apiserver import ApiServer
 from hyperjob_sandbox.apiserver.transport.authn import User
 from hyperjob_sandbox.apiserver.transport.authorization import Action
 from tests.support.controller import TIME_LIMIT
+from tests.support.controlplane import cluster_bindings
 from tests.support.embedded import ROOT
 from tests.support.helm import CHART, NAMESPACE, RELEASE
 from tests.support.kubelet import Kubelet
@@ -117,7 +118,7 @@ async def world(helm: Path, directory: Path) -> AsyncIterator[World]:
         kubes = [await stack.enter_async_context(Kube.connect(kubeconfig=path)) for path in configs]
         for kube in kubes:
             await kube.create(NAMESPACES, {"metadata": {"name": NAMESPACE}})
-        for path in KARMADA_CRDS:
+        for path in (*KARMADA_CRDS, cluster_bindings(directory)):
             await kubes[1].create(CRDS, yaml.safe_load(path.read_text()))
         # the Secret of Karmada's own chart
         secret = {"name": "karmada-kubeconfig", "namespace": NAMESPACE}
