@@ -17,7 +17,7 @@ from hyperjob_install.problems import Problem
 
 _HEADER = ("ACTION", "OBJECT", "NAMESPACE", "FIELDS")
 _COMMAND: Final = re.compile(
-    r"(?<![\w/-])"
+    r"(^|[^\w/-])"
     r"(kubectl|hyperjob (install|preflight|after-restore)|hyperjob-certs inject)"
     r"(?![\w-])"
 )
@@ -100,7 +100,7 @@ def aimed(text: str, flags: str) -> str:
     """Return the text whose commands for the Karmada API server have these flags."""
     if not flags or "--kubeconfig" in text:
         return text
-    return _COMMAND.sub(lambda found: f"{found[0]} {_flags_of(found[0], flags)}", text)
+    return _COMMAND.sub(lambda found: f"{found[0]} {_flags_of(found[2], flags)}", text)
 
 
 def _flags_of(program: str, flags: str) -> str:
