@@ -79,7 +79,6 @@ def part_of(observed: Observed, group: ReplicatedJob) -> AutoSplit:
     if left > 0:
         closed = closed_queue_of(observed, group.template)
         wish = _wish(group, split, scale, left, frozenset(excluded), closed)
-
     return AutoSplit(group=group, decided=decided, wish=wish, parked=parked)
 
 

@@ -59,7 +59,7 @@ def unfit(ground: Ground, wanted: Mapping[Item, int], held: Mapping[Item, int]) 
 def _comparable(
     ground: Ground, wanted: Mapping[Item, int], held: Mapping[Item, int]
 ) -> tuple[Mapping[Item, int], Mapping[Item, int]]:
-    """Return the items as the ground can tell them apart.
+    """Return the items without the parts that make no difference on the ground.
 
     Labels of pods matter only if some pod there keeps away from others, blocks only if there are
     HyperNodes.
