@@ -27,7 +27,6 @@ def growth(observed: Observed, sub_job: SubJob, child: Child) -> PlacementReques
         return None
     live, wanted = demand_of(job.spec), sub_job.size.demand
     more = {name: wanted[name] - live.get(name, 0) for name in wanted}
-    closed = closed_queue_of(observed, sub_job.size.template)
     cluster = (child.cluster,) if child.cluster else ()
     return PlacementRequest(
         name=grown_name(sub_job.name),
@@ -35,6 +34,5 @@ def growth(observed: Observed, sub_job: SubJob, child: Child) -> PlacementReques
         demand={name: amount for name, amount in more.items() if amount > 0},
         preferred=cluster,
         required=bool(cluster),
-        excluded=closed.clusters if closed is not None else frozenset(),
-        closed=closed,
+        closed=closed_queue_of(observed, sub_job.size.template),
     )

@@ -39,7 +39,9 @@ class PlacementRequest:
     """The resource that the sub-job is measured by."""
 
     def __post_init__(self) -> None:
-        """Compute `kind` and `measure` once: each round of a queue compares them often."""
+        """Exclude the clusters of `closed`, and compute what each round of a queue compares."""
+        if self.closed is not None:
+            object.__setattr__(self, "excluded", self.excluded | self.closed.clusters)
         pods = tuple(
             (group.frozen, group.number, group.wants, group.domains) for group in self.pods
         )

@@ -59,7 +59,7 @@ class SubJob:
             preferred=self.group.cluster_names,
             required=self.group.required,
             last=last,
-            excluded=excluded if closed is None else excluded | closed.clusters,
+            excluded=excluded,
             closed=closed,
             pods=self.size.pod_groups,
         )
