@@ -17,11 +17,20 @@ from typing import Final
 from hyperjob_certs.inject import NothingToInject, inject
 from hyperjob_certs.rotation import Bundle, RotationPolicy, advance
 from hyperjob_certs.store import DirectoryStore, SecretStore, Store, trusted_pem
-from hyperjob_certs.x509 import InvalidPair, facts, issue_ca, issue_client, split_bundle
+from hyperjob_certs.x509 import (
+    MAX_COMMON_NAME,
+    InvalidPair,
+    facts,
+    issue_ca,
+    issue_client,
+    served_name,
+    split_bundle,
+)
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import AlreadyExists, ConfigError, Conflict, KubeError
 
 ATTEMPTS: Final = 3
+MAX_DAYS: Final = 36500
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -57,9 +66,9 @@ async def _run(options: argparse.Namespace) -> None:
 def _issue_client(options: argparse.Namespace) -> None:
     """Write a new authority and one client certificate of it, without the authority's key."""
     directory: Path = options.directory
-    now, lifetime = datetime.now(UTC), timedelta(days=options.days)
-    ca = issue_ca(common_name="hyperjob-webhook-clients", lifetime=lifetime, now=now)
-    client = issue_client(ca, name=options.name, lifetime=lifetime, now=now)
+    now = datetime.now(UTC)
+    ca = issue_ca(common_name="hyperjob-webhook-clients", lifetime=options.days, now=now)
+    client = issue_client(ca, name=options.name, lifetime=options.days, now=now)
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     for name, content, mode in (
         ("client-ca.crt", ca.certificate, 0o644),
@@ -150,9 +159,9 @@ def _say(line: str) -> None:
 def _policy(options: argparse.Namespace) -> RotationPolicy:
     return RotationPolicy(
         names=tuple(options.name),
-        ca_lifetime=timedelta(days=options.ca_days),
-        leaf_lifetime=timedelta(days=options.days),
-        overlap=timedelta(seconds=options.overlap_seconds),
+        ca_lifetime=options.ca_days,
+        leaf_lifetime=options.days,
+        overlap=options.overlap_seconds,
     )
 
 
@@ -175,8 +184,10 @@ def _parser() -> argparse.ArgumentParser:
     command = commands.add_parser("client", help=text, description=text)
     command.formatter_class = argparse.ArgumentDefaultsHelpFormatter
     command.add_argument("--directory", type=Path, required=True, help="directory of the files")
-    command.add_argument("--name", default="karmada-apiserver", help="common name of the client")
-    command.add_argument("--days", type=float, default=365, help="lifetime of both certificates")
+    command.add_argument(
+        "--name", type=_user_name, default="karmada-apiserver", help="common name of the client"
+    )
+    command.add_argument("--days", type=_days, default="365", help="lifetime of both certificates")
     return parser
 
 
@@ -209,22 +220,60 @@ def _add_place(command: argparse.ArgumentParser, *, given_file: bool) -> None:
 def _add_policy(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--name",
+        type=_served_name,
         action="append",
         required=True,
         metavar="NAME",
         help="DNS name or IP address under which the API server calls the webhook; repeatable",
     )
-    command.add_argument("--days", type=float, default=90, help="lifetime of a serving certificate")
-    command.add_argument("--ca-days", type=float, default=3650, help="lifetime of the authority")
+    command.add_argument(
+        "--days", type=_days, default="90", help="lifetime of a serving certificate"
+    )
+    command.add_argument("--ca-days", type=_days, default="3650", help="lifetime of the authority")
     command.add_argument(
         "--overlap-seconds",
-        type=float,
-        default=3600,
+        type=_seconds,
+        default="3600",
         help="time for which an authority is trusted before its first and after its last use",
     )
     command.add_argument(
         "--inject", action="store_true", help="also set caBundle in the webhook configurations"
     )
+
+
+def _days(text: str) -> timedelta:
+    """Return a lifetime: more than 0 days, and at most a century."""
+    days = _number(text)
+    if not 0 < days <= MAX_DAYS:
+        raise argparse.ArgumentTypeError(f"must be more than 0 and at most {MAX_DAYS}, got {text}")
+    return timedelta(days=days)
+
+
+def _seconds(text: str) -> timedelta:
+    seconds = _number(text)
+    if not 0 <= seconds <= MAX_DAYS * 86400:
+        raise argparse.ArgumentTypeError(f"must be between 0 and {MAX_DAYS * 86400}, got {text}")
+    return timedelta(seconds=seconds)
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be a number, got {text!r}") from None
+
+
+def _served_name(text: str) -> str:
+    try:
+        return served_name(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _user_name(text: str) -> str:
+    if not 0 < len(text) <= MAX_COMMON_NAME:
+        raise argparse.ArgumentTypeError(f"must have 1 to {MAX_COMMON_NAME} characters: {text!r}")
+    return text
 
 
 def _namespaced_name(text: str) -> tuple[str, str]:

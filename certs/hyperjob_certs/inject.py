@@ -10,9 +10,8 @@ from hyperjob_core.api.meta import Object
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import Conflict, NotFound
 from hyperjob_core.kube.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Resource
+from hyperjob_rules.configuration import MUTATING_NAME, VALIDATING_NAME
 
-MUTATING_NAME: Final = "hyperjob-mutating"
-VALIDATING_NAME: Final = "hyperjob-validating"
 TARGETS: Final = ((MUTATING_WEBHOOKS, MUTATING_NAME), (VALIDATING_WEBHOOKS, VALIDATING_NAME))
 
 ATTEMPTS: Final = 5

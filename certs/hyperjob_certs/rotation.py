@@ -38,6 +38,7 @@ class RotationPolicy:
     """The lifetimes of certificates, and when their renewal starts."""
 
     names: tuple[str, ...]
+    """The names to serve, each as `x509.served_name` returns it: another form never matches."""
     ca_lifetime: timedelta = timedelta(days=3650)
     leaf_lifetime: timedelta = timedelta(days=90)
     renew_at: float = 1 / 3
@@ -51,7 +52,7 @@ class RotationPolicy:
         if not 0 < self.renew_at < 1:
             raise ValueError("renew_at is a part of the life, between 0 and 1")
         if self.leaf_lifetime <= timedelta():
-            raise ValueError("a serving certificate must live longer than 0 days: raise --days")
+            raise ValueError("a serving certificate must live longer than 0 days")
         if self.leaf_lifetime >= self.ca_lifetime:
             raise ValueError("a serving certificate must live shorter than its authority")
 

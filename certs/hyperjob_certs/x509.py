@@ -5,6 +5,7 @@ Pure, except for the random numbers of key generation; the caller passes the tim
 
 import ipaddress
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
@@ -16,8 +17,11 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from hyperjob_core.api.formats import dns1123_subdomain
+
 CLOCK_SKEW: Final = timedelta(minutes=5)
 """Certificates are valid from this time before their issue, for API servers with a late clock."""
+MAX_COMMON_NAME: Final = 64
 
 
 class InvalidPair(Exception):  # noqa: N818 - a verdict on what was read, not a fault of the reader
@@ -66,12 +70,15 @@ def issue_ca(*, common_name: str, lifetime: timedelta, now: datetime) -> Pair:
 
 
 def issue_serving(ca: Pair, *, names: Sequence[str], lifetime: timedelta, now: datetime) -> Pair:
-    """Return a server certificate for DNS names and IP addresses; its authority outlives it."""
+    """Return a server certificate for names as `served_name` returns them.
+
+    Its authority outlives it.
+    """
     if not names:
         raise ValueError("a serving certificate needs at least one DNS name or IP address")
     return _issue(
         ca,
-        name=names[0],
+        name=names[0][:MAX_COMMON_NAME],  # clients read the alternative names
         usage=ExtendedKeyUsageOID.SERVER_AUTH,
         names=x509.SubjectAlternativeName([_general_name(name) for name in names]),
         lifetime=lifetime,
@@ -82,7 +89,10 @@ def issue_serving(ca: Pair, *, names: Sequence[str], lifetime: timedelta, now: d
 def issue_client(
     ca: Pair, *, name: str, groups: Sequence[str] = (), lifetime: timedelta, now: datetime
 ) -> Pair:
-    """Return a client certificate of a user, by default of no group; its authority outlives it."""
+    """Return a client certificate of a user, by default of no group; its authority outlives it.
+
+    `name` has at most MAX_COMMON_NAME characters.
+    """
     return _issue(
         ca,
         name=name,
@@ -110,7 +120,7 @@ def _issue(
         raise InvalidPair("the authority's key is not an ECDSA key")
     key = ec.generate_private_key(ec.SECP256R1())
     parts = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in groups]
-    subject = x509.Name([*parts, x509.NameAttribute(NameOID.COMMON_NAME, name[:64])])
+    subject = x509.Name([*parts, x509.NameAttribute(NameOID.COMMON_NAME, name)])
     issuer_identifier = x509.SubjectKeyIdentifier.from_public_key(signer.public_key())
     builder = (
         _builder(key, now=now, lifetime=min(lifetime, authority.not_valid_after_utc - now))
@@ -129,6 +139,21 @@ def _issue(
         builder = builder.add_extension(names, critical=False)
     certificate = builder.sign(signer, hashes.SHA256())
     return Pair(_pem(certificate), _key_pem(key))
+
+
+def served_name(text: str) -> str:
+    """Return a DNS name or IP address as a certificate shows it: `0:0:0:0:0:0:0:1` is `::1`.
+
+    Raises ValueError for any other text.
+    """
+    with suppress(ValueError):
+        address = ipaddress.ip_address(text)
+        if "%" not in text:
+            return str(address)
+    name = text.lower()
+    if dns1123_subdomain(name.removeprefix("*.").replace("_", "x")):
+        raise ValueError(f"{text!r} is neither a DNS name nor an IP address")
+    return name
 
 
 def facts(certificate: bytes) -> Facts:

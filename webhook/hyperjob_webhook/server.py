@@ -228,9 +228,9 @@ class WebhookServer:
 
 
 async def _judged(reply: Reply, judge: Judge) -> Reply:
-    """Return the reply to a TrainJob that its runtime decides."""
+    """Return the reply to a TrainJob that its runtime decides; other replies stay as they are."""
     request = reply.request
-    if request is None or request.object is None or request.subresource:
+    if request is None or reply.decision is None or request.object is None or request.subresource:
         return reply
     decision = await judge(request)
     return reply._replace(body=encode(request, decision), decision=decision)

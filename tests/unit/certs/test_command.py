@@ -69,7 +69,34 @@ WRONG = {
     ),
     "a leaf that has ended": (
         ("issue", "--directory", "d", "--name", "x", "--days", "0"),
-        "raise --days",
+        "more than 0",
+    ),
+    "a lifetime of no number": (
+        ("issue", "--directory", "d", "--name", "x", "--days", "long"),
+        "--days: must be a number, got 'long'",
+    ),
+    "an authority that outlives the calendar": (
+        ("issue", "--directory", "d", "--name", "x", "--ca-days", "1e9"),
+        "--ca-days: must be more than 0 and at most 36500",
+    ),
+    "a negative overlap": (
+        ("rotate", "--directory", "d", "--name", "x", "--overlap-seconds", "-1"),
+        "--overlap-seconds: must be between 0 and",
+    ),
+    "a client that has ended": (("client", "--directory", "d", "--days", "-1"), "more than 0"),
+    "a client without a name": (("client", "--directory", "d", "--name", ""), "1 to 64 characters"),
+    "a client whose user would be cut": (
+        ("client", "--directory", "d", "--name", "x" * 65),
+        "1 to 64 characters",
+    ),
+    "no name at all": (("issue", "--directory", "d", "--name", ""), "neither a DNS name nor an IP"),
+    "a name with a letter that no DNS name has": (
+        ("issue", "--directory", "d", "--name", "b\u00fccher"),
+        "neither a DNS name nor an IP",
+    ),
+    "an address of one interface": (
+        ("issue", "--directory", "d", "--name", "fe80::1%eth0"),
+        "neither a DNS name nor an IP",
     ),
 }
 
@@ -80,6 +107,17 @@ def test_usage_errors(arguments, text, capsys):
         run(*arguments)
     assert ended.value.code == 2
     assert text in capsys.readouterr().err
+
+
+def test_names_are_served_as_a_certificate_shows_them_and_are_not_issued_again(tmp_path, capsys):
+    place = ("--directory", tmp_path / "tls")
+    names = ("--name", "0:0:0:0:0:0:0:1", "--name", "Hooks.example", "--name", "*.hooks.example")
+    assert run("issue", *place, *names) == 0
+    issued = (tmp_path / "tls/tls.crt").read_bytes()
+    assert facts(issued).names == {"::1", "hooks.example", "*.hooks.example"}
+    assert run("rotate", *place, *names) == 0
+    assert (tmp_path / "tls/tls.crt").read_bytes() == issued
+    assert "nothing is due" in capsys.readouterr().out
 
 
 def test_a_directory_that_cannot_be_written_is_one_line(tmp_path, capsys):
