@@ -1,8 +1,9 @@
 """The options of the controller process, from flags, environment variables or a file."""
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Final, Literal
@@ -17,8 +18,8 @@ from hyperjob_core.api.names import (
     QUEUE_ADMISSION,
 )
 from hyperjob_core.api.wire import mapping, string
-from hyperjob_core.serving.addresses import parse_address
-from hyperjob_core.settings import Setting, read_options
+from hyperjob_core.serving.addresses import listen_address
+from hyperjob_core.settings import Setting, read_options, seconds, whole_number
 from hyperjob_engine.model.observed import QueueAdmission
 from hyperjob_engine.placement.capacity import Candidacy
 
@@ -79,8 +80,6 @@ class Options:
             raise ValueError(f"--failed-log-bytes must be between 0 and {MOST_BYTES}")
         if self.splitter_url is not None and not is_web_address(self.splitter_url):
             raise ValueError(f"--splitter-url: {self.splitter_url!r} is no http or https URL")
-        for name in ("metrics_bind_address", "health_probe_bind_address", "debug_bind_address"):
-            parse_address(getattr(self, name))
         others = (self.health_probe_bind_address, self.debug_bind_address)
         if self.metrics_cert_dir is not None and self.metrics_bind_address in others:
             raise ValueError("--metrics-cert-dir needs a --metrics-bind-address of its own")
@@ -128,23 +127,29 @@ def annotations_of(options: Options, *, admission: QueueAdmission) -> dict[str, 
 
 
 def published(annotations: object) -> Options:
-    """Return the options that a Lease's annotations publish; the default for each that is absent.
+    """Return the options that a Lease's annotations publish.
 
-    Unknown settings and settings with wrong values have their defaults.
+    Unknown settings, and values that this release does not take, have their defaults: the
+    controller may be of another release.
     """
     found = mapping(annotations)
     try:
         settings = mapping(json.loads(string(found.get(CONTROLLER_SETTINGS)) or "{}"))
-        admission = string(found.get(QUEUE_ADMISSION)) or None
-        known = {name: settings[name] for name in _PUBLISHED if name in settings}
-        members = MemberAccess(known.pop("members", MemberAccess.OFF))
-        return Options(
-            queue_admission=None if admission is None else QueueAdmission(admission),
-            members=members,
-            **known,
-        )
-    except (ValueError, TypeError):
-        return Options()
+    except ValueError:
+        settings = {}
+    given = {name: settings[name] for name in _PUBLISHED if name in settings}
+    options = Options()
+    for name, value in (given | {"queue_admission": found.get(QUEUE_ADMISSION)}).items():
+        with suppress(ValueError, TypeError):
+            known = _KINDS[name](value) if name in _KINDS and value is not None else value
+            options = replace(options, **{name: known})
+    return options
+
+
+_KINDS: Final[Mapping[str, Callable[[str], object]]] = {
+    "members": MemberAccess,
+    "queue_admission": QueueAdmission,
+}
 
 
 def _admission(text: str) -> QueueAdmission | None:
@@ -170,28 +175,30 @@ SETTINGS: Final[Mapping[str, Setting]] = {
         choices=(AUTO, *QueueAdmission),
         show=_shown_admission,
     ),
-    "workers": Setting("number of HyperJobs that are reconciled concurrently", int, metavar="N"),
+    "workers": Setting(
+        "number of HyperJobs that are reconciled concurrently", whole_number, metavar="N"
+    ),
     "cluster_status_lag": Setting(
         "longest time until a Cluster's resourceSummary counts new pods; more than Karmada's"
         " --cluster-status-update-frequency",
-        float,
+        seconds,
         metavar="SECONDS",
     ),
     "cluster_lost_timeout": Setting(
         "time after which the sub-jobs on a cluster that is not Ready count as lost",
-        float,
+        seconds,
         metavar="SECONDS",
     ),
     "gang_timeout": Setting(
         "time for which a gang that is admitted only in part keeps its quota; the controller then"
         " deletes its sub-jobs and tries again later",
-        float,
+        seconds,
         metavar="SECONDS",
     ),
     "start_timeout": Setting(
         "time for which a sub-job may be in its cluster without a pod that has run or has a node;"
         " it then loses its share of the queue and tries other clusters; 0 is no limit",
-        float,
+        seconds,
         metavar="SECONDS",
     ),
     "splitter_url": Setting(
@@ -220,14 +227,14 @@ SETTINGS: Final[Mapping[str, Setting]] = {
     "progress_interval": Setting(
         "interval between two reads of a program's log, and between two status writes for the"
         " progress alone",
-        float,
+        seconds,
         metavar="SECONDS",
     ),
     "failed_log_bytes": Setting(
         "bytes of the end of the log of each container that failed a sub-job, kept in a ConfigMap"
         " of its HyperJob; 0 keeps none. It needs --members logs and"
         " `hyperjob install --with failed-logs`",
-        int,
+        whole_number,
         metavar="BYTES",
     ),
     "trainjobs": Setting(
@@ -245,10 +252,12 @@ SETTINGS: Final[Mapping[str, Setting]] = {
     "leader_elect_lease_duration": Setting(
         "time after which another replica takes over from a leader that does not renew the Lease;"
         " such a leader exits after two thirds of it",
-        int,
+        whole_number,
         metavar="SECONDS",
     ),
-    "metrics_bind_address": Setting("address of /metrics; 0: not served", metavar="HOST:PORT"),
+    "metrics_bind_address": Setting(
+        "address of /metrics; 0: not served", listen_address, metavar="HOST:PORT"
+    ),
     "metrics_cert_dir": Setting(
         "folder with tls.crt and tls.key: /metrics by HTTPS, only for clients whose token the API"
         " server of KUBECONFIG, else of the pod's account, accepts and allows to get /metrics;"
@@ -257,11 +266,12 @@ SETTINGS: Final[Mapping[str, Setting]] = {
         metavar="DIRECTORY",
     ),
     "health_probe_bind_address": Setting(
-        "address of /healthz and /readyz; 0: not served", metavar="HOST:PORT"
+        "address of /healthz and /readyz; 0: not served", listen_address, metavar="HOST:PORT"
     ),
     "debug_bind_address": Setting(
         "address of /debug/hyperjobs/NAMESPACE/NAME, which shows the observation and the plan of a"
         " HyperJob to every client, best 127.0.0.1:6060; 0: not served",
+        listen_address,
         metavar="HOST:PORT",
     ),
     "log_format": Setting("format of the log", choices=("text", "json")),

@@ -5,6 +5,7 @@ its source.
 """
 
 import argparse
+import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, fields
@@ -45,6 +46,24 @@ class Setting:
     choices: tuple[str, ...] | None = None
     metavar: str | None = None
     show: Callable[[Any], str] = str
+
+
+def whole_number(text: str) -> int:
+    """Return a whole number of at least 0; ValueError for another text."""
+    if not (text.isascii() and text.isdigit()):
+        raise ValueError(f"expected a whole number, got {text!r}")
+    return int(text)
+
+
+def seconds(text: str) -> float:
+    """Return a number of seconds; ValueError for another text, and for one without an end."""
+    try:
+        found = float(text)
+    except ValueError:
+        found = math.nan
+    if not math.isfinite(found):
+        raise ValueError(f"expected a number of seconds, got {text!r}")
+    return found
 
 
 def read_options(

@@ -3,15 +3,14 @@
 Files and ports are opened later, at the start of the server.
 """
 
-import math
 import ssl
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
-from hyperjob_core.serving.addresses import parse_address
-from hyperjob_core.settings import Setting, read_options
+from hyperjob_core.serving.addresses import listen_address
+from hyperjob_core.settings import Setting, read_options, seconds, whole_number
 from hyperjob_rules.validation.context import MAX_GRACE_SECONDS
 
 TLS_VERSIONS: Final = {
@@ -59,27 +58,6 @@ class Options:
             raise ValueError("--metrics-cert-dir needs a --metrics-bind-address of its own")
 
 
-def _whole(text: str) -> int:
-    if not (text.isascii() and text.isdigit()):
-        raise ValueError(f"expected a whole number, got {text!r}")
-    return int(text)
-
-
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = math.nan
-    if not math.isfinite(seconds):
-        raise ValueError(f"expected a number of seconds, got {text!r}")
-    return seconds
-
-
-def _address(text: str) -> str:
-    parse_address(text)
-    return text
-
-
 def _tls_version(text: str) -> ssl.TLSVersion:
     if text not in TLS_VERSIONS:
         raise ValueError(f"expected one of {', '.join(TLS_VERSIONS)}, got {text!r}")
@@ -105,11 +83,11 @@ SETTINGS: Final[Mapping[str, Setting]] = {
     "max_grace_period": Setting(
         "longest terminationGracePeriodSeconds of pods, and gracePeriodSeconds of checkpoints: pods"
         " may hold accelerators for so long after their HyperJob is suspended or deleted",
-        _whole,
+        whole_number,
         metavar="SECONDS",
     ),
     "bind_address": Setting("address of the HTTPS server", metavar="HOST"),
-    "secure_port": Setting("port of the HTTPS server; 0: a free one", _whole, metavar="PORT"),
+    "secure_port": Setting("port of the HTTPS server; 0: a free one", whole_number, metavar="PORT"),
     "tls_cert_file": Setting("PEM chain to serve, leaf first", Path, metavar="FILE"),
     "tls_private_key_file": Setting("PEM key of that certificate", Path, metavar="FILE"),
     "client_ca_file": Setting(
@@ -126,12 +104,12 @@ SETTINGS: Final[Mapping[str, Setting]] = {
     ),
     "health_probe_bind_address": Setting(
         "address of /healthz and /readyz, plain HTTP; 0: not served",
-        _address,
+        listen_address,
         metavar="HOST:PORT",
     ),
     "metrics_bind_address": Setting(
         "address of /metrics; default: that of /healthz; 0: not served",
-        _address,
+        listen_address,
         metavar="HOST:PORT",
     ),
     "metrics_cert_dir": Setting(
@@ -143,7 +121,7 @@ SETTINGS: Final[Mapping[str, Setting]] = {
     ),
     "shutdown_delay": Setting(
         "time for which the webhook, not ready, serves on after SIGTERM until no review comes",
-        _seconds,
+        seconds,
         metavar="SECONDS",
     ),
     "log_format": Setting("format of the log", choices=("text", "json")),

@@ -34,7 +34,7 @@ from hyperjob_engine.queueing.round import next_change, schedule
 from hyperjob_engine.queueing.state import HyperJobFault, Settings
 from hyperjob_engine.queueing.stopped import PodsLeft, from_text, to_text
 from hyperjob_engine.queueing.verdict import verdict_of
-from hyperjob_engine.queueing.workload import QueuedHyperJob
+from hyperjob_engine.queueing.workload import Entry, QueuedHyperJob
 from hyperjob_engine.resources import Resources
 
 log = logging.getLogger(__name__)
@@ -102,6 +102,10 @@ class Admission:
         self._state = queue_state.new_state(settings)
         caches.queues.add_handler(self._queue_changed)
         self.reset()
+
+    def __str__(self) -> str:
+        """Return each HyperJob with its sub-jobs that hold a share, and its queue if it waits."""
+        return "; ".join(_shown(key, each) for key, each in sorted(self._state.entries.items()))
 
     def reset(self) -> None:
         """Forget all HyperJobs; `run` learns them again from the objects."""
@@ -319,10 +323,8 @@ class Admission:
 
     def _fails(self, keys: Sequence[str]) -> bool:
         """Return whether a round with these HyperJobs alone fails; it decides nothing."""
-        now, trial = (
-            self._now(),
-            queue_state.new_state(self._settings, self._state.shares.confirmer),
-        )
+        now = self._now()
+        trial = queue_state.new_state(self._settings, self._state.shares.confirmer)
         clusters, shown = self._capacity.capacity()
         try:
             queue_state.set_queues(trial, map(parse_queue, self._caches.queues.items()))
@@ -460,3 +462,12 @@ class Admission:
                     " or run with --queue-admission auto",
                     extra={"binding": f"{observed.hyperjob.namespace}/{binding.name}"},
                 )
+
+
+def _shown(key: str, entry: Entry) -> str:
+    words = [key]
+    if entry.holding:
+        words.append(f"holds {', '.join(sorted(entry.holding))}")
+    if entry.waiting is not None:
+        words.append(f"waits in queue {entry.waiting.queue}")
+    return " ".join(words)

@@ -80,6 +80,6 @@ class Memory:
         self.admission.wake()
 
     def __str__(self) -> str:
-        """Return a line for each part of the memory."""
+        """Return a line for each part; the other parts follow from API objects alone."""
         parts = (self.reservations, self.admission, self.unplaced, self.refusals, self.tombstones)
         return "\n".join(f"{type(each).__name__}: {each}" for each in parts)

@@ -15,3 +15,9 @@ def parse_address(address: str) -> tuple[str | None, int] | None:
     elif ":" in host:
         raise ValueError(f"{address!r}: write an IPv6 address in brackets, [::1]:8080")
     return (host or None), int(port)
+
+
+def listen_address(text: str) -> str:
+    """Return the text of a setting that `parse_address` takes; ValueError for another one."""
+    parse_address(text)
+    return text

@@ -34,7 +34,18 @@ def test_flags_win_over_the_environment() -> None:
         (["--workers", "0"], {}, "--workers must be between 1 and 1000"),
         (["--cluster-status-lag", "-1"], {}, "--cluster-status-lag must be"),
         (["--leader-elect-lease-duration", "4"], {}, "--leader-elect-lease-duration must be"),
-        (["--metrics-bind-address", "nowhere"], {}, "'nowhere' is not an address"),
+        (
+            ["--metrics-bind-address", "nowhere"],
+            {},
+            "--metrics-bind-address: 'nowhere' is not an address",
+        ),
+        (
+            [],
+            {"HYPERJOB_DEBUG_BIND_ADDRESS": "nowhere"},
+            "HYPERJOB_DEBUG_BIND_ADDRESS: 'nowhere' is not an address",
+        ),
+        (["--workers", "many"], {}, "--workers: expected a whole number, got 'many'"),
+        (["--gang-timeout", "inf"], {}, "expected a number of seconds, got 'inf'"),
         (
             ["--metrics-cert-dir", "/tls", "--metrics-bind-address", ":8081"],
             {},
@@ -92,6 +103,14 @@ def test_the_lease_publishes_the_settings_on_which_decisions_depend() -> None:
     annotations = annotations_of(options, admission=QueueAdmission.NONE)
     assert published(annotations) == Options(
         cluster_status_lag=5.0, require_vcjob_api=False, queue_admission=QueueAdmission.NONE
+    )
+
+
+def test_a_value_of_another_release_leaves_the_other_settings_as_published() -> None:
+    settings = '{"members": "everything", "cluster_status_lag": 5, "gang_timeout": -1}'
+    annotations = {CONTROLLER_SETTINGS: settings, QUEUE_ADMISSION: "none"}
+    assert published(annotations) == Options(
+        cluster_status_lag=5, queue_admission=QueueAdmission.NONE
     )
 
 

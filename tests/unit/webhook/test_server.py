@@ -15,7 +15,12 @@ import pytest
 from hyperjob_certs.source import FileSource
 from hyperjob_certs.x509 import issue_ca, issue_serving
 from hyperjob_core.serving.table import Connection, ConnectionTable, Rank
-from hyperjob_rules.configuration import MUTATE_HYPERJOB, MUTATE_RESOURCEBINDING, VALIDATE_HYPERJOB
+from hyperjob_rules.configuration import (
+    MUTATE_HYPERJOB,
+    MUTATE_RESOURCEBINDING,
+    VALIDATE_HYPERJOB,
+    VALIDATE_TRAINJOB,
+)
 from hyperjob_webhook import server as server_module
 from hyperjob_webhook.admission import Reply, admit
 from hyperjob_webhook.connections import MAX_HEADER_BYTES, WebhookProtocols
@@ -76,10 +81,10 @@ class Running:
 
 
 @contextlib.asynccontextmanager
-async def serving(tls, *, missing=None, **limits):
+async def serving(tls, *, missing=None, judge=None, **limits):
     source, client_tls = tls
     witness = Witness()
-    server = WebhookServer(reporter=witness, limits=Limits(**limits), missing=missing)
+    server = WebhookServer(reporter=witness, limits=Limits(**limits), missing=missing, judge=judge)
     port = await server.start(host="127.0.0.1", port=0, tls=source.server_context())
     try:
         yield Running(server, port, witness, client_tls)
@@ -577,6 +582,17 @@ async def test_a_hyperjob_that_is_let_through_is_warned_of_what_is_missing(tls, 
         assert warned is allowed
         changed = await (await session.post(url + MUTATE_HYPERJOB, data=review)).json()
         assert "warnings" not in changed["response"], "said once, by the webhook that validates"
+
+
+async def test_a_review_of_another_kind_is_no_trainjob_to_judge(tls):
+    async def judge(request):
+        raise AssertionError(request)
+
+    async with serving(tls, judge=judge) as running, running.session() as session:
+        url = f"https://127.0.0.1:{running.port}{VALIDATE_TRAINJOB}"
+        response = await session.post(url, data=hyperjob_review({"metadata": {"name": "hj"}}))
+        assert response.status == 400
+        assert (await response.json())["kind"] == "Status"
 
 
 def hyperjob_review(hyperjob):
