@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
-from typing import Final, Literal
+from typing import Any, Final, Literal
 from urllib.parse import urlsplit
 
 from hyperjob_core.api.choices import MemberAccess
@@ -142,7 +142,8 @@ def published(annotations: object) -> Options:
     for name, value in (given | {"queue_admission": found.get(QUEUE_ADMISSION)}).items():
         with suppress(ValueError, TypeError):
             known = _KINDS[name](value) if name in _KINDS and value is not None else value
-            options = replace(options, **{name: known})
+            changed: dict[str, Any] = {name: known}
+            options = replace(options, **changed)
     return options
 
 

@@ -6,7 +6,7 @@ the first write.
 
 import asyncio
 import enum
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -105,7 +105,7 @@ async def plan(
     allow_field_loss: bool = False,
     replace_others: bool = False,
 ) -> InstallPlan:
-    """Return the changes of applying the items; KubeError when the API server does not answer.
+    """Return the changes of applying the items, and the problems of those that are refused.
 
     `replace_others` deletes Volcano Global's customizations that conflict with HyperJob's.
     """
@@ -116,10 +116,14 @@ async def plan(
     slots = asyncio.Semaphore(_AT_ONCE)
 
     async def one(item: Item) -> Step | Problem:
-        async with slots:
-            if clashes_ and item.part is Component.INTERPRETERS:
-                return await planner.unasked(item)
-            return await planner.step(item, items)
+        is_clashing = bool(clashes_) and item.part is Component.INTERPRETERS
+        try:
+            async with slots:
+                return await (planner.unasked(item) if is_clashing else planner.step(item, items))
+        except Conflict as error:
+            return problems.field_conflict(item.title, error)
+        except KubeError as error:
+            return problems.refused(item.title, error)
 
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(one(item)) for item in items]
@@ -137,6 +141,8 @@ async def plan(
 
 
 class _Planner:
+    """Plans the items of one installation, each by requests that change nothing."""
+
     def __init__(self, kube: Kube, *, force: bool, allow_field_loss: bool) -> None:
         self._kube = kube
         self._force = force
@@ -161,14 +167,11 @@ class _Planner:
         return _step(item, Action.CONFIGURED, fields=changed_fields(live, item.object))
 
     async def step(self, item: Item, items: Sequence[Item]) -> Step | Problem:
+        """Plan one of `items`. Raises KubeError where the API server refuses its dry run."""
         try:
             live = await self._kube.get(item.resource, item.name, namespace=item.namespace)
         except NotFound:
-            if item.absent:
-                return _step(item, Action.ABSENT)
-            return await self._create(item, items)
-        except KubeError as error:
-            return problems.refused(item.title, error)
+            return _step(item, Action.ABSENT) if item.absent else await self._create(item, items)
         if item.absent:
             return _step(item, Action.DELETED if is_ours(live) else Action.ABSENT)
         if item.only_where_missing and not is_ours(live):
@@ -179,36 +182,22 @@ class _Planner:
             and (gone := lost_fields(live))
         ):
             return problems.lost(item.title, gone)
-        kept = _keeping_bundles(item, live)
-        return await self._attempt(item, lambda: self._configure(kept, live))
-
-    async def _create(self, item: Item, items: Sequence[Item]) -> Step | Problem:
-        """Return the step that creates an object, after a dry run where the API server has one."""
-        created = _step(item, Action.CREATED)
-        if item.only_where_served and not await self._is_served(item.resource):
-            return _step(item, Action.ABSENT)
-        if await self._awaits_namespace(item, items) or await self._awaits_definition(item, items):
-            return created  # a dry run would fail, since the namespace or CRD does not exist yet
-
-        async def dry_run() -> Step:
-            await self._apply(item)
-            return created
-
-        return await self._attempt(item, dry_run)
-
-    async def _configure(self, item: Item, live: Object) -> Step:
-        fields = changed_fields(live, await self._apply(item))
+        fields = changed_fields(live, await self._dry_run(_keeping_bundles(item, live)))
         return _step(item, Action.CONFIGURED if fields else Action.UNCHANGED, fields=fields)
 
-    async def _attempt(self, item: Item, ask: Callable[[], Awaitable[Step]]) -> Step | Problem:
-        try:
-            return await ask()
-        except Conflict as error:
-            return problems.field_conflict(item.title, error)
-        except KubeError as error:
-            return problems.refused(item.title, error)
+    async def _create(self, item: Item, items: Sequence[Item]) -> Step:
+        """Return the step that creates an object, after a dry run where the API server has one."""
+        if item.only_where_served and not await self._is_served(item.resource):
+            return _step(item, Action.ABSENT)
+        # A dry run would fail before the creation of the namespace or of the CRD.
+        if not (
+            await self._awaits_namespace(item, items) or await self._awaits_definition(item, items)
+        ):
+            await self._dry_run(item)
+        return _step(item, Action.CREATED)
 
-    async def _apply(self, item: Item) -> Object:
+    async def _dry_run(self, item: Item) -> Object:
+        """Return the object as an apply would store it."""
         return await self._kube.apply(
             item.resource,
             item.object,

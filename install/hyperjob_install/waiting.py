@@ -16,14 +16,13 @@ async def until(
     name: str,
     holds: Callable[[Object | None], bool],
     *,
-    namespace: str | None = None,
     seconds: float,
 ) -> bool:
-    """Wait until `holds` is true of the object (None: absent); return False after `seconds`."""
+    """Wait until `holds` is true of a cluster-wide object (None: absent); False after `seconds`."""
     try:
         async with (
             asyncio.timeout(seconds),
-            aclosing(states(kube, resource, name, namespace=namespace)) as stream,
+            aclosing(states(kube, resource, name)) as stream,
         ):
             async for state in stream:
                 if holds(state):

@@ -159,7 +159,7 @@ async def observe(kube: Kube, *, now: datetime) -> ObservedPlane:
         installation = group.create_task(_installation(kube))
     known = installation.result()
     settings = None if isinstance(known, KubeError) else known
-    rights = await _rights(kube, reads["leases"].result(), settings)
+    rights = await _rights(kube, reads["leases"].result(), settings, now=now)
     return ObservedPlane(
         now=now,
         host=kube.host,
@@ -207,14 +207,14 @@ async def _installation(kube: Kube) -> Settings | KubeError | None:
 
 
 async def _rights(
-    kube: Kube, leases: Read, settings: Settings | None
+    kube: Kube, leases: Read, settings: Settings | None, *, now: datetime
 ) -> ControllerRights | KubeError | None:
     """Review the rights of the controller's user; None while no user is known."""
-    user = user_of([] if isinstance(leases, KubeError) else leases, settings)
+    user = user_of([] if isinstance(leases, KubeError) else leases, settings, now=now)
     if user is None:
         return None
     try:
-        return await read_rights(kube, user, trainjobs=settings is not None and settings.trainjobs)
+        return await read_rights(kube, user, settings)
     except KubeError as error:
         return error
 

@@ -7,11 +7,11 @@ authorizers count.
 import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final
 
 from hyperjob_core.api.leader import leader_of
 from hyperjob_core.api.meta import Object
-from hyperjob_core.api.microtime import utc_now
 from hyperjob_core.api.names import LEASE_NAMESPACE
 from hyperjob_core.kube.accessreviews import AccessQuestion, User, allows
 from hyperjob_core.kube.client import Kube
@@ -32,9 +32,9 @@ class ControllerRights:
     refused: tuple[str, ...]
 
 
-def user_of(leases: Sequence[Object], settings: Settings | None) -> User | None:
+def user_of(leases: Sequence[Object], settings: Settings | None, *, now: datetime) -> User | None:
     """Return the user that the controller wrote to its Lease, or that of the installation."""
-    leader = leader_of(leases[0], now=utc_now()) if leases else None
+    leader = leader_of(leases[0], now=now) if leases else None
     if leader is not None and leader.user:
         return User(leader.user, groups=leader.groups)
     if settings is None:
@@ -45,15 +45,18 @@ def user_of(leases: Sequence[Object], settings: Settings | None) -> User | None:
     return User(settings.user("controller"), groups=groups)
 
 
-async def read_rights(kube: Kube, user: User, *, trainjobs: bool) -> ControllerRights:
-    """Review every right of the controller's roles for a user; raises KubeError."""
+async def read_rights(kube: Kube, user: User, settings: Settings | None) -> ControllerRights:
+    """Review every right of the controller's roles for a user; raises KubeError.
+
+    The roles are those of the installation's optional parts, without any if there is none.
+    """
     slots = asyncio.Semaphore(_AT_ONCE)
 
     async def is_allowed(question: AccessQuestion) -> bool:
         async with slots:
             return await allows(kube, question)
 
-    questions = list(_questions(user, trainjobs=trainjobs))
+    questions = list(_questions(user, settings or Settings()))
     answers = await asyncio.gather(*(is_allowed(question) for question in questions))
     refused = dict.fromkeys(
         _text(question) for question, allowed in zip(questions, answers, strict=True) if not allowed
@@ -61,9 +64,12 @@ async def read_rights(kube: Kube, user: User, *, trainjobs: bool) -> ControllerR
     return ControllerRights(user.name, tuple(refused))
 
 
-def _questions(user: User, *, trainjobs: bool) -> Iterator[AccessQuestion]:
+def _questions(user: User, settings: Settings) -> Iterator[AccessQuestion]:
+    rules_everywhere = controller_rules(
+        trainjobs=settings.trainjobs, failed_logs=settings.failed_logs
+    )
     for rules, namespace in (
-        (controller_rules(trainjobs=trainjobs), ""),
+        (rules_everywhere, ""),
         (lease_rules(LEASE_NAMESPACE), LEASE_NAMESPACE),
     ):
         for rule in rules:
