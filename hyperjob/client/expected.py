@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from hyperjob_core.api.meta import Object
-from hyperjob_core.api.wire import mapping, string, timestamp
+from hyperjob_core.api.wire import mapping, rfc3339, string, timestamp
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +29,18 @@ def expected_start(status: Object) -> ExpectedStart | None:
     return None if time is None else ExpectedStart(time, string(found.get("after")))
 
 
+def expected_start_value(expected: ExpectedStart | None) -> Object:
+    """Return the field `expectedStart` of JSON output; no field without an estimate."""
+    if expected is None:
+        return {}
+    return {"expectedStart": {"time": rfc3339(expected.time), "after": expected.after}}
+
+
 def rough(seconds: float) -> str:
-    """Return a duration in its largest units: `50 min`, `2 h 10 min`, `3 d 4 h`."""
+    """Return a duration in its largest units: `50 min`, `2 h 10 min`, `3 d 4 h`.
+
+    From an hour on it is rounded to ten minutes, from a day on to an hour.
+    """
     minutes = round(seconds / 60)
     if minutes >= 60:
         minutes = round(minutes / 10) * 10

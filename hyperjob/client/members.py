@@ -6,10 +6,11 @@ from datetime import UTC, datetime
 from typing import Final, TypeVar
 from urllib.parse import quote
 
+from hyperjob.client.reading import items, listed
 from hyperjob.client.summary import SubJob
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import LABEL_HYPERJOB
-from hyperjob_core.api.wire import condition, mapping, natural
+from hyperjob_core.api.wire import natural
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import Forbidden, KubeError, NotFound
 from hyperjob_core.kube.proxied import proxied
@@ -25,9 +26,8 @@ from hyperjob_engine.members.fold import view_of
 from hyperjob_engine.model.members import MemberView
 from hyperjob_engine.reasons.podsrefused import PodsRefused
 
-JOB_LABEL: Final = "volcano.sh/job-name"
+_JOB_LABEL: Final = "volcano.sh/job-name"
 _PARALLEL: Final = 16
-_PAGE: Final = "500"
 _MEMBERS_AT_ONCE: Final = 8
 _MEMBER_SECONDS: Final = 10.0
 _FACT: Final = "fact"
@@ -42,18 +42,9 @@ def log_path(cluster: str, namespace: str, pod: str) -> str:
 
 async def pods_of(kube: Kube, namespace: str, job: SubJob) -> list[Object]:
     """List the pods of a sub-job in its cluster, ordered by task and index."""
-    path = proxied(job.cluster, PODS.path(namespace))
-    found: list[Object] = []
-    token = ""
-    while True:
-        params = {"labelSelector": f"{JOB_LABEL}={job.name}", "limit": _PAGE}
-        page = (
-            await kube.raw("GET", path, params=params | ({"continue": token} if token else {}))
-        ).json()
-        found += page.get("items") or ()
-        token = (page.get("metadata") or {}).get("continue") or ""
-        if not token:
-            return sorted(found, key=_place)
+    selector = f"{_JOB_LABEL}={job.name}"
+    found = await kube.member(job.cluster).list(PODS, namespace=namespace, label_selector=selector)
+    return sorted(found.items, key=_place)
 
 
 async def pods_of_all(
@@ -78,18 +69,19 @@ async def pods_of_all(
 async def pod_groups_of_all(
     kube: Kube, namespace: str, hyperjob: str, jobs: Sequence[SubJob]
 ) -> dict[str, list[Object]]:
-    """Return the PodGroups of sub-jobs in the members; unreadable PodGroups are left out."""
+    """Return the PodGroups of each sub-job in its member; unreadable PodGroups are left out."""
     found: dict[str, list[Object]] = {}
     names = {(job.cluster, job.name) for job in jobs}
 
     async def one(cluster: str) -> None:
-        path = proxied(cluster, PODGROUPS.path(namespace))
-        selector = {"labelSelector": f"{LABEL_HYPERJOB}={hyperjob}", "limit": _PAGE}
-        try:
-            page = (await kube.raw("GET", path, params=selector)).json()
-        except KubeError:
-            return  # `why` explains the state of the pods without PodGroups
-        for item in page.get("items") or ():
+        # `why` explains the state of the pods without PodGroups.
+        reading = await listed(
+            kube.member(cluster),
+            PODGROUPS,
+            namespace=namespace,
+            label_selector=f"{LABEL_HYPERJOB}={hyperjob}",
+        )
+        for item in items(reading):
             for owner in item["metadata"].get("ownerReferences") or ():
                 if (cluster, owner.get("name")) in names:
                     found.setdefault(owner["name"], []).append(item)
@@ -101,7 +93,7 @@ async def pod_groups_of_all(
 async def refusals_of_all(
     kube: Kube, namespace: str, jobs: Sequence[SubJob]
 ) -> dict[str, PodsRefused]:
-    """Return why members refuse the pods of sub-jobs; members with unreadable Events are left out.
+    """Return the latest refusal of pods of each sub-job; unreadable Events are left out.
 
     The Events may be about an earlier vcjob of the name.
     """
@@ -109,13 +101,13 @@ async def refusals_of_all(
     names = {(job.cluster, job.name) for job in jobs}
 
     async def one(cluster: str) -> None:
-        path = proxied(cluster, CORE_EVENTS.path(namespace))
-        chosen = {"fieldSelector": f"reason={FAILED_CREATE}", "limit": _PAGE}
-        try:
-            page = (await kube.raw("GET", path, params=chosen)).json()
-        except KubeError:
-            return
-        for fact in filter(None, map(refusal_fact, page.get("items") or ())):
+        reading = await listed(
+            kube.member(cluster),
+            CORE_EVENTS,
+            namespace=namespace,
+            field_selector=f"reason={FAILED_CREATE}",
+        )
+        for fact in filter(None, map(refusal_fact, items(reading))):
             name, refused = fact.job.partition("/")[2], fact.refused
             known = found.get(name)
             if (cluster, name) in names and (known is None or known.last < refused.last):
@@ -142,11 +134,6 @@ async def views_of(
 
     await asyncio.gather(*(one(name) for name in clusters))
     return views, errors
-
-
-def is_ready(cluster: Object) -> bool:
-    """Return whether a Cluster is Ready: Karmada's proxy reaches it."""
-    return condition(mapping(cluster.get("status")), "Ready").get("status") == "True"
 
 
 async def _view(member: Kube) -> MemberView:

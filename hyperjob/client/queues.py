@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from hyperjob.client.members import is_ready
+from hyperjob.client.clusters import is_ready
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import at, string
 from hyperjob_core.kube.client import Kube

@@ -67,7 +67,11 @@ def migrate(jobs: Sequence[str] = (), *, cluster: str | None = None) -> RequestK
 
 
 def movable(summary: Summary, words: Sequence[str], cluster: str | None) -> list[SubJob]:
-    """Return the sub-jobs to move; ClientError when none of them is on a cluster."""
+    """Return the sub-jobs to move: those that `words` select and that are on `cluster`.
+
+    Without words all sub-jobs are selected, and without a cluster any cluster counts. ClientError
+    when there is none, or when, without a cluster, a selected one is on no cluster or has ended.
+    """
     chosen = choose(summary, words) if words else list(summary.jobs)
     alive = [job for job in chosen if job.cluster and not job.has_ended]
     there = [job for job in alive if cluster in (None, job.cluster)]
@@ -84,7 +88,7 @@ def movable(summary: Summary, words: Sequence[str], cluster: str | None) -> list
     return there
 
 
-def standing(summary: Summary, request: RequestKind) -> str:
+def pending_token(summary: Summary, request: RequestKind) -> str:
     """Return the token of a request that the controller has not accepted; empty without one."""
     words = summary.annotations.get(request.annotation, "").split()
     taken = summary.requests.get(request.kind, "")
@@ -121,7 +125,7 @@ async def ask(kube: Kube, namespace: str, name: str, request: RequestKind) -> Wr
                 f" hyperjob resume {name} -n {namespace}"
             )
         meant = request.choose(summary)
-        if earlier := standing(summary, request):
+        if earlier := pending_token(summary, request):
             raise NotYetError(
                 f"the controller has not accepted an earlier {request.kind} of {title(name)}"
                 f" ({earlier}) yet: kubectl hyperjob why {name} -n {namespace}; to withdraw it:"
@@ -153,7 +157,10 @@ async def taken(
     *,
     progress: Progress = silent,
 ) -> Object | None:
-    """Wait at most 10 s until the controller has recorded the token in the status."""
+    """Wait at most 10 s until the controller has recorded the token in the status.
+
+    Return the HyperJob. Raises NotYetError when time is up, NeverError after its deletion.
+    """
 
     def holds(hyperjob: Object | None) -> bool:
         return summary_of(hyperjob, name).requests.get(request.kind) == asked.token
@@ -184,7 +191,11 @@ async def running_again(
     seconds: float,
     progress: Progress = silent,
 ) -> Object | None:
-    """Wait until every sub-job of the request runs in a later attempt; `seconds` 0 is no limit."""
+    """Wait until every sub-job of the request runs in a later attempt, or the HyperJob completes.
+
+    A request for a HyperJob without sub-jobs waits for all sub-jobs that it gets. `seconds` 0 is no
+    limit. Raises NotYetError when time is up, NeverError when the HyperJob fails or is deleted.
+    """
     before = {job.name: job.attempt for job in asked.jobs}
 
     def holds(hyperjob: Object | None) -> bool:
@@ -193,11 +204,12 @@ async def running_again(
             if summary.phase == "Completed":
                 return True
             raise NeverError(f"{title(name)} is {summary.phase}")
-        made = [job for job in summary.jobs if job.name in before]
+        made = [job for job in summary.jobs if job.name in before or not before]
         return bool(made) and all(
-            job.attempt > before[job.name] and job.phase in ("Running", "Completing", "Completed")
+            job.attempt > before.get(job.name, 0)
+            and job.phase in ("Running", "Completing", "Completed")
             for job in made
         )
 
-    what = f"has {len(before)} sub-jobs running again"
+    what = f"has {len(before) or 'its'} sub-jobs running again"
     return await until(kube, namespace, name, holds, what=what, seconds=seconds, progress=progress)

@@ -40,6 +40,22 @@ class SubJob:
     history: tuple[Run, ...] = ()
 
     @property
+    def failed_run(self) -> Run | None:
+        """Return the present attempt as a run, if one of its containers has failed."""
+        if self.failure is None:
+            return None
+        return Run(
+            attempt=self.attempt - 1,
+            cluster=self.cluster,
+            start=self.started,
+            end=self.since,
+            phase=self.phase,
+            reason=self.reason,
+            message=self.message,
+            failure=self.failure,
+        )
+
+    @property
     def has_ended(self) -> bool:
         """Return whether the sub-job has ended."""
         return JobPhase(self.phase).is_terminal
@@ -126,6 +142,12 @@ class Summary:
         """Return the clusters of the sub-jobs, each once."""
         return tuple(sorted({job.cluster for job in self.jobs if job.cluster}))
 
+    @property
+    def group_names(self) -> list[str]:
+        """Return the replicated jobs in the order of the spec, then those of the status alone."""
+        names = [group.name for group in self.groups] + [job.group for job in self.jobs]
+        return list(dict.fromkeys(names))
+
     def group(self, name: str) -> Group | None:
         """Return a replicated job by name; None if there is none."""
         return next((group for group in self.groups if group.name == name), None)
@@ -204,15 +226,10 @@ def _groups(spec: Object, status: Object) -> tuple[Group, ...]:
     result = []
     for item in objects(spec.get("replicatedJobs")):
         name, template = string(item.get("name")), mapping(item.get("templateSpec"))
-        demand = total(
-            scale(pod_request(mapping(at(task, "template", "spec"))), _replicas(task))
-            for task in objects(template.get("tasks"))
-        )
+        tasks = objects(template.get("tasks"))
+        pods = [pod_request(mapping(at(task, "template", "spec"))) for task in tasks]
+        demand = total(scale(pod, _replicas(task)) for task, pod in zip(tasks, pods, strict=True))
         chosen = string(at(item, "splitPolicy", "acceleratorType")) or accelerator_of(demand) or ""
-        pods = [
-            pod_request(mapping(at(task, "template", "spec")))
-            for task in objects(template.get("tasks"))
-        ]
         counters = reported.get(name, {})
         result.append(
             Group(
@@ -223,7 +240,7 @@ def _groups(spec: Object, status: Object) -> tuple[Group, ...]:
                 size=demand.get(chosen, 0) // NANO,
                 pods={key: count(counters.get(key)) for key in COUNTERS if counters.get(key)},
                 per_pod=max((pod.get(chosen, 0) for pod in pods), default=0) // NANO,
-                tasks=tuple(string(task.get("name")) for task in objects(template.get("tasks"))),
+                tasks=tuple(string(task.get("name")) for task in tasks),
                 automatic=at(item, "splitPolicy", "mode") == "auto",
             )
         )

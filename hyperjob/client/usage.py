@@ -7,12 +7,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from hyperjob.client.clusters import is_ready
 from hyperjob.client.summary import Summary
 from hyperjob.client.tally import Key, Tally
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import binding_name
 from hyperjob_core.api.quantity import NANO
-from hyperjob_core.api.wire import at, condition, mapping, objects, string
+from hyperjob_core.api.wire import at, mapping, objects, string
 from hyperjob_core.text import listed
 from hyperjob_engine.model.clusterusage import room_of
 from hyperjob_engine.placement.capacity import REPELLING
@@ -72,7 +73,7 @@ class QueueUse:
 
 
 def clusters(found: Sequence[Object], summaries: Iterable[Summary]) -> list[ClusterUse]:
-    """Count accelerators by cluster, including clusters that no longer exist."""
+    """Count accelerators by cluster; sub-jobs on a cluster without a Cluster count nowhere."""
     return clusters_of(found, Tally.of(summaries))
 
 
@@ -211,8 +212,6 @@ def _cluster(
     cluster: Object, taken: Mapping[Key, int], named: Mapping[str, set[str]]
 ) -> list[ClusterUse]:
     name = str(cluster["metadata"]["name"])
-    status = mapping(cluster.get("status"))
-    ready = condition(status, "Ready").get("status") == "True"
     room = room_of(cluster)
     taints = tuple(
         f"{string(taint.get('key'))}:{string(taint.get('effect'))}"
@@ -229,7 +228,7 @@ def _cluster(
         result.append(
             ClusterUse(
                 cluster=name,
-                ready=ready,
+                ready=is_ready(cluster),
                 accelerator=accelerator,
                 allocatable=total if reported else None,
                 used=used if reported else None,

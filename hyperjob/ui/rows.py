@@ -165,30 +165,30 @@ def _waits_for(training: Object) -> str:
 def _failures(summary: Summary) -> tuple[FailedRun, ...]:
     """Return the failed runs, including the present run, the latest first."""
     found = [
-        _failure(job, run.attempt, run.cluster, run.start, run.end, run.reason, run)
+        _failure(job, run)
         for job in summary.jobs
         for run in job.history
         if run.failure is not None or run.reason in _BAD_ENDS
     ]
     found += [
-        _failure(job, job.attempt - 1, job.cluster, job.started, "", job.reason, job)
+        # The sub-job ends later than its container.
+        _failure(job, replace(run, end=""))
         for job in summary.jobs
-        if job.failure is not None
+        if (run := job.failed_run) is not None
     ]
     return tuple(sorted(found, key=lambda each: each.end, reverse=True)[:_FAILURES])
 
 
-def _failure(
-    job: SubJob, attempt: int, cluster: str, begin: str, end: str, reason: str, run: Run | SubJob
-) -> FailedRun:
+def _failure(job: SubJob, run: Run) -> FailedRun:
+    """Return a run with its failed container; without `run.end` it ends with the container."""
     cause = run.failure
     return FailedRun(
         job=job.name,
-        attempt=attempt + 1,
-        cluster=cluster,
-        begin=begin,
-        end=end or (cause.time if cause is not None else ""),
-        reason=(cause.reason if cause is not None else "") or reason,
+        attempt=run.attempt + 1,
+        cluster=run.cluster,
+        begin=run.start,
+        end=run.end or (cause.time if cause is not None else ""),
+        reason=(cause.reason if cause is not None else "") or run.reason,
         message=shortened((cause.last_line if cause else "") or run.message, _MESSAGE_LIMIT),
         last_lines=cause.last_lines if cause is not None else (),
         pod=cause.pod if cause is not None else "",

@@ -103,7 +103,8 @@ def _wishes(spec: Object) -> list[Text]:
     ):
         if key in spec:
             value = spec[key]
-            found.append(_field(title, str(value).lower() if value is True else str(value)))
+            text = str(value).lower() if isinstance(value, bool) else str(value)
+            found.append(_field(title, text))
     policy = mapping(spec.get("failurePolicy"))
     if policy:
         rules = [string(rule.get("action")) for rule in objects(policy.get("rules"))]
@@ -201,13 +202,10 @@ def _history(summary: Summary, now: datetime) -> list[Text]:
 def _last_lines(summary: Summary) -> list[Text]:
     """Show the last lines of the containers that failed last, such as their tracebacks."""
     ended = [
-        (f"{job.name}, attempt {attempt + 1} on {cluster}", cause)
+        (f"{job.name}, attempt {run.attempt + 1} on {run.cluster}", run.failure)
         for job in summary.jobs
-        for attempt, cluster, cause in (
-            (job.attempt, job.cluster, job.failure),
-            *((run.attempt, run.cluster, run.failure) for run in job.history),
-        )
-        if cause is not None and cause.last_lines
+        for run in (job.failed_run, *job.history)
+        if run is not None and run.failure is not None and run.failure.last_lines
     ]
     ended.sort(key=lambda each: each[1].time, reverse=True)
     lines = []

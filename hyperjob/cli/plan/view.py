@@ -1,16 +1,16 @@
 """Print a judgement as a table, a tree, or JSON."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from rich.text import Text
 
 from hyperjob.cli.kubectl.lines import TreeLine, draw
 from hyperjob.cli.kubectl.styles import dim
+from hyperjob.client.expected import expected_start_value
 from hyperjob.client.plan.judge import Judgement, Verdict
-from hyperjob.client.plan.pieces import Piece
+from hyperjob.client.plan.pieces import Piece, unsuitable
 from hyperjob.table import indented, table
 from hyperjob_core.api.meta import Object
-from hyperjob_core.api.wire import rfc3339
 from hyperjob_core.text import once
 from hyperjob_engine.reasons.waiting import share_text
 from hyperjob_engine.resources import amount_only
@@ -23,6 +23,7 @@ _STYLES: Mapping[Verdict, str] = {
     Verdict.REFUSED: "bold red",
 }
 _NONE = "<none>"
+_SHOWN = 3
 
 
 def as_table(judgement: Judgement) -> list[Text]:
@@ -36,11 +37,11 @@ def as_table(judgement: Judgement) -> list[Text]:
         for piece, text in zip(judgement.pieces, once(said), strict=True)
     ]
     lines += indented(table(("SUB-JOB", "CLUSTER", "ACCELERATORS", "PODS", "MESSAGE"), rows))
-    passed = [
-        (cluster, ",".join(names), reason) for cluster, reason, names in _passed(judgement.pieces)
+    others = [
+        (cluster, _few(names), reason) for cluster, reason, names in unsuitable(judgement.pieces)
     ]
-    if passed:
-        lines += indented(table(("NOT ON", "SUB-JOBS", "WHY"), passed))
+    if others:
+        lines += indented(table(("NOT ON", "SUB-JOBS", "WHY"), others))
     return lines
 
 
@@ -68,7 +69,7 @@ def value(judgement: Judgement) -> Object:
         "warnings": list(judgement.warnings),
         "queues": [_queue(judgement, name) for name in judgement.queues],
         **_position(judgement),
-        **_expected(judgement),
+        **expected_start_value(judgement.expected),
         "jobs": [
             {
                 "name": piece.name,
@@ -126,13 +127,6 @@ def _position(judgement: Judgement) -> Object:
     return {"position": {"queue": line.queue, "place": line.place, "of": line.length}}
 
 
-def _expected(judgement: Judgement) -> Object:
-    expected = judgement.expected
-    if expected is None:
-        return {}
-    return {"expectedStart": {"time": rfc3339(expected.time), "after": expected.after}}
-
-
 def _branch(piece: Piece) -> TreeLine:
     head = Text.assemble(piece.name, dim(f"  {_size(piece)}  {piece.pods} pods"))
     if piece.message:
@@ -148,23 +142,7 @@ def _size(piece: Piece) -> str:
     return f"{piece.accelerators} {piece.accelerator}" if piece.accelerators else _NONE
 
 
-def _passed(pieces: Sequence[Piece]) -> Iterable[tuple[str, str, list[str]]]:
-    """Yield each unsuitable cluster, the reason, and the sub-jobs to which it applies."""
-    found: dict[tuple[str, str], list[str]] = {}
-    for piece in pieces:
-        for cluster, reason in piece.elsewhere.items():
-            found.setdefault((cluster, reason), []).append(piece.name)
-    for (cluster, reason), names in sorted(found.items()):
-        yield (
-            cluster,
-            reason,
-            names
-            if len(names) <= _SHOWN
-            else [
-                *names[:_SHOWN],
-                f"+{len(names) - _SHOWN}",
-            ],
-        )
-
-
-_SHOWN = 3
+def _few(names: Sequence[str]) -> str:
+    """Return the first names, and the number of the others."""
+    more = [f"+{len(names) - _SHOWN}"] if len(names) > _SHOWN else []
+    return ",".join([*names[:_SHOWN], *more])

@@ -6,10 +6,10 @@ from typing import Final
 
 from rich.text import Text
 
+from hyperjob.client.expected import expected_start_value
 from hyperjob.client.plan.whatif import HyperJobChange, Prospect
 from hyperjob.table import Row, table
 from hyperjob_core.api.meta import Object
-from hyperjob_core.api.wire import rfc3339
 
 _WORDS: Final = {
     HyperJobChange.STARTS: "start",
@@ -59,7 +59,7 @@ def as_table(found: Sequence[Prospect]) -> list[Text]:
 
 def value(each: Prospect) -> Object:
     """Return the change of one HyperJob as JSON values."""
-    found: Object = {
+    return {
         "namespace": each.namespace,
         "name": each.name,
         "queue": each.queue,
@@ -67,13 +67,8 @@ def value(each: Prospect) -> Object:
         "clusters": dict(each.now),
         "clustersThen": dict(each.then),
         "message": each.message,
+        **expected_start_value(each.expected),
     }
-    if each.expected is not None:
-        found["expectedStart"] = {
-            "time": rfc3339(each.expected.time),
-            "after": each.expected.after,
-        }
-    return found
 
 
 def _clusters(places: Mapping[str, str]) -> str:

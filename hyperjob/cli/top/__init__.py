@@ -12,8 +12,9 @@ from hyperjob.cli.kubectl.access import Access, access
 from hyperjob.cli.kubectl.exits import FailureError, run
 from hyperjob.cli.top import view
 from hyperjob.client import nodeuse, usage
+from hyperjob.client.clusters import is_ready
 from hyperjob.client.errors import words
-from hyperjob.client.members import is_ready, views_of
+from hyperjob.client.members import views_of
 from hyperjob.client.reading import items, lease, listed
 from hyperjob.client.summary import read
 from hyperjob_core.api.meta import Object

@@ -28,7 +28,7 @@ def lines(summary: Summary, vcjobs: Mapping[str, Object], pods: Pods) -> list[Te
     if summary.message and summary.phase not in ("Running", "Completed"):
         head.append(f"  {summary.message}")
     return draw(
-        TreeLine(head, [_group(summary, name, vcjobs, pods) for name in _group_names(summary)])
+        TreeLine(head, [_group(summary, name, vcjobs, pods) for name in summary.group_names])
     )
 
 
@@ -50,15 +50,9 @@ def value(summary: Summary, vcjobs: Mapping[str, Object], pods: Pods) -> Object:
                     if job.group == name
                 ],
             }
-            for name in _group_names(summary)
+            for name in summary.group_names
         ],
     }
-
-
-def _group_names(summary: Summary) -> list[str]:
-    """Return the replicated jobs in the order of the spec, then those that only the status has."""
-    names = [group.name for group in summary.groups] + [job.group for job in summary.jobs]
-    return list(dict.fromkeys(names))
 
 
 def _group(summary: Summary, name: str, vcjobs: Mapping[str, Object], pods: Pods) -> TreeLine:

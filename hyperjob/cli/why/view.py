@@ -7,11 +7,11 @@ from rich.text import Text
 
 from hyperjob.client.durations import age
 from hyperjob.client.events import event_time
-from hyperjob.client.summary import Summary
+from hyperjob.client.expected import expected_start_value
 from hyperjob.client.training import training_of
 from hyperjob.client.why.evidence import Explanation, Outcome
 from hyperjob_core.api.meta import Object
-from hyperjob_core.api.wire import rfc3339, string
+from hyperjob_core.api.wire import string
 
 _STYLES = {
     Outcome.FINE: "bold green",
@@ -67,7 +67,7 @@ def value(explanation: Explanation, command: Command) -> Object:
         "headline": explanation.headline,
         "queueAdmission": explanation.admission,
         "training": summary.training,
-        **_expected(summary),
+        **expected_start_value(summary.expected_start),
         "causes": [
             {
                 "reason": str(cause.reason),
@@ -80,13 +80,6 @@ def value(explanation: Explanation, command: Command) -> Object:
         ],
         "notVisible": list(explanation.unseen),
     }
-
-
-def _expected(summary: Summary) -> Object:
-    expected = summary.expected_start
-    if expected is None:
-        return {}
-    return {"expectedStart": {"time": rfc3339(expected.time), "after": expected.after}}
 
 
 def _warnings(events: Sequence[Object], *, since: str) -> list[Object]:

@@ -3,7 +3,7 @@
 The status keeps a few lines of each, and a ConfigMap more where the administrator wants it.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -22,6 +22,7 @@ from hyperjob_engine.model.runs import Run
 from hyperjob_engine.reasons.failure import ContainerFailure
 
 _TOGETHER: Final = 60.0
+"""Seconds between the ends of sub-jobs that count as one failure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,17 +83,25 @@ def kept_lines(
 ) -> list[Line]:
     """Return the last lines of the containers that failed in an attempt, which counts from 1.
 
-    Those of `logs` come before those of the status. ClientError where neither has any; the text
-    says which attempts have lines.
+    Those of `logs` replace those of the status, unless a task or ranks are selected: a kept log
+    has neither. ClientError where neither has any; the text names the attempts that have lines.
     """
     jobs = {job.name for job in _chosen(summary, wanted)}
+    selected = [
+        each
+        for each in logs
+        if each.job in jobs
+        and wanted.cluster in (None, each.cluster)
+        and wanted.container in (None, "", each.container)
+        and not (wanted.task or wanted.ranks)
+    ]
     kept = [
         (ContainerLog(cluster=each.cluster, pod=each.pod, container=each.container), line.encode())
-        for each in logs
-        if each.attempt == attempt and each.job in jobs and wanted.cluster in (None, each.cluster)
+        for each in selected
+        if each.attempt == attempt
         for line in each.text.splitlines()
     ]
-    if kept and wanted.task is None:
+    if kept:
         return kept
     found = [
         (_source(run), line.encode())
@@ -101,24 +110,24 @@ def kept_lines(
         for line in run.failure.message.splitlines()
     ]
     if not found:
-        raise ClientError(_nothing(summary, wanted, attempt))
+        attempts = {each.attempt for each in selected if each.text}
+        raise ClientError(_nothing(summary, wanted, attempt, others=attempts))
     return found
 
 
-def _nothing(summary: Summary, wanted: Wanted, attempt: int) -> str:
-    known = sorted(
-        {
-            run.attempt + 1
-            for _, run in _runs(summary, wanted)
-            if run.failure is not None and run.failure.message
-        }
-    )
-    runs = [run for _, run in _runs(summary, wanted) if run.attempt + 1 == attempt]
-    text = f"the status has no last lines of attempt {attempt} of {summary.name}"
+def _nothing(summary: Summary, wanted: Wanted, attempt: int, *, others: Collection[int]) -> str:
+    """Return a text that an attempt has no lines; `others` have some outside the status."""
+    every = [run for _, run in _runs(summary, wanted)]
+    in_status = {
+        run.attempt + 1 for run in every if run.failure is not None and run.failure.message
+    }
+    known = sorted({*others, *in_status})
+    runs = [run for run in every if run.attempt + 1 == attempt]
+    text = f"there are no last lines of attempt {attempt} of {summary.name}"
     if runs:
         text += f", which ended with reason {runs[-1].reason}"
     if known:
-        return f"{text}; it has those of attempt {', '.join(map(str, known))}"
+        return f"{text}; there are those of attempt {', '.join(map(str, known))}"
     return f"{text}: kubectl hyperjob describe {summary.name} -n {summary.namespace}"
 
 
@@ -129,19 +138,21 @@ def _chosen(summary: Summary, wanted: Wanted) -> list[SubJob]:
 def _runs(summary: Summary, wanted: Wanted) -> Iterator[tuple[SubJob, Run]]:
     """Yield the selected runs that are over, and the present failure of an ended sub-job."""
     for job in _chosen(summary, wanted):
-        present = Run(
-            attempt=job.attempt - 1,
-            cluster=job.cluster,
-            start=job.started,
-            end=job.since,
-            phase=job.phase,
-            reason=job.reason,
-            failure=job.failure,
-        )
-        for run in (*job.history, *([present] if job.failure is not None else [])):
-            task = run.failure.task if run.failure is not None else ""
-            if wanted.cluster in (None, run.cluster) and wanted.task in (None, "", task):
+        present = job.failed_run
+        for run in (*job.history, *([present] if present is not None else [])):
+            if wanted.cluster in (None, run.cluster) and _is_wanted(run.failure, wanted):
                 yield job, run
+
+
+def _is_wanted(failure: ContainerFailure | None, wanted: Wanted) -> bool:
+    """Return whether a failed container is among those selected; without one all are."""
+    if failure is None:
+        return not wanted.task and wanted.ranks is None and not wanted.container
+    return (
+        wanted.task in (None, "", failure.task)
+        and wanted.container in (None, "", failure.container)
+        and (wanted.ranks is None or failure.rank in wanted.ranks)
+    )
 
 
 def _source(run: Run) -> ContainerLog:

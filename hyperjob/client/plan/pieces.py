@@ -134,6 +134,15 @@ def _elsewhere(
     return {name: hindrance_text(hindrance) for name, hindrance in reasons.items()}
 
 
+def unsuitable(found: Iterable[Piece]) -> list[tuple[str, str, list[str]]]:
+    """Return each unsuitable cluster with a reason and the sub-jobs to which it applies, sorted."""
+    names: dict[tuple[str, str], list[str]] = {}
+    for piece in found:
+        for cluster, reason in piece.elsewhere.items():
+            names.setdefault((cluster, reason), []).append(piece.name)
+    return [(cluster, reason, each) for (cluster, reason), each in sorted(names.items())]
+
+
 def places(found: Iterable[Piece]) -> str:
     """Return the number of sub-jobs and their clusters as text."""
     known = list(found)

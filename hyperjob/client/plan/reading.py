@@ -6,8 +6,9 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final
 
+from hyperjob.client.clusters import is_ready
 from hyperjob.client.errors import words
-from hyperjob.client.members import is_ready, views_of
+from hyperjob.client.members import views_of
 from hyperjob.client.plan.world import World
 from hyperjob.client.reading import Reading, items, lease, listed
 from hyperjob_controller.options import Options, published

@@ -87,7 +87,7 @@ class Cause:
     message: str
     next: str = ""
     needs_help: bool = False
-    log: Sequence[str] = ()
+    log: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

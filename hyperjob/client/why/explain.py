@@ -13,12 +13,12 @@ _RIGHTS: Final = "docs/reference/cli.md#rights"
 
 Rule = Callable[[Evidence], Iterator[Cause]]
 
-_ALWAYS: Final[Sequence[Rule]] = (life.deleted, life.unseen, waiting.failed_at)
+_ALWAYS: Final[Sequence[Rule]] = (life.deleted, life.unobserved, waiting.failed_at)
 _ENDED: Final[Sequence[Rule]] = (life.failed, life.asked)
 _RUNNING: Final[Sequence[Rule]] = (
     life.failed,
     life.stalled,
-    waiting.silent,
+    waiting.lost,
     waiting.karmada,
     pods.troubled,
     life.asked,
@@ -27,7 +27,7 @@ _ON_THE_WAY: Final[Sequence[Rule]] = (
     life.suspended,
     waiting.invalid,
     life.failed,
-    waiting.silent,
+    waiting.lost,
     waiting.karmada,
     waiting.queued,
     dispatcher.passed_over,

@@ -48,9 +48,9 @@ async def gather(kube: Kube, namespace: str, name: str) -> Evidence:
         leases = start(lease(kube))
         classes = start(listed(kube, PRIORITY_CLASSES)) if named else None
         events = start(events_of(kube, hyperjob))
-        telling = _telling(summary)
-        pods = start(pods_of_all(kube, namespace, telling))
-        unstarted = [job for job in telling if job.phase != JobPhase.RUNNING]
+        inspected = _with_pods(summary)
+        pods = start(pods_of_all(kube, namespace, inspected))
+        unstarted = [job for job in inspected if job.phase != JobPhase.RUNNING]
         groups = start(pod_groups_of_all(kube, namespace, name, unstarted))
         refusals = start(refusals_of_all(kube, namespace, unstarted))
     found, errors = pods.result()
@@ -73,8 +73,8 @@ async def gather(kube: Kube, namespace: str, name: str) -> Evidence:
     )
 
 
-def _telling(summary: Summary) -> list[SubJob]:
-    """Return the sub-jobs whose pods to read: those on a cluster, incomplete sub-jobs first."""
+def _with_pods(summary: Summary) -> list[SubJob]:
+    """Return the few sub-jobs whose pods to read: those on a cluster, incomplete ones first."""
     started = (JobPhase.PENDING, JobPhase.RUNNING, JobPhase.RESTARTING)
     placed = [job for job in summary.jobs if job.cluster and job.phase in started]
     return sorted(placed, key=lambda job: job.running >= job.pods)[:_JOBS_LOOKED_INTO]

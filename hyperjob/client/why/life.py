@@ -19,7 +19,6 @@ from hyperjob_engine.reasons.failure import container_text
 from hyperjob_engine.reasons.reason import Reason
 
 _FOREGROUND: Final = "foregroundDeletion"
-_LEASE_SECONDS: Final = 15
 _SILENT_SECONDS: Final = 900
 _SILENT_STEPS: Final = 75
 _SHOWN: Final = 3
@@ -55,7 +54,7 @@ def deleted(evidence: Evidence) -> Iterator[Cause]:
     )
 
 
-def unseen(evidence: Evidence) -> Iterator[Cause]:
+def unobserved(evidence: Evidence) -> Iterator[Cause]:
     """Yield a cause if no controller has observed the present generation of the HyperJob."""
     summary = evidence.summary
     # A deletion increases the generation too, and the controller need not observe it.
@@ -198,7 +197,8 @@ def _no_leader(evidence: Evidence) -> Iterator[Cause]:
         return
     spec = mapping(evidence.lease[0].get("spec"))
     holder, renewed = string(spec.get("holderIdentity")), timestamp(spec.get("renewTime"))
-    if _leads(evidence):
+    leader = evidence.leader
+    if leader is not None and leader.leads:
         since = (
             human_duration((evidence.now - renewed).total_seconds()) if renewed else "unknown time"
         )
@@ -215,12 +215,6 @@ def _no_leader(evidence: Evidence) -> Iterator[Cause]:
             next=f"kubectl get lease -n {where.replace('/', ' ')} -o yaml",
             needs_help=True,
         )
-
-
-def _leads(evidence: Evidence) -> bool:
-    """Return whether the Lease shows a leading controller."""
-    leader = evidence.leader
-    return leader is not None and leader.leads
 
 
 def stalled(evidence: Evidence) -> Iterator[Cause]:
@@ -243,7 +237,10 @@ def stalled(evidence: Evidence) -> Iterator[Cause]:
 
 
 def _silence(training: Training | None, now: datetime) -> str:
-    """Return in words that a training has reported nothing for very long; empty if it has."""
+    """Return a text if a training has reported nothing for very long; else empty.
+
+    That is 15 minutes, or the time of 75 steps if that is more.
+    """
     if training is None or training.updated is None or not training.steps_per_second:
         return ""
     silent, speed = (now - training.updated).total_seconds(), training.steps_per_second

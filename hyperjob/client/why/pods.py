@@ -59,7 +59,7 @@ def _look(summary: Summary, job: SubJob, phase: str) -> str:
 
 
 def _refused(evidence: Evidence) -> Iterator[Cause]:
-    """Yield the words of members about pods that they refuse, where the status has none."""
+    """Yield the messages of members about pods that they refuse, where the status has none."""
     summary = evidence.summary
     for job in evidence.unstarted():
         refused = evidence.pods_refused.get(job.name)

@@ -7,6 +7,7 @@ same problem.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from hyperjob.client.clusters import is_ready, why_not_ready
 from hyperjob.client.devices import no_device
 from hyperjob.client.durations import age
 from hyperjob.client.queues import CLOSED
@@ -17,7 +18,7 @@ from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import GATE_HELD, binding_name
 from hyperjob_core.api.phases import Phase
 from hyperjob_core.api.quantity import NANO
-from hyperjob_core.api.wire import at, condition, mapping, string
+from hyperjob_core.api.wire import at, string
 from hyperjob_core.kube.errors import KubeError
 from hyperjob_core.text import listed
 from hyperjob_engine.model.clusterusage import room_of
@@ -29,7 +30,7 @@ _NAMES_SHOWN: Final = 3
 _SEE: Final = "kubectl hyperjob describe {name} -n {namespace}"
 # Reasons of the status that no other rule explains: the next command, and whether a person must
 # act.
-_TOLD: Final[Mapping[str, tuple[str, bool]]] = {
+_NEXT: Final[Mapping[str, tuple[str, bool]]] = {
     Reason.NAME_CONFLICT: (
         "kubectl get jobs.batch.volcano.sh,propagationpolicies -n {namespace} --show-labels",
         True,
@@ -87,8 +88,8 @@ def message_of_status(evidence: Evidence) -> Iterator[Cause]:
     """Yield the controller's message for sub-jobs, once for sub-jobs with the same message."""
     summary = evidence.summary
     for reason, message, jobs in _alike(evidence.unstarted()):
-        if reason in _TOLD:
-            command, needs_help = _TOLD[reason]
+        if reason in _NEXT:
+            command, needs_help = _NEXT[reason]
             yield Cause(
                 reason=reason,
                 message=f"{_names(jobs)}: {message or reason}",
@@ -121,6 +122,7 @@ def queued(evidence: Evidence) -> Iterator[Cause]:
 
 
 def _to_open(queue: str, state: str) -> str:
+    """Return the command for a queue that is not Open; without a `state` there is no Queue."""
     if state in CLOSED:
         return f"kubectl hyperjob queue open {queue}"
     named = f" {queue} -o yaml" if state else ""
@@ -132,7 +134,7 @@ def _not_admitted(evidence: Evidence, queue: str, members: Sequence[SubJob]) -> 
     summary = evidence.summary
     if summary.phase == Phase.QUEUED and summary.message:
         by_queue = ("kubectl hyperjob top --by queue", False)
-        command, needs_help = _TOLD.get(summary.reason, by_queue)
+        command, needs_help = _NEXT.get(summary.reason, by_queue)
         large, text = "", summary.message
         if summary.reason in (Reason.INSUFFICIENT_CAPACITY, Reason.EXCEEDS_CLUSTERS):
             command, large = "kubectl hyperjob top", too_large(evidence, members)
@@ -185,7 +187,7 @@ def no_room(evidence: Evidence) -> Iterator[Cause]:
     yield from _lost_clusters(evidence)
 
 
-def silent(evidence: Evidence) -> Iterator[Cause]:
+def lost(evidence: Evidence) -> Iterator[Cause]:
     """Yield the clusters with sub-jobs that are not Ready."""
     used = {job.cluster for job in evidence.summary.jobs if job.cluster and not job.has_ended}
     yield from _lost_clusters(evidence, only=used)
@@ -285,21 +287,19 @@ def _no_binding(evidence: Evidence, job: SubJob, vcjob: Object) -> Cause:
 
 
 def _lost_clusters(evidence: Evidence, *, only: set[str] | None = None) -> Iterator[Cause]:
+    """Yield the clusters that are not Ready, of all or of `only` those that have sub-jobs.
+
+    A person must act for sub-jobs that are on a lost cluster, not for those that wait for one.
+    """
     for cluster in items(evidence.clusters):
         name = cluster["metadata"]["name"]
-        ready = condition(mapping(cluster.get("status")), "Ready")
-        if ready.get("status") == "True" or (only is not None and name not in only):
+        if is_ready(cluster) or (only is not None and name not in only):
             continue
-        why = (
-            string(ready.get("message"))
-            or string(ready.get("reason"))
-            or "its status has no reason"
-        )
         there = [job for job in evidence.summary.jobs if job.cluster == name and not job.has_ended]
-        stand = f"; {_names(there)} {'is' if len(there) == 1 else 'are'} there"
+        stand = f"; {_names(there)} {_verb(there)} there" if there else ""
         yield Cause(
             reason="ClusterNotReady",
-            message=f"cluster {name} is not Ready: {why}{stand if there else ''}",
+            message=f"cluster {name} is not Ready: {why_not_ready(cluster)}{stand}",
             next=f"kubectl describe cluster {name}",
             needs_help=only is not None,
         )
@@ -331,15 +331,18 @@ def _free(evidence: Evidence, job: SubJob) -> str:
 
 
 def too_large(evidence: Evidence, jobs: Sequence[SubJob]) -> str:
-    """Return a text if sub-jobs would not fit on empty clusters; else empty."""
+    """Return a text if none of these sub-jobs would fit on empty clusters; else empty.
+
+    It is empty without sub-jobs, and while a cluster is not Ready.
+    """
     text = "; it is too large for every cluster, even an empty cluster, and never runs"
     if evidence.summary.reason == Reason.EXCEEDS_CLUSTERS:
         return text
     clusters = items(evidence.clusters)
-    if not clusters or any(not _is_ready(cluster) for cluster in clusters):
+    if not clusters or not all(map(is_ready, clusters)):
         return ""
     fits = any(_may_fit(evidence, job, clusters) for job in jobs)
-    return "" if fits else text
+    return "" if fits or not jobs else text
 
 
 def _may_fit(evidence: Evidence, job: SubJob, clusters: Sequence[Object]) -> bool:
@@ -361,11 +364,8 @@ def _no_device(evidence: Evidence, jobs: Sequence[SubJob]) -> str:
     return next((no_device(name, devices) for name in asked if name and name not in devices), "")
 
 
-def _is_ready(cluster: Object) -> bool:
-    return condition(mapping(cluster.get("status")), "Ready").get("status") == "True"
-
-
 def _alike(jobs: Sequence[SubJob]) -> list[tuple[str, str, list[SubJob]]]:
+    """Return reason and message of the sub-jobs, with the sub-jobs that have both."""
     groups: dict[tuple[str, str], list[SubJob]] = {}
     for job in jobs:
         groups.setdefault((job.reason, job.message), []).append(job)

@@ -8,7 +8,8 @@ from typing import Final
 import yaml
 
 from hyperjob.client.events import event_time, events_of
-from hyperjob.client.plan.judge import Judgement, judge
+from hyperjob.client.plan.judge import judge
+from hyperjob.client.plan.pieces import unsuitable
 from hyperjob.client.plan.reading import read_world
 from hyperjob.client.reading import items
 from hyperjob.client.why.explain import explain
@@ -77,7 +78,7 @@ async def plan(context: Context, kube: Kube, namespace: str, name: str) -> str:
         render(
             "parts/plan.html",
             plan=judgement,
-            passed=_passed(judgement),
+            passed=unsuitable(judgement.pieces),
             shares={queue: share_text(share) for queue, share in judgement.shares.items()},
             remarks=remarks,
             now=datetime.now(UTC),
@@ -95,15 +96,6 @@ SECTIONS: Final[Mapping[str, Section]] = {
 
 def _dumped(found: Object) -> str:
     return str(yaml.safe_dump(found, sort_keys=False, allow_unicode=True))
-
-
-def _passed(judgement: Judgement) -> list[tuple[str, str, list[str]]]:
-    """Return the unsuitable clusters, each with the reason and the sub-jobs."""
-    found: dict[tuple[str, str], list[str]] = {}
-    for piece in judgement.pieces:
-        for cluster, reason in piece.elsewhere.items():
-            found.setdefault((cluster, reason), []).append(piece.name)
-    return [(cluster, reason, names) for (cluster, reason), names in found.items()]
 
 
 def _events(found: list[Object]) -> list[dict[str, object]]:

@@ -134,18 +134,17 @@ class GroupNode:
 
 
 def tree(row: Row) -> list[GroupNode]:
-    """Return the replicated jobs in the order of the spec, then those that only the status has."""
+    """Return the replicated jobs with their sub-jobs, of which the page shows at most _SHOWN."""
     summary = row.summary
-    names = [group.name for group in summary.groups] + [job.group for job in summary.jobs]
-    shown = _SHOWN
+    order = {job.name: place for place, job in enumerate(summary.jobs)}
+    left = _SHOWN
     found = []
-    for name in dict.fromkeys(names):
+    for name in summary.group_names:
         group = summary.group(name)
         jobs = [job for job in summary.jobs if job.group == name]
         # The limit is for the whole page: sub-jobs with problems come first.
         jobs.sort(key=lambda job: not job.has_failed)
-        visible, shown = jobs[:shown], max(0, shown - len(jobs))
-        order = {job.name: place for place, job in enumerate(summary.jobs)}
+        visible, left = jobs[:left], max(0, left - len(jobs))
         visible.sort(key=lambda job: order[job.name])
         found.append(
             GroupNode(

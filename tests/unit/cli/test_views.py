@@ -17,7 +17,7 @@ from hyperjob.client.pods import pod_counts
 from hyperjob.client.summary import read
 from hyperjob.table import Layout, table
 from hyperjob_core.api.leader import Leader
-from tests.unit.cli.objects import GPU, NOW, Object, cluster, hyperjob, pod, queue, sub_job
+from tests.unit.cli.objects import CREATED, GPU, NOW, Object, cluster, hyperjob, pod, queue, sub_job
 
 AT = datetime.fromisoformat(NOW).astimezone(UTC)
 
@@ -182,6 +182,24 @@ def test_describe_lists_the_runs_that_are_over_the_latest_first() -> None:
         ["llm-trainer-0", "1", "east", "30m", "20m", "JobFailed", *told("pod-0")],
     ]
     assert "Earlier runs" not in described(RUNNING)
+
+
+def test_the_last_lines_of_a_failure_name_its_attempt() -> None:
+    present = {"pod": "p2", "exitCode": 1, "message": "a\nValueError: now", "time": NOW}
+    before = {"pod": "p1", "exitCode": 1, "message": "a\nValueError: then", "time": CREATED}
+    runs = [{"attempt": 0, "cluster": "west", "endTime": CREATED, "failure": before}]
+    job = sub_job(phase="Failed", cluster="east", attempt=1, failure=present, history=runs)
+    lines = described(hyperjob("Failed", job)).splitlines()
+    assert [line for line in lines if line.startswith("Last lines of")] == [
+        "Last lines of llm-trainer-0, attempt 2 on east:",
+        "Last lines of llm-trainer-0, attempt 1 on west:",
+    ]
+
+
+@pytest.mark.parametrize("suspend", [True, False])
+def test_a_description_has_the_values_of_the_spec_as_yaml_has_them(suspend: bool) -> None:
+    text = described(hyperjob("Running", spec={"suspend": suspend}))
+    assert f"Suspend:             {str(suspend).lower()}" in text
 
 
 def told(pod: str) -> list[str]:

@@ -6,6 +6,7 @@ import pytest
 
 from hyperjob.client.errors import NeverError, NotYetError
 from hyperjob.client.goals import parse_goal, reach
+from hyperjob.client.requests import ask, restart, running_again
 from hyperjob.client.waiting import HOPELESS_SECONDS
 from hyperjob_core.api.meta import Object
 from hyperjob_core.kube.client import Kube
@@ -105,6 +106,37 @@ def test_a_hyperjob_of_one_sub_job_that_is_too_large_for_every_cluster_ends_the_
         waits("phase=Completed", (1, NO_ROOM), seconds=3600, room=8)
     with pytest.raises(NotYetError):
         waits("phase=Completed", (1, NO_ROOM), seconds=3600, room=9)
+
+
+def test_without_a_sub_job_in_the_status_nothing_is_too_large() -> None:
+    status = state("Pending", "InsufficientCapacity")
+    with pytest.raises(NotYetError):
+        waits("phase=Completed", (1, status), seconds=3600, room=8)
+
+
+@pytest.mark.parametrize("before", [0, 1])
+def test_a_restart_is_over_when_the_sub_jobs_run_again(before: int) -> None:
+    job = {"name": "one-trainer-0", "replicatedJob": "trainer", "phase": "Running"}
+
+    async def act() -> float:
+        plane = MemoryServer(now=now)
+        kube = Kube(plane)
+        await kube.create(
+            HYPERJOBS, {"metadata": {"namespace": "a", "name": "one"}, "spec": NEEDS_NINE}
+        )
+        jobs = [job] * before
+        plane.change(HYPERJOBS, "a/one", {"status": {"jobs": jobs}}, status=True)
+        asked = await ask(kube, "a", "one", restart())
+        loop = asyncio.get_running_loop()
+        status = {"jobs": [{**job, "attempt": before}]}
+        loop.call_later(
+            5, lambda: plane.change(HYPERJOBS, "a/one", {"status": status}, status=True)
+        )
+        began = loop.time()
+        await running_again(kube, "a", "one", asked, seconds=60)
+        return loop.time() - began
+
+    assert run(act()) == pytest.approx(5)
 
 
 def test_a_cluster_that_joins_meanwhile_lets_the_wait_go_on() -> None:
