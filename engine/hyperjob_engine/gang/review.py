@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.model.request import PlacementRequest
-from hyperjob_engine.placement.capacity import less, less_each
+from hyperjob_engine.placement.capacity import less, unreserved
 from hyperjob_engine.placement.place import Placement, place
 from hyperjob_engine.reasons.shortage import Shortage, ShortageCode
 from hyperjob_engine.resources import fits, total
@@ -59,7 +59,7 @@ def review(
     if not pinned_places:
         return Review()
     standing = list(standing)
-    given = _given_back(pinned_places, clusters)
+    given = _without_own_reservations(pinned_places, clusters)
     kept, unsettled, leaving, left = _sort(pinned_places, given)
     settled = [(pinned.request.group, pinned.pin) for pinned in kept]
     first = _place(leaving, left, [*standing, *settled], max_domains)
@@ -102,15 +102,14 @@ def _sort(
     return kept, unsettled, leaving, list(left.values())
 
 
-def _given_back(
+def _without_own_reservations(
     pinned_places: Sequence[PinnedPlace], clusters: Sequence[Cluster]
 ) -> Sequence[Cluster]:
-    """Return the clusters without the reservations of the held sub-jobs."""
     own: dict[str, list[PlacementRequest]] = {}
     for pinned in pinned_places:
         if pinned.held:
             own.setdefault(pinned.pin, []).append(pinned.request)
-    return less_each(clusters, own, -1)
+    return [unreserved(each, own[each.name]) if each.name in own else each for each in clusters]
 
 
 def _place(

@@ -5,6 +5,7 @@ reservation until the summary is known to count its pods. `ledger.py` credits wh
 counts of reservations and of ended sub-jobs.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -13,7 +14,7 @@ from typing import Final
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import VCJOB_API_VERSION, VCJOB_KIND
 from hyperjob_core.api.phases import JobPhase
-from hyperjob_core.api.wire import at, condition, count, mapping, objects, string, timestamp
+from hyperjob_core.api.wire import at, condition, count, mapping, objects, string, strings, timestamp
 from hyperjob_engine.model.clusterusage import room_of
 from hyperjob_engine.model.members import MemberView
 from hyperjob_engine.model.nodes import Nodes, PodGroup, parse_nodes
@@ -22,7 +23,7 @@ from hyperjob_engine.model.request import PlacementRequest
 from hyperjob_engine.placement.ground import ground_of
 from hyperjob_engine.placement.ledger import LISTED_WITHIN
 from hyperjob_engine.reasons.hindrance import ClusterTrouble, Trouble
-from hyperjob_engine.resources import PODS, Resources, scale, subtract, total, whole
+from hyperjob_engine.resources import PODS, Resources, subtract, total, whole
 
 REPELLING: Final = frozenset({"NoSchedule", "NoExecute"})
 """The effects of taints that keep pods away."""
@@ -113,7 +114,6 @@ def summarise(raw: Object, candidacy: Candidacy) -> ClusterSummary:
     spec, status = mapping(raw.get("spec")), mapping(raw.get("status"))
     room = room_of(raw)
     trouble = _trouble(raw, candidacy)
-    zones = spec.get("zones")
     return ClusterSummary(
         name=name,
         usable=trouble is None,
@@ -122,7 +122,7 @@ def summarise(raw: Object, candidacy: Candidacy) -> ClusterSummary:
         allocatable=room.allocatable,
         provider=string(spec.get("provider")),
         region=string(spec.get("region")),
-        zone=string(spec.get("zone")) or ",".join(zones if isinstance(zones, list) else ()),
+        zone=string(spec.get("zone")) or ",".join(strings(spec.get("zones"))),
         not_ready_since=_not_ready_since(status),
         nodes=parse_nodes(raw),
         unscheduled=room.unscheduled if room.allocatable else None,
@@ -212,23 +212,40 @@ def allocatable_of(summary: ClusterSummary, view: MemberView | None) -> Resource
     return summary.allocatable if view is None else ground_of(summary.name, view).allocatable
 
 
-def less(cluster: Cluster, requests: Iterable[PlacementRequest], sign: int = 1) -> Cluster:
-    """Return a cluster with the requests subtracted; with sign -1, with them added back."""
+def less(cluster: Cluster, requests: Iterable[PlacementRequest]) -> Cluster:
+    """Return a cluster with the requests subtracted."""
     requests = list(requests)
     pods = (group for request in requests for group in request.pods)
-    if sign != 1:
-        pods = (replace(group, number=sign * group.number) for group in pods)
-    return holding(cluster, scale(total(each.demand for each in requests), sign), pods)
+    return holding(cluster, total(each.demand for each in requests), pods)
 
 
 def less_each(
-    clusters: Iterable[Cluster], requests: Mapping[str, Iterable[PlacementRequest]], sign: int = 1
+    clusters: Iterable[Cluster], requests: Mapping[str, Iterable[PlacementRequest]]
 ) -> tuple[Cluster, ...]:
     """Return the clusters, each with the requests of its name subtracted."""
     return tuple(
-        less(cluster, requests[cluster.name], sign) if cluster.name in requests else cluster
+        less(cluster, requests[cluster.name]) if cluster.name in requests else cluster
         for cluster in clusters
     )
+
+
+def unreserved(cluster: Cluster, requests: Iterable[PlacementRequest]) -> Cluster:
+    """Return a cluster without the reservations of these requests, which it has."""
+    requests = list(requests)
+    leaving = Counter(_alike(group) for request in requests for group in request.pods)
+    kept = []
+    for group in cluster.reserved_pods:
+        if leaving[_alike(group)] > 0:
+            leaving[_alike(group)] -= 1
+        else:
+            kept.append(group)
+    free = total((cluster.free, *(each.demand for each in requests)))
+    return replace(cluster, free=free, reserved_pods=tuple(kept))
+
+
+def _alike(group: PodGroup) -> tuple[object, ...]:
+    """Return a key, equal for groups of equal pods and numbers."""
+    return group.frozen, group.number, group.wants, group.domains
 
 
 def holding(cluster: Cluster, demand: Resources, pods: Iterable[PodGroup]) -> Cluster:

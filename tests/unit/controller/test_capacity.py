@@ -52,6 +52,10 @@ def test_free_is_allocatable_less_allocated_less_allocating() -> None:
     assert (summary.provider, summary.region, summary.zone) == ("p", "r", "z")
 
 
+def test_zones_that_are_no_text_are_left_out() -> None:
+    assert summarise(raw_cluster(spec_zones=["z1", 2, None, "z2"]), Candidacy()).zone == "z1,z2"
+
+
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [

@@ -13,6 +13,7 @@ from hyperjob_engine.reasons.detail import detail_text
 from hyperjob_engine.reasons.shortage import ShortageCode
 from hyperjob_engine.resources import Resources, fits, parse_resources, subtract, total
 from tests.unit.controller.builders import GPU, cluster, observed, request
+from tests.unit.controller.views import job, node, seen, task, view
 
 
 def seat(
@@ -156,6 +157,17 @@ def test_nobody_is_ready_or_moves_without_room(
             free[where] = subtract(free[where], item.request.demand)
     told = {*found.ready, *found.moves, *found.short}
     assert {item.name for item in seats if item.held} <= told
+
+
+def test_the_reservation_of_a_sub_job_that_stays_counts_once_on_the_nodes() -> None:
+    tasks = task(1, 4, name="main", cpu=4), task(1, 4, cpu=2)
+    stays, moves = job(*tasks, name="x"), job(*tasks, name="y")
+    known = seen(view([node("n0"), node("n1")]), stays)
+    places = [
+        PinnedPlace(request=request, pin=pin, held=True, released=True)
+        for request, pin in ((stays, "a"), (moves, "gone"))
+    ]
+    assert look(*places, on=[known]) == Review(ready=frozenset({"x"}), moves={"y": "a"})
 
 
 @pytest.mark.parametrize("usable", [True, False])
