@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from hyperjob_engine.queueing.room import Space
-from hyperjob_engine.queueing.usage import QueueUsage
+from hyperjob_engine.queueing.usage import QueueUsage, Shares
 from hyperjob_engine.queueing.workload import PlacementNeeds, QueuedSubJob
 from hyperjob_engine.reasons.waiting import Limit, QueueTrouble, WaitCode
 from hyperjob_engine.resources import Resources, accumulate, total
@@ -31,8 +31,12 @@ class Grant:
     clusters: dict[str, str] = field(default_factory=dict)
 
 
-# HyperJobs with equal needs in different queues get the same answer.
 CAPACITY: Final = Block(code=WaitCode.CAPACITY)
+"""The block of a HyperJob all of whose sub-jobs were tried, and found no room for its gang.
+
+Callers compare by identity: HyperJobs with equal needs in other queues then get this answer too.
+Where a limit of the queue left sub-jobs out of the trial, the block is another value.
+"""
 
 
 def closed(queues: Sequence[str], usage: QueueUsage) -> Block | None:
@@ -66,7 +70,7 @@ def gang_of(
     tree = usage.tree
     queues = {part.queue for part in waiting}
     if not any(tree.queues[each].capability for queue in queues for each in tree.path(queue)):
-        return _smallest_first(waiting)[: needs.needed or None]
+        return _smallest_first(waiting)[: needs.needed]
     sums: dict[str, dict[str, int]] = {}
     gang: list[QueuedSubJob] = []
     for part in _smallest_first(waiting):
@@ -95,17 +99,19 @@ def is_guaranteed(waiting: Sequence[QueuedSubJob], usage: QueueUsage) -> bool:
     return len(queues) == 1 and usage.is_guaranteed(queues.pop(), demand)
 
 
-def leaves_guarantees(gang: Sequence[QueuedSubJob], usage: QueueUsage, most: Resources) -> bool:
-    """Return whether a gang has room beside all guarantees if nothing else runs."""
-    if not usage.tree.guaranteed:
+def leaves_guarantees(gang: Sequence[QueuedSubJob], shares: Shares, most: Resources) -> bool:
+    """Return whether a gang has room beside all guarantees if no other HyperJob runs.
+
+    A guarantee that another HyperJob uses now counts in full: it is unused again after the end of
+    that HyperJob. `most` are the resources that other workloads leave to HyperJobs.
+    """
+    if not shares.usage.tree.guaranteed:
         return True
-    demands = demands_of(gang)
+    alone, demands = shares.of_others(), demands_of(gang)
+    for name, each in demands.items():
+        alone.add(name, each)
     demand = total(demands.values())
-    for name, each in demands.items():
-        usage.add(name, each)
-    kept = usage.kept_for_others(demand)
-    for name, each in demands.items():
-        usage.add(name, each, -1)
+    kept = alone.kept_for_others(demand)
     return all(demand[name] + amount <= most.get(name, 0) for name, amount in kept.items())
 
 

@@ -323,10 +323,10 @@ class _Round:
             requests = [part.request for part in waiting.parts]
             found = room.could(requests, needs.standing, needs.max_domains)
             could = answers.could[needs] = found >= needs.needed
-        return could and leaves_guarantees(gang, self.state.usage, room.most)
+        return could and leaves_guarantees(gang, self.state.shares, room.most)
 
-    def _reserve(self, waiting: Pending, block: Block) -> bool:
-        """Reserve room for the first of a line if it can ever start; return whether it can.
+    def _reserve(self, waiting: Pending, block: Block) -> None:
+        """Reserve room for the first of a line if it can ever start; it is then in `led`.
 
         An eviction for the head and its expected start come after the reservation, because both
         ask which heads have one. The claim under the capabilities comes last: the head itself must
@@ -335,10 +335,10 @@ class _Round:
         queue, needs, usage = waiting.queue, waiting.shape.needs, self.state.usage
         key, last = waiting.order.key, self.state.last
         if not needs.needed or block.code is WaitCode.NOT_OPEN:
-            return False
+            return
         gang = gang_of(waiting.parts, needs, usage)
         if not self._will_go(gang, waiting):
-            return False
+            return
         if block.code is WaitCode.GUARANTEE:
             demand = total(part.request.demand for part in gang)
             usage.reserve_for_head(demand, last.room.sum)
@@ -351,7 +351,6 @@ class _Round:
             self._expect(waiting)
         for name, asked in demands_of(gang).items():
             usage.claim(name, asked)
-        return True
 
     def _wants(self, waiting: Pending) -> Mapping[str, Resources]:
         """Return the resources that a head could use, by cluster."""

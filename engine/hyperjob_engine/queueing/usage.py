@@ -126,11 +126,15 @@ class QueueUsage:
         return None
 
     def kept_for_others(self, resources: Iterable[str]) -> Mapping[str, int]:
-        """Return the part of all guarantees that their queues do not use now."""
+        """Return the amounts that must stay free beside a demand, by resource.
+
+        They are the part of all guarantees that their queues do not use now, and what
+        `reserve_for_head` has reserved beyond that. Without any guarantee there are none.
+        """
         if not self.tree.guaranteed:
             return {}
-        spoken = self._reserved_for_heads
-        return {name: self._unused(ROOT, name) + spoken.get(name, 0) for name in resources}
+        heads = self._reserved_for_heads
+        return {name: self._unused(ROOT, name) + heads.get(name, 0) for name in resources}
 
     def reserve_for_head(self, demand: Resources, free: Resources) -> None:
         """Reserve free resources beyond all guarantees for a head of line that waits for them."""
@@ -209,6 +213,10 @@ class QueueUsage:
         return False
 
     def _unused(self, queue: str, resource: str) -> int:
+        """Return the part of the guarantees of a queue and of those below it that is not used.
+
+        The guarantee of a parent includes those of its children.
+        """
         own = self.tree.queues[queue].guarantee.get(resource, 0)
         inner = sum(self._unused(child, resource) for child in self.tree.children[queue])
         return max(own - self._used[queue].get(resource, 0), inner, 0)
@@ -267,15 +275,21 @@ class Shares:
             self._open()
             return True
         if others != self.others:
-            self._count_others(-1)
+            self._count_others(self.usage, -1)
             self.others = others
-            self._count_others(1)
+            self._count_others(self.usage, 1)
         return False
+
+    def of_others(self) -> QueueUsage:
+        """Return a usage of the present queues by other workloads alone."""
+        usage = QueueUsage(self.usage.tree)
+        self._count_others(usage, 1)
+        return usage
 
     def _open(self) -> None:
         self.usage = QueueUsage(Tree(self.queues, self.total))
-        self._count_others(1)
+        self._count_others(self.usage, 1)
 
-    def _count_others(self, sign: int) -> None:
+    def _count_others(self, usage: QueueUsage, sign: int) -> None:
         for queue, used in self.others.items():
-            self.usage.add(queue, used, sign)
+            usage.add(queue, used, sign)

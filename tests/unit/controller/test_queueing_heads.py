@@ -129,6 +129,15 @@ def test_a_sub_job_has_a_reservation_until_it_is_made_or_ends() -> None:
     assert {each.name for each in reserved(made.state, but="")["a"]} == {"gang-2"}
 
 
+def test_a_gang_that_the_guarantee_of_another_queue_never_leaves_room_for_delays_nobody() -> None:
+    """2 of 10 GPUs are beside the guarantee of y, also while a HyperJob in y uses all of it."""
+    made = world([unit("guaranteed", 8, queue="y")], queue("x"), queue("y", guarantee=8), a=10)
+    made.decide()
+    made.submit(unit("gang", 2, 2, queue="x", age=1), unit("small", 2, queue="x", age=2))
+    made.decide()
+    assert made.running() == {"guaranteed", "small"}
+
+
 def test_a_resting_hyperjob_leaves_the_line_without_the_one_behind_it() -> None:
     """It rests, so no group of the line has it: those behind it and before it stay in theirs."""
     made = world([unit("first", 8), unit("second", 8, age=1), unit("third", 8, age=2)], a=0)

@@ -14,7 +14,7 @@ from hyperjob_engine.model.subjobs import SubJob
 from hyperjob_engine.model.training import JobTraining, parse_training
 from hyperjob_engine.placement.capacity import Candidacy
 from hyperjob_engine.plan import plan
-from hyperjob_engine.queueing.priority import priority_of
+from hyperjob_engine.queueing.priority import preempts, priority_of
 from hyperjob_engine.reasons.outcomes import AllCompleted, OneCompleted, end_text
 from hyperjob_engine.reasons.shortage import NoDevice, Shortage, ShortageCode
 from hyperjob_engine.reasons.waiting import GangShortage, Wait, WaitCode, wait_text
@@ -61,6 +61,19 @@ def test_the_highest_priority_of_the_templates_counts(names: tuple[str, ...], ex
     groups = [group(f"g{n}", templateSpec=template(priorityClassName=n)) for n in names]
     raw = {**hyperjob(), "spec": {"replicatedJobs": groups}}
     assert priority_of(parse_hyperjob(raw), CLASSES) == expected
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"), [(("",), False), (("never",), False), (("low",), True), (("none",), True)]
+)
+def test_a_template_without_a_class_has_the_preemption_policy_of_the_global_default(
+    names: tuple[str, ...], expected: bool
+) -> None:
+    groups = [group(f"g{n}", templateSpec=template(priorityClassName=n)) for n in names]
+    raw = {**hyperjob(), "spec": {"replicatedJobs": groups}}
+    never = {"preemptionPolicy": "Never"}
+    classes = {"low": {}, "never": never, "usual": {"globalDefault": True} | never}
+    assert preempts(parse_hyperjob(raw), classes) is expected
 
 
 def test_a_training_without_one_of_its_times_is_none() -> None:

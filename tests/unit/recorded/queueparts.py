@@ -20,6 +20,7 @@ from hyperjob_engine.queueing.admit import (
     leaves_guarantees,
     try_to_admit,
 )
+from hyperjob_engine.queueing.confirm import BuiltinQueues
 from hyperjob_engine.queueing.evict import loss_of
 from hyperjob_engine.queueing.forecast import (
     CapacityTimeline,
@@ -32,7 +33,7 @@ from hyperjob_engine.queueing.occupancy import Occupancy
 from hyperjob_engine.queueing.queues import ROOT, Queue, Tree, parse_queue
 from hyperjob_engine.queueing.read import unit_of
 from hyperjob_engine.queueing.room import Space
-from hyperjob_engine.queueing.usage import QueueUsage
+from hyperjob_engine.queueing.usage import QueueUsage, Shares
 from hyperjob_engine.queueing.workload import (
     Entry,
     ExpectedEnd,
@@ -166,9 +167,10 @@ def _accounts(rng: random.Random, tree: Tree) -> Iterator[str]:
         said = _told(found.clusters) if isinstance(found, Grant) else _told(found)
         yield f"gang of {needed}: {gang} {said}"
     alone = [part for part in parts if part.queue == parts[0].queue]
+    shares = Shares(BuiltinQueues(), usage=account)
     yield (
         f"guaranteed {is_guaranteed(parts, account)} {is_guaranteed(alone, account)}"
-        f" leaves {leaves_guarantees(alone, account, _amounts(rng, 6, 12))}"
+        f" leaves {leaves_guarantees(alone, shares, _amounts(rng, 6, 12))}"
         f" closed {_told(closed([part.queue for part in parts], account))}"
     )
     yield f"after {_told({name: account.used(name) for name in (*NAMES, ROOT)})}"
