@@ -14,7 +14,16 @@ from typing import Final
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import VCJOB_API_VERSION, VCJOB_KIND
 from hyperjob_core.api.phases import JobPhase
-from hyperjob_core.api.wire import at, condition, count, mapping, objects, string, strings, timestamp
+from hyperjob_core.api.wire import (
+    at,
+    condition,
+    count,
+    mapping,
+    objects,
+    string,
+    strings,
+    timestamp,
+)
 from hyperjob_engine.model.clusterusage import room_of
 from hyperjob_engine.model.members import MemberView
 from hyperjob_engine.model.nodes import Nodes, PodGroup, parse_nodes

@@ -93,12 +93,15 @@ def start_of(state: QueueState, key: str) -> Start | None:
     start, looked = state.last.starts.get(key), state.last.at
     if start is not None or looked is None:
         return start
-    later = state.later.get(key)
-    return later if later is not None and later.at > looked else None
+    behind = state.later.get(key)
+    return behind if behind is not None and behind.at > looked else None
 
 
 def renew_forecast(state: QueueState, *, now: datetime) -> None:
-    """Compute the expected starts behind the heads of lines again, if it is time to."""
+    """Compute the expected starts behind the heads of lines again, if it is time to.
+
+    Without the start of a head there are none behind it: the old ones stay until they pass.
+    """
     made, every = state.forecast_at, state.settings.forecast_every
     if state.last.starts and (made is None or now >= made + every):
         state.forecast_at = now
@@ -113,6 +116,7 @@ class CapacityTimeline:
         self._ends = ends
         self._space = space.emptied(()) if ends else space
         self._freed = self._space.copy()  # after the ends computed so far
+        # By the number of the end: what is free after it on each cluster, and on all together.
         self._free: list[dict[str, Resources]] = []
         self._sums: list[Resources] = []
 
@@ -196,12 +200,12 @@ def forecasts(state: QueueState, *, now: datetime) -> dict[str, Start]:
     last: ExpectedEnd | None = None
     position = 0
     for key, entry, waiting in _in_turn(state):
-        while not (fits := has_room(waiting, space)) and position < len(coming):
+        while not (has := has_room(waiting, space)) and position < len(coming):
             last = coming[position]
             position += 1
             for cluster, demand in last.frees:
                 space.take(cluster, demand, -1)
-        clusters = room_for(waiting, space) if fits else {}
+        clusters = room_for(waiting, space) if has else {}
         if not clusters or (last is not None and (last.overdue or last.at >= LATEST)):
             break  # the starts behind it are unknown too
         if last is not None and last.key:

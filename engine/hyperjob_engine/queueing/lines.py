@@ -14,11 +14,10 @@ Groups = dict[Shape, list[OrderInQueue]]
 
 @dataclass(slots=True)
 class Lines:
-    """One line per queue; every list in it is sorted, and none is empty.
+    """One line per queue; a resting HyperJob is in its line and in no group.
 
     `changed` are the lines in which a HyperJob waits for another reason since the last search for
-    stale messages, `moved` those in which only places changed. A resting HyperJob is in its line
-    and in no group.
+    stale messages, `moved` those in which only places changed.
 
     Invariants: every list is sorted and has an item, and what is in a group is in its line.
     """
@@ -85,6 +84,7 @@ class Lines:
 
 
 def _remove(orders: list[OrderInQueue], order: OrderInQueue) -> bool:
+    """Remove an item from a sorted list; return whether the list had it."""
     index = bisect_left(orders, order)
     found = index < len(orders) and orders[index] == order
     if found:

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
-from hyperjob_engine.queueing.admit import Block
 from hyperjob_engine.queueing.forecast import FOLLOWED, start_of
 from hyperjob_engine.queueing.state import QueueState, block_of
 from hyperjob_engine.queueing.workload import Entry, StaleMessage
@@ -11,11 +10,12 @@ from hyperjob_engine.reasons.waiting import MessageFacts, roughly
 
 
 def stale_messages(state: QueueState, *, now: datetime) -> Iterator[StaleMessage]:
-    """Return the waiting HyperJobs whose stored message differs from the present facts.
+    """Yield the waiting HyperJobs whose stored message differs from the present facts.
 
-    A HyperJob has no message before its first round. The search is cheap because it compares all
-    HyperJobs of a line only if one of them waits for another reason, or the places are due; the
-    first ten of a line it compares whenever numbers or places have changed.
+    The caller must take all: the search forgets which lines have changed when it begins. A HyperJob
+    has no message before its first round. The search is cheap because it compares all HyperJobs of
+    a line only if one of them waits for another reason, or the places are due; the first ten of a
+    line it compares whenever numbers or places have changed.
     """
     lines, seen = state.lines, state.messages
     seen.behind |= lines.moved
@@ -44,15 +44,32 @@ def message_facts(state: QueueState, entry: Entry, place: int) -> MessageFacts:
     Far from the head of a line the place is rounded and the free resources are not kept up to
     date: one step of a line of thousands then changes few messages.
     """
-    return _facts(state, entry, block_of(state, entry), place)
+    block, free, used = block_of(state, entry), 0, 0
+    code = block.code if block is not None else None
+    if place > FOLLOWED and not state.last.starts:
+        return MessageFacts(code, roughly(place), 0, 0, "")
+    if entry.waiting is not None and place <= FOLLOWED:
+        measure = entry.waiting.parts[0].request.measure
+        free = state.last.open.sum.get(measure, 0)
+        used = state.usage.used(entry.waiting.queue).get(measure, 0)
+    return MessageFacts(code, roughly(place), free, used, _expected_text(state, entry.unit.key))
+
+
+def _expected_text(state: QueueState, key: str) -> str:
+    """Return the expected start to the minute, or of a HyperJob behind a head to ten minutes."""
+    start = start_of(state, key)
+    if start is None:
+        return ""
+    minute = start.at.minute if key in state.last.starts else start.at.minute // 10
+    return f"{start.at:%Y%m%d%H} {minute} {start.after}"
 
 
 def _stale(state: QueueState, entry: Entry, place: int, now: datetime) -> StaleMessage | None:
     """Return the message of a HyperJob if it differs from the facts; None if it does not."""
-    block, key = block_of(state, entry), entry.unit.key
-    if block is None:
+    key = entry.unit.key
+    if block_of(state, entry) is None:
         return None
-    facts, written = _facts(state, entry, block, place), entry.written
+    facts, written = message_facts(state, entry, place), entry.written
     if written is None or (facts.expected and not written.expected):
         return StaleMessage(key, timedelta(), news=True)
     if written.code is not facts.code:
@@ -61,24 +78,9 @@ def _stale(state: QueueState, entry: Entry, place: int, now: datetime) -> StaleM
 
 
 def _places_are_due(state: QueueState, queue: str, now: datetime) -> bool:
+    """Return whether all places of a line are compared now; forget when, of an empty line."""
     places = state.messages.places
     looked = places.get(queue)
     if not state.lines.line(queue):
         places.pop(queue, None)
     return looked is None or looked + state.settings.places_every <= now
-
-
-def _facts(state: QueueState, entry: Entry, block: Block | None, place: int) -> MessageFacts:
-    code, free, used = block.code if block is not None else None, 0, 0
-    if place > FOLLOWED and not state.last.starts:
-        return MessageFacts(code, roughly(place), 0, 0, "")
-    if entry.waiting is not None and place <= FOLLOWED:
-        measure = entry.waiting.parts[0].request.measure
-        free = state.last.open.sum.get(measure, 0)
-        used = state.usage.used(entry.waiting.queue).get(measure, 0)
-    start, expected = start_of(state, entry.unit.key), ""
-    if start is not None:
-        exact = entry.unit.key in state.last.starts
-        minute = start.at.minute if exact else start.at.minute // 10
-        expected = f"{start.at:%Y%m%d%H} {minute} {start.after}"
-    return MessageFacts(code, roughly(place), free, used, expected)

@@ -64,10 +64,10 @@ def unit_of(observed: Observed) -> QueuedHyperJob | None:
     except SpecError:
         return None
     members = list(_members(observed, groups, open_=frozenset(wishes)))
-    later = _later(observed, members)
+    put_off = _put_off(observed, members)
     if backs_off(observed) or gives_back(observed):
         wishes = {}
-    parts, growing = _parts(observed, [each for each in members if each[1].name not in later])
+    parts, growing = _parts(observed, [each for each in members if each[1].name not in put_off])
     if not parts and backs_off(observed):
         return None
     cut = {group: _pieces(hyperjob, group, wish, members) for group, wish in wishes.items()}
@@ -93,7 +93,7 @@ def unit_of(observed: Observed) -> QueuedHyperJob | None:
         clusters={child.name: child.cluster for child in children if child.cluster},
         preempts=observed.preempts,
         since=max((_started(child) for child in children), default=""),
-        kept=_kept(observed),
+        kept=_saved_until(observed),
         estimate=_estimate(hyperjob),
         grace=_grace(children),
         passed=_passed(hyperjob),
@@ -123,18 +123,18 @@ def _passed(hyperjob: HyperJob) -> frozenset[str]:
     return frozenset(known) if known else _NONE
 
 
-def _later(observed: Observed, members: Sequence[tuple[SubJob, Child]]) -> set[str]:
+def _put_off(observed: Observed, members: Sequence[tuple[SubJob, Child]]) -> set[str]:
     """Return the sub-jobs that neither hold a share now nor wait for one."""
-    later = set(waiting(observed, members).for_what)
+    put_off = set(waiting(observed, members).for_what)
     if backs_off(observed):
-        later |= {child.name for _, child in members if not (child.exists or child.is_terminal)}
+        put_off |= {child.name for _, child in members if not (child.exists or child.is_terminal)}
     missing = [child for _, child in members if not (child.exists or _is_held(child))]
     if any(_is_early(observed, child) for child in missing):
-        later |= {child.name for child in missing}
+        put_off |= {child.name for child in missing}
     # The status gives a recorded admission back first: a pass that fails must not lose that.
     if gives_back(observed) or observed.hyperjob.stop is not None:
-        later |= {child.name for _, child in members if not (child.exists or _is_held(child))}
-    return later
+        put_off |= {child.name for _, child in members if not (child.exists or _is_held(child))}
+    return put_off
 
 
 def _is_early(observed: Observed, child: Child) -> bool:
@@ -209,7 +209,7 @@ def _has_ended(child: Child) -> bool:
     return not early and counts.running + counts.terminating == 0
 
 
-def _kept(observed: Observed) -> str:
+def _saved_until(observed: Observed) -> str:
     """Return the time up to which all sub-jobs have saved their work; empty if it is unknown."""
     return min(
         (micro_time(each.kept_until) for each in latest_reports(observed).values()), default=""

@@ -7,6 +7,7 @@ then delay it.
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from copy import copy
+from typing import TypeAlias
 
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.model.request import PlacementRequest
@@ -16,7 +17,8 @@ from hyperjob_engine.placement.search import assign
 from hyperjob_engine.placement.slots import Slots
 from hyperjob_engine.resources import Resources, fits, scale, total
 
-Standing = Sequence[tuple[str, str]]
+Standing: TypeAlias = Sequence[tuple[str, str]]
+"""The sub-jobs that stay where they are, as (group, cluster)."""
 
 
 class Space:
@@ -213,5 +215,6 @@ def _together(held: Mapping[str, int], used: Collection[str], further: int | Non
 
 
 def _holds(free: Resources, demand: Resources, *, default: int = 1) -> int:
+    """Return how often a demand fits into free resources; `default` times if it is for nothing."""
     numbers = (free.get(name, 0) // amount for name, amount in demand.items() if amount > 0)
     return max(0, min(numbers, default=default))

@@ -267,9 +267,10 @@ def admit(state: QueueState, key: str, clusters: Mapping[str, str], *, now: date
 def requeue(
     state: QueueState, key: str, names: frozenset[str], *, now: datetime
 ) -> timedelta | None:
-    """Revoke unused grants; return for how long the engine then does not admit the HyperJob.
+    """Revoke those of the named grants that are unused; return how long the HyperJob then rests.
 
-    The HyperJob keeps its place in the line, and rests twice as long each time.
+    A resting HyperJob keeps its place in the line and is not admitted. It rests twice as long each
+    time, up to `_LONGEST_REST`. None: no named grant was unused, and the next rest is a first one.
     """
     entry = state.entries.get(key)
     if entry is None:

@@ -37,14 +37,17 @@ from hyperjob_engine.resources import Resources, is_extended, measure_of, total
 
 _NAMES_SHOWN: Final = 3
 _CLUSTERS_SHOWN: Final = 5
-_CODES: Final = {
-    WaitCode.NOT_OPEN: (WaitCode.NOT_OPEN, Reason.QUEUE_NOT_OPEN),
-    WaitCode.LIMIT: (WaitCode.LIMIT, Reason.QUEUE_LIMIT_REACHED),
-    WaitCode.GUARANTEE: (WaitCode.GUARANTEE, Reason.QUEUE_LIMIT_REACHED),
-    WaitCode.CAPACITY: (WaitCode.CAPACITY, Reason.INSUFFICIENT_CAPACITY),
-    WaitCode.BEHIND: (WaitCode.BEHIND, Reason.WAITING_FOR_QUEUE),
-    WaitCode.RESTING: (WaitCode.RESTING, Reason.WAITING_FOR_QUEUE),
+_REASONS: Final = {
+    WaitCode.NOT_LOOKED_AT: Reason.WAITING_FOR_QUEUE,
+    WaitCode.NOT_OPEN: Reason.QUEUE_NOT_OPEN,
+    WaitCode.LIMIT: Reason.QUEUE_LIMIT_REACHED,
+    WaitCode.LIMIT_OF_GANG: Reason.EXCEEDS_QUEUE,
+    WaitCode.GUARANTEE: Reason.QUEUE_LIMIT_REACHED,
+    WaitCode.CAPACITY: Reason.INSUFFICIENT_CAPACITY,
+    WaitCode.BEHIND: Reason.WAITING_FOR_QUEUE,
+    WaitCode.RESTING: Reason.WAITING_FOR_QUEUE,
 }
+"""The reason in the status, by why a HyperJob waits."""
 
 
 def verdict_of(state: QueueState, key: str, *, patient: bool = False) -> QueueVerdict:
@@ -91,11 +94,14 @@ def verdict_of(state: QueueState, key: str, *, patient: bool = False) -> QueueVe
 
 
 def _code_of(state: QueueState, waiting: Pending, block: Block | None) -> tuple[WaitCode, Reason]:
-    """Return why a HyperJob waits: an unknown Queue first, then the block of the last round."""
-    code, reason = _CODES[block.code] if block is not None else _UNBLOCKED
-    if block is not None and block.code is WaitCode.LIMIT and exceeds(state, waiting):
-        code, reason = WaitCode.LIMIT_OF_GANG, Reason.EXCEEDS_QUEUE
-    return code if state.known else WaitCode.QUEUES_UNKNOWN, reason
+    """Return why a HyperJob waits, and the reason in its status, by the block of the last round.
+
+    Before the Queues are known the code says that, with the reason of the block.
+    """
+    code = block.code if block is not None else WaitCode.NOT_LOOKED_AT
+    if code is WaitCode.LIMIT and exceeds(state, waiting):
+        code = WaitCode.LIMIT_OF_GANG
+    return code if state.known else WaitCode.QUEUES_UNKNOWN, _REASONS[code]
 
 
 def _wait_of(
@@ -114,7 +120,7 @@ def _wait_of(
         limit=block.limit if block is not None else None,
         resource=block.resource if block is not None else "",
         room=room,
-        behind=_first(state, waiting) if code is WaitCode.BEHIND else "",
+        behind=_first_in_line(state, waiting) if code is WaitCode.BEHIND else "",
         until=entry.rests_until,
         start=_expected(state, entry.unit.key),
         preempts=preempts,
@@ -122,9 +128,6 @@ def _wait_of(
         overran=passed,
         unsure_until=state.last.unsure.get(entry.unit.key),
     )
-
-
-_UNBLOCKED: Final = (WaitCode.NOT_LOOKED_AT, Reason.WAITING_FOR_QUEUE)
 
 
 def name_for(state: QueueState, reader: str, key: str) -> str:
@@ -175,7 +178,7 @@ def _shortage(state: QueueState, waiting: Pending) -> tuple[RoomDetail, Mapping[
     In this order: room that is reserved for heads, the lack of an automatic split, the lack of the
     gang. Without any lack the HyperJob is next, and a later round of the engine admits it.
     """
-    whole: RoomDetail | None = _kept(state, waiting)
+    whole: RoomDetail | None = _kept_room(state, waiting)
     if whole is None and all(part.piece for part in waiting.parts):
         whole = _split_shortage(state, waiting)
     if whole is not None:
@@ -199,13 +202,13 @@ def _shortage(state: QueueState, waiting: Pending) -> tuple[RoomDetail, Mapping[
     return gang, found.unplaced
 
 
-def _kept(state: QueueState, waiting: Pending) -> KeptRoom | None:
+def _kept_room(state: QueueState, waiting: Pending) -> KeptRoom | None:
     """Return the heads whose reserved room this HyperJob could use; None if there is none."""
     needs = waiting.shape.needs
     requests = [part.request for part in waiting.parts]
     own = waiting.order.key
     heads = [
-        _head(state, waiting, key, queue)
+        _head_shown(state, waiting, key, queue)
         for queue, key in sorted(state.last.heads.items())
         if key != own
     ]
@@ -217,18 +220,19 @@ def _kept(state: QueueState, waiting: Pending) -> KeptRoom | None:
     return KeptRoom(heads=heads[:_NAMES_SHOWN], hidden=len(heads[_NAMES_SHOWN:]))
 
 
-def _head(state: QueueState, waiting: Pending, key: str, queue: str) -> tuple[str, str]:
+def _head_shown(state: QueueState, waiting: Pending, key: str, queue: str) -> tuple[str, str]:
     """Return a head and its queue as a message names them: a queue's name may name its tenant."""
     name = name_for(state, waiting.order.key, key)
     hidden = name != key and queue != waiting.queue
     return name, "" if hidden else _named(queue)
 
 
-def _first(state: QueueState, waiting: Pending) -> str:
+def _first_in_line(state: QueueState, waiting: Pending) -> str:
     return name_for(state, waiting.order.key, state.lines.line(waiting.queue)[0].key)
 
 
 def _placement(state: QueueState, waiting: Pending) -> Placement:
+    """Place the sub-jobs that wait in the present room, that of the heads included."""
     needs = waiting.shape.needs
     return place(
         [part.request for part in waiting.parts],

@@ -85,21 +85,20 @@ def order_in_queue(*, priority: int, created: str, key: str) -> OrderInQueue:
     return OrderInQueue(-priority, created, key)
 
 
-Kinds = tuple[tuple[object, ...], ...]
-Standing = tuple[tuple[str, str], ...]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, weakref_slot=True)
 class PlacementNeeds:
     """The needs of a waiting HyperJob on clusters; `floor` is the least that its gang demands.
 
-    `alike`: all its waiting sub-jobs are of one kind.
+    At least `needed` of the waiting sub-jobs must start together; 0: its gang is complete without
+    them. `kinds` has the kind of each. `standing` are (group, cluster) of the others. `alike`: all
+    waiting sub-jobs are of one kind. `Shapes` makes equal needs one object, which is compared by
+    identity.
     """
 
     needed: int
     max_domains: int | None
-    standing: Standing
-    kinds: Kinds
+    standing: tuple[tuple[str, str], ...]
+    kinds: tuple[tuple[object, ...], ...]
     floor: Resources
     alike: bool = False
 
@@ -113,7 +112,7 @@ class Shape:
 
 
 class Shapes:
-    """All shapes in use."""
+    """All shapes in use: HyperJobs of equal needs and queues share one."""
 
     def __init__(self) -> None:
         self._needs: WeakValueDictionary[tuple[object, ...], PlacementNeeds] = WeakValueDictionary()
@@ -170,7 +169,10 @@ def _floor(waiting: Sequence[QueuedSubJob], number: int) -> Resources:
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """The sub-jobs that a HyperJob waits for, and its queue."""
+    """The sub-jobs that a HyperJob waits for, and the line that it is in: of the first one's queue.
+
+    They may have different queues, all of which must admit the HyperJob.
+    """
 
     parts: tuple[QueuedSubJob, ...]
     shape: Shape

@@ -223,7 +223,9 @@ def test_pods_may_outlive_a_vcjob_by_the_longest_grace_period_of_those_that_run(
 @pytest.mark.parametrize(
     ("name", "expected"), [("", -5), ("high", 1000), ("gone", 0), ("odd", 0), ("low", -5)]
 )
-def test_without_a_class_the_least_default_class_gives_the_priority(name: str, expected: int) -> None:
+def test_without_a_class_the_least_default_class_gives_the_priority(
+    name: str, expected: int
+) -> None:
     classes = {
         "low": {"value": -5, "globalDefault": True},
         "usual": {"value": 70, "globalDefault": True},

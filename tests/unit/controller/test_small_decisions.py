@@ -64,7 +64,8 @@ def test_the_highest_priority_of_the_templates_counts(names: tuple[str, ...], ex
 
 
 @pytest.mark.parametrize(
-    ("names", "expected"), [(("",), False), (("never",), False), (("low",), True), (("none",), True)]
+    ("names", "expected"),
+    [(("",), False), (("never",), False), (("low",), True), (("none",), True)],
 )
 def test_a_template_without_a_class_has_the_preemption_policy_of_the_global_default(
     names: tuple[str, ...], expected: bool
