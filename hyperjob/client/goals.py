@@ -41,10 +41,15 @@ class Goal:
         return not self.phases and self.step is None
 
     def is_doubtful(self, hyperjob: Object | None) -> bool:
-        """Return whether the HyperJob waits for a room or a quota that may not exist."""
+        """Return whether the HyperJob may never reach the goal, which `holds` has not denied.
+
+        It waits for a room or a quota that may not exist, or it has completed without the step.
+        """
         if hyperjob is None or self.is_deletion or self.phases & _WITHOUT_RUNNING:
             return False
         summary = read(hyperjob)
+        if self.step is not None and summary.has_ended:
+            return True
         return summary.is_current and summary.reason in _DOUBTFUL
 
     def holds(self, hyperjob: Object | None, name: str) -> bool:
@@ -130,7 +135,9 @@ async def reach(
     async def is_gone(hyperjob: Object | None) -> bool:
         assert hyperjob is not None
         summary = read(hyperjob)
-        return summary.reason in _NEVER or await fits_nowhere(kube, summary)
+        if summary.has_ended or summary.reason in _NEVER:
+            return True
+        return await fits_nowhere(kube, summary)
 
     reaching = until(
         kube,
@@ -171,6 +178,7 @@ async def _or_printed(
 
 
 async def _printed(kube: Kube, namespace: str, name: str, step: int) -> bool:
+    """Follow the logs until a program reports the step; False if no log reports it."""
     try:
         found = await kube.get(HYPERJOBS, name, namespace=namespace)
     except KubeError:

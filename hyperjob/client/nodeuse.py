@@ -46,6 +46,7 @@ def nodes(views: Mapping[str, MemberView], summaries: Iterable[Summary]) -> list
 def _uses(
     cluster: str, node: MemberNode, owners: Mapping[tuple[str, str], str]
 ) -> Iterator[NodeUse]:
+    """Yield the accelerators of a node; `owners` has the HyperJob of each (namespace, vcjob)."""
     for accelerator in sorted(filter(is_extended, node.allocatable)) or [""]:
         held: Counter[str] = Counter()
         for pod in node.pods:

@@ -17,7 +17,11 @@ def task_of(pod: Object) -> str:
 
 
 def pod_counts(job: SubJob, vcjob: Object | None) -> dict[str, int]:
-    """Count the pods of a sub-job by state; pods without a reported state are pending."""
+    """Count the pods of a sub-job by state, in lower case, from the vcjob's status.
+
+    The counters of its tasks add states that its own counters lack. Without any counter, as without
+    a vcjob, the HyperJob's status decides: the pods that do not run are pending.
+    """
     status = mapping((vcjob or {}).get("status"))
     counts = {name: count(status.get(name)) for name in COUNTERS}
     for tasks in tasks_of(vcjob).values():
@@ -65,5 +69,6 @@ def pod_trouble(pod: Object) -> str:
 
 
 def _sentence(said: Object) -> str:
+    """Return `reason: message`, or the one of both that is given."""
     reason, message = string(said.get("reason")), string(said.get("message"))
     return f"{reason}: {message}" if reason and message else reason or message

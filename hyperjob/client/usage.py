@@ -164,6 +164,7 @@ def _upwards(counts: Mapping[Key, int], tree: Tree) -> Counter[Key]:
 
 
 def _named_upwards(names: Mapping[Key, Iterable[str]], tree: Tree) -> dict[Key, set[str]]:
+    """Return the names, each also at all parents of its queue."""
     found: dict[Key, set[str]] = {}
     for (queue, accelerator), members in names.items():
         for each in tree.path(queue)[1:] or (queue,):
@@ -211,6 +212,10 @@ def waiting(summaries: Iterable[Summary]) -> dict[str, int]:
 def _cluster(
     cluster: Object, taken: Mapping[Key, int], named: Mapping[str, set[str]]
 ) -> list[ClusterUse]:
+    """Count the accelerators of a cluster: those that it reports, and `named` ones of sub-jobs.
+
+    `taken` are the accelerators of unfinished sub-jobs. A cluster without any has one empty entry.
+    """
     name = str(cluster["metadata"]["name"])
     room = room_of(cluster)
     taints = tuple(

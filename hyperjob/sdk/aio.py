@@ -30,7 +30,7 @@ from hyperjob.sdk.packages import requirements_of
 from hyperjob.sdk.parameters import Above0, require_known, require_types, shown
 from hyperjob.sdk.place import place_of
 from hyperjob.sdk.program import Carried, Machine, Train
-from hyperjob.sdk.template import whole
+from hyperjob.sdk.template import require_whole
 from hyperjob.sdk.training import TrainerOptions, trainer, with_its_parameters
 from hyperjob.sdk.view import Access
 from hyperjob_core.api.meta import Object
@@ -44,8 +44,6 @@ if TYPE_CHECKING:
     from hyperjob.client.plan.judge import Judgement
 
 _FIELD_MANAGER = "hyperjob-sdk"
-_MOST_LOGS = 200
-_PROPAGATION = {"propagationPolicy": "Background"}
 
 
 class AsyncClient(Access):
@@ -82,7 +80,7 @@ class AsyncClient(Access):
             {"clusters": int | Sequence[str] | Path, "gpus": int, "cluster_lost_seconds": Above0},
             {"clusters": clusters, "gpus": gpus, "cluster_lost_seconds": cluster_lost_seconds},
         )
-        whole("gpus", gpus, least=0)
+        require_whole("gpus", gpus, least=0)
         require_sources()
         try:
             async with lifeline() as line:
@@ -258,7 +256,7 @@ def _require_grid(
     grid: Mapping[str, Sequence[Any]], args: Mapping[str, Any], name: str | None, parallel: int
 ) -> None:
     """Raise ValueError for a grid that names no run, or the same one twice."""
-    whole("parallel", parallel, least=1)
+    require_whole("parallel", parallel, least=1)
     for key, values in grid.items():
         if isinstance(values, str | bytes) or not isinstance(values, Sequence) or not values:
             raise ValueError(
@@ -308,6 +306,7 @@ def _checked(document: object, what: str) -> Object:
 
 
 def _clusters_file(clusters: int | Sequence[str] | Path, gpus: int, directory: Path) -> Path:
+    """Return the clusters file; write one for a number or the names of clusters."""
     if isinstance(clusters, Path):
         return clusters
     names = [f"local-{n + 1}" for n in range(clusters)] if isinstance(clusters, int) else clusters

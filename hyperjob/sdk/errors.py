@@ -85,6 +85,7 @@ def translated() -> Iterator[None]:
 
 
 def _of(error: KubeError) -> HyperJobError:
+    """Return the exception of the SDK for an error of the API server."""
     text = words(error)
     if isinstance(error, NotFound):
         return NotFoundError(text)

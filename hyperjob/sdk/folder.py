@@ -64,11 +64,18 @@ class Folder:
 
     @classmethod
     def of(cls, folder: Path, needed: Path | None = None) -> Self:
-        """Read a folder; raise SourceError where it has too many files.
+        """Read a folder; raise SourceError where it has too many files, or one cannot be read.
 
         `needed` is the script, which no ignore file leaves out; raise SourceError where it has
         credentials.
         """
+        try:
+            return cls._read(folder, needed)
+        except OSError as error:
+            raise SourceError(f"{error.filename or folder}: {error.strerror}") from None
+
+    @classmethod
+    def _read(cls, folder: Path, needed: Path | None) -> Self:
         if needed is not None and (why := _credentials(needed)):
             raise SourceError(f"{needed}: {why}, and every reader of the HyperJob could read it")
         found = sorted({*_files(folder, _above(folder)), *([needed] if needed else [])})
@@ -94,8 +101,8 @@ class Folder:
     def text(self) -> str:
         """Return the folder as a zip file in base64, and print its files with their sizes.
 
-        Print too which files are left out for their credentials. Raise SourceError for a folder
-        that is too large.
+        Print too which files are left out for their credentials. Raise TooLargeError for a folder
+        that a HyperJob cannot contain.
         """
         if self._size > _PACKED_BYTES:
             raise self._too_large("more than 64 MiB")
@@ -124,7 +131,7 @@ class Folder:
     def say(self, where: str = "into the HyperJob") -> None:
         """Print which files the pods get, and which stay on this machine."""
         listed = _listed(self.path, self.sent, self.sizes)
-        _say(f"{self.path} goes {where} ({_size(self._size)}): {listed}")
+        _say(f"{self.path} goes {where} ({_amount(self._size)}): {listed}")
         for path, why in self.kept_back.items():
             _say(f"{path.relative_to(self.path)} stays here: {why}")
 
@@ -233,7 +240,7 @@ def _is_ignored(path: Path, rules: Sequence[_Rules], *, is_folder: bool) -> bool
 
 def _credentials(path: Path) -> str:
     """Return which credentials a file seems to have; empty for none."""
-    if path.suffix in _KEY_STORES:
+    if path.suffix.lower() in _KEY_STORES:
         return f"a file *{path.suffix} usually has a private key"
     content = path.read_bytes()
     if _PRIVATE_KEY.search(content):
@@ -244,12 +251,13 @@ def _credentials(path: Path) -> str:
 
 
 def _listed(folder: Path, paths: Sequence[Path], sizes: Mapping[Path, int]) -> str:
-    named = [f"{path.relative_to(folder)} {_size(sizes[path])}" for path in paths[:_NAMED]]
+    named = [f"{path.relative_to(folder)} {_amount(sizes[path])}" for path in paths[:_NAMED]]
     more = len(paths) - len(named)
     return ", ".join(named) + (f" and {more} more" if more else "")
 
 
-def _size(size: int) -> str:
+def _amount(size: int) -> str:
+    """Return a number of bytes in B, KiB or MiB, rounded up."""
     for unit in ("B", "KiB"):
         if size < 1024:
             return f"{size} {unit}"

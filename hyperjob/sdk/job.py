@@ -27,8 +27,8 @@ from hyperjob.sdk.lines import LogLine, Row, line_of, row_of
 from hyperjob.sdk.live import Screen
 from hyperjob.sdk.parameters import Above0, Rank, require_types
 from hyperjob.sdk.plot import Axis, drawn
-from hyperjob.sdk.template import whole
-from hyperjob.sdk.view import Connection, JobView, Reading
+from hyperjob.sdk.template import require_whole
+from hyperjob.sdk.view import Connection, JobView, LastRead
 from hyperjob_core.api.lines import LogLine as Line
 from hyperjob_core.api.meta import Object
 from hyperjob_core.kube.client import Kube
@@ -41,9 +41,6 @@ from hyperjob_engine.model.training import parse
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-_MOST_LOGS = 200
-
 
 _LOG_TYPES: Final[Mapping[str, Any]] = {
     "job": str | Sequence[str],
@@ -61,7 +58,7 @@ class AsyncJob(JobView):
     """A HyperJob of an API server."""
 
     def __init__(self, client: Connection, hyperjob: Object) -> None:
-        super().__init__(Reading(hyperjob, client.page))
+        super().__init__(LastRead(hyperjob, client.page))
         self._client = client
 
     async def refresh(self) -> Summary:
@@ -136,11 +133,14 @@ class AsyncJob(JobView):
         `rank` selects pods by their ranks. `tail` is the number of last lines of each container,
         -1 for all: by default 10, or all of a single container. `since` is in seconds before now.
         `search` is a regular expression that a line must contain. With `follow`, yield new lines as
-        they come, also of pods that start later, until the HyperJob has ended. `attempt`, from 1,
+        they come, also of pods that start later, until the HyperJob has ended. `previous` yields
+        the logs of containers from before their last restart. `attempt`, from 1,
         selects an attempt: after its end the status has the last lines of its failed containers,
         such as a traceback, and a ConfigMap more of them where the administrator wants it.
         """
         require_types(_LOG_TYPES, locals())
+        if follow and previous:
+            raise ValueError("logs: give follow or previous, not both")
         ranks = None if rank is None else frozenset([rank] if isinstance(rank, int) else rank)
         jobs = (job,) if isinstance(job, str) else tuple(job)
         wanted = Wanted(jobs=jobs, cluster=cluster, task=task, ranks=ranks)
@@ -148,7 +148,7 @@ class AsyncJob(JobView):
         query = {
             "timestamps": "true",
             **({"follow": "true"} if follow else {}),
-            **({"previous": "true"} if previous and not follow else {}),
+            **({"previous": "true"} if previous else {}),
             **({"sinceSeconds": str(max(1, round(since)))} if since is not None else {}),
         }
         summary = await self.refresh()
@@ -166,7 +166,6 @@ class AsyncJob(JobView):
                     wanted,
                     query=query,
                     tail=tail,
-                    limit=_MOST_LOGS,
                     say=silent,
                 )
                 found = followed.lines()
@@ -190,7 +189,7 @@ class AsyncJob(JobView):
         `most` progress lines the rows are evenly chosen, and the last one is always there. The logs
         of pods before the last restart of their sub-job are gone; the page keeps their progress.
         """
-        whole("most", most, least=2)
+        require_whole("most", most, least=2)
         found = Thinned[Row](most)
         summary = await self.refresh()
         with translated():
@@ -262,6 +261,7 @@ class AsyncJob(JobView):
         return self._client.kube
 
     def _take(self, hyperjob: Object | None) -> Summary:
+        """Keep the object that was read; None, after the deletion, keeps the one before."""
         self.reading.raw = hyperjob or self.raw
         return self.status
 

@@ -1,6 +1,5 @@
 """Check the parameters of the SDK's functions by their annotations. Pure."""
 
-import difflib
 import re
 import types
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,6 +10,7 @@ from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from hyperjob_core.api.quantity import Quantity
+from hyperjob_core.hints import nearest
 
 _SHOWN: Final = 80
 _STRICT: Final = ConfigDict(strict=True)
@@ -57,8 +57,8 @@ def require_known(function: str, given: Iterable[str], known: Iterable[str]) -> 
     names = list(known)
     for name in given:
         if name not in names:
-            alike = difflib.get_close_matches(name, names, n=1)
-            hint = f"; did you mean {alike[0]!r}?" if alike else f"; it has {', '.join(names)}"
+            alike = nearest(name, names)
+            hint = f"; did you mean {alike!r}?" if alike else f"; it has {', '.join(names)}"
             raise TypeError(f"{function}() got an unexpected keyword argument {name!r}{hint}")
 
 

@@ -16,7 +16,7 @@ import base64
 import binascii
 import os
 import shutil
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -68,6 +68,7 @@ class Place:
         )
 
     def _copy(self, archive: Path) -> None:
+        """Copy an archive into the directory of the volume, if it is not there."""
         target = Path(self.directory) / archive.name
         if not Path(self.directory).is_dir():
             raise SourceError(
@@ -85,6 +86,7 @@ class Place:
             raise SourceError(f"{target}: {error.strerror}") from None
 
     async def _send(self, archive: Path, address: str) -> None:
+        """Send an archive to an address by PUT, if a HEAD does not find it there."""
         headers = {"Authorization": self.header} if self.header else {}
         limit = aiohttp.ClientTimeout(total=_SEND_SECONDS)
         try:
@@ -120,13 +122,14 @@ async def place_of(kube: Kube, namespace: str) -> Place | None:
             f"ConfigMap {namespace}/{CONFIG_MAP}: expected the key url, or the keys claim and"
             f" directory; it has {', '.join(sorted(data)) or 'none'}"
         )
-    if not place.secret:
+    if not place.secret or place.claim:
         return place
     secret = await kube.get(SECRETS, place.secret, namespace=namespace)
-    return Place(url=place.url, secret=place.secret, header=_header(secret, namespace))
+    return replace(place, header=_header(secret, namespace))
 
 
 def _header(secret: Object, namespace: str) -> str:
+    """Return the Authorization header in a Secret; raise SourceError without one."""
     try:
         header = base64.b64decode(string(at(secret, "data", _KEY)), validate=True).decode("ascii")
     except (binascii.Error, UnicodeDecodeError):

@@ -26,6 +26,8 @@ def drawn(
 ) -> "Figure":
     """Draw metrics of rows over steps or seconds; return the figure. Raise HyperJobError.
 
+    Without `metrics` it draws every one. Without `ax` each metric gets axes of its own.
+
     Rows of several ranks are one line, by the mean of each step.
     """
     known = sorted({key for row in rows for key in row} - NO_METRICS)
@@ -35,17 +37,16 @@ def drawn(
         raise HyperJobError(f"{name} has reported no metric {missing[0]!r}; there are {there}")
     if not chosen:
         raise HyperJobError(f"{name} has reported no metrics: call progress(step=..., loss=...)")
-    place = ax if ax is not None else _figure(len(chosen)).axes
-    every = [place] * len(chosen) if not isinstance(place, list) else place
-    for metric, one in zip(chosen, every, strict=True):
-        line = _line(rows, metric, axis)
-        label = name if ax is None or len(chosen) == 1 else f"{name} {metric}"
-        one.plot(*line, label=label, linewidth=1.4)
-        one.set_xlabel("step" if axis == "step" else "seconds")
-        if ax is None or len(chosen) == 1:
-            one.set_ylabel(metric)
-        one.legend()
-    return every[0].get_figure(root=True)
+    one_metric = ax is None or len(chosen) == 1  # on each axes
+    targets = _figure(len(chosen)).axes if ax is None else [ax] * len(chosen)
+    for metric, target in zip(chosen, targets, strict=True):
+        label = name if one_metric else f"{name} {metric}"
+        target.plot(*_curve(rows, metric, axis), label=label, linewidth=1.4)
+        target.set_xlabel("step" if axis == "step" else "seconds")
+        if one_metric:
+            target.set_ylabel(metric)
+        target.legend()
+    return targets[0].get_figure(root=True)
 
 
 def _figure(number: int) -> "Figure":
@@ -69,9 +70,10 @@ def _png(figure: "Figure") -> bytes:
     return data.getvalue()
 
 
-def _line(
+def _curve(
     rows: Sequence[Mapping[str, float | datetime]], metric: str, axis: Axis
 ) -> tuple[list[float], list[float]]:
+    """Return places and values of a metric; seconds count from the first row."""
     begin = rows[0]["time"]
     sums: dict[float, list[float]] = {}
     for row in rows:

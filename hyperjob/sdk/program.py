@@ -107,17 +107,16 @@ def program(
     for a folder that is in the place of an administrator.
     """
     variables: dict[str, Variable] = {}
+    folder: Folder | None
     if isinstance(train, str | Path):
         words, folder, title = _script(train, args, workdir)
-        runner = words
     else:
-        title, folder = getattr(train, "__name__", "training"), None
+        words, title = ["main.py"], getattr(train, "__name__", "training")
         variables["HYPERJOB_SDK_PROGRAM"] = _function(train, args)
-        runner = ["main.py"]
-        folder = None if workdir is None else Folder.of(_folder(Path(workdir)))
+        folder = None if workdir is None else Folder.of(_existing(Path(workdir)))
     uses = _IMPORTS.search(str(variables.get("HYPERJOB_SDK_PROGRAM", "")).encode()) is not None
     if folder is not None:
-        variables |= _carried(folder, machine, carried)
+        variables |= _variables_of(folder, machine, carried)
         uses = uses or any(_IMPORTS.search(each.read_bytes()) for each in folder.programs)
     if uses:
         text = Path(__file__).with_name("progress.py").read_text(encoding="utf-8")
@@ -127,11 +126,11 @@ def program(
         if machine is not None:
             variables["HYPERJOB_SDK_CACHE"] = str(machine.cache)
     start = Path(__file__).with_name("start.py").read_text(encoding="utf-8")
-    command = ("python", "-c", start, *_runner(framework), *runner)
+    command = ("python", "-c", start, *_runner(framework), *words)
     return Program(
-        command=tuple(_literal(word) for word in command),
+        command=tuple(_unexpanded(word) for word in command),
         variables={
-            key: _literal(value) if isinstance(value, str) else value
+            key: _unexpanded(value) if isinstance(value, str) else value
             for key, value in variables.items()
         },
         mounts={} if carried is None else carried.mounts,
@@ -140,6 +139,7 @@ def program(
 
 
 def _function(train: Callable[..., Any], args: Args) -> str:
+    """Return the program that calls a function with its arguments; raise SourceError."""
     if args is not None and not isinstance(args, Mapping):
         raise SourceError(
             'args of a function are a dict of its keyword arguments, such as {"lr": 0.1};'
@@ -161,7 +161,7 @@ def _script(
         if module is None:
             raise SourceError(f"{train}: expected a script, or '-m package.module'")
         name = module.group(1)
-        folder = Folder.of(_folder(Path(workdir or ".")))
+        folder = Folder.of(_existing(Path(workdir or ".")))
         where = folder.path / name.replace(".", "/")
         if not where.with_suffix(".py").is_file() and not (where / "__main__.py").is_file():
             raise SourceError(
@@ -180,7 +180,7 @@ def _script(
         raise SourceError(f"{script}: no such file{_command_hint(str(train))}")
     if script.suffix in (".ipynb", ".sh"):
         raise SourceError(f"{script}: the containers run a Python script, such as train.py")
-    top = _folder(script.parent if workdir is None else Path(workdir))
+    top = _existing(script.parent if workdir is None else Path(workdir))
     if not script.resolve().is_relative_to(top.resolve()):
         raise SourceError(f"{script} is not in workdir={str(top)!r}")
     inside = script.resolve().relative_to(top.resolve())
@@ -200,13 +200,14 @@ def _command_hint(text: str) -> str:
     return f": for a command line write train({words[number]!r}{more})"
 
 
-def _folder(path: Path) -> Path:
+def _existing(path: Path) -> Path:
+    """Return the path of a folder; raise SourceError for any other."""
     if not path.is_dir():
         raise SourceError(f"workdir={str(path)!r} is no folder")
     return path
 
 
-def _carried(
+def _variables_of(
     folder: Folder, machine: Machine | None, carried: Carried | None
 ) -> Mapping[str, Variable]:
     """Return the variables that carry a folder, or the path of its copy on this machine."""
@@ -240,10 +241,11 @@ def _command_line(script: str | Path, args: Args) -> list[str]:
 
 
 def _runner(framework: Framework) -> list[str]:
+    """Return the command before the script or the module."""
     # The program torchrun of an image has the image's Python, without the packages of the training.
     return ["python", "-u", *(["-m", "torch.distributed.run"] if framework == "torchrun" else [])]
 
 
-def _literal(text: str) -> str:
+def _unexpanded(text: str) -> str:
     """Return the text with escaped `$`: Kubernetes expands $(NAME) in commands and variables."""
     return text.replace("$", "$$")

@@ -56,7 +56,7 @@ def progress(
     phase: str | None = None,
     **metrics: SupportsFloat,
 ) -> bool:
-    """Print one progress line; return whether it was printed.
+    """Print one progress line; return whether one was printed.
 
     The training has finished `step` of `steps`, and `saved` is the step of the last complete
     checkpoint. Other keywords are at most 16 metrics: numbers, also those of numpy and torch; the
@@ -68,7 +68,7 @@ def progress(
     After 20 seconds without a new step, or three times the median time of a step if that is more,
     the process prints the stacks of its threads; the signal SIGUSR1 causes that at any time.
     `phase` names what the program does instead of steps, such as "load", "evaluate", "save" or
-    "compile": no step is expected until the next call with a step.
+    "compile": no step is expected until the next call with a step. Its line has no other keyword.
     """
     step, steps, saved = _step("step", step), _step("steps", steps), _step("saved", saved)
     numbers = _numbers(metrics)
@@ -77,7 +77,7 @@ def progress(
         return False
     if phase is not None:
         _print({"phase": str(phase)[:_TEXT]})
-        return False
+        return True
     now = time.monotonic()
     new = saved is not None and saved != _last["saved"]
     if now - _last["time"] < _SECONDS and not new and step != steps:

@@ -66,7 +66,8 @@ def rich_of(summary: Summary) -> object:
     training = training_of(summary.training)
     bar: list[RenderableType] = []
     if training is not None:
-        bar = [ProgressBar(total=100, completed=training.percent)] if training.percent else []
+        if training.percent is not None:
+            bar.append(ProgressBar(total=100, completed=training.percent))
         bar.append(Text(printable(_words(training))))
     return Group(Text(f"HyperJob {_title(summary)}"), *bar, *table(_COLUMNS, rows_of(summary)))
 

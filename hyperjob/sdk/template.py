@@ -20,7 +20,7 @@ def resources_of(
     """Return the requests of a pod, which are its limits too; raise ValueError."""
     require_amount("cpu", cpu, example="2 or '500m'")
     require_bytes("memory", memory)
-    whole("gpus", gpus, least=0)
+    require_whole("gpus", gpus, least=0)
     return {
         **({"cpu": str(cpu)} if cpu is not None else {}),
         **({"memory": memory} if memory is not None else {}),
@@ -43,7 +43,7 @@ def seconds_of(time_limit: int | str) -> int:
     return found
 
 
-def whole(name: str, value: object, *, least: int) -> None:
+def require_whole(name: str, value: object, *, least: int) -> None:
     """Raise ValueError unless a parameter is a whole number."""
     if not isinstance(value, int) or isinstance(value, bool) or value < least:
         raise ValueError(f"{name} must be a whole number, at least {least}; got {value!r}")

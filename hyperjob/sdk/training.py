@@ -24,11 +24,11 @@ from hyperjob.sdk.template import (
     env_from,
     merged,
     require_template,
+    require_whole,
     resources_of,
     seconds_of,
     toleration_of,
     volumes_of,
-    whole,
 )
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import API_VERSION, KIND
@@ -155,7 +155,7 @@ def trainer(
     number = _clusters(clusters, replicas)
     require_template(pod_template)
     if grace_seconds is not None:
-        whole("grace_seconds", grace_seconds, least=0)
+        require_whole("grace_seconds", grace_seconds, least=0)
     requirements = requirements_of(packages)
     image = image_of(image, framework, names_of(requirements), _machine)
     made = program(
@@ -205,7 +205,7 @@ def trainer(
     }
     named = {} if isinstance(clusters, int) else {"clusterNames": list(clusters)}
     group = {"name": "trainer", "replicas": number, "templateSpec": template, **named}
-    whole("max_restarts", max_restarts, least=0)
+    require_whole("max_restarts", max_restarts, least=0)
     spec: Object = {
         "maxDomains": number,
         "plugins": {key: list(value) for key, value in _PLUGINS[framework].items()},
@@ -240,8 +240,8 @@ def with_its_parameters(method: _C) -> _C:
 def _clusters(clusters: int | Sequence[str], replicas: int) -> int:
     """Return the number of clusters; raise ValueError."""
     if isinstance(clusters, int):
-        whole("clusters", clusters, least=1)
-    whole("replicas", replicas, least=1)
+        require_whole("clusters", clusters, least=1)
+    require_whole("replicas", replicas, least=1)
     number = clusters if isinstance(clusters, int) else len(clusters)
     if number < 1 or replicas % number:
         raise ValueError(
@@ -252,6 +252,7 @@ def _clusters(clusters: int | Sequence[str], replicas: int) -> int:
 
 
 def _variables(variables: Mapping[str, Variable]) -> list[Object]:
+    """Return the variables of the container, with the address of its pod."""
     address = {"fieldRef": {"fieldPath": "status.podIP"}}
     return [
         {"name": key, "value" if isinstance(value, str) else "valueFrom": value}

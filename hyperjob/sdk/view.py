@@ -57,7 +57,7 @@ class Access:
 
 
 @dataclass(slots=True)
-class Reading:
+class LastRead:
     """The object of a HyperJob that was last read; an AsyncJob and its Job share it."""
 
     raw: Object
@@ -67,7 +67,7 @@ class Reading:
 class JobView:
     """A HyperJob as it was last read."""
 
-    def __init__(self, reading: Reading) -> None:
+    def __init__(self, reading: LastRead) -> None:
         self.reading = reading
         self.name = str(reading.raw["metadata"]["name"])
         self.namespace = str(reading.raw["metadata"]["namespace"])

@@ -106,7 +106,10 @@ def judge_all(documents: Iterable[Document], world: World) -> list[Judgement]:
 
 
 async def judge_next(document: Document, rehearsal: Rehearsal, world: World) -> Judgement:
-    """Judge a HyperJob after those that the rehearsal already has."""
+    """Judge a HyperJob after those that the rehearsal has, and add it to them if it is accepted.
+
+    A HyperJob of the same name in the rehearsal is updated: the rules of an update apply to it.
+    """
     content = default(document.content)
     metadata = mapping(content.get("metadata"))
     namespace = string(metadata.get("namespace")) or world.namespace
@@ -140,6 +143,12 @@ async def judge_next(document: Document, rehearsal: Rehearsal, world: World) -> 
 
 
 def _judged(judgement: Judgement, answer: Answer, rehearsal: Rehearsal, world: World) -> Judgement:
+    """Return the judgement of a HyperJob that admission accepts, from the controller's decision.
+
+    It fits unless it is Pending, or Queued in a line of a queue. A HyperJob that waits cannot run
+    where a device or a node for a pod is missing, where it is too large for empty clusters or for
+    its queue, or where a queue takes no jobs; else it waits.
+    """
     observed, decided, draft = answer.observed, answer.decision.plan, answer.decision.draft
     if draft is None:
         return replace(judgement, verdict=Verdict.CANNOT_RUN, message=answer.decision.refusal)
@@ -200,6 +209,7 @@ def _queues(
 
 
 def _line(answer: Answer, queues: Mapping[str, str]) -> LinePosition | None:
+    """Return the place of the HyperJob in the line of one of its queues; None out of a line."""
     verdict = answer.observed.verdict
     wait = verdict.wait if verdict is not None else None
     if wait is None or wait.queue not in queues or wait.code is WaitCode.QUEUES_UNKNOWN:
@@ -208,6 +218,7 @@ def _line(answer: Answer, queues: Mapping[str, str]) -> LinePosition | None:
 
 
 def _gang(state: QueueState, key: str) -> Gang | None:
+    """Return the sub-jobs of a HyperJob for which the queue engine waits; None without any."""
     entry = state.entries.get(key)
     waiting = entry.waiting if entry is not None else None
     if waiting is None or not state.known:
@@ -222,6 +233,7 @@ def _gang(state: QueueState, key: str) -> Gang | None:
 
 
 def _context(rehearsal: Rehearsal, world: World, namespace: str) -> Context:
+    """Return the objects that admission of a HyperJob in a namespace sees."""
     return replace(
         known_objects(world.there, namespace),
         clusters=known_clusters(rehearsal.items(CLUSTERS)),

@@ -52,9 +52,10 @@ def pieces(
     *,
     has_room: bool,
 ) -> list[Piece]:
-    """Return the sub-jobs of a decision, of which `created` are new.
+    """Return the sub-jobs `wanted` of a decision, of which it creates `created`.
 
-    `has_room`: the clusters have room for the sub-jobs that wait.
+    `has_room`: the clusters have room for the sub-jobs that wait. Each sub-job is compared with the
+    room beside all others of the HyperJob.
     """
     observed, split = draft.observed, draft.split
     records = {string(item.get("name")): item for item in objects((decided.status or {})["jobs"])}
@@ -112,6 +113,12 @@ def _elsewhere(
     unplaced: tuple[Obstacle, str],
     runs: bool,
 ) -> dict[str, str]:
+    """Return why a sub-job is on none of the other clusters, by cluster.
+
+    `cluster` is its own, empty without one; `room` is what all sub-jobs together leave. `unplaced`
+    is the reason against a cluster with room for a sub-job on no cluster. `runs`: it existed before
+    the decision.
+    """
     beside = room.copy()
     if request.name in beside.assigned:
         beside.take(request)

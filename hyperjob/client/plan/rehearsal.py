@@ -31,7 +31,8 @@ from hyperjob_engine.queueing.state import QueueState
 
 _QUIET: Final = 1.0
 """Virtual seconds without a request after which the controller has decided."""
-_TURNS: Final = 30
+_MOST_SECONDS: Final = 30
+"""Virtual seconds after which a plan takes the decisions as they are."""
 _ONE_AT_A_TIME: Final = threading.Lock()
 _PATIENCE: Final = 11.0
 """Virtual seconds after which the controller decides without knowing the Queues."""
@@ -118,8 +119,8 @@ class Rehearsal:
         return Answer(observed=observed, decision=decision, created={})
 
     async def settled(self) -> None:
-        """Wait until the controller has nothing to do."""
-        for _ in range(_TURNS):
+        """Wait until the controller makes no request for a second, at most 30 seconds."""
+        for _ in range(int(_MOST_SECONDS / _QUIET)):
             before = self._server.requests
             await asyncio.sleep(_QUIET)
             if self._server.requests == before:
@@ -154,7 +155,7 @@ class Rehearsal:
 async def rehearsing(world: World) -> AsyncIterator[Rehearsal]:
     """Run the controller on a world, in an event loop in virtual time."""
     rehearsal = Rehearsal(world)
-    with _quiet():
+    with _without_log():
         running = asyncio.create_task(rehearsal.run())
         started = asyncio.create_task(rehearsal.started())
         try:
@@ -192,7 +193,7 @@ class _Server(MemoryServer):
 
 
 def _is_admitted(observed: Observed) -> bool:
-    """Return whether the queue engine has admitted a sub-job that does not exist."""
+    """Return whether the queue engine has admitted a sub-job that does not exist yet."""
     verdict = observed.verdict
     return verdict is not None and not verdict.admitted <= _own(observed)
 
@@ -204,7 +205,7 @@ def _own(observed: Observed) -> set[str]:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def _without_log() -> Iterator[None]:
     """Suppress the controller's log within the block: nothing that it reports happens."""
     log = logging.getLogger("hyperjob_controller")
     with _ONE_AT_A_TIME:  # else a block could restore the level that another one has set

@@ -85,6 +85,7 @@ def what_if(
 
 
 def _states(world: World, rehearsal: Rehearsal) -> dict[str, _State]:
+    """Return the HyperJobs of the world that run or wait in a rehearsal, by namespace/name."""
     found = {}
     for key in map(key_of, world.of(HYPERJOBS)):
         observed = rehearsal.observe(key)
@@ -105,6 +106,7 @@ def _states(world: World, rehearsal: Rehearsal) -> dict[str, _State]:
 
 
 def _prospect(key: str, before: _State, after: _State, exists: set[str]) -> Prospect:
+    """Compare a HyperJob in the two worlds; `exists` are the vcjobs of the control plane by key."""
     namespace, _, name = key.partition("/")
     now = {
         child: where for child, where in before.clusters.items() if f"{namespace}/{child}" in exists
@@ -127,6 +129,10 @@ def _prospect(key: str, before: _State, after: _State, exists: set[str]) -> Pros
 
 
 def _change(now: Mapping[str, str], before: _State, after: _State) -> HyperJobChange:
+    """Return the effect on a HyperJob, the worst one first.
+
+    `now` are its existing sub-jobs; `before` has also those that start without the changes.
+    """
     then = after.clusters
     if now.keys() - then.keys():
         return HyperJobChange.STOPS

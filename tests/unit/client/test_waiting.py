@@ -139,6 +139,14 @@ def test_a_restart_is_over_when_the_sub_jobs_run_again(before: int) -> None:
     assert run(act()) == pytest.approx(5)
 
 
+def test_a_step_that_a_completed_program_has_not_reported_ends_the_wait() -> None:
+    ended = {**state("Completed", "JobsCompleted"), "training": {"step": 5}}
+    with pytest.raises(NeverError, match="is Completed: why: as things are, it never is at step 9"):
+        waits("step=9", (1, ended), seconds=3600)
+    late = {**ended, "training": {"step": 9}}
+    assert waits("step=9", (1, ended), (5, late), seconds=3600) == pytest.approx(5)
+
+
 def test_a_cluster_that_joins_meanwhile_lets_the_wait_go_on() -> None:
     times = (
         (0, TOO_LARGE),

@@ -70,6 +70,7 @@ CREDENTIALS = {
         "it has a private key",
     ),
     "a key store": ("client.p12", "", "a file *.p12 usually has a private key"),
+    "a key store of Windows": ("CLIENT.PFX", "", "a file *.PFX usually has a private key"),
 }
 
 
@@ -81,6 +82,22 @@ def test_files_with_credentials_stay_and_are_named(
     script = write(tmp_path, {name: text, "helper.py": "", ".hyperjobignore": f"!{name}\n"})
     assert sent(script) == {"helper.py"}
     assert f"hyperjob: {name} stays here: {why}\n" in capsys.readouterr().err
+
+
+def test_a_file_that_cannot_be_read_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = write(tmp_path, {"helper.py": ""})
+    read = Path.read_bytes
+
+    def denied(path: Path) -> bytes:
+        if path.name == "helper.py":
+            raise PermissionError(13, "Permission denied", str(path))
+        return read(path)
+
+    monkeypatch.setattr(Path, "read_bytes", denied)
+    with pytest.raises(SourceError, match=r"helper\.py: Permission denied"):
+        folder_of(script)
 
 
 def test_other_yaml_and_certificates_travel(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from hyperjob.client.thinning import Thinned
 from hyperjob.sdk import HyperJobError
 from hyperjob.sdk.plot import drawn
 from hyperjob.sdk.render import html_of, rich_of
-from hyperjob.sdk.view import JobView, Reading
+from hyperjob.sdk.view import JobView, LastRead
 
 RAW = {
     "metadata": {"namespace": "team", "name": "llm"},
@@ -55,12 +55,12 @@ def test_rows_are_bounded_and_evenly_chosen(most: int, number: int) -> None:
     ],
 )
 def test_a_hyperjob_has_an_address_on_the_page(page: str, url: str) -> None:
-    assert JobView(Reading(RAW, page)).url == url
+    assert JobView(LastRead(RAW, page)).url == url
 
 
 def test_without_a_page_the_error_says_how_to_give_one() -> None:
     with pytest.raises(HyperJobError, match="HYPERJOB_PAGE, with the address that `hyperjob ui`"):
-        _ = JobView(Reading(RAW)).url
+        _ = JobView(LastRead(RAW)).url
 
 
 def test_the_table_has_a_bar_and_the_latest_metrics() -> None:

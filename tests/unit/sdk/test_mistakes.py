@@ -7,7 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from hyperjob.sdk import AsyncClient, Client, HyperJobWarning, SourceError, progress, trainer
+from hyperjob.sdk import (
+    AsyncClient,
+    AsyncJob,
+    Client,
+    HyperJobWarning,
+    SourceError,
+    progress,
+    trainer,
+)
 from hyperjob.sdk.errors import warn
 
 
@@ -132,6 +140,12 @@ def test_a_wrong_call_of_the_client_sends_nothing(
 
     with pytest.raises((TypeError, ValueError), match=message):
         asyncio.run(act())
+
+
+async def test_logs_of_an_earlier_container_are_not_followed() -> None:
+    job = AsyncJob(AsyncClient(), {"metadata": {"namespace": "ml", "name": "llm"}})
+    with pytest.raises(ValueError, match="give follow or previous, not both"):
+        await anext(job.logs(follow=True, previous=True))
 
 
 @pytest.mark.parametrize(

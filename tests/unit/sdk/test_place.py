@@ -151,6 +151,14 @@ async def test_pods_read_a_large_folder_from_a_volume(tmp_path: Path) -> None:
     assert list(volume.iterdir()) == [archive], "an equal folder is the same archive"
 
 
+async def test_a_volume_needs_no_secret_that_the_place_names_too(tmp_path: Path) -> None:
+    volume = tmp_path / "volume"
+    volume.mkdir()
+    client = Client(claim="code", directory=str(volume), secret="store")
+    await client.train("-m package.train", workdir=large(tmp_path / "project"))
+    assert len(list(volume.iterdir())) == 1
+
+
 async def test_pods_read_a_large_folder_by_the_signed_address_of_an_object_store(
     tmp_path: Path,
 ) -> None:

@@ -1,7 +1,10 @@
 """A HyperJob in a notebook and in a terminal: every text is shown as text."""
 
+from dataclasses import replace
+
 import pytest
-from rich.console import Console
+from rich.console import Console, Group
+from rich.progress_bar import ProgressBar
 
 from hyperjob.client.summary import Summary, read
 from hyperjob.sdk import render
@@ -48,6 +51,13 @@ def test_html_escapes_every_text(message: str) -> None:
     assert "<b>HyperJob ns/h: Running</b>" in shown
     assert message not in shown
     assert shown.count("<tr>") == 3
+
+
+def test_a_training_at_its_begin_has_a_bar_in_a_terminal_too() -> None:
+    begun = replace(summary("waits"), training={"step": 0, "steps": 9, "percent": 0})
+    shown = render.rich_of(begun)
+    assert isinstance(shown, Group)
+    assert [each.completed for each in shown.renderables if isinstance(each, ProgressBar)] == [0]
 
 
 def test_a_terminal_shows_markup_as_text() -> None:

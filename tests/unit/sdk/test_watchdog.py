@@ -79,7 +79,7 @@ def test_a_signal_asks_for_the_stacks_at_any_time(tmp_path: Path) -> None:
 def test_a_phase_without_steps_is_no_hang(tmp_path: Path) -> None:
     end = """
 train(5)
-progress.progress(phase="evaluate")
+assert progress.progress(phase="evaluate"), "its line is printed"
 time.sleep(1.0)
 train(1)
 progress.progress(step=9, steps=9)
@@ -87,6 +87,7 @@ progress.progress(step=9, steps=9)
     with program(tmp_path, end) as process:
         lines = [json.loads(line)["hyperjob"] for line in process.stdout or ()]
     assert not [line for line in lines if "stacks" in line]
+    assert [line["phase"] for line in lines if "phase" in line] == ["evaluate"]
     assert lines[-1]["step"] == 9
 
 
