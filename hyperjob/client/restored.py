@@ -1,32 +1,29 @@
 """What differs between a Karmada API server that was put back from a backup and its members.
 
 A backup knows nothing of what came after it. Karmada carries out the restored objects: it starts a
-sub-job in the cluster that it has left, and starts again what was deleted or suspended since.
-`differences` finds both in the vcjobs of the members; `correct` prevents both, while Karmada's
-controller manager does not run.
+sub-job in the cluster that it has left, and starts again what was deleted or suspended since. The
+controller starts a second time what it has admitted since. `differences` finds all three in the
+vcjobs of the members; `restoring.correct` prevents them, while Karmada's controller manager and
+HyperJob's controller do not run.
 """
 
 import asyncio
-import contextlib
 import enum
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from hyperjob.client.changing import patch
 from hyperjob_core.api.meta import Object
-from hyperjob_core.api.names import LABEL_HYPERJOB, binding_name
+from hyperjob_core.api.names import LABEL_HYPERJOB
 from hyperjob_core.api.phases import JobPhase, Phase
-from hyperjob_core.api.wire import at, mapping, objects, string
+from hyperjob_core.api.wire import at, string
 from hyperjob_core.kube.client import Kube
-from hyperjob_core.kube.errors import KubeError, NotFound
+from hyperjob_core.kube.errors import KubeError
 from hyperjob_core.kube.resources import (
     CLUSTERS,
     HYPERJOBS,
     PROPAGATION_POLICIES,
-    RESOURCE_BINDINGS,
     VCJOBS,
-    WORKS,
     Resource,
     key_of,
 )
@@ -34,10 +31,6 @@ from hyperjob_engine.model.parse import pinned_clusters
 
 _MEMBER_SECONDS: Final = 30.0
 _AT_ONCE: Final = 8
-_WORKS_OF: Final = "karmada-es-"
-_BINDING: Final = "resourcebinding.karmada.io/name"
-Works = Mapping[tuple[str, str, str], Sequence[Object]]
-_BINDING_NAMESPACE: Final = "resourcebinding.karmada.io/namespace"
 
 
 class Kind(enum.StrEnum):
@@ -50,7 +43,7 @@ class Kind(enum.StrEnum):
     GONE = "Gone"
     """No member has a vcjob that ran at the time of the backup: Karmada would start it again."""
     UNPLACED = "Unplaced"
-    """A member has the vcjob, and Karmada has only its HyperJob, which starts it anywhere."""
+    """A member has the vcjob, and Karmada only its HyperJob: it would start in any member."""
     FOREIGN = "Unknown"
     """A member has the vcjob of a HyperJob that the Karmada API server does not have."""
 
@@ -71,6 +64,8 @@ class Difference:
     """The phase of the vcjob in the member."""
     suspends: bool = False
     """Whether `correct` suspends the HyperJob, because nothing of it runs where it should."""
+    adopts: bool = False
+    """Whether `correct` creates policy and vcjob in Karmada for the vcjob that a member has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +102,7 @@ def differences(restored: Restored, members: Mapping[str, Iterable[Object]]) -> 
     ]
     for key, where in places.items():
         if key not in restored.jobs:
-            found += [_of_unknown(restored, cluster, job) for cluster, job in where.items()]
+            found += _of_unknown(restored, where)
     return sorted(_with_suspensions(restored, found))
 
 
@@ -132,10 +127,17 @@ def _of_known(
     return _difference(Kind.GONE, job, expected=expected)
 
 
-def _of_unknown(restored: Restored, cluster: str, job: Object) -> Difference:
-    owner = f"{job['metadata']['namespace']}/{_hyperjob(job)}"
-    kind = Kind.UNPLACED if owner in restored.hyperjobs else Kind.FOREIGN
-    return _difference(kind, job, found=cluster, there=job)
+def _of_unknown(restored: Restored, where: Mapping[str, Object]) -> Iterable[Difference]:
+    """Return a difference for each cluster that has the vcjob; one of them keeps it."""
+    kept = min(where, key=lambda cluster: (is_over(_phase(where[cluster])), cluster))
+    for cluster, job in where.items():
+        owner = restored.hyperjobs.get(f"{job['metadata']['namespace']}/{_hyperjob(job)}")
+        yield replace(
+            _difference(
+                Kind.FOREIGN if owner is None else Kind.UNPLACED, job, found=cluster, there=job
+            ),
+            adopts=cluster == kept and owner is not None and not _has_ended(owner),
+        )
 
 
 def _with_suspensions(restored: Restored, found: Iterable[Difference]) -> list[Difference]:
@@ -147,14 +149,10 @@ def _with_suspensions(restored: Restored, found: Iterable[Difference]) -> list[D
         for job in restored.jobs.values()
         if (job["metadata"]["namespace"], job["metadata"]["name"]) not in gone
         and not is_over(_phase(job))
-    }
+    } | {(each.namespace, each.hyperjob) for each in found if each.adopts}
 
     def suspends(each: Difference) -> bool:
-        if _is_at_rest(restored, each.namespace, each.hyperjob):
-            return False
-        if each.kind is Kind.GONE:
-            return (each.namespace, each.hyperjob) not in kept
-        return each.kind is Kind.UNPLACED and not is_over(each.phase)
+        return each.kind is Kind.GONE and (each.namespace, each.hyperjob) not in kept
 
     return [replace(each, suspends=suspends(each)) for each in found]
 
@@ -189,8 +187,11 @@ def is_over(phase: str) -> bool:
 def _is_at_rest(restored: Restored, namespace: str, name: str) -> bool:
     """Return whether a HyperJob starts nothing: it has ended or is suspended."""
     owner = restored.hyperjobs.get(f"{namespace}/{name}")
-    phase = string(at(owner, "status", "state", "phase"))
-    return phase in (Phase.COMPLETED, Phase.FAILED) or at(owner, "spec", "suspend") is True
+    return _has_ended(owner) or at(owner, "spec", "suspend") is True
+
+
+def _has_ended(owner: Object | None) -> bool:
+    return string(at(owner, "status", "state", "phase")) in (Phase.COMPLETED, Phase.FAILED)
 
 
 def _pin(policy: Object | None) -> str:
@@ -202,7 +203,7 @@ def _pin(policy: Object | None) -> str:
 def is_settled(each: Difference) -> bool:
     """Return whether nothing starts because of the difference."""
     if each.kind is Kind.UNPLACED:
-        return not each.suspends
+        return not each.adopts
     return each.kind is Kind.FOREIGN and is_over(each.phase)
 
 
@@ -239,75 +240,3 @@ async def _restored(kube: Kube) -> Restored:
         of(HYPERJOBS), of(VCJOBS), of(PROPAGATION_POLICIES)
     )
     return Restored(hyperjobs=hyperjobs, jobs=jobs, policies=policies)
-
-
-async def correct(
-    kube: Kube, found: Sequence[Difference], *, said: Callable[[str], None] = lambda _: None
-) -> None:
-    """Pin each vcjob to the cluster that runs it, and suspend HyperJobs that would start again.
-
-    `said` gets a sentence for each change. A second call changes nothing more. Raises KubeError.
-    """
-    suspended: set[tuple[str, str]] = set()
-    works = await _works(kube, {each.expected for each in found if each.expected})
-    for each in found:
-        if each.kind is Kind.ELSEWHERE:
-            await _pin_to(kube, each, works)
-            said(f"vcjob {each.namespace}/{each.name} is pinned to {each.found}, where it is")
-        elif each.suspends:
-            if (owner := (each.namespace, each.hyperjob)) not in suspended:
-                suspended.add(owner)
-                body: Object = {"spec": {"suspend": True}}
-                await patch(kube, each.namespace, each.hyperjob, body)
-                said(f"HyperJob {each.namespace}/{each.hyperjob} is suspended")
-            await _without_works(kube, each, works)
-
-
-async def _pin_to(kube: Kube, each: Difference, works: Works) -> None:
-    """Move policy, binding and Work to the cluster that has the vcjob.
-
-    The Work goes last: Karmada must not make it again for the former cluster.
-    """
-    policy = await kube.get(PROPAGATION_POLICIES, each.name, namespace=each.namespace)
-    placement = mapping(at(policy, "spec", "placement"))
-    affinities = [
-        {**affinity, "clusterNames": [each.found]}
-        for affinity in objects(placement.get("clusterAffinities"))
-    ]
-    body: Object = {"spec": {"placement": {"clusterAffinities": affinities}}}
-    await patch(kube, each.namespace, each.name, body, resource=PROPAGATION_POLICIES)
-    name = binding_name(each.name)
-    try:
-        binding = await kube.get(RESOURCE_BINDINGS, name, namespace=each.namespace)
-    except NotFound:
-        return
-    clusters = [
-        {**target, "name": each.found} for target in objects(at(binding, "spec", "clusters"))
-    ]
-    body["spec"]["clusters"] = clusters
-    await patch(kube, each.namespace, name, body, resource=RESOURCE_BINDINGS)
-    await _without_works(kube, each, works)
-
-
-async def _works(kube: Kube, clusters: Iterable[str]) -> Works:
-    """Return the Works of the clusters by cluster and ResourceBinding."""
-    found: dict[tuple[str, str, str], list[Object]] = {}
-    for cluster in sorted(clusters):
-        for work in (await kube.list(WORKS, namespace=f"{_WORKS_OF}{cluster}")).items:
-            notes = mapping(at(work, "metadata", "annotations"))
-            binding = string(notes.get(_BINDING_NAMESPACE)), string(notes.get(_BINDING))
-            found.setdefault((cluster, *binding), []).append(work)
-    return found
-
-
-async def _without_works(kube: Kube, each: Difference, works: Works) -> None:
-    """Delete the Works of a vcjob for the cluster in which Karmada would start it.
-
-    A Work that is deleted while Karmada's controller manager is away starts nothing.
-    """
-    for work in works.get((each.expected, each.namespace, binding_name(each.name)), ()):
-        metadata = work["metadata"]
-        with contextlib.suppress(NotFound):
-            await kube.delete(
-                WORKS, metadata["name"], namespace=metadata["namespace"], uid=metadata["uid"]
-            )

@@ -5,8 +5,9 @@ live objects, and Volcano refuses almost every later change.
 """
 
 from collections.abc import Mapping
+from typing import Final
 
-from hyperjob_core.api.childmetadata import may_be_given
+from hyperjob_core.api.childmetadata import domain_of, may_be_given
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import (
     AFFINITY_GATED,
@@ -25,9 +26,12 @@ from hyperjob_core.api.names import (
     VCJOB_API_VERSION,
     VCJOB_KIND,
 )
+from hyperjob_core.api.wire import string_map
 from hyperjob_engine.expansion.checkpoint import with_checkpoint
 from hyperjob_engine.model.observed import HyperJob, QueueAdmission
 from hyperjob_engine.model.subjobs import SubJob
+
+_OWN: Final = (LABEL_HYPERJOB, LABEL_REPLICATED_JOB, LABEL_INDEX, LABEL_ATTEMPT)
 
 
 def owner_reference(hyperjob: HyperJob) -> Object:
@@ -91,29 +95,65 @@ def policy(
     its placement. With `preemption: Always` the policy takes the vcjob over from a broader policy
     that claimed it.
     """
-    spec: Object = {
-        "resourceSelectors": [
-            {
-                "apiVersion": VCJOB_API_VERSION,
-                "kind": VCJOB_KIND,
-                "namespace": hyperjob.namespace,
-                "name": sub_job.name,
-            }
-        ],
-        "propagateDeps": True,
-        "preemption": "Always",
-        "conflictResolution": "Abort",
-        "placement": placement(cluster, admission, gated=held if gated is None else gated),
-    }
-    metadata = _metadata(hyperjob, sub_job, attempt)
+    wanted = placement(cluster, admission, gated=held if gated is None else gated)
+    found = _policy(_metadata(hyperjob, sub_job, attempt), wanted)
     if held:
-        spec["suspension"] = {"dispatching": True}
+        found["spec"]["suspension"] = {"dispatching": True}
+        metadata = found["metadata"]
         metadata["annotations"] = metadata.get("annotations", {}) | {GATE: GATE_HELD}
+    return found
+
+
+def taken_over(
+    hyperjob: HyperJob, found: Object, cluster: str, *, admission: QueueAdmission
+) -> tuple[Object, Object]:
+    """Return policy and vcjob for a sub-job that a member has and Karmada does not know.
+
+    The vcjob has the spec of the member's vcjob, which Volcano has defaulted and does not let
+    Karmada change. Beside Volcano Global its ResourceBinding has a gate, as each has there.
+    """
+    given = found["metadata"]
+    metadata: Object = {
+        "name": given["name"],
+        "namespace": hyperjob.namespace,
+        "labels": _without_karmadas(given.get("labels")),
+        "ownerReferences": [owner_reference(hyperjob)],
+    }
+    own = {key: metadata["labels"][key] for key in _OWN if key in metadata["labels"]}
+    wanted = placement(cluster, admission, gated=False)
+    policy = _policy(metadata | {"labels": own}, wanted)
+    if annotations := _without_karmadas(given.get("annotations")):
+        metadata["annotations"] = annotations
+    job = {"apiVersion": VCJOB_API_VERSION, "kind": VCJOB_KIND, "metadata": metadata}
+    return policy, job | {"spec": found["spec"]}
+
+
+def _without_karmadas(given: object) -> dict[str, str]:
+    """Return labels or annotations without those that Karmada gives the objects of members."""
+    return {
+        key: value for key, value in string_map(given).items() if domain_of(key) != "karmada.io"
+    }
+
+
+def _policy(metadata: Object, wanted: Object) -> Object:
+    """Return the PropagationPolicy for the vcjob of the same name."""
+    selector = {
+        "apiVersion": VCJOB_API_VERSION,
+        "kind": VCJOB_KIND,
+        "namespace": metadata["namespace"],
+        "name": metadata["name"],
+    }
     return {
         "apiVersion": POLICY_API_VERSION,
         "kind": POLICY_KIND,
         "metadata": metadata,
-        "spec": spec,
+        "spec": {
+            "resourceSelectors": [selector],
+            "propagateDeps": True,
+            "preemption": "Always",
+            "conflictResolution": "Abort",
+            "placement": wanted,
+        },
     }
 
 

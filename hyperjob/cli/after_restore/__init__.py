@@ -8,24 +8,25 @@ from rich.text import Text
 from hyperjob.cli.kubectl import output as out
 from hyperjob.cli.kubectl.access import Access, access
 from hyperjob.cli.kubectl.exits import FailureError, run
-from hyperjob.client import restored
+from hyperjob.client import restored, restoring
 from hyperjob.client.restored import Difference, Kind
 from hyperjob.table import table
 from hyperjob_core.text import listed
 
 
 @click.command("after-restore")
-@access()
+@access(namespaced=False)
 @click.option("--apply", is_flag=True, help="Write the changes; without it the command only reads.")
 @out.output(out.JSON, out.YAML)
 def after_restore(access: Access, apply: bool, form: str) -> None:
     """Compare the vcjobs of the members with a Karmada that was put back from a backup.
 
-    Run it before Karmada's controller manager and scheduler start: they would start sub-jobs a
-    second time that were moved after the backup, and start again what was deleted or suspended.
-    With --apply the command pins each moved sub-job to the cluster that runs it, and suspends the
-    HyperJobs that would start again. It deletes no vcjob of a member. Exit code 1: there are
-    differences, or a cluster cannot be read.
+    Run it before Karmada's controller manager and scheduler and HyperJob's controller start: they
+    would start sub-jobs a second time that were moved or admitted after the backup, and start again
+    what was deleted or suspended. With --apply the command pins each moved sub-job to the cluster
+    that runs it, adopts those that Karmada does not know, and suspends the HyperJobs that would
+    start again. It deletes no vcjob of a member. Exit code 1: there are differences, or a cluster
+    cannot be read.
 
     Example: hyperjob after-restore --apply
     """
@@ -34,7 +35,7 @@ def after_restore(access: Access, apply: bool, form: str) -> None:
         async with access.connect() as kube:
             found = await restored.report(kube)
             if apply:
-                await restored.correct(kube, found.differences, said=out.remark)
+                await restoring.correct(kube, found.differences, said=out.remark)
                 found = await restored.report(kube)
         if form:
             differences = [asdict(each) for each in found.differences]
@@ -74,11 +75,13 @@ def _say(each: Difference) -> str:
                 if each.suspends
                 else f" beside other sub-jobs of HyperJob {each.hyperjob}, which run"
             )
-        case Kind.UNPLACED:
+        case Kind.UNPLACED if each.adopts:
             return (
-                f"HyperJob {each.hyperjob} would start it in any cluster: --apply suspends it;"
-                " resume it when this vcjob has ended"
+                f"HyperJob {each.hyperjob} would start it in any cluster: --apply adopts it where"
+                " it is, and resumes a suspended HyperJob"
             )
+        case Kind.UNPLACED:
+            return f"HyperJob {each.hyperjob} does not need it: delete it there"
         case Kind.FOREIGN:
             return (
                 f"Karmada has no HyperJob {each.hyperjob}: apply it again with clusterNames"

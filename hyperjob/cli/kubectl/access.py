@@ -44,7 +44,9 @@ def namespace_option(flag: str = "-n") -> Callable[[_F], _F]:
     )
 
 
-def access(*, everywhere: bool = False, flag: str = "-n") -> Callable[[_F], _F]:
+def access(
+    *, everywhere: bool = False, flag: str = "-n", namespaced: bool = True
+) -> Callable[[_F], _F]:
     """Return a decorator that adds kubectl's flags of access, as the argument `access`."""
 
     def decorate(function: _F) -> _F:
@@ -53,13 +55,13 @@ def access(*, everywhere: bool = False, flag: str = "-n") -> Callable[[_F], _F]:
             given["access"] = Access(
                 kubeconfig=given.pop("kubeconfig"),
                 context=given.pop("context"),
-                namespace=given.pop("namespace"),
+                namespace=given.pop("namespace", None),
                 all_namespaces=given.pop("all_namespaces", False),
             )
             return function(**given)
 
         options = [
-            namespace_option(flag),
+            *([namespace_option(flag)] if namespaced else []),
             *([_everywhere] if everywhere else []),
             _kubeconfig,
             _context,

@@ -49,7 +49,7 @@ async def test_a_sub_job_that_starts_or_ends_meanwhile_is_no_difference() -> Non
 async def test_a_vcjob_that_has_ended_or_starts_nothing_is_no_difference() -> None:
     settled = [
         difference("old-0", Kind.FOREIGN, phase="Completed"),
-        difference("held-0", Kind.UNPLACED, suspends=False),
+        difference("held-0", Kind.UNPLACED, adopts=False),
     ]
     found, _ = await ask(Report(settled))
     assert found.verdict.status is Status.OK

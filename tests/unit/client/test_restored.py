@@ -5,10 +5,20 @@ from typing import Any
 
 import pytest
 
-from hyperjob.client.restored import Difference, Kind, Restored, correct, differences
-from hyperjob_core.api.names import LABEL_HYPERJOB
+from hyperjob.client.restored import Difference, Kind, Restored, differences
+from hyperjob.client.restoring import correct
+from hyperjob_core.api.names import (
+    AFFINITY_GATED,
+    AFFINITY_UNGATED,
+    LABEL_ATTEMPT,
+    LABEL_HYPERJOB,
+    LABEL_INDEX,
+)
+from hyperjob_core.kube.memory import Call
 from hyperjob_core.kube.resources import (
+    CLUSTERS,
     HYPERJOBS,
+    MUTATING_WEBHOOKS,
     PROPAGATION_POLICIES,
     RESOURCE_BINDINGS,
     VCJOBS,
@@ -51,8 +61,12 @@ def restored(owner: Object, *jobs: Object, cluster: str = "east") -> Restored:
     return Restored(hyperjobs=by_key(owner), jobs=by_key(*jobs), policies=by_key(*policies))
 
 
-def kinds(found: list[Difference]) -> list[tuple[str, Kind, bool]]:
-    return [(each.name, each.kind, each.suspends) for each in found]
+def kinds(found: list[Difference]) -> list[tuple[str, Kind, str]]:
+    """Return name, kind and what `--apply` does to it, if `suspends` or `adopts` says so."""
+    return [
+        (each.name, each.kind, "suspends" * each.suspends + f"adopts in {each.found}" * each.adopts)
+        for each in found
+    ]
 
 
 @pytest.mark.parametrize(
@@ -67,25 +81,25 @@ def kinds(found: list[Difference]) -> list[tuple[str, Kind, bool]]:
         pytest.param(
             restored(hyperjob("a"), vcjob("a-0")),
             {"east": [], "west": [vcjob("a-0")]},
-            [("a-0", Kind.ELSEWHERE, False)],
+            [("a-0", Kind.ELSEWHERE, "")],
             id="moved since",
         ),
         pytest.param(
             restored(hyperjob("a"), vcjob("a-0")),
             {"east": [vcjob("a-0")], "west": [vcjob("a-0")]},
-            [("a-0", Kind.TWICE, False)],
+            [("a-0", Kind.TWICE, "")],
             id="Karmada has started it a second time",
         ),
         pytest.param(
             restored(hyperjob("a"), vcjob("a-0")),
             {"east": [], "west": []},
-            [("a-0", Kind.GONE, True)],
+            [("a-0", Kind.GONE, "suspends")],
             id="deleted or suspended since",
         ),
         pytest.param(
             restored(hyperjob("a"), vcjob("a-0"), vcjob("a-1")),
             {"east": [vcjob("a-1")], "west": []},
-            [("a-0", Kind.GONE, False)],
+            [("a-0", Kind.GONE, "")],
             id="another sub-job of the HyperJob runs, which must not be suspended",
         ),
         pytest.param(
@@ -115,25 +129,49 @@ def kinds(found: list[Difference]) -> list[tuple[str, Kind, bool]]:
         pytest.param(
             restored(hyperjob("a", "Queued")),
             {"east": [vcjob("a-0")], "west": []},
-            [("a-0", Kind.UNPLACED, True)],
+            [("a-0", Kind.UNPLACED, "adopts in east")],
             id="admitted since: another cluster could get it",
         ),
         pytest.param(
             restored(hyperjob("a", "Queued")),
             {"east": [vcjob("a-0", "Completed")], "west": []},
-            [("a-0", Kind.UNPLACED, False)],
+            [("a-0", Kind.UNPLACED, "adopts in east")],
             id="admitted and ended since",
+        ),
+        pytest.param(
+            restored(hyperjob("a", "Queued")),
+            {"east": [vcjob("a-0", "Failed")], "west": [vcjob("a-0")]},
+            [("a-0", Kind.UNPLACED, ""), ("a-0", Kind.UNPLACED, "adopts in west")],
+            id="admitted and moved since: the cluster that runs it",
+        ),
+        pytest.param(
+            restored(hyperjob("a", "Suspended", suspend=True)),
+            {"east": [vcjob("a-0")], "west": []},
+            [("a-0", Kind.UNPLACED, "adopts in east")],
+            id="resumed since",
+        ),
+        pytest.param(
+            restored(hyperjob("a", "Failed")),
+            {"east": [vcjob("a-0")], "west": []},
+            [("a-0", Kind.UNPLACED, "")],
+            id="its HyperJob had ended",
+        ),
+        pytest.param(
+            restored(hyperjob("a"), vcjob("a-0")),
+            {"east": [], "west": [vcjob("a-1")]},
+            [("a-0", Kind.GONE, ""), ("a-1", Kind.UNPLACED, "adopts in west")],
+            id="another sub-job of the HyperJob started since, which must not be suspended",
         ),
         pytest.param(
             restored(hyperjob("b")),
             {"east": [vcjob("a-0")], "west": []},
-            [("a-0", Kind.FOREIGN, False)],
+            [("a-0", Kind.FOREIGN, "")],
             id="created since",
         ),
     ],
 )
 def test_differences_between_karmada_and_its_members(
-    before: Restored, members: dict[str, list[Object]], expected: list[tuple[str, Kind, bool]]
+    before: Restored, members: dict[str, list[Object]], expected: list[tuple[str, Kind, str]]
 ) -> None:
     assert kinds(differences(before, members)) == expected
 
@@ -191,3 +229,113 @@ async def test_a_hyperjob_whose_sub_jobs_are_gone_is_suspended_once() -> None:
     assert suspended is not None
     assert suspended["spec"]["suspend"] is True
     assert server.items(WORKS) == []
+
+
+def of_member(name: str) -> Object:
+    """Return a vcjob as Karmada has created it in a member, with its metadata."""
+    labels = {
+        LABEL_HYPERJOB: "a",
+        LABEL_INDEX: "0",
+        LABEL_ATTEMPT: "2",
+        "team": "ml",
+        "propagationpolicy.karmada.io/permanent-id": "x",
+    }
+    notes = {LABEL_ATTEMPT: "2", "work.karmada.io/name": "x"}
+    metadata = {"namespace": "ns", "name": name, "labels": labels, "annotations": notes}
+    return {
+        "metadata": metadata | {"uid": "m", "resourceVersion": "7", "finalizers": ["x"]},
+        "spec": {"minAvailable": 2},
+        "status": {"state": {"phase": "Running"}},
+    }
+
+
+class WithMember(ApiServer):
+    """An API server whose member `east` has the vcjob `ns/a-0`."""
+
+    def answer(self, call: Call) -> Any:
+        if call.resource is CLUSTERS and call.subresource:
+            assert call.name == "east"
+            return of_member("a-0")
+        return super().answer(call)
+
+
+async def corrected(server: ApiServer, found: list[Difference]) -> list[str]:
+    said: list[str] = []
+    async with asyncio.timeout(10):
+        await correct(server.kube, found, said=said.append)
+    return said
+
+
+@pytest.mark.parametrize("volcano_global", [False, True])
+async def test_a_sub_job_that_was_admitted_since_is_adopted_where_it_runs(
+    *, volcano_global: bool
+) -> None:
+    server = WithMember()
+    server.put(HYPERJOBS, hyperjob("a", "Queued", replicatedJobs=[]))
+    if volcano_global:
+        rule = {"apiGroups": ["work.karmada.io"], "resources": ["resourcebindings"]}
+        hook = {"clientConfig": {"url": "https://vg/resourcebindings/mutate"}, "rules": [rule]}
+        server.put(MUTATING_WEBHOOKS, {"metadata": {"name": "vg"}, "webhooks": [hook]})
+    before = restored(hyperjob("a", "Queued"))
+    found = differences(before, {"east": [of_member("a-0")]})
+    said = await corrected(server, found)
+    owner = {
+        "apiVersion": "training.volcano.sh/v1alpha1",
+        "kind": "HyperJob",
+        "name": "a",
+        "uid": "a",
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+    own = {LABEL_HYPERJOB: "a", LABEL_INDEX: "0", LABEL_ATTEMPT: "2"}
+    job = server.get(VCJOBS, "ns/a-0")
+    assert job is not None
+    assert job["spec"] == {"minAvailable": 2}
+    assert "status" not in job
+    assert job["metadata"]["labels"] == own | {"team": "ml"}
+    assert job["metadata"]["annotations"] == {LABEL_ATTEMPT: "2"}
+    assert job["metadata"]["ownerReferences"] == [owner]
+    assert "finalizers" not in job["metadata"]
+    pinned = server.get(PROPAGATION_POLICIES, "ns/a-0")
+    assert pinned is not None
+    assert pinned["metadata"]["labels"] == own
+    assert pinned["metadata"]["ownerReferences"] == [owner]
+    assert "suspension" not in pinned["spec"]
+    assert pinned["spec"]["placement"]["clusterAffinities"] == [
+        {
+            "affinityName": AFFINITY_GATED if volcano_global else AFFINITY_UNGATED,
+            "clusterNames": ["east"],
+        }
+    ]
+    assert said == ["vcjob ns/a-0 is known to Karmada again, in east"]
+    known = Restored(hyperjobs=by_key(hyperjob("a")), jobs=by_key(job), policies=by_key(pinned))
+    assert differences(known, {"east": [of_member("a-0")]}) == []
+
+
+async def test_a_hyperjob_that_was_resumed_since_is_resumed_before_its_vcjob_exists() -> None:
+    server = WithMember()
+    server.put(HYPERJOBS, hyperjob("a", "Suspended", suspend=True))
+    server.put(PROPAGATION_POLICIES, policy("a-0", "west"))
+    before = restored(hyperjob("a", "Suspended", suspend=True))
+    said = await corrected(server, differences(before, {"east": [of_member("a-0")]}))
+    resumed = server.get(HYPERJOBS, "ns/a")
+    assert resumed is not None
+    assert resumed["spec"]["suspend"] is False
+    pinned = server.get(PROPAGATION_POLICIES, "ns/a-0")
+    assert pinned is not None
+    affinities = pinned["spec"]["placement"]["clusterAffinities"]
+    assert [each["clusterNames"] for each in affinities] == [["east"]]
+    writes = [(verb, kind) for verb, kind, _ in server.calls if verb in ("patch", "create")]
+    assert writes[0] == ("patch", HYPERJOBS.plural)
+    assert writes[-1] == ("create", VCJOBS.plural)
+    assert said[0] == "HyperJob ns/a is resumed"
+
+
+async def test_a_vcjob_that_karmada_deletes_in_its_member_is_not_adopted() -> None:
+    server = WithMember()
+    server.put(HYPERJOBS, hyperjob("a", "Suspended", suspend=True))
+    server.put(RESOURCE_BINDINGS, {"metadata": {"namespace": "ns", "name": "a-0-job"}})
+    before = restored(hyperjob("a", "Suspended", suspend=True))
+    said = await corrected(server, differences(before, {"east": [of_member("a-0")]}))
+    assert said == ["vcjob ns/a-0 is being deleted in east"]
+    assert not [verb for verb, _, _ in server.calls if verb in ("patch", "create")]
