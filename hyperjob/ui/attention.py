@@ -76,7 +76,11 @@ class Attention:
     def _changed(self, old: Row | None, new: Row | None) -> None:
         row = new or old
         assert row is not None, "a change has an old or a new row"
-        self._due[row.key] = None
+        self._request(row.key)
+
+    def _request(self, key: str) -> None:
+        """Have a HyperJob explained again."""
+        self._due[key] = None
         self._idle.clear()
         self._wake.set()
 
@@ -100,10 +104,10 @@ class Attention:
             settled = (Phase.COMPLETED, Phase.FAILED, Phase.SUSPENDED)
             for key, row in self._world.rows.items():
                 if row.summary.phase not in settled:
-                    self._due[key] = None
-            self._wake.set()
+                    self._request(key)
 
     def _judge(self, key: str) -> None:
+        """Explain a HyperJob, and count a change of its entry in the list."""
         row = self._world.rows.get(key)
         before = self._troubles.pop(key, None)
         now = None if row is None else self._trouble(row)
@@ -113,6 +117,7 @@ class Attention:
             self._world.note("attention")
 
     def _trouble(self, row: Row) -> AttentionItem | None:
+        """Return why a HyperJob needs a person; None if it does not."""
         world = self._world
         summary = row.summary
         if summary.phase in (Phase.COMPLETED, Phase.SUSPENDED) and not summary.deleting:

@@ -52,7 +52,7 @@ class Holdings:
     def at(self, where: Where, scope: Scope) -> list[Holding]:
         """Return the parts of a cluster and an accelerator, of HyperJobs that a visitor may see."""
         there = self._parts.get(where, {})
-        return [part for key, part in there.items() if _visible(scope, key)]
+        return [part for key, part in there.items() if scope.includes(key.partition("/")[0])]
 
 
 def parts_of(row: Row) -> dict[Where, Holding]:
@@ -73,10 +73,6 @@ def parts_of(row: Row) -> dict[Where, Holding]:
             reserved=number - runs + (before.reserved if before else 0),
         )
     return found
-
-
-def _visible(scope: Scope, key: str) -> bool:
-    return scope.namespaces is None or key.partition("/")[0] in scope.namespaces
 
 
 def _has_started(job: SubJob) -> bool:

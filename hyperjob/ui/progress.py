@@ -5,11 +5,12 @@ without the right to read logs sees the points of the status alone.
 """
 
 import asyncio
+import contextlib
 import time
 from collections import OrderedDict
 from collections.abc import Hashable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
 
@@ -39,10 +40,14 @@ _OVERLAP_SECONDS: Final = 5.0
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """The last read of a HyperJob: the version of its row, and the time."""
+    """The last read of a HyperJob: the version of its row, None after a failure, and its begin.
+
+    `whole` is the begin of the last read without a failure, from which the next one continues.
+    """
 
     version: Hashable
     at: float
+    whole: float | None = None
 
 
 class LogProgress:
@@ -55,7 +60,10 @@ class LogProgress:
         self._places = asyncio.Semaphore(_AT_ONCE)
 
     async def look(self, kube: Kube, rows: Sequence[Row], *, seconds: float = 0) -> None:
-        """Begin to read the logs of HyperJobs with new progress, and wait so long for the lines."""
+        """Begin to read the logs of HyperJobs with new progress, and wait so long for the lines.
+
+        A failed read is repeated, with the rights of the visitor who looks next.
+        """
         begun = [task for row in rows if (task := self._begin(kube, row)) is not None]
         if begun and seconds:
             await asyncio.wait(begun, timeout=seconds)
@@ -73,8 +81,9 @@ class LogProgress:
             return None
         if known is not None and (known.version == row.version or now - known.at < _PAUSE_SECONDS):
             return None
-        since = None if known is None else now - known.at + _OVERLAP_SECONDS
-        self._known[uid] = _Known(row.version, now)
+        before = None if known is None else known.whole
+        since = None if before is None else now - before + _OVERLAP_SECONDS
+        self._known[uid] = _Known(row.version, now, before)
         self._known.move_to_end(uid)
         while len(self._known) > _KNOWN:
             self._known.popitem(last=False)
@@ -86,17 +95,27 @@ class LogProgress:
         query = {"timestamps": "true"}
         if since is not None:
             query["sinceSeconds"] = str(round(since))
-        try:
+        found: list[ProgressPoint] = []
+        failed = True
+        with contextlib.suppress(ClientError, KubeError, TimeoutError):  # the status has its points
             async with self._places, asyncio.timeout(_READ_SECONDS):
-                found = await _points(kube, summary, query)
-        except (ClientError, KubeError, TimeoutError):
-            return  # the points of the status remain
+                found, failed = await _points(kube, summary, query)
+        if (known := self._known.get(summary.uid)) is not None:
+            changed = replace(known, version=None) if failed else replace(known, whole=known.at)
+            self._known[summary.uid] = changed
         if found:
             self._history.progressed(datetime.now(UTC), summary.uid, found)
 
 
-async def _points(kube: Kube, summary: Summary, query: dict[str, str]) -> list[ProgressPoint]:
-    """Return the progress in the log of rank 0, or of the first pod where pods have no ranks."""
+async def _points(
+    kube: Kube, summary: Summary, query: dict[str, str]
+) -> tuple[list[ProgressPoint], bool]:
+    """Return the progress in the log of rank 0, or of the first pod where pods have no ranks.
+
+    Return too whether the log could not be read to its end.
+    """
+    if not summary.jobs:
+        return [], False
     try:
         chosen = await _chosen(kube, summary, query, Wanted(ranks=frozenset({0})))
     except ClientError:
@@ -108,7 +127,7 @@ async def _points(kube: Kube, summary: Summary, query: dict[str, str]) -> list[P
             if (line := parse(LogLine.of(raw))) is not None:
                 metrics = {name: float(text) for name, text in line.metrics.items()}
                 found.add(ProgressPoint(line.time, line.step, metrics))
-    return found.kept
+    return found.kept, chosen.failed
 
 
 async def _chosen(

@@ -24,7 +24,7 @@ _LINK: Final = re.compile(r'\shref="(/[^"]*)"')
 _FORMS: Final = re.compile(r"<button\b.*?</button>", re.DOTALL)
 
 
-async def snapshot(known: Running, *, now: datetime | None = None) -> str:
+async def snapshot(known: Running) -> str:
     """Return the page: a table of the newest HyperJobs, and details of those that still run."""
     world = known.world
     table = JobsPage(world, EVERYTHING, Query(size=ROWS))
@@ -33,7 +33,7 @@ async def snapshot(known: Running, *, now: datetime | None = None) -> str:
     details = []
     for key in chosen:
         parts = await JobPage(world, known.history, key).parts()
-        details.append((key, _standing(key, "".join(parts.values()))))
+        details.append((key, _with_own_ids(key, "".join(parts.values()))))
     style = static("ui.css").decode()
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     text = str(
@@ -42,7 +42,7 @@ async def snapshot(known: Running, *, now: datetime | None = None) -> str:
             style=style,
             digest=digest,
             host=world.host,
-            now=now or datetime.now(UTC),
+            now=datetime.now(UTC),
             fleet=await FleetPage(world, EVERYTHING).parts(),
             queues=await QueuesPage(world, EVERYTHING).parts(),
             attention=await AttentionPage(world, known.attention, EVERYTHING).parts(),
@@ -60,8 +60,8 @@ def _order(phase: str) -> int:
     return {Phase.COMPLETED: 2, Phase.FAILED: 1}.get(Phase(phase), 0)
 
 
-def _standing(key: str, html: str) -> str:
-    """Return a part with the HyperJob's key in its ids, which must be unique in the page."""
+def _with_own_ids(key: str, html: str) -> str:
+    """Return a part without buttons, with the HyperJob's key in its ids, which are unique."""
     for name in ("h-timeline", "h-tree", "runs"):
         html = html.replace(f'"{name}"', f'"{name}-{key}"')
     return _FORMS.sub("", html)
@@ -75,6 +75,7 @@ def _linked(html: str, chosen: Collection[str]) -> str:
         key = path.removeprefix("/hyperjobs/")
         if key in chosen:
             return f' href="#{key}"'
-        return f' href="{path[7:]}"' if path.startswith("/queues#") else ""
+        anchor = path.removeprefix("/queues")
+        return f' href="{anchor}"' if anchor.startswith("#") else ""
 
     return _LINK.sub(link, html)

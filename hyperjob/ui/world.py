@@ -184,21 +184,20 @@ class LiveState:
                 found.merge(tally)
         return found
 
-    def cluster_uses(self, scope: Scope, tally: Tally | None = None) -> list[usage.ClusterUse]:
+    def cluster_uses(self, scope: Scope) -> list[usage.ClusterUse]:
         """Count accelerators by cluster; empty where a visitor may not list Clusters."""
         if not scope.clusters:
             return []
-        return usage.clusters_of(self.clusters, tally or self.tally(scope))
+        return usage.clusters_of(self.clusters, self.tally(scope))
 
-    def queue_uses(self, scope: Scope, tally: Tally | None = None) -> list[usage.QueueUse]:
+    def queue_uses(self, scope: Scope) -> list[usage.QueueUse]:
         """Count accelerators by queue; empty where a visitor may not list Queues."""
         if not scope.queues:
             return []
-        counted = tally or self.tally(scope)
         totals = usage.all_ready(usage.clusters_of(self.clusters, Tally()))
         return usage.queues_of(
             self.queues,
-            counted,
+            self.tally(scope),
             readable=self.queues_readable,
             totals=totals,
             bindings=self._queue_bindings.items() if scope.clusters else (),
@@ -235,6 +234,7 @@ class LiveState:
 
     @staticmethod
     def _reading(informer: Informer) -> Reading:
+        """Return the objects of an informer, or the error of its last list."""
         if informer.synced.is_set():
             return informer.items()
         return informer.last_error or _UNREAD
@@ -270,6 +270,7 @@ class LiveState:
         return order_of(row, self.lines.classes)
 
     def _hyperjob_changed(self, _: EventType, old: Object | None, new: Object | None) -> None:
+        """Take a change of a HyperJob over into all counts and orders, then tell the listeners."""
         after: Row | None = None if new is None else new[_ROW]
         key = key_of(new or old or {})
         # The object of a DELETED event may be newer than the counted object.
@@ -300,6 +301,7 @@ class LiveState:
         self._dirty.set()
 
     def _forget_colours(self, kind: EventType, *_: object) -> None:
+        """Let `colour` number the Queues again after one was created or deleted."""
         if kind is not EventType.MODIFIED:
             self._colours = {}
             self.versions["colours"] += 1

@@ -19,7 +19,7 @@ from aiohttp import web
 from hyperjob.ui.access import checks
 from hyperjob.ui.access.answers import login_first, refusal, reload
 from hyperjob.ui.access.csrf import Csrf
-from hyperjob.ui.access.forms import check_form, checked
+from hyperjob.ui.access.forms import check_form, check_site
 from hyperjob.ui.access.login import SESSION_COOKIE as COOKIE
 from hyperjob.ui.access.login import Login
 from hyperjob.ui.access.sessions import Sessions
@@ -117,7 +117,7 @@ class ClusterAccess:
 
     async def visitor(self, request: web.Request) -> ClusterVisitor:
         """Return the visitor of a request, with the namespaces that the visitor may see."""
-        checked(request, self._hosts)
+        check_site(request, self._hosts)
         token, session = self._credentials(request)
         if not token:
             raise self._stranger(request)

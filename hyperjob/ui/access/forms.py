@@ -12,7 +12,7 @@ from hyperjob.ui.access.csrf import FIELD, HEADER, Csrf
 _FORMS: Final = ("application/x-www-form-urlencoded", "multipart/form-data")
 
 
-def checked(request: web.Request, hosts: Collection[str]) -> None:
+def check_site(request: web.Request, hosts: Collection[str]) -> None:
     """Raise for a request with another Host, or from a page of another site."""
     if why := refused(request.method, request.headers, hosts):
         raise refusal(403, why)

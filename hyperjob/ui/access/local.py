@@ -18,7 +18,7 @@ from aiohttp import web
 from hyperjob.ui.access import checks
 from hyperjob.ui.access.answers import refusal, reload
 from hyperjob.ui.access.csrf import Csrf, same
-from hyperjob.ui.access.forms import check_form, checked
+from hyperjob.ui.access.forms import check_form, check_site
 from hyperjob.ui.visitor import EVERYTHING, Scope
 from hyperjob_core.kube.accessreviews import AccessQuestion, AccessReviews, bearer
 from hyperjob_core.kube.client import Kube
@@ -102,7 +102,7 @@ class LocalAccess:
 
     async def visitor(self, request: web.Request) -> LocalVisitor:
         """Return the visitor of a request with the cookie or the token; check forms."""
-        checked(request, self._hosts)
+        check_site(request, self._hosts)
         if given := request.query.get(PARAMETER):
             self._exchange(request, given)
         if not self._is_known(request):

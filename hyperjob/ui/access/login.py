@@ -10,7 +10,7 @@ from aiohttp import web
 from hyperjob.ui.access.answers import refusal
 from hyperjob.ui.access.checks import local_path
 from hyperjob.ui.access.csrf import FIELD, Csrf
-from hyperjob.ui.access.forms import checked
+from hyperjob.ui.access.forms import check_site
 from hyperjob.ui.render import render
 from hyperjob_core.kube.errors import KubeError
 
@@ -43,11 +43,11 @@ class Login:
         return (web.get(self.path, self._show), web.post(self.path, self._take))
 
     async def _show(self, request: web.Request) -> web.Response:
-        checked(request, self._hosts)
+        check_site(request, self._hosts)
         return self._form(request, local_path(request.query.get("next", "/")))
 
     async def _take(self, request: web.Request) -> web.Response:
-        checked(request, self._hosts)
+        check_site(request, self._hosts)
         form = await request.post()
         browser = request.cookies.get(FORM_COOKIE, "")
         following = local_path(str(form.get("next", "/")))

@@ -4,13 +4,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-_STEPS: Final = tuple(
-    timedelta(seconds=seconds)
-    for seconds in (
-        *(1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800),
-        *(3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800, 2592000, 31536000),
-    )
+ROUND_SECONDS: Final = (
+    *(1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800),
+    *(3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800, 2592000, 31536000),
 )
+"""Distances of labels on an axis of time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,10 +34,10 @@ class TimeScale:
 
 
 def ticks_of(scale: TimeScale) -> list[Tick]:
-    """Return six to twelve round times."""
-    whole = scale.end - scale.begin
-    step = next((step for step in _STEPS if whole / step <= 8), _STEPS[-1])
-    seconds = step.total_seconds()
+    """Return at most nine round times; at most 16 where the axis is longer than eight years."""
+    whole = (scale.end - scale.begin).total_seconds()
+    seconds = next((each for each in ROUND_SECONDS if whole / each <= 8), ROUND_SECONDS[-1])
+    step = timedelta(seconds=seconds)
     first = datetime.fromtimestamp(-(-scale.begin.timestamp() // seconds) * seconds, UTC)
     form = "%m-%d" if step >= timedelta(days=1) else "%H:%M"
     form = "%H:%M:%S" if step < timedelta(minutes=1) else form

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from hyperjob.ui.charts.axis import Tick
+from hyperjob.ui.charts.axis import ROUND_SECONDS, Tick
 from hyperjob.ui.history.points import ProgressPoint
 from hyperjob_core.text import human_duration
 
@@ -13,10 +13,6 @@ WIDTH: Final = 600
 HEIGHT: Final = 100
 _METRICS: Final = 24
 _TICKS: Final = 6
-_SECONDS: Final = (
-    *(1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800),
-    *(3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800),
-)
 
 Axis = Literal["step", "time"]
 
@@ -59,6 +55,7 @@ def charts(runs: Sequence[Run], axis: Axis) -> list[CurveChart]:
 
 
 def _chart(metric: str, runs: Sequence[Run], axis: Axis) -> CurveChart | None:
+    """Return the chart of a metric; None where it has no finite value."""
     values = [(run, list(_values(run, metric, axis))) for run in runs]
     known = [each for _, found in values for each in found]
     if not known:
@@ -112,24 +109,24 @@ def _path(places: Iterable[tuple[float, float]]) -> str:
 
 
 def _ticks(left: float, right: float, axis: Axis) -> list[Tick]:
-    """Return round places of the axis."""
+    """Return round places of the axis; the single place where it has no length."""
     if right <= left:
-        return [Tick(at=50.0, text=_place(left, axis))]
+        return [Tick(at=50.0, text=_tick_text(left, axis))]
     whole = right - left
     if axis == "time":
-        step = next((each for each in _SECONDS if whole / each <= _TICKS), whole)
+        step = next((each for each in ROUND_SECONDS if whole / each <= _TICKS), whole)
     else:
         rough = max(whole / _TICKS, 1.0)
         power = 10.0 ** math.floor(math.log10(rough))
         step = next(power * each for each in (1, 2, 5, 10) if power * each >= rough)
     first = math.ceil(left / step)
     return [
-        Tick(at=round(100 * (n * step - left) / whole, 2), text=_place(n * step, axis))
+        Tick(at=round(100 * (n * step - left) / whole, 2), text=_tick_text(n * step, axis))
         for n in range(first, math.floor(right / step) + 1)
     ]
 
 
-def _place(value: float, axis: Axis) -> str:
+def _tick_text(value: float, axis: Axis) -> str:
     return human_duration(value) if axis == "time" else f"{value:.0f}"
 
 

@@ -122,6 +122,7 @@ def timeline(subject: Subject, spans: Sequence[Span], now: datetime) -> Timeline
 def _lane(
     name: str, spans: Iterable[Span], subject: Subject, scale: TimeScale, now: datetime
 ) -> TimelineLane:
+    """Return the lane of a sub-job, or of the HyperJob for an empty name; open spans end now."""
     blocks: list[TimelineBar] = []
     marks: list[TimelineBar] = []
     for span in spans:
@@ -164,6 +165,7 @@ def _draw(blocks: list[TimelineBar], new: TimelineBar) -> None:
 
 
 def _kind(span: Span) -> str:
+    """Return the CSS class of a span's block."""
     phase = span.phase
     if phase == Phase.SUSPENDED or span.reason == Reason.SUSPENDED:
         return "suspended"

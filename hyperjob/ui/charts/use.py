@@ -49,22 +49,20 @@ class Chart:
 def chart(series: Series, scale: TimeScale, queues: Sequence[tuple[Series, int]] = ()) -> Chart:
     """Return the chart of a series; with `queues` and their colours, an area for each queue."""
     points = series.points
-    stacked = (
-        _stacked(series, queues)
+    areas = (
+        _areas(series, queues)
         if queues
-        else [("used", "used", -1, list(map(_used, points)), series.now[0])]
+        else [_Area("used", "used", -1, list(map(_used, points)), series.now[0])]
     )
     heights = [max(point) if point is not None else 0 for point in points]
-    if queues:
-        sums = [sum(one[3][slot] or 0 for one in stacked) for slot in range(SLOTS)]
-        heights = list(map(max, heights, sums))
-    top = max(math.ceil(max(heights)), 1)
+    sums = [sum(area.at(slot) for area in areas) for slot in range(SLOTS)]
+    top = max(math.ceil(max(*heights, *sums)), 1)
     peak = max(range(SLOTS), key=lambda slot: (_used(points[slot]) or 0, slot))
     (used, total), (spent, offered) = series.now, series.spent
     return Chart(
         name=series.name,
         accelerator=series.accelerator,
-        layers=_layers(stacked, top),
+        layers=_layers(areas, top),
         limit=_line([None if point is None else point[1] for point in points], top),
         top=top,
         used=used,
@@ -96,44 +94,57 @@ def fleet(
     return sorted(charts, key=lambda one: (-one.total, one.accelerator))
 
 
-_Stack = tuple[str, str, int, list[float | None], int]
-"""Kind, label and colour of an area, its heights, and its present height."""
+@dataclass(frozen=True, slots=True)
+class _Area:
+    """An area above the one before it: its height in each slot, None without samples, and now."""
+
+    kind: str
+    label: str
+    colour: int
+    heights: Sequence[float | None]
+    now: int
+
+    def at(self, slot: int) -> float:
+        return self.heights[slot] or 0
 
 
-def _stacked(whole: Series, queues: Sequence[tuple[Series, int]]) -> list[_Stack]:
+def _areas(whole: Series, queues: Sequence[tuple[Series, int]]) -> list[_Area]:
     """Return the largest queues, the other queues as one, and the use outside queues."""
     order = sorted(queues, key=lambda one: -sum(_used(point) or 0 for point in one[0].points))
-    found: list[_Stack] = [
-        ("queue", f"queue {one.name}", number, list(map(_used, one.points)), one.now[0])
+    found = [
+        _Area("queue", f"queue {one.name}", number, list(map(_used, one.points)), one.now[0])
         for one, number in order[:_LAYERS]
     ]
     if more := order[_LAYERS:]:
         rest = together("", "", [one for one, _ in more])
         heights = list(map(_used, rest.points))
-        found.append(("queue", f"{len(more)} more queues", -1, heights, rest.now[0]))
-    named = [sum(one[3][slot] or 0 for one in found) for slot in range(SLOTS)]
+        found.append(_Area("queue", f"{len(more)} more queues", -1, heights, rest.now[0]))
+    named = [sum(area.at(slot) for area in found) for slot in range(SLOTS)]
     others = [
         None if point is None else max(0, point[0] - each)
         for point, each in zip(whole.points, named, strict=True)
     ]
     if any(other is not None and other >= _LEAST for other in others):
-        now = max(0, whole.now[0] - sum(one[4] for one in found))
-        found.append(("other", "other work", -1, others, now))
+        now = max(0, whole.now[0] - sum(area.now for area in found))
+        found.append(_Area("other", "other work", -1, others, now))
     return found
 
 
-def _layers(stacked: Sequence[_Stack], top: int) -> list[Layer]:
+def _layers(areas: Sequence[_Area], top: int) -> list[Layer]:
+    """Draw areas above each other; `top` is the number at the top of the chart."""
     floor = [0.0] * SLOTS
     found = []
-    for kind, label, colour, values, now in stacked:
-        roof = [low + (value or 0) for low, value in zip(floor, values, strict=True)]
-        area = _area(floor, roof, [value is not None for value in values], top)
-        found.append(Layer(kind=kind, label=label, colour=colour, path=area, now=now))
+    for area in areas:
+        roof = [low + area.at(slot) for slot, low in enumerate(floor)]
+        path = _between(floor, roof, [height is not None for height in area.heights], top)
+        found.append(
+            Layer(kind=area.kind, label=area.label, colour=area.colour, path=path, now=area.now)
+        )
         floor = roof
     return found
 
 
-def _area(floor: Sequence[float], roof: Sequence[float], known: Sequence[bool], top: int) -> str:
+def _between(floor: Sequence[float], roof: Sequence[float], known: Sequence[bool], top: int) -> str:
     """Return the path of the area between two step lines, in pieces of recorded time."""
     path = []
     for begin, end in _stretches(known):
@@ -148,6 +159,7 @@ def _area(floor: Sequence[float], roof: Sequence[float], known: Sequence[bool], 
 
 
 def _line(values: Sequence[float | None], top: int) -> str:
+    """Return the path of a step line, in pieces of recorded time."""
     path = []
     for begin, end in _stretches([value is not None for value in values]):
         heights = [value or 0 for value in values]
@@ -156,6 +168,7 @@ def _line(values: Sequence[float | None], top: int) -> str:
 
 
 def _stairs(heights: Sequence[float], slots: range, top: int) -> str:
+    """Return the path of a step line through adjacent slots, without its begin."""
     return "".join(
         f"V{_y(heights[slot], top)}H{slot + 1}"
         for slot in slots
@@ -175,6 +188,7 @@ def _stretches(known: Sequence[bool]) -> list[tuple[int, int]]:
 
 
 def _y(value: float, top: int) -> str:
+    """Return the place of a value in the box, whose y axis points down."""
     return f"{_HEIGHT - _HEIGHT * value / top:.4g}"
 
 

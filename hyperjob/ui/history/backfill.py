@@ -40,17 +40,16 @@ def past(summary: Summary, now: datetime) -> list[Span]:
     return spans
 
 
-def missing(known: Iterable[Span], recorded: Sequence[Span]) -> list[Span]:
-    """Return the spans of `told` for times in which `known` has no span.
+def missing(recorded: Iterable[Span], told: Sequence[Span]) -> list[Span]:
+    """Return the spans of `told`, from the status, before the first `recorded` span of each track.
 
-    Recorded spans take precedence over spans from status and Events, which are cut at the begin of
-    the first recorded span, and left out if they would begin later.
+    They are cut at the begin of the recorded span, and left out if they would begin later.
     """
     first: dict[str, datetime] = {}
-    for span in known:
+    for span in recorded:
         first[span.job] = min(first.get(span.job, span.begin), span.begin)
     result: list[Span] = []
-    for span in recorded:
+    for span in told:
         limit = first.get(span.job)
         if limit is None:
             result.append(span)
@@ -79,7 +78,10 @@ def changes_of(events: Iterable[Object]) -> dict[str, list[Change]]:
 
 
 def filled(spans: Iterable[Span], changes: Sequence[Change]) -> list[Span]:
-    """Return the spans with phases from Events where a span has no phase."""
+    """Return the spans that replace those of the HyperJob without a phase, from its Events.
+
+    Only a span that has ended is filled in, and only where an Event has its phase.
+    """
     result: list[Span] = []
     for span in spans:
         if span.job or span.phase or span.end is None:
@@ -97,15 +99,16 @@ def filled(spans: Iterable[Span], changes: Sequence[Change]) -> list[Span]:
 
 
 def resumed(
-    before: Mapping[str, Span], recorded: Sequence[Span], seen_until: datetime
+    before: Mapping[str, Span], told: Sequence[Span], seen_until: datetime
 ) -> tuple[list[Span], dict[str, Span]]:
-    """Fill in the spans between `seen_until`, when the recorder ended, and now.
+    """Fill in the spans between `seen_until`, when the recorder ended, and now, from the status.
 
-    Returns the spans to write, and the last span of each track, with which `follow` continues.
+    `before` is the last recorded span of each track, `told` are the spans of the status. Returns
+    the spans to write, and the last span of each track, with which `follow` continues.
     """
     written: list[Span] = []
     after = dict(before)
-    for span in recorded:
+    for span in told:
         old = before.get(span.job)
         if old is None or span.end is None or span.end <= seen_until:
             continue
@@ -120,15 +123,17 @@ def resumed(
 
 
 def _of_hyperjob(summary: Summary, now: datetime) -> list[Span]:
+    """Return a span without a phase from the creation to the present phase, if there is time."""
     created, since = timestamp(summary.created), timestamp(summary.since)
     until = since or now
     if created is None or created >= until:
         return []
-    # The status does not have the phases between `seen_until` and the present phase.
+    # The status does not have the phases before the present one.
     return [_span("", summary.restarts + 1, "", "", created, min(until, now))]
 
 
 def _of_job(job: SubJob, now: datetime) -> list[Span]:
+    """Return each ended run of a sub-job as a Running span, and its end as a moment."""
     spans: list[Span] = []
     for run in sorted(_runs(job.history), key=lambda one: (one.end, one.begin)):
         begin = max(run.begin, spans[-1].begin + TICK) if spans else run.begin

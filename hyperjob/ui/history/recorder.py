@@ -30,10 +30,13 @@ from hyperjob.ui.history.use import HELD, UNCHANGED, Series, series
 BATCH_SECONDS: Final = 0.5
 TRIM_SECONDS: Final = 600.0
 UNWRITTEN: Final = 50_000
-_REVISIONS: Final = 2_000
 """Maximum number of spans and samples in memory while the file cannot be written."""
+_REVISIONS: Final = 2_000
+"""Maximum number of HyperJobs with a number of their own for changes of their logs."""
 _LOOKED_THROUGH: Final = 50_000
+"""Maximum number of HyperJobs among which deleted ones are searched."""
 _WAITING: Final = 200_000
+"""Maximum number of changes that wait for the thread."""
 _BEAT: Final = timedelta(seconds=30)
 """Interval of writing the time of the last record."""
 _IN_MEMORY: Final = Retention(days=2.0, size=32 * 1024 * 1024)
@@ -87,6 +90,8 @@ class History:
 
     def __init__(self, path: Path | None, *, limits: Retention | None = None) -> None:
         self.problem = ""
+        self.log_reads = 0
+        """Counts the calls of `progressed`."""
         self._path = path
         self._limits = limits or Retention()
         # The event loop appends, and the thread takes: it alone uses the recorder and its file.
@@ -140,6 +145,7 @@ class History:
 
     def progressed(self, now: datetime, uid: str, points: Sequence[ProgressPoint]) -> None:
         """Record the progress lines of a HyperJob's log; known ones change nothing."""
+        self.log_reads += 1
         self._revisions[uid] = self._revisions.pop(uid, 0) + 1
         while len(self._revisions) > _REVISIONS:
             self._revisions.pop(next(iter(self._revisions)))
@@ -194,6 +200,8 @@ class History:
         self._wake.set()
 
     async def _ask(self, question: "Callable[[_Recorder], Sequence[_T]]") -> Sequence[_T]:
+        """Answer in the thread, after all earlier records; empty where the file cannot be read."""
+
         def answer() -> Sequence[_T]:
             self._flush()
             assert self._recorder is not None
@@ -254,6 +262,7 @@ class History:
 
     @contextlib.contextmanager
     def _watched(self) -> Iterator[None]:
+        """Note an error of the file as `problem`, and log it once."""
         try:
             yield
         except sqlite3.Error as error:
@@ -325,17 +334,21 @@ class _Recorder:
             self._known[uid] = Known(uid, summary.namespace, summary.name, summary.queue, now)
 
     def _begin(self, now: datetime, summary: Summary) -> dict[str, Span]:
-        """Fill in the spans before the first record, or from the time without a recorder."""
-        known = past(summary, now)
+        """Fill in the spans before the first record, or from the time without a recorder.
+
+        Return the last span of each track.
+        """
+        told = past(summary, now)
         recorded = self.spans(summary.uid)
-        self._add(summary.uid, missing([*recorded, *states(summary, now)], known))
+        self._add(summary.uid, missing([*recorded, *states(summary, now)], told))
         before = {span.job: span for span in recorded}
         if before and self._seen_until is not None:
-            written, before = resumed(before, known, self._seen_until)
+            written, before = resumed(before, told, self._seen_until)
             self._add(summary.uid, written)
         return before
 
     def _end(self, uid: str, now: datetime) -> None:
+        """Close the open spans of a deleted HyperJob."""
         before = self._tracks.pop(uid, None)
         self._progress.pop(uid, None)
         if before is None:
@@ -345,6 +358,7 @@ class _Recorder:
             self._known[uid] = replace(known, seen=max(now, known.seen))
 
     def _use(self, uses: Iterable[Use]) -> None:
+        """Keep each sample that differs from the last one, or comes UNCHANGED after it."""
         last: dict[tuple[Kind, str, str], Sample] = {}
         for kind, name, accelerator, sample in uses:
             key = (kind, name, accelerator)
@@ -358,6 +372,7 @@ class _Recorder:
         self._last = last
 
     def _add(self, uid: str, spans: Iterable[Span]) -> None:
+        """Add spans for the next write; drop those of other HyperJobs beyond UNWRITTEN."""
         new = {(span.job, span.begin): span for span in spans}
         if not new:
             return
@@ -413,6 +428,7 @@ class _Recorder:
         return sorted(found.values(), key=lambda known: known.seen, reverse=True)[:limit]
 
     def known(self, uid: str) -> list[Known]:
+        """Return a HyperJob by uid, as a list of one; empty for an unknown uid."""
         found = self._known.get(uid) or self._store.known(uid)
         return [found] if found is not None else []
 

@@ -60,7 +60,7 @@ class Known:
     seen: datetime
 
 
-Row = tuple[str, Span]
+NewSpan = tuple[str, Span]
 """The uid of a HyperJob, and a span of it."""
 Use = tuple[Kind, str, str, Sample]
 """The kind (cluster or queue), its name, and the accelerator of a sample."""
@@ -161,7 +161,7 @@ class HistoryFile:
 
     def write(
         self,
-        rows: Iterable[Row],
+        spans: Iterable[NewSpan],
         uses: Iterable[Use],
         known: Iterable[Known],
         progress: Iterable[NewPoint] = (),
@@ -173,7 +173,7 @@ class HistoryFile:
             self._database.execute("BEGIN IMMEDIATE")
             self._database.executemany(
                 "INSERT OR REPLACE INTO spans VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (_values(uid, span) for uid, span in rows),
+                (_values(uid, span) for uid, span in spans),
             )
             self._database.executemany(
                 "INSERT OR REPLACE INTO samples VALUES (?, ?, ?, ?, ?, ?)",

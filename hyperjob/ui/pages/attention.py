@@ -4,6 +4,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from hyperjob.client.clusters import is_ready, why_not_ready
 from hyperjob.ui.attention import Attention, AttentionItem
 from hyperjob.ui.render import render
 from hyperjob.ui.rows import Row
@@ -11,6 +12,7 @@ from hyperjob.ui.visitor import Scope
 from hyperjob.ui.world import LiveState
 from hyperjob_core.api.phases import Phase
 from hyperjob_core.api.wire import condition, mapping, string
+from hyperjob_core.kube.resources import key_of
 
 _SHOWN: Final = 200
 
@@ -81,13 +83,8 @@ def lost(world: LiveState) -> list[tuple[str, str, str]]:
     """Return name, reason and transition time of the clusters that are not Ready."""
     found = []
     for cluster in world.clusters:
-        ready = condition(mapping(cluster.get("status")), "Ready")
-        if ready.get("status") != "True":
-            why = (
-                string(ready.get("message"))
-                or string(ready.get("reason"))
-                or "its status has no reason"
-            )
+        if not is_ready(cluster):
+            ready = condition(mapping(cluster.get("status")), "Ready")
             since = string(ready.get("lastTransitionTime"))
-            found.append((string(cluster["metadata"]["name"]), why, since))
+            found.append((key_of(cluster), why_not_ready(cluster), since))
     return found

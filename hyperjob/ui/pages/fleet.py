@@ -7,13 +7,14 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
 
+from hyperjob.client.clusters import is_ready, why_not_ready
 from hyperjob.client.usage import ClusterUse
 from hyperjob.ui.holdings import Holding
 from hyperjob.ui.render import render
 from hyperjob.ui.visitor import Scope
 from hyperjob.ui.world import LiveState
 from hyperjob_core.api.meta import Object
-from hyperjob_core.api.wire import at, condition, mapping, string
+from hyperjob_core.api.wire import at, mapping, string
 
 _CARDS: Final = 2000
 _BETWEEN: Final = 20
@@ -185,6 +186,7 @@ def totals(found: Sequence[ClusterCard]) -> list[Bar]:
 
 
 def _total(name: str, found: Sequence[tuple[ClusterCard, Bar]]) -> Bar:
+    """Return the sum of the bars of an accelerator, with a segment for each queue."""
     queues: dict[tuple[str, int], int] = {}
     used = reserved = other = free = lost = 0
     for card, bar in found:
@@ -220,12 +222,10 @@ def card_of(
 ) -> ClusterCard:
     """Describe one cluster; `uses` are those of this cluster."""
     name = string(at(cluster, "metadata", "name"))
-    ready = condition(mapping(cluster.get("status")), "Ready")
-    is_ready = ready.get("status") == "True"
-    why = string(ready.get("message")) or string(ready.get("reason")) or "its status has no reason"
+    ready = is_ready(cluster)
     spec = mapping(cluster.get("spec"))
     place = [string(spec.get(word)) for word in ("provider", "region", "zone")]
-    bars = [_bar(use, taken(use.accelerator), colour, ready=is_ready) for use in uses]
+    bars = [_cluster_bar(use, taken(use.accelerator), colour, ready=ready) for use in uses]
     parts = [part for use in uses for part in taken(use.accelerator)]
     keys: dict[str, BarSegment] = {}
     for part in sorted(parts, key=lambda part: (-(part.running + part.reserved), part.key)):
@@ -241,8 +241,8 @@ def card_of(
         )
     return ClusterCard(
         name=name,
-        ready=is_ready,
-        trouble="" if is_ready else why,
+        ready=ready,
+        trouble="" if ready else why_not_ready(cluster),
         place=" · ".join(word for word in place if word),
         bars=bars,
         hyperjobs=list(keys.values())[:_NAMED],
@@ -250,7 +250,8 @@ def card_of(
     )
 
 
-def _bar(use: ClusterUse, parts: Sequence[Holding], colour: Colour, *, ready: bool) -> Bar:
+def _cluster_bar(use: ClusterUse, parts: Sequence[Holding], colour: Colour, *, ready: bool) -> Bar:
+    """Return the bar of an accelerator; what is free on a cluster that is not Ready is lost."""
     running = sum(part.running for part in parts)
     reserved = sum(part.reserved for part in parts)
     other = max(0, (use.used or 0) - running)
@@ -304,6 +305,7 @@ def _drawn(parts: Sequence[Holding], colour: Colour) -> list[BarSegment]:
 
 
 def _rest(*, reserved: int, other: int, free: int) -> list[BarSegment]:
+    """Return the segments behind those of running HyperJobs, without empty ones."""
     found = [
         BarSegment(kind="reserved", label="reserved for HyperJobs that start", number=reserved),
         BarSegment(kind="other", label="other work", number=other),

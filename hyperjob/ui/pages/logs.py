@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Final
@@ -127,7 +127,7 @@ async def last_lines(
     """Return the last lines of each log in the order of time, and remarks about unread logs."""
     remarks: list[str] = []
     found: list[ShownLine] = []
-    try:
+    with _errors_told(remarks.append):
         summary = read(await kube.get(HYPERJOBS, name, namespace=namespace))
         if choice.attempt and not is_present(summary, choice.wanted, choice.attempt):
             kept = await kept_logs(kube, summary)
@@ -144,11 +144,18 @@ async def last_lines(
                     break
                 if (line := choice.line(source, raw)) is not None:
                     found.append(line)
-    except ClientError as error:
-        remarks.append(str(error))
-    except KubeError as error:
-        remarks.append(words(error))
     return found, remarks
+
+
+@contextlib.contextmanager
+def _errors_told(say: Callable[[str], None]) -> Iterator[None]:
+    """Say an error of the client library or of the API server, which ends the block."""
+    try:
+        yield
+    except ClientError as error:
+        say(str(error))
+    except KubeError as error:
+        say(words(error))
 
 
 async def follow(
@@ -162,7 +169,7 @@ async def follow(
         said.append(text)
         came.set()
 
-    try:
+    with _errors_told(said.append):
         summary = read(await kube.get(HYPERJOBS, name, namespace=namespace))
         following = Following(
             kube,
@@ -174,10 +181,6 @@ async def follow(
             say=say,
         )
         await _pump(response, following, choice, said, came)
-    except ClientError as error:
-        said.append(str(error))
-    except KubeError as error:
-        said.append(words(error))
     await _send(response, "end", {"lines": [], "remarks": said})
 
 
@@ -187,7 +190,7 @@ async def download(
     """Send all lines of the chosen logs as text in the order of time, up to 64 MiB."""
     remarks: list[str] = []
     left = _DOWNLOADED
-    try:
+    with _errors_told(remarks.append):
         summary = read(await kube.get(HYPERJOBS, name, namespace=namespace))
         standing = await ChosenLogs.of(
             kube, summary, choice.wanted, query=choice.query, tail=-1, say=remarks.append
@@ -203,10 +206,6 @@ async def download(
                     break
                 async with asyncio.timeout(_WRITE_SECONDS):
                     await response.write(data)
-    except ClientError as error:
-        remarks.append(str(error))
-    except KubeError as error:
-        remarks.append(words(error))
     await response.write("".join(f"# {printable(each)}\n" for each in remarks).encode())
 
 
@@ -217,7 +216,10 @@ async def _pump(
     said: list[str],
     came: asyncio.Event,
 ) -> None:
-    """Send collected lines a few times a second; reading the logs waits for a slow viewer."""
+    """Send collected lines a few times a second; reading the logs waits for a slow viewer.
+
+    `said` are remarks to send with the lines; `came` is set at each new line or remark.
+    """
     held: list[ShownLine] = []
     room = asyncio.Event()
 

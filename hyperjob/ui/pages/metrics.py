@@ -70,7 +70,7 @@ class MetricsPage:
     def version(self) -> Hashable:
         """Return a value that changes when a part may have changed."""
         if self.asked.sweep:
-            return self.world.version("hyperjobs")
+            return self.world.version("hyperjobs"), self.history.log_reads
         revision = self.history.revision
         return tuple((row.key, row.version, revision(row.summary.uid)) for row in self.training())
 

@@ -92,9 +92,12 @@ async def _body(context: Context, visitor: Visitor, name: str) -> str:
 
 
 def states(uses: Iterable[NodeUse]) -> list[tuple[str, int]]:
-    """Return the number of nodes in each state; a node that takes no pods counts as that alone."""
+    """Return the number of nodes in each state, of those of its accelerators the first that holds.
+
+    They are: takes no pods, has pods of HyperJobs, has other work only, is free.
+    """
     found: dict[str, str] = {}
-    rank = (_OTHERS, _OURS)
+    order = (_FREE, _OTHERS, _OURS, *_STATES.values())
     for use in uses:
         if use.state in _STATES:
             state = _STATES[use.state]
@@ -102,12 +105,10 @@ def states(uses: Iterable[NodeUse]) -> list[tuple[str, int]]:
             state = _OURS
         else:
             state = _OTHERS if use.others else _FREE
-        before = found.get(use.node, _FREE)
-        if before == _FREE or (before in rank and state in rank[rank.index(before) :]):
-            found[use.node] = state
+        found[use.node] = max(found.get(use.node, _FREE), state, key=order.index)
     numbers = Counter(found.values())
-    order = (_FREE, _OURS, _OTHERS, *_STATES.values())
-    return [(state, numbers[state]) for state in order if numbers[state]]
+    shown = (_FREE, _OURS, _OTHERS, *_STATES.values())
+    return [(state, numbers[state]) for state in shown if numbers[state]]
 
 
 def bar_of(use: NodeUse, queues: Mapping[str, str], colour: Callable[[str], int]) -> Bar:

@@ -32,12 +32,14 @@ def about_one(context: Context) -> Sequence[web.RouteDef]:
         web.get(f"{_PATH}/logs", one.logs),
         web.get(f"{_PATH}/logs/follow", one.follow),
         web.get(f"{_PATH}/logs/download", one.download),
-        *(web.get(f"{_PATH}/{name}", one.asked(name)) for name in LABELS),
-        *(web.post(f"{_PATH}/{name}", one.done(name)) for name in LABELS),
+        *(web.get(f"{_PATH}/{name}", one.question(name)) for name in LABELS),
+        *(web.post(f"{_PATH}/{name}", one.action(name)) for name in LABELS),
     ]
 
 
 class _One:
+    """The handlers of a HyperJob's routes; a HyperJob outside the visitor's scope is not found."""
+
     def __init__(self, context: Context) -> None:
         self._context = context
         self._places = StreamPlaces(limit=_FOLLOWERS, per_user=_FOLLOWERS_PER_USER)
@@ -50,6 +52,7 @@ class _One:
         return page
 
     async def _actions(self, page: JobPage, visitor: Visitor) -> list[tuple[str, str]]:
+        """Return name and label of the actions that are possible and allowed."""
         row = page.row
         if row is None:
             return []
@@ -64,6 +67,7 @@ class _One:
     async def _frame(
         self, request: web.Request, page: JobPage, template: str, **more: object
     ) -> str:
+        """Return the frame of a page about the HyperJob; `more` is what the template shows."""
         visitor = request[VISITOR]
         return str(
             render(
@@ -92,6 +96,8 @@ class _One:
         )
 
     def section(self, tab: str, make: Section) -> Handler:
+        """Return the handler of a section, which is sent after its frame."""
+
         async def show(request: web.Request) -> web.StreamResponse:
             page = self._page(request)
             frame = await self._frame(request, page, "job_section.html", tab=tab)
@@ -155,14 +161,18 @@ class _One:
                 pass  # the visitor has disconnected, or reads too slowly
         return response
 
-    def asked(self, action: str) -> Handler:
+    def question(self, action: str) -> Handler:
+        """Return the handler that asks before an action."""
+
         async def show(request: web.Request) -> web.StreamResponse:
             page = self._page(request)
-            return html(await self._question(request, page, action))
+            return html(await self._asked(request, page, action))
 
         return show
 
-    def done(self, action: str) -> Handler:
+    def action(self, action: str) -> Handler:
+        """Return the handler that carries an action out; after an error it asks again."""
+
         async def do(request: web.Request) -> web.StreamResponse:
             page, visitor = self._page(request), request[VISITOR]
             row = page.row
@@ -179,19 +189,20 @@ class _One:
                     typed=str(form.get("typed", "")),
                 )
             except ClientError as error:
-                return html(await self._question(request, page, action, str(error)), status=409)
+                return html(await self._asked(request, page, action, str(error)), status=409)
             except KubeError as error:
                 status = error.http_code if 400 <= error.http_code < 600 else 502
-                text = await self._question(request, page, action, words(error))
+                text = await self._asked(request, page, action, words(error))
                 return html(text, status=status)
             where = "/hyperjobs" if action == "delete" else page.path
             raise web.HTTPSeeOther(f"{where}?done={action}")
 
         return do
 
-    async def _question(
+    async def _asked(
         self, request: web.Request, page: JobPage, action: str, error: str = ""
     ) -> str:
+        """Return the page with the question before an action, and the error of a try."""
         row = page.row
         assert row is not None, "a page is made of a row"
         if action not in available(row.summary) and not error:

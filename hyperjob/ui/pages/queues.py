@@ -25,7 +25,10 @@ _LIVING: Final = [phase for phase in Phase if not phase.is_terminal]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueBar:
-    """An accelerator in a queue; None for absent bounds. Widths and places are percents."""
+    """An accelerator in a queue; None for absent bounds. Widths and places are percents.
+
+    The whole bar is the largest of use, share, guarantee and capability.
+    """
 
     accelerator: str
     used: int
@@ -45,7 +48,8 @@ class QueueBar:
 class QueueNode:
     """A queue; `problem` is why it takes no jobs.
 
-    `line` has place and row of the first of `length` HyperJobs that wait in the queue.
+    `line` has place and row of the first of `length` HyperJobs that wait in the queue; `hidden`
+    HyperJobs between them are outside the visitor's scope.
     """
 
     name: str
@@ -144,7 +148,9 @@ def _node(
     scope: Scope,
     colour: Callable[[str], int],
 ) -> QueueNode:
+    """Return a queue; the line has places among all HyperJobs, and only those in the scope."""
     queue = tree.queues.get(name)
+    guaranteed = queue.guarantee if queue is not None else {}
     leaf = not tree.children.get(name)
     line = lines.line(name)
     seen: list[tuple[int, Row]] = []
@@ -167,9 +173,7 @@ def _node(
         weight=queue.weight if queue is not None else 1,
         fifo=queue.fifo if queue is not None else False,
         leaf=leaf,
-        bars=[
-            _bar(use, queue.guarantee if queue is not None else {}) for use in uses if _matters(use)
-        ],
+        bars=[_queue_bar(use, guaranteed) for use in uses if _matters(use)],
         phases=[(str(phase), each) for phase in _LIVING if (each := phases[name, str(phase)])],
         line=seen,
         length=len(line),
@@ -183,7 +187,8 @@ def _matters(use: QueueUse) -> bool:
     )
 
 
-def _bar(use: QueueUse, guaranteed: Resources) -> QueueBar:
+def _queue_bar(use: QueueUse, guaranteed: Resources) -> QueueBar:
+    """Return the bar of an accelerator; what is used beyond the share is borrowed."""
     guarantee = guaranteed.get(use.accelerator)
     least = None if guarantee is None else guarantee // NANO
     share = use.share or 0

@@ -6,6 +6,7 @@ import sqlite3
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -17,7 +18,8 @@ from hyperjob.ui.history import points
 from hyperjob.ui.history.points import DRAWN, POINTS, ProgressPoint
 from hyperjob.ui.history.recorder import History
 from hyperjob.ui.history.store import HistoryFile, Retention
-from hyperjob.ui.pages.metrics import RUNS, asked
+from hyperjob.ui.pages.metrics import RUNS, MetricsPage, asked
+from hyperjob.ui.visitor import EVERYTHING
 
 BEGIN = datetime.now(UTC).replace(microsecond=0) - timedelta(hours=10)
 
@@ -42,6 +44,16 @@ def trained(step: int, *, uid: str = "u1", **metrics: str) -> Summary:
     }
     metadata = {"namespace": "team", "name": "llm", "uid": uid, "creationTimestamp": None}
     return read({"metadata": metadata, "status": {"training": training}})
+
+
+async def test_the_page_of_a_sweep_follows_the_logs_of_its_hyperjobs() -> None:
+    world = SimpleNamespace(version=lambda *_: 1, rows={})
+    async with History(None) as history:
+        page = MetricsPage(world, history, EVERYTHING, asked([("sweep", "s1")]))
+        before = page.version()
+        assert page.version() == before
+        history.progressed(at(1), "u1", [point(1)])
+        assert page.version() != before
 
 
 @pytest.fixture

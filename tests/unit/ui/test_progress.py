@@ -1,6 +1,7 @@
 """The history gets every progress line of a HyperJob that a visitor looks at."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -62,6 +63,25 @@ async def test_later_reads_ask_for_new_lines_alone(monkeypatch: pytest.MonkeyPat
         member = Member([lines(1, 2)], [lines(2, 3)])
         assert await looked(history, member, 1, 2) == [1, 2, 3]
         assert ["sinceSeconds" in each for each in member.asked] == [False, True]
+
+
+async def test_a_failed_read_is_repeated_from_where_the_last_whole_one_began(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(progress, "_PAUSE_SECONDS", 0.0)
+    refused = from_status(make_status(403, "no", reason="Forbidden"), "GET log")
+    async with History(None) as history:
+        member = Member([refused], [lines(1, 2)], [refused], [lines(3)])
+        assert await looked(history, member, 1, 1, 2, 2) == [1, 2, 3]
+        assert ["sinceSeconds" in each for each in member.asked] == [False, False, True, True]
+
+
+async def test_a_hyperjob_without_sub_jobs_has_no_log() -> None:
+    async with History(None) as history:
+        member, ended = Member([lines(1)]), row(1)
+        ended.summary = replace(ended.summary, jobs=())
+        await LogProgress(history).look(Kube(member), [ended], seconds=10)
+        assert member.asked == []
 
 
 async def test_a_visitor_without_the_right_sees_the_points_of_the_status() -> None:
