@@ -73,22 +73,24 @@ def progress_lines(lines: Sequence[LogLine]) -> list[ProgressLine]:
     """Parse the progress lines of a part of a log.
 
     A program may print more of them than a track holds. Then only the first one counts, the last
-    one with a checkpoint, and the last _SAMPLES: time for parsing is bounded.
+    one with a checkpoint, and the last _SAMPLES: time for parsing is bounded. A line after omitted
+    ones is `skipped`.
     """
-    marked = [line for line in lines if _MARK in line.raw]
+    earlier = [line for line in lines if _MARK in line.raw]
     last: deque[ProgressLine] = deque()
-    while marked and len(last) < _SAMPLES:
-        if (found := parse(marked.pop())) is not None:
+    while earlier and len(last) < _SAMPLES:
+        if (found := parse(earlier.pop())) is not None:
             last.appendleft(found)
-    saved = (parse(line) for line in reversed(marked) if _SAVED in line.raw)
-    first = next(filter(None, map(parse, marked)), None)
+    first = next(filter(None, map(parse, earlier)), None)
+    if first is None:
+        return list(last)
+    last[0] = replace(last[0], skipped=True)
     if not any(line.saved is not None for line in last):
+        saved = (parse(line) for line in reversed(earlier) if _SAVED in line.raw)
         checkpoint = next((line for line in saved if line and line.saved is not None), None)
         if checkpoint is not None and checkpoint != first:
-            last.appendleft(checkpoint)
-    if marked and last:
-        last[0] = replace(last[0], skipped=True)
-    return [*([first] if first is not None else []), *last]
+            last.appendleft(replace(checkpoint, skipped=True))
+    return [first, *last]
 
 
 def announced(lines: Sequence[LogLine]) -> list[tuple[datetime, str]]:
@@ -368,15 +370,10 @@ def _began_again(before: Track, after: Track) -> Track:
 
 
 def _made(track: Track, step: int) -> datetime:
-    """Return when the program made a step, by the lines around it."""
-    before = track.samples[0]
-    for after in track.samples:
+    """Return when the program made a step, by the lines around it, at most the last one."""
+    for before, after in pairwise(track.samples):
         if step <= after[0]:
-            if step <= before[0]:
-                return before[1]
-            part = (step - before[0]) / (after[0] - before[0])
-            return before[1] + (after[1] - before[1]) * part
-        before = after
+            return _between(before, after, step)
     return track.last[1]
 
 

@@ -156,6 +156,12 @@ def test_a_flood_of_lines_that_are_none_is_no_progress() -> None:
     assert parsed(b"\n".join([line({"step": "x", "saved": 1})] * 2000)) == []
 
 
+def test_the_lines_after_omitted_ones_of_a_flood_are_no_long_pause() -> None:
+    told = [{"step": step, **({"saved": step} if step == 20 else {})} for step in range(1, 1001)]
+    found = parsed(b"\n".join(map(line, told)))
+    assert [each.step for each in found if each.skipped] == [20, 937]
+
+
 # The track of a program.
 
 
