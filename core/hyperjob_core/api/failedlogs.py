@@ -79,12 +79,15 @@ def is_owned(found: Object, uid: str) -> bool:
 
 
 def change(stored: Mapping[str, str], key: str, value: str) -> dict[str, str | None]:
-    """Return the merge patch of `data` that adds a log, in place of the oldest without room."""
+    """Return the merge patch of `data` that stores a log under a key.
+
+    It removes the oldest logs, those of the least keys, for which TOTAL_BYTES has no room.
+    """
     room = TOTAL_BYTES - len(value.encode())
     changed: dict[str, str | None] = {key: value}
-    for name in sorted(stored, reverse=True):
+    for name in sorted(stored.keys() - {key}, reverse=True):
         room -= len(stored[name].encode())
-        if room < 0 and name != key:
+        if room < 0:
             changed[name] = None
     return changed
 

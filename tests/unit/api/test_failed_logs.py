@@ -49,3 +49,8 @@ def test_the_newest_logs_stay_and_all_together_are_bounded(sizes: list[tuple[int
                 stored[name] = text
         assert key in stored, "the log of the last failure is always there"
         assert sum(len(text.encode()) for text in stored.values()) <= TOTAL_BYTES
+
+
+def test_a_log_that_is_stored_once_more_removes_no_other() -> None:
+    stored = {f"{number}": "x" * (TOTAL_BYTES // 4) for number in range(4)}
+    assert change(stored, "3", stored["3"]) == {"3": stored["3"]}
