@@ -1,15 +1,17 @@
 """The leading controller, from its Lease: holder, time, release, queue admission. Pure."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import CONTROLLER_USER, CONTROLLER_VERSION, QUEUE_ADMISSION
+from hyperjob_core.api.wire import at, count, mapping, string, string_map, timestamp
 
 _SEPARATOR: Final = "\n"
-_SECONDS: Final = 15  # a Lease without a duration
+_SECONDS: Final = 15
+"""The duration of a Lease without one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,18 +33,22 @@ class Leader:
 
 
 def leader_of(lease: Object, *, now: datetime) -> Leader:
-    """Return the holder of a Lease; it does not lead after twice the duration without a renewal."""
-    spec, annotations = lease.get("spec") or {}, lease["metadata"].get("annotations") or {}
-    holder, renewed = str(spec.get("holderIdentity") or ""), _time(spec.get("renewTime"))
-    seconds = spec.get("leaseDurationSeconds") or _SECONDS
+    """Return the holder of a Lease; it does not lead after twice the duration without a renewal.
+
+    A malformed field reads as absent.
+    """
+    spec = mapping(lease.get("spec"))
+    annotations = string_map(at(lease, "metadata", "annotations"))
+    holder, renewed = string(spec.get("holderIdentity")), timestamp(spec.get("renewTime"))
+    seconds = count(spec.get("leaseDurationSeconds")) or _SECONDS
     fresh = renewed is not None and now - renewed <= timedelta(seconds=2 * seconds)
-    user, *groups = _text(annotations, CONTROLLER_USER).split(_SEPARATOR)
+    user, *groups = annotations.get(CONTROLLER_USER, "").split(_SEPARATOR)
     return Leader(
         holder=holder,
         renewed=renewed,
         leads=bool(holder) and fresh,
-        version=_text(annotations, CONTROLLER_VERSION),
-        admission=_text(annotations, QUEUE_ADMISSION),
+        version=annotations.get(CONTROLLER_VERSION, ""),
+        admission=annotations.get(QUEUE_ADMISSION, ""),
         user=user,
         groups=tuple(groups),
     )
@@ -51,14 +57,3 @@ def leader_of(lease: Object, *, now: datetime) -> Leader:
 def user_annotation(user: str, groups: Iterable[str]) -> str:
     """Return the annotation of a Lease with the controller's user; `leader_of` reads it."""
     return _SEPARATOR.join((user, *groups))
-
-
-def _text(values: Mapping[str, object], key: str) -> str:
-    return str(values.get(key) or "")
-
-
-def _time(value: object) -> datetime | None:
-    try:
-        return datetime.fromisoformat(str(value))
-    except ValueError:
-        return None
