@@ -22,7 +22,7 @@ def merged(target: object, patch: object) -> Any:  # noqa: ANN401 - any JSON val
 def patched(target: Object, operations: Iterable[Mapping[str, Any]]) -> Object:
     """Return an object after a JSON patch of `add` and `test`.
 
-    Raises ValueError for a failed test and for other operations.
+    Raises ValueError for a failed test, for other operations, and for a path that does not exist.
     """
     found: Any = target
     for operation in operations:
@@ -43,19 +43,40 @@ def _unescaped(step: str) -> str:
 
 
 def _at(value: Any, path: list[str]) -> Any:  # noqa: ANN401 - any JSON value
-    for step in path:
-        value = value[int(step)] if isinstance(value, list) else value.get(step)
+    """Return the value at a path; raises ValueError where there is none."""
+    try:
+        for step in path:
+            value = value[int(step) if isinstance(value, list) else step]
+    except (KeyError, IndexError, TypeError) as error:
+        raise ValueError(f"path /{'/'.join(path)} does not exist") from error
     return value
 
 
 def _added(target: Any, path: list[str], value: object) -> Any:  # noqa: ANN401 - any JSON value
+    """Return a copy of the target with the value at a path, inserted where the path ends in a list.
+
+    Raises ValueError for a path whose parent does not exist.
+    """
     if not path:
         return value
-    step, rest = path[0], path[1:]
+    *above, last = path
+    parent = _at(target, above)
+    if isinstance(parent, list):
+        index = len(parent) if last == "-" else int(last)
+        changed: object = [*parent[:index], value, *parent[index:]]
+    elif isinstance(parent, dict):
+        changed = {**parent, last: value}
+    else:
+        raise ValueError(f"path /{'/'.join(path)} does not exist")
+    return _replaced(target, above, changed)
+
+
+def _replaced(target: Any, path: list[str], value: object) -> Any:  # noqa: ANN401 - any JSON value
+    """Return a copy of the target with another value at a path, which exists."""
+    if not path:
+        return value
+    step, *rest = path
     if isinstance(target, list):
-        items = list(target)
-        items[int(step)] = _added(items[int(step)], rest, value)
-        return items
-    found = dict(target)
-    found[step] = _added(found.get(step), rest, value) if rest else value
-    return found
+        index = int(step)
+        return [*target[:index], _replaced(target[index], rest, value), *target[index + 1 :]]
+    return {**target, step: _replaced(target[step], rest, value)}

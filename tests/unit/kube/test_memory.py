@@ -100,6 +100,23 @@ def test_json_patches_set_fields_and_check_them() -> None:
         patched(target, [{"op": "test", "path": "/spec/tasks/0/name", "value": "x"}])
 
 
+@pytest.mark.parametrize(
+    ("path", "expected"), [("/0", ["x", "a", "b"]), ("/1", ["a", "x", "b"]), ("/-", ["a", "b", "x"])]
+)
+def test_a_json_patch_inserts_into_a_list(path: str, expected: list[str]) -> None:
+    assert patched({"items": ["a", "b"]}, [{"op": "add", "path": f"/items{path}", "value": "x"}]) == {
+        "items": expected
+    }
+
+
+@pytest.mark.parametrize("op", ["add", "test"])
+@pytest.mark.parametrize("path", ["/a/b/c", "/items/7/x", "/text/x/y"])
+def test_a_json_patch_of_an_absent_path_is_refused(op: str, path: str) -> None:
+    target = {"items": [{}], "text": "t"}
+    with pytest.raises(ValueError, match="does not exist"):
+        patched(target, [{"op": op, "path": path, "value": None}])
+
+
 def labelled(name: str, namespace: str = "a", **labels: str) -> Object:
     return {"metadata": {"namespace": namespace, "name": name, "labels": labels}}
 
