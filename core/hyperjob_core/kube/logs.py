@@ -86,6 +86,7 @@ class Log:
         The log has ended when a stream without a new line ends soon after its begin, or when its
         pod is gone. Raises KubeError if the first stream is refused, or after several tries.
         """
+        # `failures` and `brief` count streams in a row: failed ones, and ones that ended soon.
         pauses, failures, brief, size = Backoff(base=0.5), 0, 0, 0
         while True:
             begun, fresh, timeless = _clock(), False, False
@@ -106,6 +107,7 @@ class Log:
                 failures = 1 if fresh else failures + 1
                 if failures >= _TRIES or not self._worth_another_try(error):
                     raise
+                size += self.size
             else:
                 failures = 0
                 size += self.size

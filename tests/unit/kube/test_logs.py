@@ -278,6 +278,16 @@ async def test_a_follower_that_is_restricted_ends_at_its_number_of_bytes() -> No
 
 
 @virtually
+async def test_the_bytes_of_broken_streams_count_for_a_follower_that_is_restricted() -> None:
+    server = Server([[ONE * 8, unreachable("GET log", "connection reset")], [ONE * 100]])
+    log = Log(server, "log", container="main")  # type: ignore[arg-type]  # all that it calls
+    async with aclosing(log.follow({}, most=len(ONE) * 10)) as batches:
+        found = [line async for batch in batches for line in batch]
+    assert len(found) == 8, "the second stream repeats them, and two more lines are its rest"
+    assert log.size == len(ONE) * 2
+
+
+@virtually
 async def test_a_read_ends_with_the_present_lines_and_a_later_one_goes_on() -> None:
     server = Server([[ONE, TWO[:-1]], [ONE, TWO, SAME], [SAME * 3]])
     log = Log(server, "log", container="main")  # type: ignore[arg-type]  # all that it calls
