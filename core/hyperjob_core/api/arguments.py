@@ -3,6 +3,7 @@
 It serves Volcano's plugins and HyperJob's, and reports no errors.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 from typing import Final, NamedTuple, TypeAlias
@@ -24,6 +25,7 @@ Flags: TypeAlias = Mapping[str, Kind]
 
 ON: Final = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 OFF: Final = frozenset({"0", "f", "F", "FALSE", "false", "False"})
+_NUMBER: Final = re.compile(r"[+-]?(0[xX][0-9a-fA-F]{1,15}|[0-9]{1,18})")
 
 
 class Argument(NamedTuple):
@@ -58,6 +60,13 @@ def read_arguments(given: Sequence[str], flags: Flags) -> Iterator[Argument]:
                 value = given[index] if index < len(given) else None
                 index += 1
         yield Argument(name, value, text, named_at, value_at)
+
+
+def number_of(text: str) -> int | None:
+    """Return the value of a NUMBER or PORT, decimal or hexadecimal; None for any other text."""
+    if not _NUMBER.fullmatch(text):
+        return None
+    return int(text, 16 if "x" in text.lower() else 10)
 
 
 def values_of(given: Sequence[str], flags: Flags) -> dict[str, str]:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from hyperjob_core.api.arguments import number_of
 from hyperjob_core.api.meta import Object
 from hyperjob_engine.plugins.hosts import Hosts
 from hyperjob_engine.plugins.world import TaskPods, World, WorldMember
@@ -24,11 +25,8 @@ class PluginContext:
 
     def number(self, name: str, default: int) -> int:
         """Return the number of an argument `--name=number`, else the default."""
-        text = self.arguments.get(name, "")
-        try:
-            return int(text, 0)
-        except ValueError:
-            return default
+        number = number_of(self.arguments.get(name, ""))
+        return default if number is None else number
 
 
 class Plugin(Protocol):

@@ -3,12 +3,11 @@
 Volcano writes an error in an argument to a log only, and ignores all arguments after it.
 """
 
-import re
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from hyperjob_core.api import formats
-from hyperjob_core.api.arguments import OFF, ON, Flags, Kind, read_arguments
+from hyperjob_core.api.arguments import OFF, ON, Flags, Kind, number_of, read_arguments
 from hyperjob_core.api.field import Path
 from hyperjob_core.api.plugins import PLACEHOLDERS, fill, placeholders_of
 from hyperjob_core.hints import did_you_mean
@@ -74,8 +73,6 @@ IGNORED = rule(
     "use an empty list",
 )
 
-_NUMBER: Final = re.compile(r"[+-]?(0[xX][0-9a-fA-F]{1,15}|[0-9]{1,18})")
-
 
 class GivenArgument(NamedTuple):
     """One parsed argument, and its index."""
@@ -119,13 +116,13 @@ def validate_arguments(
 
 def _validate_value(kind: Kind, argument: GivenArgument, text: str, report: Report) -> bool:
     """Validate the value of one argument; return whether it is valid."""
-    value = argument.value
+    value, number = argument.value, number_of(argument.value)
     match kind:
         case Kind.SWITCH if value not in ON | OFF:
             report.add(NOT_A_SWITCH, argument.path, text)
-        case Kind.NUMBER | Kind.PORT if not _NUMBER.fullmatch(value):
+        case Kind.NUMBER | Kind.PORT if number is None:
             report.add(NOT_A_NUMBER, argument.path, text)
-        case Kind.PORT if not 1 <= int(value, 0 if "x" in value.lower() else 10) <= 65535:
+        case Kind.PORT if not 1 <= (number or 0) <= 65535:
             report.add(NOT_A_PORT, argument.path, text)
         case Kind.HOST if reason := _wrong_with_host(value):
             words = ", ".join(f"{{{name}}}" for name in PLACEHOLDERS)

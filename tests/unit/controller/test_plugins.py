@@ -131,7 +131,7 @@ def test_pytorch_starts_with_fewer_agents_where_fewer_sub_jobs_may(
 
 
 def test_jax_numbers_processes_where_every_pod_can_be_told() -> None:
-    pods = run(group(replicas=3, gpus=1), plugins={"jax": ["--port=9000"]})
+    pods = run(group(replicas=3, gpus=1), plugins={"jax": ["--port=09000"]})
     assert [pod.env["JAX_PROCESS_ID"] for pod in pods] == ["0", "1", "2"]
     assert {pod.env["JAX_NUM_PROCESSES"] for pod in pods} == {"3"}
     assert pods[0].env["JAX_COORDINATOR_ADDRESS"] == "hj-trainer-0-worker-0.hj-trainer-0:9000"

@@ -1,0 +1,16 @@
+"""The numbers of plugin arguments: admission and the plugins read them alike."""
+
+import pytest
+
+from hyperjob_core.api.arguments import number_of
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("29500", 29500), ("029400", 29400), ("0x1F", 31), ("-0x10", -16), ("+7", 7), ("08", 8),
+        ("", None), ("x", None), ("1_0", None), ("٣", None), ("9" * 19, None),
+    ],
+)  # fmt: skip
+def test_a_number_is_decimal_or_hexadecimal(text: str, number: int | None) -> None:
+    assert number_of(text) == number
