@@ -116,11 +116,12 @@ def parse_hyperjob(raw: Object) -> HyperJob:
 def with_status(hyperjob: HyperJob, status: Object) -> HyperJob:
     """Return the HyperJob as it is after a write of this status."""
     records = {record.name: record for record in _records(status)}
-    return with_fields(replace(hyperjob, records=records), status)
+    gang = _gang(status.get("gang"))
+    return with_fields(replace(hyperjob, records=records, gang=gang), status)
 
 
 def with_fields(hyperjob: HyperJob, status: Object) -> HyperJob:
-    """Return the HyperJob with another status, whose entries of `jobs` are unchanged."""
+    """Return the HyperJob with another status, whose `jobs` and `gang` are unchanged."""
     return replace(
         hyperjob,
         status=status,
