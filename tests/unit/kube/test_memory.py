@@ -101,12 +101,13 @@ def test_json_patches_set_fields_and_check_them() -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "expected"), [("/0", ["x", "a", "b"]), ("/1", ["a", "x", "b"]), ("/-", ["a", "b", "x"])]
+    ("path", "expected"),
+    [("/0", ["x", "a", "b"]), ("/1", ["a", "x", "b"]), ("/-", ["a", "b", "x"])],
 )
 def test_a_json_patch_inserts_into_a_list(path: str, expected: list[str]) -> None:
-    assert patched({"items": ["a", "b"]}, [{"op": "add", "path": f"/items{path}", "value": "x"}]) == {
-        "items": expected
-    }
+    assert patched(
+        {"items": ["a", "b"]}, [{"op": "add", "path": f"/items{path}", "value": "x"}]
+    ) == {"items": expected}
 
 
 @pytest.mark.parametrize("op", ["add", "test"])
