@@ -67,7 +67,7 @@ def _added(target: Any, path: list[str], value: object) -> Any:  # noqa: ANN401 
     elif isinstance(parent, dict):
         changed = {**parent, last: value}
     else:
-        raise ValueError(f"path /{'/'.join(path)} does not exist")
+        raise ValueError(f"path /{'/'.join(path)} does not exist")  # noqa: TRY004 - it is about the path
     return _replaced(target, above, changed)
 
 
