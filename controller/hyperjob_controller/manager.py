@@ -167,7 +167,6 @@ class Manager:
         capacity = Capacity(
             self.caches.clusters,
             reservations,
-            candidacy=options.candidacy,
             now=now,
             views=self.members.views if self.members is not None else lambda *_: views or {},
         )
@@ -305,7 +304,7 @@ class Manager:
             now=now,
         )
         self._trainjobs = None
-        if options.trainjobs:
+        if tuning.trainjobs_asked is not None:
             self._trainjobs = TrainJobs(
                 kube,
                 self.caches.hyperjobs,
@@ -313,7 +312,7 @@ class Manager:
                 namespace=options.namespace,
                 metrics=self.metrics,
                 now=now,
-                look_again=tuning.trainjobs_served,
+                look_again=tuning.trainjobs_asked,
                 faulty=lambda _resource, _obj, error: self._wall.failed(Place.TRAINJOBS, error),
             )
         self._now = now

@@ -21,7 +21,6 @@ from hyperjob_core.api.wire import mapping, string
 from hyperjob_core.serving.addresses import listen_address
 from hyperjob_core.settings import Setting, read_options, seconds, whole_number
 from hyperjob_engine.model.observed import QueueAdmission
-from hyperjob_engine.placement.capacity import Candidacy
 
 AUTO: Final = "auto"
 
@@ -48,9 +47,6 @@ class Options:
     members_kubeconfig: str | None = None
     progress_interval: float = 30.0
     failed_log_bytes: int = 0
-    trainjobs: bool = True
-    require_vcjob_api: bool = True
-    require_resource_summary: bool = True
     leader_elect: bool = True
     leader_elect_lease_duration: int = 15
     metrics_bind_address: str = ":8080"
@@ -94,14 +90,6 @@ class Options:
         """Return the time after which a cluster that is not Ready counts as lost."""
         return timedelta(seconds=self.cluster_lost_timeout)
 
-    @property
-    def candidacy(self) -> Candidacy:
-        """Return the requirements of a cluster for placement."""
-        return Candidacy(
-            require_vcjob_api=self.require_vcjob_api,
-            require_resource_summary=self.require_resource_summary,
-        )
-
 
 _PUBLISHED: Final = (
     "namespace",
@@ -109,8 +97,6 @@ _PUBLISHED: Final = (
     "cluster_lost_timeout",
     "gang_timeout",
     "start_timeout",
-    "require_vcjob_api",
-    "require_resource_summary",
     "tenant_messages",
     "members",
 )
@@ -238,17 +224,11 @@ SETTINGS: Final[Mapping[str, Setting]] = {
         whole_number,
         metavar="BYTES",
     ),
-    "trainjobs": Setting(
-        "make HyperJobs of Kubeflow's TrainJobs with the label training.volcano.sh/runs-as, while"
-        " their CRDs are installed; see docs/tasks/trainjob.md"
-    ),
     "tenant_messages": Setting(
         "names: messages of a HyperJob may name HyperJobs of other namespaces; counts: messages"
         " only have their number",
         choices=("names", "counts"),
     ),
-    "require_vcjob_api": Setting("place only on clusters whose apiEnablements list vcjobs"),
-    "require_resource_summary": Setting("place only on clusters that report a resourceSummary"),
     "leader_elect": Setting(f"lead only while holding the Lease {LEASE_NAMESPACE}/{LEASE_NAME}"),
     "leader_elect_lease_duration": Setting(
         "time after which another replica takes over from a leader that does not renew the Lease;"

@@ -12,6 +12,9 @@ EVERY_COMMAND: Final = ""
 
 _DRY_RUN: Final = "kubectl hyperjob why NAME shows the state before the change"
 _PUBLISHED: Final = "the plan uses the setting that the controller publishes on its Lease"
+_SERVES_VCJOBS: Final = "Karmada too places a vcjob only on clusters that serve vcjobs"
+_HAS_SUMMARY: Final = "Karmada too finds no room on a cluster without a resourceSummary"
+_CLUSTERED: Final = "Queues and Clusters have no namespace"
 _PROCESSES: Final = ("webhook", "controller")
 _NAMESPACE: Final = "the namespace is karmada-system"
 
@@ -19,6 +22,14 @@ OPTIONS: Final[Mapping[str, Mapping[str, str]]] = {
     EVERY_COMMAND: {
         "--lease-namespace": f"{_NAMESPACE} of the Karmada API server",
         "--request-timeout": "a request ends after 30s; `timeout 5s hyperjob ...` ends a command",
+    },
+    **{
+        each: {"-n": _CLUSTERED, "--namespace": _CLUSTERED}
+        for each in ("queue close", "queue open", "sandbox lose", "sandbox restore")
+    },
+    "after-restore": {
+        "-n": "the command compares all namespaces",
+        "--namespace": "the command compares all namespaces",
     },
     "debug": {
         "--context": "set the namespace with -n, or current-context in the kubeconfig",
@@ -84,10 +95,10 @@ OPTIONS: Final[Mapping[str, Mapping[str, str]]] = {
     "plan": {
         "--queue-admission": f"{_PUBLISHED}; in a file of --clusters set volcanoGlobal.enabled",
         "--cluster-status-lag": _PUBLISHED,
-        "--require-vcjob-api": _PUBLISHED,
-        "--no-require-vcjob-api": _PUBLISHED,
-        "--require-resource-summary": _PUBLISHED,
-        "--no-require-resource-summary": _PUBLISHED,
+        "--require-vcjob-api": _SERVES_VCJOBS,
+        "--no-require-vcjob-api": _SERVES_VCJOBS,
+        "--require-resource-summary": _HAS_SUMMARY,
+        "--no-require-resource-summary": _HAS_SUMMARY,
     },
 }
 """The removed options of each command, and what users do instead."""
@@ -102,6 +113,9 @@ SETTINGS: Final[Mapping[str, Mapping[str, str]]] = {
         "progress": "use --members logs",
         "progress_kubeconfig": "use --members-kubeconfig",
         "progress_qps": "the controller reads up to 40 logs per second",
+        "require_vcjob_api": _SERVES_VCJOBS,
+        "require_resource_summary": _HAS_SUMMARY,
+        "trainjobs": "use hyperjob install --without trainjobs (setup.trainjobs in the chart)",
         "leader_elect_namespace": f"{_NAMESPACE} of the Karmada API server",
         "leader_elect_name": "the Lease is hyperjob-controller",
     },
@@ -124,7 +138,11 @@ VALUES: Final[Mapping[str, str]] = {
     "setup.deadlineSeconds": "a hook Job ends after 300 seconds",
     "certificates.days": "a certificate is valid for 90 days",
     "renewal.schedule": "the CronJob runs every six hours",
+    "renewal.tokenDays": "a token is valid for 3 days, or as long as the API server allows",
     "webhook.shutdownDelaySeconds": "a pod serves on for 5 seconds after SIGTERM",
+    "webhook.service.port": "the port is 443",
+    "metrics.serviceMonitor.labels": "set metrics.labels",
+    "metrics.prometheusRule.labels": "set metrics.labels",
     "metrics.serviceMonitor.interval": "the interval is that of Prometheus",
     "ui.service.port": "the port is 80",
     "ui.history.persistentVolumeClaim.size": "the size is 1Gi",
@@ -134,6 +152,11 @@ VALUES: Final[Mapping[str, str]] = {
     **{f"{each}.logLevel": f"set {each}.settings.log-level" for each in _PROCESSES},
     **{f"{each}.extraEnv": f"set {each}.settings" for each in _PROCESSES},
     **{f"{each}.extraVolumeMounts": f"set mountPath in {each}.extraVolumes" for each in _PROCESSES},
+    **{
+        f"{each}.topologySpreadConstraints": "pods are spread over nodes and zones where possible;"
+        f" set {each}.affinity for more"
+        for each in _PROCESSES
+    },
     **{f"{each}.podDisruptionBudget": "it always exists" for each in _PROCESSES},
     **{f"{each}.podLabels": "set commonLabels" for each in (*_PROCESSES, "ui")},
     **{f"{each}.podAnnotations": "set podAnnotations" for each in (*_PROCESSES, "ui")},

@@ -76,7 +76,6 @@ async def _played(scenario: Scenario, progress: Progress) -> History:
     options = Options(
         queue_admission=QueueAdmission.BUILTIN,
         leader_elect=False,
-        trainjobs=False,
         workers=1,
     )
     async with Kube(plane) as kube:
@@ -86,7 +85,7 @@ async def _played(scenario: Scenario, progress: Progress) -> History:
             now=now,
             clock=asyncio.get_running_loop().time,
             messages_per_second=_MESSAGES_PER_SECOND,
-            tuning=Tuning(writes=1, failure_causes=False),
+            tuning=Tuning(writes=1, failure_causes=False, trainjobs_asked=None),
         )
         return await _run_to_end(Simulation(scenario, plane), progress, manager)
 

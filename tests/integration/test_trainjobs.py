@@ -33,7 +33,7 @@ from tests.support.controlplane import ControlPlane
 from tests.support.trainjobs import crds, job, runtime, trainjob
 
 Object = dict[str, Any]
-SOON = Tuning(trainjobs_served=timedelta(milliseconds=50))
+SOON = Tuning(trainjobs_asked=timedelta(milliseconds=50))
 
 
 @pytest.fixture
@@ -288,18 +288,6 @@ async def test_nothing_is_watched_or_logged_before_the_crds_which_may_come_and_g
                 await kube.delete(HYPERJOBS, "tj", namespace=namespace)
     about = [each for each in caplog.records if "trainer.kubeflow.org" in str(vars(each))]
     assert [each.getMessage() for each in about if each.levelno >= logging.ERROR] == []
-
-
-async def test_the_part_can_be_switched_off(
-    control_plane: ControlPlane, kube: Kube, namespace: str, trainer: None
-) -> None:
-    async with running_controller(
-        control_plane.kubeconfig, namespace, tuning=SOON, trainjobs=False
-    ) as manager:
-        await kube.create(TRAINJOBS, trainjob("tj", namespace))
-    async with running_controller(control_plane.kubeconfig, namespace, tuning=SOON):
-        assert manager.options.trainjobs is False
-        assert (await has(kube, HYPERJOBS, namespace))["metadata"]["name"] == "tj"
 
 
 async def test_the_webhook_reads_the_runtime_and_refuses_by_field(

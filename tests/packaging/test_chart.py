@@ -30,7 +30,8 @@ Object = dict[str, Any]
 KUBERNETES = "1.37"
 OTHERS = ("cert-manager.io/", "monitoring.coreos.com/")
 ALL_METRICS = {
-    "serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"}},
+    "labels": {"release": "prometheus"},
+    "serviceMonitor": {"enabled": True},
     "prometheusRule": {"enabled": True},
     "dashboard": {"enabled": True},
 }
@@ -38,14 +39,6 @@ PLACE = {
     "nodeSelector": {"pool": "system"},
     "tolerations": [{"operator": "Exists"}],
     "affinity": {"nodeAffinity": {}},
-    "topologySpreadConstraints": [
-        {
-            "maxSkew": 2,
-            "topologyKey": "rack",
-            "whenUnsatisfiable": "DoNotSchedule",
-            "labelSelector": {"matchLabels": {"a": "b"}},
-        }
-    ],
 }
 VALUES: dict[str, Object] = {
     "as it comes": {},
@@ -94,8 +87,7 @@ VALUES: dict[str, Object] = {
         "controller": {
             "settings": {
                 "gang-timeout": 600,
-                "require-vcjob-api": False,
-                "require-resource-summary": True,
+                "tenant-messages": "counts",
                 "splitter-url": "https://splitter.example/split",
                 "splitter-token-file": "/etc/splitter/token",
             },
@@ -341,7 +333,7 @@ def test_settings_arrive_as_they_are_written(helms: list[Path]) -> None:
     assert (read.tls_min_version.name, read.bind_address) == ("TLSv1_3", "::")
     assert read.kubeconfig is None
     told = parse_controller(controller, {})
-    assert (told.gang_timeout, told.require_vcjob_api) == (600, False)
+    assert (told.gang_timeout, told.tenant_messages) == (600, "counts")
     assert told.splitter_token_file == "/etc/splitter/token"
 
 

@@ -11,7 +11,7 @@ from tests.support.controlplane import ControlPlane
 Object = dict[str, Any]
 
 
-def install_rights(plane: ControlPlane, namespace: str) -> None:
+def install_rights(plane: ControlPlane, namespace: str, *, trainjobs: bool = False) -> None:
     """Create the roles and service accounts of `hyperjob install`."""
     items = rbac(
         controller_user="",
@@ -19,6 +19,7 @@ def install_rights(plane: ControlPlane, namespace: str) -> None:
         webhook_user="",
         lease_namespace=namespace,
         service_accounts=True,
+        trainjobs=trainjobs,
     )
     text = yaml.safe_dump_all([item.object for item in items])
     plane.kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=text)

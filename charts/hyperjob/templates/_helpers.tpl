@@ -85,7 +85,7 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{- end -}}
 
 {{- define "hyperjob.webhookURL" -}}
-{{- default (printf "https://%s:%d" (include "hyperjob.webhookHost" .) (int .Values.webhook.service.port)) .Values.webhook.url -}}
+{{- default (printf "https://%s:443" (include "hyperjob.webhookHost" .)) .Values.webhook.url -}}
 {{- end -}}
 
 {{/* Names of the serving certificate, a JSON list. */}}
@@ -202,9 +202,6 @@ annotations:
 {{/* Scheduling fields of pods: (dict "root" $ "component" "webhook" "values" .Values.webhook). */}}
 {{- define "hyperjob.placement" -}}
 topologySpreadConstraints:
-  {{- if .values.topologySpreadConstraints }}
-  {{- toYaml .values.topologySpreadConstraints | nindent 2 }}
-  {{- else }}
   {{- range list "kubernetes.io/hostname" "topology.kubernetes.io/zone" }}
   - maxSkew: 1
     topologyKey: {{ . }}
@@ -212,7 +209,6 @@ topologySpreadConstraints:
     labelSelector:
       matchLabels:
         {{- include "hyperjob.selector" $ | nindent 8 }}
-  {{- end }}
   {{- end }}
 {{- with .values.nodeSelector }}
 nodeSelector:

@@ -16,7 +16,6 @@ from hyperjob_engine.model.members import MemberView
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.model.request import PlacementRequest
 from hyperjob_engine.placement.capacity import (
-    Candidacy,
     ClusterSummary,
     free_of,
     less_each,
@@ -33,7 +32,6 @@ class Capacity:
         clusters: Informer,
         reservations: Reservations,
         *,
-        candidacy: Candidacy,
         now: Callable[[], datetime],
         views: Callable[..., Mapping[str, MemberView]] = lambda *_: {},
     ) -> None:
@@ -43,7 +41,6 @@ class Capacity:
         """
         self._views = views
         self._reservations = reservations
-        self._candidacy = candidacy
         self._now = now
         self._summaries: Mapping[str, ClusterSummary] = {}
         self._candidates = Candidates(reservations)
@@ -95,6 +92,6 @@ class Capacity:
         if kind is EventType.DELETED or new is None:
             found.pop(string(at(old, "metadata", "name")), None)
         else:
-            summary = summarise(new, self._candidacy)
+            summary = summarise(new)
             found[summary.name] = summary
         self._summaries = found

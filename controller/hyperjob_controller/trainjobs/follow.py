@@ -1,7 +1,7 @@
-"""Follow TrainJobs while the API server serves them: nothing is watched before and after.
+"""Follow TrainJobs while the API server serves them and the controller may list them.
 
-The CRDs of Kubeflow Trainer may be installed and removed at any time; until then the controller
-asks the API server for the group from time to time.
+The CRDs of Kubeflow Trainer and the rights of `hyperjob install --with trainjobs` may come and go
+at any time; without one of them the controller watches nothing, and asks again from time to time.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from hyperjob_core.api.meta import Object
 from hyperjob_core.api.trainer import CLUSTER_RUNTIME_KIND, RUNTIME_KIND
 from hyperjob_core.api.wire import at, objects, string
 from hyperjob_core.kube.client import EventType, Kube
-from hyperjob_core.kube.errors import KubeError, NotFound
+from hyperjob_core.kube.errors import Forbidden, KubeError, NotFound
 from hyperjob_core.kube.events import EventRecorder
 from hyperjob_core.kube.informer import Faulty, Informer
 from hyperjob_core.kube.resources import (
@@ -52,7 +52,7 @@ class TrainJobs:
         look_again: timedelta,
         faulty: Faulty,
     ) -> None:
-        """`look_again` is the time between two requests whether TrainJobs are served."""
+        """`look_again` is the time between two requests whether TrainJobs can be followed."""
         self._kube = kube
         self._hyperjobs = hyperjobs
         self._recorder = recorder
@@ -63,31 +63,44 @@ class TrainJobs:
         self._faulty = faulty
         self._queue: WorkQueue[str] = WorkQueue(NAME, metrics=metrics)
         self._objects: Objects | None = None
+        self._forbidden = False
         hyperjobs.add_handler(self._hyperjob_changed)
 
     async def run(self) -> None:
         """Make HyperJobs of TrainJobs until cancelled."""
         while True:
-            while not await self._are_served():  # noqa: ASYNC110 - the server sends no event
+            while not await self._can_follow():  # noqa: ASYNC110 - the server sends no event
                 await asyncio.sleep(self._look_again)
             log.info("TrainJobs are served: following them")
-            await self._while_served()
-            log.info("TrainJobs are no longer served")
+            await self._follow()
+            log.info("TrainJobs can no longer be followed")
 
-    async def _are_served(self) -> bool:
-        """Return whether the API server serves TrainJobs and both kinds of runtimes."""
+    async def _can_follow(self) -> bool:
+        """Return whether TrainJobs and both kinds of runtimes are served, and may be listed."""
         path = f"/apis/{TRAINJOBS.api_version}"
         try:
             served = (await self._kube.raw("GET", path)).json()
+            names = {string(each.get("name")) for each in objects(at(served, "resources"))}
+            if not names >= _NEEDED:
+                return False
+            await self._kube.raw("GET", TRAINJOBS.path(self._namespace), params={"limit": "1"})
         except NotFound:
+            return False
+        except Forbidden:
+            if not self._forbidden:
+                log.info(
+                    "TrainJobs are served, but the controller may not list them:"
+                    " `hyperjob install --with trainjobs` lets it make HyperJobs of them"
+                )
+            self._forbidden = True
             return False
         except KubeError as error:
             log.debug("Cannot ask for TrainJobs", extra={"error": str(error)})
             return self._objects is not None
-        names = {string(each.get("name")) for each in objects(at(served, "resources"))}
-        return names >= _NEEDED
+        self._forbidden = False
+        return True
 
-    async def _while_served(self) -> None:
+    async def _follow(self) -> None:
         followed = self._objects = Objects(
             trainjobs=self._informer(TRAINJOBS),
             runtimes=self._informer(TRAINING_RUNTIMES),
@@ -104,7 +117,7 @@ class TrainJobs:
             async with asyncio.TaskGroup() as group:
                 tasks = [group.create_task(each.run()) for each in followed.all]
                 tasks.append(group.create_task(self._work(followed, passes.reconcile)))
-                while await self._are_served():  # noqa: ASYNC110 - the server sends no event
+                while await self._can_follow():  # noqa: ASYNC110 - the server sends no event
                     await asyncio.sleep(self._look_again)
                 for task in tasks:
                     task.cancel()

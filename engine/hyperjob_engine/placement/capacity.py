@@ -53,14 +53,6 @@ class Reservation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Candidacy:
-    """The optional requirements of a cluster for placement."""
-
-    require_vcjob_api: bool = True
-    require_resource_summary: bool = True
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterSummary:
     """A cluster without reservations, from its Cluster object alone."""
 
@@ -117,12 +109,12 @@ def is_complete(demand: Resources, report: ReportedStatus | None) -> bool:
     return report is not None and whole(report.pods.total) >= demand.get(PODS, 0)
 
 
-def summarise(raw: Object, candidacy: Candidacy) -> ClusterSummary:
+def summarise(raw: Object) -> ClusterSummary:
     """Return the summary of a Cluster, with its trouble if it is not usable."""
     name = string(at(raw, "metadata", "name"))
     spec, status = mapping(raw.get("spec")), mapping(raw.get("status"))
     room = room_of(raw)
-    trouble = _trouble(raw, candidacy)
+    trouble = _trouble(raw)
     return ClusterSummary(
         name=name,
         usable=trouble is None,
@@ -266,7 +258,7 @@ def holding(cluster: Cluster, demand: Resources, pods: Iterable[PodGroup]) -> Cl
     )
 
 
-def _trouble(raw: Object, candidacy: Candidacy) -> Trouble | None:
+def _trouble(raw: Object) -> Trouble | None:
     """Return why a Cluster can get no sub-job, the most lasting reason first; None if it can."""
     status = mapping(raw.get("status"))
     if at(raw, "metadata", "deletionTimestamp") is not None:
@@ -277,9 +269,9 @@ def _trouble(raw: Object, candidacy: Candidacy) -> Trouble | None:
     for taint in objects(at(raw, "spec", "taints")):
         if string(taint.get("effect")) in REPELLING:
             return Trouble(ClusterTrouble.TAINTED, f"{string(taint.get('key'))}:{taint['effect']}")
-    if candidacy.require_vcjob_api and not _serves_vcjobs(status):
+    if not _serves_vcjobs(status):
         return Trouble(ClusterTrouble.NO_VCJOB_API)
-    if candidacy.require_resource_summary and not mapping(status.get("resourceSummary")):
+    if not mapping(status.get("resourceSummary")):
         return Trouble(ClusterTrouble.NO_RESOURCE_SUMMARY)
     if count(at(status, "nodeSummary", "totalNum")) and not count(
         at(status, "nodeSummary", "readyNum")

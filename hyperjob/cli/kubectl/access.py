@@ -47,7 +47,10 @@ def namespace_option(flag: str = "-n") -> Callable[[_F], _F]:
 def access(
     *, everywhere: bool = False, flag: str = "-n", namespaced: bool = True
 ) -> Callable[[_F], _F]:
-    """Return a decorator that adds kubectl's flags of access, as the argument `access`."""
+    """Return a decorator that adds kubectl's flags of access, as the argument `access`.
+
+    A command about objects without a namespace takes none: `namespaced=False`.
+    """
 
     def decorate(function: _F) -> _F:
         @functools.wraps(function)

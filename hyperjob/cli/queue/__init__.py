@@ -32,7 +32,7 @@ def queue() -> None:
 
 @queue.command("close")
 @click.argument("name", metavar="QUEUE")
-@access()
+@access(namespaced=False)
 @_timeout
 @out.output(out.JSON, out.YAML)
 def close(name: str, access: Access, timeout: float, form: str) -> None:
@@ -48,7 +48,7 @@ def close(name: str, access: Access, timeout: float, form: str) -> None:
 
 @queue.command("open")
 @click.argument("name", metavar="QUEUE")
-@access()
+@access(namespaced=False)
 @_timeout
 @out.output(out.JSON, out.YAML)
 def open_(name: str, access: Access, timeout: float, form: str) -> None:

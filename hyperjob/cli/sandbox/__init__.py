@@ -124,7 +124,7 @@ def up(
 
 @sandbox.command("lose")
 @click.argument("cluster")
-@access()
+@access(namespaced=False)
 def lose(cluster: str, access: Access) -> None:
     """Lose a cluster: its API server stops, and the processes of its pods are killed.
 
@@ -137,7 +137,7 @@ def lose(cluster: str, access: Access) -> None:
 
 @sandbox.command("restore")
 @click.argument("cluster")
-@access()
+@access(namespaced=False)
 def restore(cluster: str, access: Access) -> None:
     """Bring a lost cluster back.
 

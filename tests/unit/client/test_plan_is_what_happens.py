@@ -65,7 +65,6 @@ class Fleet:
         self.options = Options(
             queue_admission=self.rng.choice((QueueAdmission.BUILTIN, QueueAdmission.NONE)),
             leader_elect=False,
-            trainjobs=False,
             workers=1,
             cluster_lost_timeout=20.0,
         )
@@ -93,7 +92,7 @@ class Fleet:
             self.options,
             now=now,
             clock=asyncio.get_running_loop().time,
-            tuning=Tuning(failure_causes=False),
+            tuning=Tuning(failure_causes=False, trainjobs_asked=None),
         )
         manager.admission.state.began = now() - 2 * self.options.lag
         self._running = asyncio.create_task(manager.run())

@@ -14,7 +14,7 @@ from hyperjob_engine.members.facts import node_fact, pod_fact
 from hyperjob_engine.members.fold import view_of
 from hyperjob_engine.model.members import MemberView
 from hyperjob_engine.model.observed import Cluster
-from hyperjob_engine.placement.capacity import Candidacy, ClusterSummary, summarise
+from hyperjob_engine.placement.capacity import ClusterSummary, summarise
 from hyperjob_engine.queueing.evict import evicted_for
 from hyperjob_engine.queueing.queues import Queue
 from hyperjob_engine.queueing.round import schedule
@@ -24,6 +24,7 @@ from hyperjob_engine.resources import parse_resources
 from tests.unit.controller.builders import (
     GPU,
     NOW,
+    VCJOB_APIS,
     Object,
     binding,
     hyperjob,
@@ -132,13 +133,14 @@ class Fleet:
             "metadata": {"name": name},
             "status": {
                 "conditions": [{"type": "Ready", "status": "True"}],
+                "apiEnablements": VCJOB_APIS,
                 "resourceSummary": {
                     "allocatable": {GPU: str(GPUS), "pods": "110"},
                     "allocated": {GPU: str(used), "pods": str(used)},
                 },
             },
         }
-        found = summarise(raw, Candidacy(require_vcjob_api=False))
+        found = summarise(raw)
         self.summaries = {**self.summaries, name: found}
 
     def pods_of(self, cluster: str, key: str) -> int | None:

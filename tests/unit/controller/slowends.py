@@ -397,12 +397,18 @@ class SlowEnds:
         options = Options(
             queue_admission=QueueAdmission.BUILTIN,
             leader_elect=False,
-            trainjobs=False,
             workers=1,
             members=self.access,
         )
         clock = asyncio.get_running_loop().time
-        return Manager(kube, options, now=now, clock=clock, members=kube, tuning=Tuning(writes=1))
+        return Manager(
+            kube,
+            options,
+            now=now,
+            clock=clock,
+            members=kube,
+            tuning=Tuning(writes=1, trainjobs_asked=None),
+        )
 
     async def ask(self, stops: int) -> None:
         while self.stops < stops:

@@ -6,7 +6,6 @@ import pytest
 from hyperjob_engine.model.observed import ReportedStatus
 from hyperjob_engine.model.parse import parse_report
 from hyperjob_engine.placement.capacity import (
-    Candidacy,
     Reservation,
     candidates,
     reservation,
@@ -46,14 +45,14 @@ def raw_cluster(**changes: Any) -> Object:
 
 
 def test_free_is_allocatable_less_allocated_less_allocating() -> None:
-    summary = summarise(raw_cluster(), Candidacy())
+    summary = summarise(raw_cluster())
     assert summary.usable
     assert summary.free == parse_resources({GPU: "14", "cpu": "1018", "pods": "3988"})
     assert (summary.provider, summary.region, summary.zone) == ("p", "r", "z")
 
 
 def test_zones_that_are_no_text_are_left_out() -> None:
-    assert summarise(raw_cluster(spec_zones=["z1", 2, None, "z2"]), Candidacy()).zone == "z1,z2"
+    assert summarise(raw_cluster(spec_zones=["z1", 2, None, "z2"])).zone == "z1,z2"
 
 
 @pytest.mark.parametrize(
@@ -87,7 +86,7 @@ def test_zones_that_are_no_text_are_left_out() -> None:
     ],
 )
 def test_a_cluster_is_no_candidate_and_says_why(changes: Object, reason: str) -> None:
-    summary = summarise(raw_cluster(**changes), Candidacy())
+    summary = summarise(raw_cluster(**changes))
     assert (summary.usable, trouble_text(summary.trouble)) == (False, reason)
 
 
@@ -100,21 +99,14 @@ def test_a_cluster_is_lost_since_its_condition_ready_became_false_or_unknown(
 ) -> None:
     ready = {"type": "Ready", "status": status, "lastTransitionTime": "2026-01-02T03:04:05Z"}
     others = {"type": "Cheap", "status": "False", "lastTransitionTime": "2026-01-01T00:00:00Z"}
-    summary = summarise(raw_cluster(status_conditions=[others, ready]), Candidacy())
+    summary = summarise(raw_cluster(status_conditions=[others, ready]))
     since = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC) if is_known else None
     assert summary.not_ready_since == since
 
 
 def test_prefer_no_schedule_taints_repel_nobody() -> None:
     taints = [{"key": "k", "effect": "PreferNoSchedule"}]
-    assert summarise(raw_cluster(spec_taints=taints), Candidacy()).usable
-
-
-def test_what_a_cluster_must_have_can_be_configured() -> None:
-    bare = raw_cluster(status_apiEnablements=None, status_resourceSummary=None)
-    lenient = Candidacy(require_vcjob_api=False, require_resource_summary=False)
-    assert summarise(bare, lenient).usable
-    assert not summarise({"metadata": None, "spec": 3, "status": []}, lenient).usable
+    assert summarise(raw_cluster(spec_taints=taints)).usable
 
 
 def report(phase: str, pods: dict[str, int], since: str = "2026-01-02T03:04:00Z") -> ReportedStatus:
@@ -191,7 +183,7 @@ def test_a_summary_that_changes_after_all_pods_were_seen_counts_them(
 
 
 def test_reservations_are_taken_off_what_is_free() -> None:
-    summaries = [summarise(raw_cluster(metadata_name=name), Candidacy()) for name in ("b", "a")]
+    summaries = [summarise(raw_cluster(metadata_name=name)) for name in ("b", "a")]
     held = Reservation(cluster="b", demand=DEMAND, shown_at=None)
     shown = Reservation(cluster="b", demand=DEMAND, shown_at=NOW)
     found = candidates(summaries, reserved([held, shown], now=NOW))

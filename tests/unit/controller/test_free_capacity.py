@@ -11,7 +11,6 @@ from hyperjob_controller.observe import Limits, Observer
 from hyperjob_core.kube.client import EventType
 from hyperjob_engine.model.members import MemberView
 from hyperjob_engine.model.observed import QueueVerdict
-from hyperjob_engine.placement.capacity import Candidacy
 from tests.unit.controller.builders import (
     GPU,
     NOW,
@@ -51,7 +50,6 @@ class Rig:
         self.capacity = Capacity(
             self.clusters,  # type: ignore[arg-type]  # has what is used
             self.reservations,
-            candidacy=Candidacy(),
             now=lambda: NOW,
             views=lambda *_: self.views,
         )

@@ -12,7 +12,7 @@ from hyperjob_engine.model.nodes import Nodes, PodGroup, parse_nodes
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.model.request import PlacementRequest
 from hyperjob_engine.placement.assign import FreeRoom
-from hyperjob_engine.placement.capacity import Candidacy, less, summarise
+from hyperjob_engine.placement.capacity import less, summarise
 from hyperjob_engine.placement.place import place
 from hyperjob_engine.placement.share import Wish, share
 from hyperjob_engine.queueing.reserve import reserved
@@ -179,7 +179,7 @@ def test_shares_of_a_split_are_bounded_by_nodes() -> None:
 def test_a_cluster_without_a_ready_node_is_no_candidate(summary: Object, usable: bool) -> None:
     raw = reported(FOUR, [], models(GPU))
     raw["status"]["nodeSummary"] = summary
-    found = summarise(raw, Candidacy(require_vcjob_api=False))
+    found = summarise(raw)
     assert (found.usable, trouble_text(found.trouble)) == (
         usable,
         "" if usable else "has no ready node",

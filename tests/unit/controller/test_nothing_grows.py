@@ -89,7 +89,9 @@ def test_two_thousand_hyperjobs_in_five_hundred_namespaces_leave_nothing_behind(
         visitors(40, arrival=2500.0, label="last"),  # old entries go at the next event
     ]
     jobs = [each for phase in phases for each in phase]
-    world = World(scenario_of(jobs, nodes=40), plane=Plane, tuning=Tuning(), workers=8)
+    world = World(
+        scenario_of(jobs, nodes=40), plane=Plane, tuning=Tuning(trainjobs_asked=None), workers=8
+    )
     seen: list[dict[str, int]] = []
     samples: list[int] = []
 

@@ -99,10 +99,10 @@ def test_every_flag_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_the_lease_publishes_the_settings_on_which_decisions_depend() -> None:
-    options = parse(["--cluster-status-lag=5", "--no-require-vcjob-api", "--workers=3"], {})
+    options = parse(["--cluster-status-lag=5", "--tenant-messages=counts", "--workers=3"], {})
     annotations = annotations_of(options, admission=QueueAdmission.NONE)
     assert published(annotations) == Options(
-        cluster_status_lag=5.0, require_vcjob_api=False, queue_admission=QueueAdmission.NONE
+        cluster_status_lag=5.0, tenant_messages="counts", queue_admission=QueueAdmission.NONE
     )
 
 

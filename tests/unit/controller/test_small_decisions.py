@@ -12,7 +12,6 @@ from hyperjob_engine.model.child import child_of
 from hyperjob_engine.model.parse import parse_hyperjob
 from hyperjob_engine.model.subjobs import SubJob
 from hyperjob_engine.model.training import JobTraining, parse_training
-from hyperjob_engine.placement.capacity import Candidacy
 from hyperjob_engine.plan import plan
 from hyperjob_engine.queueing.priority import preempts, priority_of
 from hyperjob_engine.reasons.outcomes import AllCompleted, OneCompleted, end_text
@@ -158,7 +157,6 @@ def test_capacity_changes_with_the_first_of_the_reservations(
     capacity = Capacity(
         NoClusters(),  # type: ignore[arg-type]  # what is used of one
         Waits(eventual),  # type: ignore[arg-type]  # what is used of them
-        candidacy=Candidacy(),
         now=lambda: NOW,
     )
     assert capacity.changes_in(now=NOW) == timedelta(seconds=seconds)

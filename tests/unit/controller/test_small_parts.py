@@ -41,7 +41,7 @@ from hyperjob_engine.model.observed import (
     Rejection,
 )
 from hyperjob_engine.model.subjobs import SubJob
-from hyperjob_engine.placement.capacity import Candidacy, summarise
+from hyperjob_engine.placement.capacity import summarise
 from hyperjob_engine.placement.explain import _no_device
 from hyperjob_engine.plan import plan
 from hyperjob_engine.queueing.evict import loss_of
@@ -55,6 +55,7 @@ from hyperjob_engine.status.derive import _joined
 from tests.unit.controller.builders import (
     GPU,
     NOW,
+    VCJOB_APIS,
     Object,
     binding,
     cluster,
@@ -417,9 +418,7 @@ def test_only_clusters_of_which_something_changed_are_worked_out_again(
     candidates = Candidates(reservations)
     report = {"allocatable": {GPU: "16"}}
     summaries = {
-        name: summarise(
-            {"metadata": {"name": name}, "status": {"resourceSummary": report}}, Candidacy()
-        )
+        name: summarise({"metadata": {"name": name}, "status": {"resourceSummary": report}})
         for name in ("a", "b")
     }
 
@@ -543,6 +542,7 @@ def test_clusters_that_are_no_candidates_have_no_room_in_the_end() -> None:
                         "metadata": {"name": name},
                         "status": {
                             "conditions": [{"type": "Ready", "status": ready}],
+                            "apiEnablements": VCJOB_APIS,
                             "resourceSummary": {"allocatable": {GPU: "8"}},
                         },
                     },
@@ -551,7 +551,6 @@ def test_clusters_that_are_no_candidates_have_no_room_in_the_end() -> None:
     capacity = Capacity(
         Clusters(),  # type: ignore[arg-type]  # all that it calls
         reservations,
-        candidacy=Candidacy(require_vcjob_api=False),
         now=lambda: NOW,
     )
     found, later = capacity.eventual()

@@ -78,7 +78,7 @@ class World:
         self.scenario = scenario
         self.logged = Logged()
         self._plane = plane or Plane
-        self._tuning = tuning or Tuning(writes=1, failure_causes=False)
+        self._tuning = tuning or Tuning(writes=1, failure_causes=False, trainjobs_asked=None)
         self._workers = workers
 
     def play(self, while_it_runs: Callable[[], Any] | None = None, *, hours: float = 30.0) -> None:
@@ -94,7 +94,6 @@ class World:
         options = Options(
             queue_admission=QueueAdmission.BUILTIN,
             leader_elect=False,
-            trainjobs=False,
             workers=self._workers,
         )
         async with Kube(self.plane) as kube:

@@ -14,12 +14,13 @@ from hyperjob_core.api.meta import Object
 from hyperjob_core.api.quantity import NANO
 from hyperjob_engine.model.parse import parse_binding
 from hyperjob_engine.model.planned import CreateChild, Repin
-from hyperjob_engine.placement.capacity import Candidacy, ClusterSummary, summarise
+from hyperjob_engine.placement.capacity import ClusterSummary, summarise
 from hyperjob_engine.queueing.read import unit_of_remains
 from hyperjob_engine.resources import parse_resources
 from tests.unit.controller.builders import (
     GPU,
     NOW,
+    VCJOB_APIS,
     binding,
     hyperjob,
     job,
@@ -70,13 +71,14 @@ class World:
             "metadata": {"name": name},
             "status": {
                 "conditions": [{"type": "Ready", "status": "True" if used < 9 else "False"}],
+                "apiEnablements": VCJOB_APIS,
                 "resourceSummary": {
                     "allocatable": {GPU: "16", "pods": "50"},
                     "allocated": {GPU: str(used), "pods": str(used)},
                 },
             },
         }
-        found = summarise(raw, Candidacy(require_vcjob_api=False))
+        found = summarise(raw)
         self.summaries = {**self.summaries, name: found}
 
     def update(self, name: str) -> None:

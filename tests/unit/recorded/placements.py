@@ -10,7 +10,7 @@ from hyperjob_engine.model.nodes import PodGroup
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.model.request import PlacementRequest
 from hyperjob_engine.placement.assign import FreeRoom
-from hyperjob_engine.placement.capacity import Candidacy, candidates, summarise
+from hyperjob_engine.placement.capacity import candidates, summarise
 from hyperjob_engine.placement.explain import alternatives, explain_overflow_of, explain_shortfall
 from hyperjob_engine.placement.place import place
 from hyperjob_engine.placement.share import Wish, share
@@ -82,8 +82,8 @@ def _document(rng: random.Random, name: str) -> Object:
 
 def clusters_of(rng: random.Random, count: int) -> tuple[Cluster, ...]:
     names = [f"c{number}" for number in range(count)]
-    candidacy = Candidacy(require_vcjob_api=some(rng, 0.9), require_resource_summary=some(rng, 0.9))
-    summaries = [summarise(_document(rng, name), candidacy) for name in names]
+    some(rng, 0.9), some(rng, 0.9)  # draws of an earlier release: the cases after them stay
+    summaries = [summarise(_document(rng, name)) for name in names]
     held = {name: parse_resources({GPU: "2"}) for name in names if some(rng, 0.15)}
     pods = {name: (PodGroup(parse_resources({GPU: "1", "pods": "1"}), 2),) for name in held}
     return candidates(summaries, held, pods=pods)

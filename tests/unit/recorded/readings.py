@@ -17,7 +17,7 @@ from hyperjob_engine.model.parse import (
     parse_job,
     parse_policy,
 )
-from hyperjob_engine.placement.capacity import Candidacy, summarise
+from hyperjob_engine.placement.capacity import summarise
 from hyperjob_engine.queueing.queues import parse_queue
 from hyperjob_engine.resources import pod_request
 from hyperjob_engine.status.goodput import parse_account
@@ -324,15 +324,9 @@ READ: Final[dict[str, tuple[Object, Callable[[Object], Any]]]] = {
     "vcjob": (_job(), lambda raw: parse_job(raw, owner=OWNER)),
     "policy": (policy(suspended=True), lambda raw: parse_policy(raw, owner=OWNER)),
     "binding": (_binding(), parse_binding),
-    "Cluster": (CLUSTER, lambda raw: summarise(raw, Candidacy())),
-    "Cluster that is lost": (LOST, lambda raw: summarise(raw, Candidacy())),
-    "Cluster with a taint": (TAINTED, lambda raw: summarise(raw, Candidacy())),
-    "Cluster of which little is required": (
-        CLUSTER,
-        lambda raw: summarise(
-            raw, Candidacy(require_vcjob_api=False, require_resource_summary=False)
-        ),
-    ),
+    "Cluster": (CLUSTER, summarise),
+    "Cluster that is lost": (LOST, summarise),
+    "Cluster with a taint": (TAINTED, summarise),
     "usage of a Cluster": (CLUSTER, room_of),
     "Queue": (QUEUE, parse_queue),
     "pod": (POD, pod_request),

@@ -240,10 +240,9 @@ async def _played(seed: int, *, jobs: int, refuses: float, mode: QueueAdmission)
     options = Options(
         queue_admission=mode,
         leader_elect=False,
-        trainjobs=False,
         workers=1,
     )
-    tuning = Tuning(writes=1, failure_causes=seed % 2 == 0)
+    tuning = Tuning(writes=1, failure_causes=seed % 2 == 0, trainjobs_asked=None)
     clock = asyncio.get_running_loop().time
     async with Kube(plane) as kube:
         manager = Manager(kube, options, now=now, clock=clock, tuning=tuning)

@@ -65,7 +65,7 @@ helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 {{- if include "hyperjob.members" . }}
 - --account=hyperjob-members={{ include "hyperjob.membersSecret" . }}
 {{- end }}
-- --days={{ .Values.renewal.tokenDays }}
+- --days=3
 {{- end -}}
 
 {{- define "hyperjob.jobContainer" -}}
