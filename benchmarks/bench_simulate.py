@@ -14,7 +14,7 @@ import time
 
 from hyperjob.simulate.engine import simulate
 from hyperjob.simulate.generate import Demand, Estimates, generate
-from hyperjob.simulate.jobs import Style, submission
+from hyperjob.simulate.jobs import submission
 from hyperjob.simulate.measure import measure
 from hyperjob.simulate.sites import queue, shares_of, site
 from hyperjob.simulate.workload import Scenario
@@ -38,7 +38,7 @@ def scenario(number: int, load: float, shape: str, error: float) -> Scenario:
     return Scenario(
         sites=[site(f"c{place:02d}", [("gpu", NODE, NODES)]) for place in range(CLUSTERS)],
         queues=[queue("default")],
-        jobs=[submission(job, Style()) for job in jobs],
+        jobs=[submission(job) for job in jobs],
     )
 
 

@@ -5,6 +5,8 @@ module inside a command: without the distribution, the import ends the command w
 install it.
 """
 
+from pathlib import Path
+
 from hyperjob.cli.kubectl.exits import Code, FailureError
 
 try:
@@ -27,6 +29,7 @@ __all__ = [
     "SandboxConfigError",
     "Topology",
     "changed",
+    "clusters_file",
     "hypernodes_of",
     "idle_clusters",
     "load",
@@ -34,3 +37,11 @@ __all__ = [
     "nodes_of",
     "others_of",
 ]
+
+
+def clusters_file(path: Path) -> SandboxConfig:
+    """Read a clusters file; FailureError where it cannot be read or has a wrong field."""
+    try:
+        return load(path)
+    except SandboxConfigError as error:
+        raise FailureError(str(error), code=Code.USAGE) from None

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _GRACE_SECONDS = 10.0
+_TAIL_LINES = 8
 
 
 class StackError(Exception):
@@ -28,10 +29,10 @@ class StackProcess:
     process: asyncio.subprocess.Process
     log: Path
 
-    def tail(self, lines: int = 8) -> str:
+    def tail(self) -> str:
         """Return the last lines of its log."""
         text = self.log.read_text(errors="replace") if self.log.exists() else ""
-        return "\n".join(text.splitlines()[-lines:])
+        return "\n".join(text.splitlines()[-_TAIL_LINES:])
 
 
 def program(name: str) -> str:

@@ -5,7 +5,7 @@ import contextlib
 import importlib.util
 import socket
 import sys
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -30,8 +30,6 @@ _TRIES: Final = 3
 _TAKEN: Final = "address already in use"
 _FAILED_LOG_BYTES: Final = 32 * 1024
 _PROGRESS_SECONDS: Final = 5.0
-
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,6 +155,7 @@ async def _servers(
 async def _start_servers(
     stack: contextlib.AsyncExitStack, options: PlaneOptions, lifeline: Lifeline
 ) -> _Servers:
+    """Start webhook and controller, install HyperJob, and wait until both are ready."""
     directory, tls = options.directory, options.directory / "tls"
     kubeconfig = directory / "karmada.kubeconfig"
     webhook_port, webhook_probe, metrics, probe = _free_ports(4)

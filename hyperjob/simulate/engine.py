@@ -27,7 +27,7 @@ from hyperjob_engine.model.observed import QueueAdmission
 Progress = Callable[[int, int, float], None]
 """Gets the number of ended jobs, the number of all jobs, and the virtual time in seconds."""
 
-_TOLD_EVERY: Final = 3600.0
+_REPORT_SECONDS: Final = 3600.0
 _MESSAGES_PER_SECOND: Final = 1 / 300
 """The rate of status messages in a simulation: low, since no code reads or needs them."""
 _STANDSTILL: Final = 48
@@ -40,7 +40,7 @@ def simulate(
     """Run a scenario with a policy until every job has ended, or no job can make progress."""
     _, change = POLICIES[policy]
     play = _static if policy == STATIC else _played
-    with _rare_collections(), _quiet():
+    with _rare_collections(), _without_warnings():
         return run(play(change(scenario), progress))
 
 
@@ -56,7 +56,7 @@ def _rare_collections() -> Iterator[None]:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def _without_warnings() -> Iterator[None]:
     """Suppress warnings in the logs, not errors of the controller, within the block."""
     log = logging.getLogger("hyperjob_controller")
     before = log.level
@@ -108,10 +108,10 @@ async def _run_to_end(scene: Scene, progress: Progress, manager: Manager | None)
 
 
 async def _watch(scene: Scene, progress: Progress) -> None:
-    """Report the progress; end a simulation without progress."""
+    """Report the progress once an hour; end a simulation without progress."""
     loop, idle = asyncio.get_running_loop(), 0
     while not scene.ended.is_set():
-        await asyncio.sleep(_TOLD_EVERY)
+        await asyncio.sleep(_REPORT_SECONDS)
         progress(*scene.progress, loop.time())
         idle = idle + 1 if scene.is_idle else 0
         if idle > _STANDSTILL:

@@ -87,15 +87,14 @@ class Steps:
         return found
 
     def until_of(self, position: int) -> float:
-        """Return the time of the step after the step at `position`."""
+        """Return the time of the step after the step at `position`; infinity after the last one."""
         return self.times[position + 1] if position + 1 < len(self.times) else math.inf
 
     def integral(self, begin: float, end: float) -> float:
         """Return the integral between two times."""
         found = 0.0
         for position, start in enumerate(self.times):
-            after = self.times[position + 1] if position + 1 < len(self.times) else end
-            low, high = max(start, begin), min(after, end)
+            low, high = max(start, begin), min(self.until_of(position), end)
             if high > low:
                 found += (high - low) * self.values[position]
         return found
@@ -105,9 +104,8 @@ class Steps:
         sums = [0.0] * parts
         width = end / parts
         for position, start in enumerate(self.times):
-            after = self.times[position + 1] if position + 1 < len(self.times) else end
             low, value = start, self.values[position]
-            high = min(after, end)
+            high = min(self.until_of(position), end)
             while value and low < high:
                 part = min(int(low / width), parts - 1)
                 edge = high if part == parts - 1 else min(high, (part + 1) * width)

@@ -9,20 +9,8 @@ from hyperjob_core.api.names import API_VERSION, KIND
 
 _UNUSUAL = re.compile(r"[^a-z0-9-]+")
 _NAME_LIMIT = 40
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Style:
-    """The form of jobs as HyperJobs.
-
-    A job of more than `per_pod` accelerators is an automatic split over at most `max_domains`
-    clusters; `restarts`: sub-jobs that fail or lose their cluster are restarted.
-    """
-
-    accelerator: str = "nvidia.com/gpu"
-    per_pod: int = 8
-    max_domains: int | None = 4
-    restarts: bool = True
+_ACCELERATOR = "nvidia.com/gpu"
+_PER_POD = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,10 +27,14 @@ class JobNumbers:
     estimate: float | None = None
 
 
-def submission(job: JobNumbers, style: Style) -> Submission:
-    """Return a job as a HyperJob with its times."""
-    pods, each = divide(job.gpus, style.per_pod)
-    request = {style.accelerator: str(each)} if each else {"cpu": "1"}
+def submission(job: JobNumbers, *, max_domains: int = 4) -> Submission:
+    """Return a job as a HyperJob with its times.
+
+    A job of several pods is an automatic split over at most `max_domains` clusters. A sub-job that
+    fails or loses its cluster restarts the HyperJob.
+    """
+    pods, each = divide(job.gpus, _PER_POD)
+    request = {_ACCELERATOR: str(each)} if each else {"cpu": "1"}
     container: Object = {
         "name": "main",
         "image": "simulated",
@@ -59,23 +51,23 @@ def submission(job: JobNumbers, style: Style) -> Submission:
     if job.estimate is not None:
         template["runningEstimate"] = f"{max(1, round(job.estimate))}s"
     group: Object = {"name": "train", "replicas": 1, "templateSpec": template}
-    spec: Object = {"replicatedJobs": [group]}
-    if pods > 1:
-        group["splitPolicy"] = {
-            "mode": "auto",
-            "accelerators": job.gpus,
-            "acceleratorType": style.accelerator,
-        }
-        if style.max_domains is not None:
-            spec["maxDomains"] = style.max_domains
-    if style.restarts:
-        spec["failurePolicy"] = {
+    spec: Object = {
+        "replicatedJobs": [group],
+        "failurePolicy": {
             "maxRestarts": 0,
             "rules": [
                 {"action": "RestartHyperJobAndIgnoreMaxRestarts", "onJobPhases": ["Failed"]},
                 {"action": "RestartHyperJobAndIgnoreMaxRestarts", "onClusterLost": True},
             ],
+        },
+    }
+    if pods > 1:
+        group["splitPolicy"] = {
+            "mode": "auto",
+            "accelerators": job.gpus,
+            "acceleratorType": _ACCELERATOR,
         }
+        spec["maxDomains"] = max_domains
     return Submission(
         arrival=job.arrival,
         duration=max(1.0, job.duration),

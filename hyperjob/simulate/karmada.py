@@ -104,7 +104,7 @@ class Karmada:
             if old is None and new is not None:
                 self._later(_BIND, self._bind, key_of(new), new["metadata"]["uid"])
             elif new is None and old is not None:
-                self._forget(key_of(old), old["metadata"]["uid"])
+                self._forget(key_of(old))
         elif kind == PROPAGATION_POLICIES.kind:
             if old is not None and new is not None and old["spec"] != new["spec"]:
                 self._later(_BIND, self._sync, key_of(new))
@@ -113,12 +113,14 @@ class Karmada:
             if not suspension.get("dispatching") and not suspension.get("scheduling"):
                 self._later(_DISPATCH, self._dispatch, key_of(new))
 
-    def _forget(self, key: str, uid: str) -> None:
+    def _forget(self, key: str) -> None:
+        """Drop a vcjob after its deletion, also in its member."""
         sent = self._sent.pop(key, None)
         if sent is not None:
             self._tell_gone(key, sent.cluster)
 
     def _bind(self, key: str, uid: str) -> None:
+        """Create the binding of a vcjob that has a policy, unless its UID is another one by now."""
         job, policy = self._plane.get(VCJOBS, key), self._plane.get(PROPAGATION_POLICIES, key)
         if job is None or policy is None or job["metadata"]["uid"] != uid:
             return
@@ -166,6 +168,7 @@ class Karmada:
         self._plane.change(RESOURCE_BINDINGS, known, {"spec": change})
 
     def _dispatch(self, known: str) -> None:
+        """Send the vcjob of a binding, `known` by its key, to its member, unless it is there."""
         binding = self._plane.get(RESOURCE_BINDINGS, known)
         if binding is None or mapping(at(binding, "spec", "suspension")).get("dispatching"):
             return
@@ -189,6 +192,7 @@ class Karmada:
         self.touch(name)
 
     def _bring(self, key: str, uid: str, status: Object) -> None:
+        """Write a member's status to binding and vcjob, unless there is a later one."""
         sent, job = self._sent.get(key), self._plane.get(VCJOBS, key)
         if sent is None or job is None or sent.uid != uid or job["metadata"]["uid"] != uid:
             return
@@ -215,6 +219,7 @@ class Karmada:
         self._plane.replace(VCJOBS, key, {**job, "status": status})
 
     def _collect(self, cluster: str) -> None:
+        """Write the status of a Cluster; that of a member that is down becomes not Ready."""
         self._due.discard(cluster)
         member = self._members[cluster]
         old = self._plane.get(CLUSTERS, cluster)

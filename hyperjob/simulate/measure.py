@@ -15,7 +15,7 @@ PARTS: Final = 120
 """Number of points of a series."""
 SHORTEST: Final = 60.0
 """Minimum duration of a job in the slowdown, in seconds: tiny jobs would dominate it."""
-_TOLD: Final = 5
+_NAMED: Final = 5
 """Maximum number of named jobs that never started or ended."""
 _SIZES: Final = ((1, 1), (2, 8), (9, 64), (65, 256), (257, 10**9))
 
@@ -58,10 +58,13 @@ class Forecasts:
 class SimulationReport:
     """The results of one simulation.
 
-    `unfair` is the average part of all accelerators that queues used beyond their due while
-    another queue had less than its due. `splinters` is the part that was free on nodes in use.
-    `idle` is the part that was free while jobs waited. `stuck` has the last status messages of the
-    first jobs that never started or ended. `series` are means over equal parts of time.
+    Jobs arrive in the seconds of `window`, and the last one ends at `end`. `use` is the part of all
+    accelerators in use, `goodput` that of work which no stop has lost. `lost` are the
+    accelerator-seconds of repeated work, and `stops` counts the stops of jobs by cause. `unfair` is
+    the average part of all accelerators that queues used beyond their due while another queue had
+    less than its due. `splinters` is the part that was free on nodes in use, `idle` the part that
+    was free while jobs waited. `stuck` has the last status messages of the first jobs that never
+    started or ended. `series` are means over equal parts of time.
     """
 
     policy: str
@@ -88,6 +91,11 @@ class SimulationReport:
     lost: float
     forecasts: Forecasts
     series: Mapping[str, Mapping[str, Sequence[float]]]
+
+
+def percent(part: float) -> str:
+    """Return a part of 1 as a percentage."""
+    return f"{100 * part:.1f}%"
 
 
 def spread(values: Iterable[float]) -> Spread:
@@ -125,6 +133,7 @@ def measure(history: History, *, policy: str, shares: Mapping[str, float]) -> Si
     idle = history.free.integral_while(_sum(history.asked.values()), window)
     queues = sorted({life.job.queue for life in lives} | set(history.queues))
     used = {name: history.queues.get(name, Steps()) for name in queues}
+    times = [(life, life.ended - life.job.arrival) for life in ended if life.ended]
     return SimulationReport(
         policy=policy,
         jobs=len(lives),
@@ -142,12 +151,8 @@ def measure(history: History, *, policy: str, shares: Mapping[str, float]) -> Si
             for name, each in sorted(history.used.items())
         },
         wait=spread(waits.values()),
-        completion=spread(life.ended - life.job.arrival for life in ended if life.ended),
-        slowdown=spread(
-            (life.ended - life.job.arrival) / max(life.job.duration, SHORTEST)
-            for life in ended
-            if life.ended
-        ),
+        completion=spread(time for _, time in times),
+        slowdown=spread(time / max(life.job.duration, SHORTEST) for life, time in times),
         queues={
             name: QueueReport(
                 share=shares.get(name, 0.0),
@@ -156,48 +161,53 @@ def measure(history: History, *, policy: str, shares: Mapping[str, float]) -> Si
             )
             for name in queues
         },
-        sizes={
-            label: found
-            for low, high in _SIZES
-            if (
-                found := spread(
-                    waits[id(life)] for life in lives if low <= max(1, life.job.gpus) <= high
-                )
-            ).count
-            for label in [_label(low, high)]
-        },
+        sizes=_by_size(lives, waits),
         unfair=_unfair(used, history.asked, shares, window, total),
         splinters=history.splinters.integral(0.0, window) / capacity,
         idle=idle / capacity,
         stops=_stops(lives),
         lost=sum(life.lost for life in lives),
         forecasts=_forecasts(lives),
-        series={
-            "clusters": {
-                name: [
-                    value / (history.sizes[name] or 1)
-                    for value in each.averages(history.end or window, PARTS)
-                ]
-                for name, each in sorted(history.used.items())
-            },
-            "queues": {
-                name: [value / total for value in each.averages(history.end or window, PARTS)]
-                for name, each in used.items()
-            },
-            "free": {
-                name: [value / total for value in each.averages(history.end or window, PARTS)]
-                for name, each in (("free", history.free), ("on nodes in use", history.splinters))
-            },
-            "waiting": {
-                name: each.averages(history.end or window, PARTS)
-                for name, each in sorted(history.asked.items())
-            },
-        },
+        series=_series(history, used, total, end=history.end or window),
     )
 
 
+def _by_size(lives: Sequence[Life], waits: Mapping[int, float]) -> dict[str, Spread]:
+    """Return the waits of jobs by the range of their accelerators; `waits` has them by id."""
+    found = {
+        _label(low, high): spread(
+            waits[id(life)] for life in lives if low <= max(1, life.job.gpus) <= high
+        )
+        for low, high in _SIZES
+    }
+    return {label: each for label, each in found.items() if each.count}
+
+
+def _series(
+    history: History, used: Mapping[str, Steps], total: int, *, end: float
+) -> dict[str, dict[str, list[float]]]:
+    """Return the plots of the page: means of PARTS parts of the time up to `end`.
+
+    Those of clusters are parts of their accelerators, those of queues and free accelerators parts
+    of all `total` accelerators; those of waiting jobs are numbers of accelerators.
+    """
+
+    def parts(steps: Steps, whole: int) -> list[float]:
+        return [value / (whole or 1) for value in steps.averages(end, PARTS)]
+
+    free = {"free": history.free, "on nodes in use": history.splinters}
+    clusters, waiting = sorted(history.used.items()), sorted(history.asked.items())
+    return {
+        "clusters": {name: parts(each, history.sizes[name]) for name, each in clusters},
+        "queues": {name: parts(each, total) for name, each in used.items()},
+        "free": {name: parts(each, total) for name, each in free.items()},
+        "waiting": {name: parts(each, 1) for name, each in waiting},
+    }
+
+
 def _stuck(lives: Iterable[Life]) -> Mapping[str, str]:
-    found = sorted(life.job.key for life in lives if life.ended is None)[:_TOLD]
+    """Return the last messages of the first jobs, by name, that have not ended."""
+    found = sorted(life.job.key for life in lives if life.ended is None)[:_NAMED]
     return {life.job.key: life.message for life in lives if life.job.key in found}
 
 
@@ -208,6 +218,7 @@ def _label(low: int, high: int) -> str:
 
 
 def _waited(life: Life, end: float) -> float:
+    """Return the seconds of a job's wait, up to `end` for a job that never started."""
     return life.waited if life.waited is not None else max(0.0, end - life.job.arrival)
 
 
@@ -244,6 +255,7 @@ def _stops(lives: Iterable[Life]) -> Mapping[str, int]:
 
 
 def _sum(steps: Iterable[Steps]) -> Steps:
+    """Return the sum of step functions."""
     changes: list[tuple[float, float]] = []
     for each in steps:
         before = 0.0

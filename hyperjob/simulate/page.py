@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from hyperjob.html import Attributes, Shape, drawing, environment
 from hyperjob.simulate.history import History
-from hyperjob.simulate.measure import SimulationReport, Spread
+from hyperjob.simulate.measure import SimulationReport, Spread, percent
 from hyperjob.simulate.policies import POLICIES
 
 _WIDTH: Final = 860
@@ -113,7 +113,10 @@ def _section(report: SimulationReport, history: History) -> PolicySection:
         lost=f"{report.lost / 3600:.0f}",
         shares=Table(
             ("queue", "share", "used"),
-            [(name, _part(each.share), _part(each.used)) for name, each in report.queues.items()],
+            [
+                (name, percent(each.share), percent(each.used))
+                for name, each in report.queues.items()
+            ],
         ),
         waiting=_plot("Accelerators of waiting jobs", lines, report.end, most=most or 1.0, unit=""),
         gantt=_gantt(history),
@@ -143,14 +146,16 @@ def _ranges(spreads: Mapping[str, Spread]) -> Plot:
             Shape(
                 "circle",
                 {"cx": at(value), "cy": middle, "r": 4, "fill": _COLOURS[place]},
-                title=f"{name}: {label} {_time(value)}",
+                title=f"{name}: {label} {_wait_text(value)}",
             )
             for place, (label, value) in enumerate(zip(_RANKS, values, strict=True))
         ]
-    return Plot("", _key(_RANKS), _svg(height, [*_frame(height, 0.0, ""), *drawn, *_times(height)]))
+    return Plot(
+        "", _key(_RANKS), _svg(height, [*_frame(height, 0.0, ""), *drawn, *_wait_axis(height)])
+    )
 
 
-def _times(height: int) -> list[Shape]:
+def _wait_axis(height: int) -> list[Shape]:
     """Return the labels of the logarithmic axis of waits."""
     return [
         Shape("text", {"x": f"{_LEFT + _WIDTH * power / 5:.0f}", "y": height + 14}, label)
@@ -168,10 +173,10 @@ def _summary(reports: Sequence[SimulationReport]) -> Table:
         [
             (
                 each.policy,
-                *(_part(each.use), _part(each.goodput)),
-                *(_time(value) for value in (each.wait.mean, *_percentiles(each.wait))),
+                *(percent(each.use), percent(each.goodput)),
+                *(_wait_text(value) for value in (each.wait.mean, *_percentiles(each.wait))),
                 *(f"{value:.2f}" for value in (each.slowdown.p50, each.slowdown.p95)),
-                *(_part(value) for value in (each.unfair, each.idle, each.splinters)),
+                *(percent(value) for value in (each.unfair, each.idle, each.splinters)),
                 *(str(sum(each.stops.values())), f"{each.lost / 3600:.0f} h"),
                 str(each.never_started),
             )
@@ -188,7 +193,7 @@ def _spreads(spreads: Mapping[str, Spread]) -> Table:
     return Table(
         ("", "jobs", "mean", "p50", "p95", "p99", "max"),
         [
-            (name, str(each.count), *map(_time, (each.mean, *_percentiles(each), each.max)))
+            (name, str(each.count), *map(_wait_text, (each.mean, *_percentiles(each), each.max)))
             for name, each in spreads.items()
         ],
     )
@@ -207,6 +212,10 @@ def _plot(
     unit: str,
     labels: Sequence[Shape] = (),
 ) -> Plot:
+    """Return a plot of lines up to `most`; `seconds` is the length of the axis, 0 without days.
+
+    `unit` % shows the top as a percentage. `labels` are drawn below an axis without days.
+    """
     key = _key(line.name for line in lines)
     drawn = []
     for line in lines:
@@ -236,10 +245,11 @@ def _waits(reports: Sequence[SimulationReport], histories: Sequence[History]) ->
         ]
         lines.append(PlotLine(report.policy, values))
     title = "Waiting time, share of jobs that have started after"
-    return _plot(title, lines, 0.0, most=1.0, unit="%", labels=_times(_HEIGHT))
+    return _plot(title, lines, 0.0, most=1.0, unit="%", labels=_wait_axis(_HEIGHT))
 
 
 def _gantt(history: History) -> Plot:
+    """Return the runs of the largest jobs by cluster, with a line from arrival to end."""
     lives = sorted(history.lives.values(), key=lambda life: (-life.job.gpus, life.job.arrival))
     lives = sorted(lives[:_ROWS], key=lambda life: (life.job.arrival, life.job.key))
     scale, height = _WIDTH / (history.end or 1.0), 12 * len(lives)
@@ -285,6 +295,7 @@ def _label(y: int, text: str) -> Shape:
 
 
 def _frame(height: int, seconds: float, top: str) -> list[Shape]:
+    """Return the box of a plot with the label of its top, and days below it if it has a length."""
     quarter = seconds / 86400 / 4
     place: Attributes = {"x": _LEFT, "y": 0, "width": _WIDTH, "height": height}
     box = {**place, "fill": "none", "stroke": _GREY}
@@ -305,11 +316,8 @@ def _svg(height: int, shapes: Iterable[Shape]) -> Markup:
     return drawing(shapes, viewBox=f"0 0 {width} {height + 20}", width=width, role="img")
 
 
-def _part(part: float) -> str:
-    return f"{100 * part:.1f}%"
-
-
-def _time(seconds: float) -> str:
+def _wait_text(seconds: float) -> str:
+    """Return a wait in minutes or hours."""
     if seconds < 3600:
         return f"{seconds / 60:.1f} min"
     return f"{seconds / 3600:.1f} h"

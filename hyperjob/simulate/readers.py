@@ -56,6 +56,7 @@ def _words(error: Exception) -> str:
 
 
 def _recognised(text: str) -> str:
+    """Return the format of a text by its first line."""
     first = text.lstrip().split("\n", 1)[0]
     if first.startswith(("[", "{")):
         return "philly"
@@ -123,7 +124,10 @@ def _helios(text: str) -> Iterator[JobNumbers]:
 
 def _philly(text: str) -> Iterator[JobNumbers]:
     """Yield each job with the accelerators of its last attempt and the duration of all attempts."""
-    for entry in json.loads(text):
+    entries = json.loads(text)
+    if not isinstance(entries, list) or not all(isinstance(each, dict) for each in entries):
+        raise ValueError("the file is JSON, and no list of jobs as in Philly's cluster_job_log")
+    for entry in entries:
         seconds, gpus = 0.0, 0
         for attempt in entry.get("attempts") or ():
             begin, end = attempt.get("start_time"), attempt.get("end_time")
@@ -195,6 +199,10 @@ FORMS: Final[Mapping[str, Callable[[str], Iterator[JobNumbers]]]] = {
 def _rows(
     text: str, needed: Sequence[str], *, allowed: frozenset[str] | None = None
 ) -> Iterator[tuple[int, Row]]:
+    """Yield line and values of each row of a CSV; raise ValueError for wrong columns.
+
+    `needed` are the columns that must be there, `allowed` those that may be, None for any.
+    """
     reader: Any = csv.DictReader(io.StringIO(text))
     columns = reader.fieldnames or []
     missing = [name for name in needed if name not in columns]

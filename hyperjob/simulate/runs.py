@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 
 from hyperjob.simulate.history import Life, Segment
 
-_EPSILON = 1e-6
-
 
 @dataclass(slots=True)
 class SubJob:
@@ -21,7 +19,12 @@ class SubJob:
 
 @dataclass(slots=True)
 class Run:
-    """The progress of a job."""
+    """The progress of a job.
+
+    `done` are the seconds of its work up to the time `since`, from which on it works at `rate`: 1.0
+    with all sub-jobs. It works while at least `minimum` of them run, None for all of them;
+    `expected` is their number in the status. `timer` ends the work at the present rate.
+    """
 
     life: Life
     minimum: int | None
@@ -74,7 +77,10 @@ class Runs:
             self._set_rate(run, 0.0)
 
     def update(self, key: str, *, cause: str = "") -> None:
-        """Update the speed of a job; `cause` is the reason why a sub-job has stopped."""
+        """Update the rate of a job after a change of its sub-jobs.
+
+        A job that works no longer loses the work since its last checkpoint; `cause` is the reason.
+        """
         run = self._runs.get(key)
         if run is None or run.finished:
             return
@@ -89,6 +95,7 @@ class Runs:
             self._stop(run, cause or "other")
 
     def _set_rate(self, run: Run, rate: float) -> None:
+        """Account the work up to now, record the devices in use, and set the end of the work."""
         now = self._time()
         run.done += run.rate * (now - run.since)
         run.since, life = now, run.life

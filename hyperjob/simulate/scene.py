@@ -30,8 +30,9 @@ class Scene(abc.ABC):
         sizes = {name: member.nodes.accelerators for name, member in self.members.items()}
         self.history = History(sizes, used={name: Steps() for name in sizes})
         self.runs = Runs(checkpoint=scenario.checkpoint, time=self.time, finished=self._finished)
-        self.owners: dict[str, str] = {}
-        self._left = self._coming = len(scenario.jobs)
+        self.owners: dict[str, str] = {}  # the job of each vcjob, by their keys
+        self._left = self._coming = len(scenario.jobs)  # jobs that have not ended, or not arrived
+        # By cluster: free accelerators, and free accelerators on nodes in partial use.
         self._levels: dict[str, tuple[int, int]] = {}
 
     @property
@@ -115,6 +116,7 @@ class Scene(abc.ABC):
         self._arrived(job)
 
     def _asked(self, job: Submission, change: int) -> None:
+        """Record that a job begins or ceases to wait for its accelerators."""
         self.history.asked.setdefault(job.queue, Steps()).add(self.time(), change)
 
     def _settle(self, owner: str, *, cause: str = "") -> None:
@@ -137,6 +139,7 @@ class Scene(abc.ABC):
         self.history.end = max(self.history.end, life.ended)
 
     def _placed(self, cluster: str, pods: Pods) -> None:
+        """Record pods that got nodes; they train after their start-up time."""
         self._note_use(cluster, pods, 1)
         self._level(cluster)
         self._touch(cluster)
@@ -167,6 +170,7 @@ class Scene(abc.ABC):
         self.history.splinters.add(self.time(), after[1] - before[1])
 
     def _note_use(self, cluster: str, pods: Pods, sign: int) -> None:
+        """Record the accelerators of pods that got nodes (1) or lost them (-1)."""
         change, time = sign * pods.devices, self.time()
         self.history.used[cluster].add(time, change)
         life = self.history.lives.get(self.owners.get(pods.key, ""))

@@ -18,12 +18,18 @@ from hyperjob_engine.model.nodes import PodGroup
 
 
 class StaticWeights(Scene):
-    """A simulation in which static weights decide; the weight of a cluster is its size."""
+    """A simulation in which static weights decide.
+
+    The weight of a cluster is its number of accelerators; where no cluster has any, all are equal.
+    """
 
     def __init__(self, scenario: Scenario) -> None:
         self._draw = random.Random(f"weights {scenario.seed}")
         super().__init__(scenario)
-        self._weights = {name: size for name, size in self.history.sizes.items() if size}
+        sizes = self.history.sizes
+        self._weights = {name: size for name, size in sizes.items() if size} or dict.fromkeys(
+            sizes, 1
+        )
         self._attempts: dict[str, int] = {}
 
     def _reorder(self, waiting: list[Pods]) -> None:
@@ -106,6 +112,7 @@ class StaticWeights(Scene):
             asyncio.get_running_loop().call_later(1.0, self.ended.set)
 
     def _clear(self, owner: str, cause: str) -> None:
+        """Remove all pods of a job."""
         run = self.runs.get(owner)
         for key, job in list(run.jobs.items()) if run is not None else ():
             job.running = False

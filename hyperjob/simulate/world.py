@@ -116,7 +116,8 @@ class Simulation(Scene):
         if expected is not None and life.started is None:
             life.forecast = StartForecast(self.time(), (expected - START).total_seconds())
 
-    def _sent(self, key: str, uid: str, cluster: str) -> None:
+    def _sent(self, key: str, _uid: str, cluster: str) -> None:
+        """Count a dispatched vcjob as a sub-job of its HyperJob."""
         job = self.plane.get(VCJOBS, key)
         owner = _owner(job)
         run = self.runs.get(owner)
@@ -143,6 +144,7 @@ class Simulation(Scene):
         self._settle(owner)
 
     def _completed(self, key: str, uid: str, cluster: str) -> None:
+        """Complete a sub-job with a duration of its own."""
         pods = self.members[cluster].jobs.get(key)
         if pods is not None and pods.uid == uid:
             self._stop(key, cluster, JobPhase.COMPLETED, "")
@@ -155,6 +157,7 @@ class Simulation(Scene):
                 self._stop(key, job.cluster, JobPhase.COMPLETED, "")
 
     def _stop(self, key: str, cluster: str, phase: str, cause: str) -> None:
+        """End a vcjob in a phase; `cause` is why it does not complete."""
         pods = self._release(key, cluster)
         if pods is not None:
             state = "succeeded" if phase == JobPhase.COMPLETED else "failed"
@@ -170,6 +173,7 @@ class Simulation(Scene):
             run.jobs.pop(key, None)
 
     def _lost(self, key: str, cause: str) -> None:
+        """Stop the training of a sub-job, whose pods are gone."""
         owner = self.owners.get(key, "")
         run = self.runs.get(owner)
         if run is not None and key in run.jobs:
@@ -178,6 +182,7 @@ class Simulation(Scene):
 
 
 def _owner(job: Object | None) -> str:
+    """Return the key of the HyperJob of a vcjob; empty without an owner."""
     for reference in objects(at(job, "metadata", "ownerReferences")):
         return f"{string(at(job, 'metadata', 'namespace'))}/{string(reference.get('name'))}"
     return ""

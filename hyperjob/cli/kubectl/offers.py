@@ -50,14 +50,18 @@ class Offered(click.ParamType[str]):
 def offered(
     ctx: click.Context, param: click.Parameter, incomplete: str, ask: Ask
 ) -> list[CompletionItem]:
-    """List candidates from the API server that the command line names."""
+    """List candidates from the API server that the command line names.
+
+    They begin with `incomplete`; those that are the value of the parameter already are left out.
+    """
     given = ctx.params
     access = Access(
         kubeconfig=given.get("kubeconfig"),
         context=given.get("context"),
         namespace=given.get("namespace"),
     )
-    taken = given.get(param.name or "") or ()
+    value = given.get(param.name or "") or ()
+    taken = (value,) if isinstance(value, str) else value
     with suppress(KubeError, ConfigError, TimeoutError):
         return [
             CompletionItem(name, help=text)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from hyperjob.cli.lint.documents import Document, ManifestFile
-from hyperjob_core.api.field import FieldError
+from hyperjob_core.api.field import ErrorType, FieldError
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import API_VERSION, GROUP, KIND
 from hyperjob_core.hints import is_typo
@@ -77,6 +77,7 @@ def is_hyperjob(content: Object) -> bool:
 
 
 def _check(document: Document) -> CheckedDocument:
+    """Return what admission would say about a HyperJob that an API server without others gets."""
     content = document.content
     report = inspect(default(content), context=NOTHING_KNOWN, strict=True)
     errors = [
@@ -98,7 +99,7 @@ def _check(document: Document) -> CheckedDocument:
         )
         for found in report.remarks
     ]
-    errors = [*_head_errors(document), *errors]
+    errors = [*head_errors(document), *errors]
     return CheckedDocument(_name(content), document.line, _in_order(errors), _in_order(warnings))
 
 
@@ -107,23 +108,24 @@ def _in_order(findings: list[LintFinding]) -> tuple[LintFinding, ...]:
     return tuple(sorted(dict.fromkeys(findings), key=lambda found: found.line))
 
 
-def _head_errors(document: Document) -> list[LintFinding]:
+def head_errors(document: Document) -> list[LintFinding]:
     """Check apiVersion and kind, which the API server checks against the path of a request."""
     found = []
     for field, wanted in (("apiVersion", API_VERSION), ("kind", KIND)):
         given = document.content.get(field)
         if given == wanted:
             continue
-        message = f'Unsupported value: "{given}": supported values: "{wanted}"'
-        if not given:
-            message = "Required value"
+        reason, message = ErrorType.REQUIRED, "Required value"
+        if given:
+            reason = ErrorType.NOT_SUPPORTED
+            message = f'Unsupported value: "{given}": supported values: "{wanted}"'
         line = document.line_of(field)
-        text = f"{field}: {message}"
-        found.append(LintFinding("T4", line, text, field, "FieldValueNotSupported", message))
+        found.append(LintFinding("T4", line, f"{field}: {message}", field, reason.value, message))
     return found
 
 
 def _parts(error: FieldError) -> tuple[str, str, str]:
+    """Return field, reason and message of an error."""
     return error.field, error.type.value, error.body
 
 

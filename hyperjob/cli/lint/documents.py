@@ -164,6 +164,7 @@ def _parts(node: yaml.Node) -> list[yaml.Node]:
 
 
 def _unpack(content: Object, node: yaml.MappingNode) -> Iterator[Document]:
+    """Yield an object, or the objects of a List."""
     items = content.get("items")
     if content.get("kind") not in LISTS or not isinstance(items, list):
         yield Document(content, node, dict(_lines(node)))
@@ -254,6 +255,7 @@ class _Loader(yaml.SafeLoader):
 
 
 def _as_text(key: object) -> str:
+    """Return a key of a mapping as Kubernetes' YAML parser does, which has texts only."""
     if isinstance(key, bool):
         return "true" if key else "false"
     return "null" if key is None else str(key)

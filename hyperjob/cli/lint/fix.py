@@ -59,6 +59,7 @@ def _with_defaults(document: Document) -> Object:
 
 
 def _edits(text: str, document: Document) -> Iterator[Edit]:
+    """Yield the edits for the defaults of a document, one for all fields that a mapping gets."""
     added: dict[int, tuple[yaml.MappingNode, dict[str, Any]]] = {}
     for operation in diff(document.content, _with_defaults(document)):
         *way, last = [_unescape(part) for part in operation["path"].split("/")[1:]]
@@ -106,6 +107,7 @@ def _end(text: str, node: yaml.Node) -> int:
 
 
 def _find(node: yaml.Node, way: list[str]) -> yaml.Node:
+    """Return the node below a node; `way` has the names of fields and the indexes of items."""
     for step in way:
         if isinstance(node, yaml.SequenceNode):
             node = node.value[int(step)]
@@ -118,9 +120,11 @@ def _find(node: yaml.Node, way: list[str]) -> yaml.Node:
 
 
 def _unescape(part: str) -> str:
+    """Return a part of a JSON pointer as plain text."""
     return part.replace("~1", "/").replace("~0", "~")
 
 
 def _flow(value: object) -> str:
+    """Return a value as YAML on one line."""
     text: str = yaml.safe_dump(value, default_flow_style=True, width=2**31, sort_keys=False)
     return text.removesuffix("\n").removesuffix("\n...")

@@ -14,8 +14,9 @@ from hyperjob.cli.files import file_option, manifests_option
 from hyperjob.cli.kubectl import output as out
 from hyperjob.cli.kubectl.access import Access, access
 from hyperjob.cli.kubectl.exits import Code, FailureError, run
-from hyperjob.cli.lint.check import check, is_hyperjob
-from hyperjob.cli.lint.documents import ManifestFile, UnreadableError, read
+from hyperjob.cli.lint.check import head_errors, is_hyperjob
+from hyperjob.cli.lint.documents import ManifestFile
+from hyperjob.cli.manifests import manifest_of
 from hyperjob.cli.plan import view, whatif
 from hyperjob.cli.plan.sources import from_control_plane, from_file, with_clusters_of
 from hyperjob.client.plan.judge import Document, Judgement, Verdict, judge_all
@@ -97,7 +98,7 @@ def plan(
     Example: kubectl hyperjob plan --what-if -f queues.yaml --drain gpu-east
     """
     _check(files, drained, added, what_if=what_if)
-    sources = [_read(name) for name in files]
+    sources = [manifest_of(name) for name in files]
     objects = [document.content for source in sources for document in source.documents]
     live = _world(access, clusters, [each for each in objects if is_hyperjob(each)])
     world = live.with_queues(_queues(objects)).with_needed(objects)
@@ -116,6 +117,7 @@ def plan(
 def _check(
     files: Sequence[str], drained: Sequence[str], added: Path | None, *, what_if: bool
 ) -> None:
+    """Raise FailureError for options that do not go together."""
     if not what_if and (drained or added):
         raise FailureError("--drain and --add-clusters need --what-if", code=Code.USAGE)
     if not files and not what_if:
@@ -137,16 +139,15 @@ def _changed(world: World, drained: Sequence[str], added: Path | None) -> World:
 
 
 def _documents(source: ManifestFile) -> list[Document]:
-    """Return the HyperJobs of a file in their order, with the parser's errors in them."""
-    checked = {document.line: document for document in check(source).documents}
+    """Return the HyperJobs of a file in their order, with the errors of apiVersion and kind."""
     return [
         Document(
             content=document.content,
             line=document.line,
-            errors=[item.text for item in checked[document.line].errors if item.rule == "T4"],
+            errors=[item.text for item in head_errors(document)],
         )
         for document in source.documents
-        if document.line in checked
+        if is_hyperjob(document.content)
     ]
 
 
@@ -159,14 +160,8 @@ def _queues(objects: Sequence[Object]) -> list[Object]:
     ]
 
 
-def _read(name: str) -> ManifestFile:
-    try:
-        return read(name)
-    except UnreadableError as error:
-        raise FailureError(f"{name}: {error}", code=Code.USAGE) from None
-
-
 def _world(access: Access, clusters: Path | None, hyperjobs: Sequence[Object]) -> World:
+    """Return the clusters of a file, or the control plane with the objects that HyperJobs need."""
     if clusters is not None:
         return from_file(clusters, namespace=access.namespace)
     return run(from_control_plane(access, hyperjobs=hyperjobs))
@@ -188,5 +183,6 @@ def _print(found: Sequence[Judgement], others: Sequence[Prospect] | None, form: 
 
 
 def _code(found: Sequence[Judgement]) -> int:
+    """Return the exit code of the gravest verdict."""
     verdicts = {each.verdict for each in found}
     return next(code for verdict, code in _CODES.items() if verdict in verdicts)

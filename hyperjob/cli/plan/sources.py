@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hyperjob.cli.kubectl.access import Access
-from hyperjob.cli.kubectl.exits import Code, FailureError
 from hyperjob.cli.kubectl.output import remark
 from hyperjob.client.plan.reading import admitting, read_world
 from hyperjob.client.plan.world import World
@@ -28,9 +27,9 @@ def from_file(path: Path, *, namespace: str | None) -> World:
 
     The file says whether Volcano Global or the built-in queues admit.
     """
-    from hyperjob.cli.embedded import idle_clusters
+    from hyperjob.cli.embedded import clusters_file, idle_clusters
 
-    config = _load(path)
+    config = clusters_file(path)
     admission = admitting(volcano_global=config.volcano_global.enabled)
     specs: dict[str, Object] = {name: {} for name in _BUILT_IN}
     specs |= {queue.name: queue.model_dump(exclude_none=True) for queue in config.queues}
@@ -49,22 +48,14 @@ def from_file(path: Path, *, namespace: str | None) -> World:
 
 def with_clusters_of(path: Path, world: World) -> World:
     """Return a world with the idle clusters of a file; FailureError when it cannot be read."""
-    from hyperjob.cli.embedded import idle_clusters
+    from hyperjob.cli.embedded import clusters_file, idle_clusters
 
-    config = _load(path)
+    config = clusters_file(path)
     return world.with_clusters(idle_clusters(config), _views(config))
 
 
-def _load(path: Path) -> "SandboxConfig":
-    from hyperjob.cli.embedded import SandboxConfigError, load
-
-    try:
-        return load(path)
-    except SandboxConfigError as error:
-        raise FailureError(str(error), code=Code.USAGE) from None
-
-
 def _views(config: "SandboxConfig") -> dict[str, MemberView]:
+    """Return the nodes of each cluster of a file, with the pods of other workloads."""
     from hyperjob.cli.embedded import hypernodes_of, nodes_of, others_of
 
     now = datetime.now(UTC)

@@ -4,7 +4,7 @@ import asyncio
 import json
 import signal
 import sys
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -80,7 +80,7 @@ def up(
 
     Example: hyperjob sandbox up --clusters clusters.yaml
     """
-    from hyperjob.cli.embedded import SandboxConfigError, changed, load
+    from hyperjob.cli.embedded import SandboxConfigError, load
     from hyperjob.local.parts import StackError
     from hyperjob.local.plane import PlaneOptions
 
@@ -89,17 +89,9 @@ def up(
 
     try:
         file = clusters or data_file("examples/clusters.yaml")
-        config = load(file)
-        changes: dict[str, object] = {"images": {**images, **config.images}}
-        if pods is not None:
-            changes["pods"] = pods
-        if speed is not None:
-            changes["speed"] = speed
-        if volcano_global is not None:
-            changes["volcano_global"] = config.volcano_global.model_copy(
-                update={"enabled": volcano_global}
-            )
-        config = changed(config, **changes)
+        config = with_options(
+            load(file), images=images, pods=pods, speed=speed, volcano_global=volcano_global
+        )
     except SandboxConfigError as error:
         raise click.ClickException(str(error)) from None
     try:
@@ -120,6 +112,32 @@ def up(
                 asyncio.run(_run(options, [each.name for each in config.clusters], output))
     except (OSError, KubeError, ConfigError, StackError) as error:
         raise click.ClickException(str(error)) from None
+
+
+def with_options(
+    config: "SandboxConfig",
+    *,
+    images: Mapping[str, str],
+    pods: str | None,
+    speed: float | None,
+    volcano_global: bool | None,
+) -> "SandboxConfig":
+    """Return a clusters file with the options of the command line in place of its own values.
+
+    None keeps the value of the file. The patterns of `images` come before those of the file.
+    """
+    from hyperjob.cli.embedded import changed
+
+    changes: dict[str, object] = {"images": {**images, **config.images, **images}}
+    if pods is not None:
+        changes["pods"] = pods
+    if speed is not None:
+        changes["speed"] = speed
+    if volcano_global is not None:
+        changes["volcano_global"] = config.volcano_global.model_copy(
+            update={"enabled": volcano_global}
+        )
+    return changed(config, **changes)
 
 
 @sandbox.command("lose")
@@ -175,6 +193,7 @@ async def _run(options: "PlaneOptions", members: Sequence[str], output: str) -> 
 async def _run_bare(
     config: "SandboxConfig", directory: Path, *, api: Path | None, port: int, output: str
 ) -> None:
+    """Run the control plane and its members alone until a signal."""
     from hyperjob.cli.embedded import Topology
 
     stop = _ended()

@@ -16,7 +16,7 @@ from hyperjob.cli.simulate.scenario import ScenarioFile, scenario_of
 from hyperjob.simulate import readers
 from hyperjob.simulate.generate import Demand, Estimates, generate
 from hyperjob.simulate.history import History
-from hyperjob.simulate.jobs import Style, submission
+from hyperjob.simulate.jobs import submission
 from hyperjob.simulate.measure import SimulationReport, measure
 from hyperjob.simulate.policies import OURS, POLICIES
 from hyperjob.simulate.sites import missing_queues, queue, shares_of, urgent_class
@@ -171,6 +171,10 @@ def _scenario(
     given: ScenarioFile,
     size: GeneratedSize,
 ) -> Scenario:
+    """Return the scenario of all files; jobs are generated where they have none, or `size` has.
+
+    A queue of a job without a Queue gets one. Raises WorkloadError and FailureError.
+    """
     # The import is slow, and --help does not need the sources.
     from hyperjob.cli.simulate.sources import Files, sites_of
 
@@ -179,10 +183,9 @@ def _scenario(
     by_name = {each["metadata"]["name"]: each for each in (*described, *objects.queues)}
     queues = list(by_name.values())
     found = list(objects.jobs)
-    style = Style(max_domains=given.max_domains)
     if trace is not None:
         jobs = readers.read(trace, form=given.trace.format)[: given.trace.limit]
-        found += [submission(job, style) for job in jobs]
+        found += [submission(job, max_domains=given.max_domains) for job in jobs]
     scenario = Scenario(
         sites=sites,
         queues=queues,
@@ -194,7 +197,7 @@ def _scenario(
         failures=Failures(**given.failures.model_dump()),
     )
     if size.jobs is not None or not found:
-        scenario = _generated(scenario, given, size, style)
+        scenario = _generated(scenario, given, size)
     names = [job.key for job in scenario.jobs]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
@@ -205,9 +208,8 @@ def _scenario(
     return replace(scenario, queues=[*scenario.queues, *map(queue, missing)])
 
 
-def _generated(
-    scenario: Scenario, given: ScenarioFile, size: GeneratedSize, style: Style
-) -> Scenario:
+def _generated(scenario: Scenario, given: ScenarioFile, size: GeneratedSize) -> Scenario:
+    """Return the scenario with generated jobs beside its own."""
     sizes = view.sizes(scenario.sites)
     known = {each["metadata"]["name"]: 1.0 for each in scenario.queues}
     demand = Demand(
@@ -222,5 +224,5 @@ def _generated(
     largest = sum(sorted(sizes.values())[-given.max_domains :])
     jobs = generate(demand, accelerators=sum(sizes.values()), largest=largest, seed=size.seed)
     classes = [*scenario.priority_classes, *([urgent_class()] if given.urgent else [])]
-    made = [submission(job, style) for job in jobs]
+    made = [submission(job, max_domains=given.max_domains) for job in jobs]
     return replace(scenario, jobs=[*scenario.jobs, *made], priority_classes=classes)

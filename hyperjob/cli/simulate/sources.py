@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hyperjob.cli.kubectl.exits import Code, FailureError
-from hyperjob.cli.lint.documents import ManifestFile, UnreadableError, files_of, read
+from hyperjob.cli.lint.documents import files_of
+from hyperjob.cli.manifests import manifest_of
 from hyperjob.simulate.nodes import devices
 from hyperjob.simulate.sites import queue, site, usual_sites
 from hyperjob.simulate.workload import ARRIVAL, DURATION, Outage, Site, Submission
@@ -22,12 +23,9 @@ def sites_of(path: Path | None) -> tuple[list[Site], list[Object], list[Outage]]
     """Return clusters, Queues and outages of a clusters file; without a file default clusters."""
     if path is None:
         return usual_sites(), [], []
-    from hyperjob.cli.embedded import SandboxConfigError, idle_clusters, load
+    from hyperjob.cli.embedded import clusters_file, idle_clusters
 
-    try:
-        config = load(path)
-    except SandboxConfigError as error:
-        raise FailureError(str(error), code=Code.USAGE) from None
+    config = clusters_file(path)
     sites = [
         site(
             cluster.name,
@@ -59,11 +57,12 @@ class Files:
         self.queues: list[Object] = []
         self.classes: list[Object] = []
         for name in (each for given in names for each in files_of(given)):
-            source = _read(name)
+            source = manifest_of(name)
             for document in source.documents:
                 self._take(source.name, document.line, document.content)
 
     def _take(self, name: str, line: int, content: Object) -> None:
+        """Take an object of a file; objects of other kinds count nowhere."""
         kind = content.get("apiVersion"), content.get("kind")
         try:
             if kind == (HYPERJOBS.api_version, HYPERJOBS.kind):
@@ -75,13 +74,6 @@ class Files:
                 self.classes.append(content)
         except (ValueError, KeyError, SpecError) as error:
             raise FailureError(f"{name}, line {line}: {error}", code=Code.USAGE) from None
-
-
-def _read(name: str) -> ManifestFile:
-    try:
-        return read(name)
-    except UnreadableError as error:
-        raise FailureError(f"{name}: {error}", code=Code.USAGE) from None
 
 
 def _submission(content: Object) -> Submission:

@@ -6,7 +6,7 @@ from typing import Any
 
 from rich.text import Text
 
-from hyperjob.simulate.measure import SimulationReport, Spread
+from hyperjob.simulate.measure import SimulationReport, Spread, percent
 from hyperjob.simulate.nodes import Nodes
 from hyperjob.simulate.policies import POLICIES
 from hyperjob.simulate.workload import Site
@@ -50,9 +50,9 @@ def one(report: SimulationReport) -> list[Text]:
         *(Text(f"  {name}: {message}") for name, message in report.stuck.items() if message),
         Text(
             f"Jobs arrive for {length(report.window)}; the last ends after {length(report.end)}."
-            f" While jobs arrive, {_part(report.use)} of the accelerators are in use"
-            f" ({_part(report.goodput)} do work that is kept), {_part(report.idle)} are free while"
-            f" jobs wait, {_part(report.splinters)} on nodes in use."
+            f" While jobs arrive, {percent(report.use)} of the accelerators are in use"
+            f" ({percent(report.goodput)} do work that is kept), {percent(report.idle)} are free"
+            f" while jobs wait, {percent(report.splinters)} on nodes in use."
         ),
         Text(_trouble(report)),
         Text(),
@@ -63,17 +63,17 @@ def one(report: SimulationReport) -> list[Text]:
     rows: list[Row] = [
         _row("wait", report.wait),
         _row("completion", report.completion),
-        ("slowdown", str(report.slowdown.count), *map(_times, _values(report.slowdown))),
+        ("slowdown", str(report.slowdown.count), *map(_factor, _values(report.slowdown))),
         *(_row(f"wait, {name} accelerators", each) for name, each in report.sizes.items()),
         *(_row(f"wait, queue {name}", each.wait) for name, each in report.queues.items()),
     ]
     lines += table(header, rows)
     lines.append(Text())
-    places: list[Row] = [(name, _part(used)) for name, used in report.clusters.items()]
+    places: list[Row] = [(name, percent(used)) for name, used in report.clusters.items()]
     lines += table(("CLUSTER", "IN USE"), places)
     lines.append(Text())
     shares: list[Row] = [
-        (name, _part(each.share), _part(each.used)) for name, each in report.queues.items()
+        (name, percent(each.share), percent(each.used)) for name, each in report.queues.items()
     ]
     lines += table(("QUEUE", "SHARE", "USED"), shares)
     return lines
@@ -88,15 +88,15 @@ def side_by_side(reports: Sequence[SimulationReport]) -> list[Text]:
     rows: list[Row] = [
         (
             report.policy,
-            _part(report.use),
-            _part(report.goodput),
+            percent(report.use),
+            percent(report.goodput),
             length(report.wait.mean),
             length(report.wait.p50),
             length(report.wait.p95),
             length(report.wait.p99),
-            _times(report.slowdown.p50),
-            _times(report.slowdown.p95),
-            _part(report.unfair),
+            _factor(report.slowdown.p50),
+            _factor(report.slowdown.p95),
+            percent(report.unfair),
             str(sum(report.stops.values())),
             f"{report.lost / 3600:.0f} h",
             str(report.never_started),
@@ -127,7 +127,7 @@ def _trouble(report: SimulationReport) -> str:
     text = f"Stopped: {stops}" if stops else "No job was stopped"
     return (
         f"{text}; {report.lost / 3600:.0f} accelerator-hours of work were repeated."
-        f" Queues used {_part(report.unfair)} beyond their share while other queues waited."
+        f" Queues used {percent(report.unfair)} beyond their share while other queues waited."
     )
 
 
@@ -152,12 +152,9 @@ def _values(found: Spread) -> tuple[float, ...]:
     return found.mean, found.p50, found.p95, found.p99, found.max
 
 
-def _times(number: float) -> str:
+def _factor(number: float) -> str:
+    """Return a slowdown with two decimals, from 100 on with none."""
     return f"{number:.2f}" if number < 100 else f"{number:.0f}"
-
-
-def _part(part: float) -> str:
-    return f"{100 * part:.1f}%"
 
 
 def length(seconds: float) -> str:

@@ -3,19 +3,21 @@
 import secrets
 import time
 from collections.abc import Callable, Sequence
+from contextlib import aclosing
 
 import yaml
 
+from hyperjob.client.clusters import is_ready
 from hyperjob.client.errors import ClientError
 from hyperjob.client.goals import Goal, parse_goal, reach
 from hyperjob.client.logs.choosing import Wanted
 from hyperjob.client.logs.standing import ChosenLogs
 from hyperjob.client.summary import read
+from hyperjob_core.api.lines import LogLine
 from hyperjob_core.api.meta import Object
-from hyperjob_core.api.wire import condition, mapping
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import KubeError
-from hyperjob_core.kube.resources import CLUSTERS, HYPERJOBS
+from hyperjob_core.kube.resources import CLUSTERS, HYPERJOBS, key_of
 
 _GOAL: Goal = parse_goal("condition=Completed")
 _CLUSTERS = 2
@@ -61,12 +63,7 @@ class Trial:
         if wanted:
             return list(dict.fromkeys(wanted))
         listed = await self._kube.list(CLUSTERS)
-        ready = [
-            str(item["metadata"]["name"])
-            for item in listed.items
-            if condition(mapping(item.get("status")), "Ready").get("status") == "True"
-        ]
-        return sorted(ready)[:_CLUSTERS]
+        return sorted(map(key_of, filter(is_ready, listed.items)))[:_CLUSTERS]
 
     async def run(self, made: Object, *, seconds: float) -> Object:
         """Run the HyperJob and return a report; ClientError when the HyperJob does not complete."""
@@ -101,10 +98,17 @@ class Trial:
         summary = read(await self._kube.get(HYPERJOBS, name, namespace=self._namespace))
         try:
             standing = await ChosenLogs.of(
-                self._kube, summary, Wanted(), query={}, tail=1, say=self._tell
+                self._kube,
+                summary,
+                Wanted(),
+                query={"timestamps": "true"},
+                tail=1,
+                say=self._tell,
             )
-            async for source, line in standing.lines():
-                lines.append(f"[{source.label}] {line.decode(errors='replace')}")
+            async with aclosing(standing.lines()) as found:
+                async for source, line in found:
+                    text = LogLine.of(line).text.decode(errors="replace")
+                    lines.append(f"[{source.label}] {text}")
         except (ClientError, KubeError) as error:
             self._tell(f"its logs cannot be read: {error}")
         for text in lines:
@@ -112,6 +116,7 @@ class Trial:
         return lines
 
     def _tell(self, text: str) -> None:
+        """Print a line behind the seconds since the begin; a repeated one once."""
         if text != self._last:
             self._last = text
             self._say(f"{time.monotonic() - self._started:6.1f} s  {text}")

@@ -83,8 +83,8 @@ def application(token: str | None = None) -> web.Application:
     """Return the aiohttp application, which answers POST on one path."""
 
     async def split(request: web.Request) -> web.Response:
-        given = request.headers.get("Authorization", "")
-        if token is not None and not hmac.compare_digest(given, f"Bearer {token}"):
+        given = request.headers.get("Authorization", "").encode(errors="surrogateescape")
+        if token is not None and not hmac.compare_digest(given, f"Bearer {token}".encode()):
             return web.Response(status=401, text="a bearer token is needed")
         try:
             body = answer(read_question(await request.read()))

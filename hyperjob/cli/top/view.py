@@ -133,11 +133,11 @@ def value(
     if node_uses is not None:
         found["nodes"] = [asdict(use) for use in node_uses]
     if queue_uses is not None:
-        found["queues"] = [_camel(asdict(use)) for use in queue_uses]
+        found["queues"] = [_json_names(asdict(use)) for use in queue_uses]
     return found
 
 
-def _camel(entry: Object) -> Object:
+def _json_names(entry: Object) -> Object:
     renamed = {
         "running_hyperjobs": "runningHyperJobs",
         "waiting_hyperjobs": "waitingHyperJobs",

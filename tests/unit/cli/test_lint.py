@@ -184,6 +184,21 @@ def test_what_the_api_server_checks_first_is_checked_too(
 
 
 @pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (("kind: HyperJob\n", ""), "FieldValueRequired"),
+        (("kind: HyperJob", "kind: Hyperjob"), "FieldValueNotSupported"),
+    ],
+)
+def test_a_wrong_head_has_the_reason_of_a_status(
+    tmp_path: Path, change: tuple[str, str], reason: str
+):
+    result = run(file(tmp_path, GOOD.replace(*change)), "-o", "json")
+    (found,) = json.loads(result.stdout)["files"][0]["hyperJobs"][0]["errors"]
+    assert (found["field"], found["reason"]) == ("kind", reason)
+
+
+@pytest.mark.parametrize(
     ("change", "error"),
     [
         (("kind: HyperJob", "kind: Hyperjob"), 'kind: Unsupported value: "Hyperjob"'),

@@ -284,6 +284,18 @@ def test_the_examples_are_planned():
             assert result.exit_code == (3 if path.name == "queue.yaml" else 0), result.output
 
 
+def test_objects_of_a_list_on_one_line_keep_their_kinds_and_their_errors(tmp_path: Path):
+    queue = {"apiVersion": QUEUES.api_version, "kind": "Queue", "metadata": {"name": "q"}}
+    wrong = job("wrong") | {"apiVersion": "training.volcano.sh/v1"}
+    path = tmp_path / "list.json"
+    path.write_text(json.dumps({"kind": "List", "items": [queue, job("one"), wrong]}))
+    result = CliRunner().invoke(plan, ["-f", str(path), "--clusters", str(CLUSTERS), "-o", "json"])
+    assert [(each["name"], each["verdict"], len(each["errors"])) for each in judged(result)] == [
+        ("one", "Fits", 0),
+        ("wrong", "Refused", 1),
+    ]
+
+
 def test_a_queue_beside_the_hyperjobs_counts_as_created(tmp_path: Path):
     written: Object = {
         "apiVersion": "scheduling.volcano.sh/v1beta1",

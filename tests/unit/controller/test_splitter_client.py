@@ -124,6 +124,20 @@ async def test_a_token_that_no_header_can_carry_fails_the_call_alone(
         assert (await at.ask(asked(wish(64), A, B))).shares == (("a", 64),)
 
 
+async def test_a_request_with_a_strange_authorization_is_refused() -> None:
+    runner = web.AppRunner(application("secret"))
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    reader, writer = await asyncio.open_connection(*runner.addresses[0][:2])
+    try:
+        writer.write(b"POST / HTTP/1.0\r\nAuthorization: Bearer gr\xc3\xbcn\r\n\r\n")
+        assert b" 401 " in await reader.readline()
+    finally:
+        writer.close()
+        await runner.cleanup()
+
+
 async def test_its_certificate_is_checked(tmp_path: Path) -> None:
     authority = trustme.CA()
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)

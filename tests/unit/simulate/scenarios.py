@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from hyperjob.simulate.jobs import JobNumbers, Style, submission
+from hyperjob.simulate.jobs import JobNumbers, submission
 from hyperjob.simulate.sites import queue, site, urgent_class
 from hyperjob.simulate.workload import Scenario, Site
 
@@ -17,10 +17,11 @@ def clusters(*nodes: int) -> list[Site]:
 
 def jobs(*rows: tuple[float, float, int], **fields: Any) -> list[Any]:
     """Jobs j0, j1, ... of arrival, duration and accelerators."""
-    style = Style(max_domains=fields.pop("max_domains", 4))
+    most = fields.pop("max_domains", 4)
     return [
         submission(
-            JobNumbers(name=f"j{place}", arrival=at, duration=for_, gpus=gpus, **fields), style
+            JobNumbers(name=f"j{place}", arrival=at, duration=for_, gpus=gpus, **fields),
+            max_domains=most,
         )
         for place, (at, for_, gpus) in enumerate(rows)
     ]

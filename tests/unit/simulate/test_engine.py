@@ -6,7 +6,7 @@ from hyperjob.simulate.engine import simulate
 from hyperjob.simulate.history import History
 from hyperjob.simulate.measure import measure
 from hyperjob.simulate.policies import POLICIES
-from hyperjob.simulate.sites import queue, shares_of
+from hyperjob.simulate.sites import queue, shares_of, site
 from hyperjob.simulate.workload import Failures, Outage
 from tests.unit.simulate.scenarios import HOUR, MINUTE, clusters, jobs, scenario
 
@@ -99,6 +99,13 @@ def test_without_gangs_jobs_hold_parts_and_wait_for_each_other_for_ever() -> Non
     ours = measure(simulate(given), policy="hyperjob", shares={})
     assert stuck.never_started >= 4
     assert (ours.completed, ours.never_started) == (10, 0)
+
+
+def test_without_accelerators_the_weights_of_clusters_are_equal() -> None:
+    sites = [site(name, [("cpu", {"cpu": "8", "pods": "110"}, 1)]) for name in ("a", "b")]
+    given = scenario(sites, jobs((0.0, HOUR, 0)))
+    report = measure(simulate(given, policy="static-weights"), policy="static-weights", shares={})
+    assert report.completed == 1
 
 
 def test_queues_get_their_shares_while_both_ask() -> None:

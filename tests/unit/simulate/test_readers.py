@@ -90,6 +90,8 @@ def test_a_format_is_recognised_and_read(
         ("submit,duration,gpus\n1,-5,1\n", "line 2: '-5' is not a time of 0 or more"),
         ("submit,duration,gpus,name\n1,1,1,a\n2,2,2,a\n", "line 3: duplicate name 'a'"),
         ("submit,duration,gpus\n", "contains no job with an accelerator"),
+        ('{"jobs": []}', "no list of jobs as in Philly's"),
+        ("[1, 2]", "no list of jobs as in Philly's"),
     ],
 )
 def test_what_is_wrong_is_said_with_its_line(text: str, message: str, tmp_path: Path) -> None:
