@@ -62,8 +62,29 @@ def write_kubeconfig(path: Path, *, server: str, ca: Path, certificate: Path, ke
 
 
 @contextlib.contextmanager
-def kube_apiserver(assets: Path, directory: Path, *flags: str) -> Iterator[Path]:
-    """Run etcd and kube-apiserver; yield the kubeconfig of an administrator."""
+def running_etcd(assets: Path, directory: Path) -> Iterator[str]:
+    """Run etcd; yield the URL for its clients."""
+    directory.mkdir(parents=True, exist_ok=True)
+    client, peer = (f"http://127.0.0.1:{free_port()}" for _ in range(2))
+    command = [
+        assets / "etcd",
+        f"--data-dir={directory / 'etcd'}",
+        f"--listen-client-urls={client}",
+        f"--advertise-client-urls={client}",
+        f"--listen-peer-urls={peer}",
+        f"--initial-advertise-peer-urls={peer}",
+        f"--initial-cluster=default={peer}",
+        "--unsafe-no-fsync",
+    ]
+    with running(command, log=directory / "etcd.log"):
+        yield client
+
+
+@contextlib.contextmanager
+def kube_apiserver(
+    assets: Path, directory: Path, *flags: str, etcd: str | None = None
+) -> Iterator[Path]:
+    """Run kube-apiserver, and etcd unless its URL is given; yield an administrator's kubeconfig."""
     directory.mkdir(parents=True, exist_ok=True)
     ca = trustme.CA()
     ca_file = directory / "ca.crt"
@@ -74,20 +95,9 @@ def kube_apiserver(assets: Path, directory: Path, *flags: str) -> Iterator[Path]
         cert.private_key_pem.write_to_path(directory / f"{name}.key")
         cert.cert_chain_pems[0].write_to_path(directory / f"{name}.crt")
     private, public = _service_account_key(directory)
-    client_port, peer_port, port = free_port(), free_port(), free_port()
-    etcd = [
-        assets / "etcd",
-        f"--data-dir={directory / 'etcd'}",
-        f"--listen-client-urls=http://127.0.0.1:{client_port}",
-        f"--advertise-client-urls=http://127.0.0.1:{client_port}",
-        f"--listen-peer-urls=http://127.0.0.1:{peer_port}",
-        f"--initial-advertise-peer-urls=http://127.0.0.1:{peer_port}",
-        f"--initial-cluster=default=http://127.0.0.1:{peer_port}",
-        "--unsafe-no-fsync",
-    ]
+    port = free_port()
     apiserver = [
         assets / "kube-apiserver",
-        f"--etcd-servers=http://127.0.0.1:{client_port}",
         "--bind-address=127.0.0.1",
         "--advertise-address=127.0.0.1",
         f"--secure-port={port}",
@@ -121,10 +131,10 @@ def kube_apiserver(assets: Path, directory: Path, *flags: str) -> Iterator[Path]
         except OSError:
             return False
 
-    etcd_log, api_log = directory / "etcd.log", directory / "kube-apiserver.log"
-    with (
-        running(etcd, log=etcd_log),
-        running(apiserver, log=api_log) as process,
-    ):
-        wait_for(ready, what="kube-apiserver", process=process, log=api_log, timeout=90)
+    log = directory / "kube-apiserver.log"
+    with contextlib.ExitStack() as stack:
+        store = etcd or stack.enter_context(running_etcd(assets, directory))
+        command = [*apiserver, f"--etcd-servers={store}"]
+        process = stack.enter_context(running(command, log=log))
+        wait_for(ready, what="kube-apiserver", process=process, log=log, timeout=90)
         yield kubeconfig

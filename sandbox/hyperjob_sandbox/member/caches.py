@@ -33,8 +33,8 @@ ENDED: Final = frozenset({"Succeeded", "Failed"})
 """The phases of a pod that runs no more."""
 
 
-class MemberCaches(Informers):
-    """The informers of a member cluster."""
+class PodCaches(Informers):
+    """The pods of a member cluster: all that simulated kubelets watch."""
 
     def __init__(self, kube: Kube) -> None:
         super().__init__(kube)
@@ -46,6 +46,13 @@ class MemberCaches(Informers):
                 BY_NODE: lambda pod: filter(None, [pod["spec"].get("nodeName")]),
             },
         )
+
+
+class MemberCaches(PodCaches):
+    """The informers of a member cluster."""
+
+    def __init__(self, kube: Kube) -> None:
+        super().__init__(kube)
         self.jobs = self.add(VCJOBS)
         self.groups = self.add(PODGROUPS)
         self.nodes = self.add(NODES)

@@ -27,7 +27,7 @@ from hyperjob_sandbox.member.kubelet import Kubelet, KubeletFactory, SimulatedKu
 from hyperjob_sandbox.member.queue_controller import QueueController
 from hyperjob_sandbox.objects import new_object
 
-_QUEUES: Final = ("root", "default")
+QUEUES_OF_VOLCANO: Final = ("root", "default")
 """The queues that Volcano itself makes in every cluster."""
 _ANSWERED_BY_KUBELETS: Final = ("log", "exec", "attach", "portforward")
 _SYNC_SECONDS: Final = 30.0
@@ -90,7 +90,7 @@ class MemberCluster(Part):
             )
         for hypernode in hypernodes_of(self._cluster):
             await kube.create(HYPERNODES, hypernode)
-        for queue in _QUEUES:
+        for queue in QUEUES_OF_VOLCANO:
             spec = {"weight": 1, "reclaimable": True}
             await kube.create(QUEUES, new_object(QUEUES, queue, spec=spec))
         self.caches = MemberCaches(kube)

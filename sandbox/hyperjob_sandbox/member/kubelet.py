@@ -12,7 +12,7 @@ from hyperjob_sandbox.apiserver.state.clock import wire_now
 from hyperjob_sandbox.apiserver.transport.call import Call, Reply, Stream
 from hyperjob_sandbox.clusters import SandboxConfig
 from hyperjob_sandbox.controller import Controller
-from hyperjob_sandbox.member.caches import ENDED, MemberCaches
+from hyperjob_sandbox.member.caches import ENDED, MemberCaches, PodCaches
 from hyperjob_sandbox.member.jobpods import JOB_NAME, JOB_RETRY_COUNT, TASK_INDEX, TASK_SPEC
 from hyperjob_sandbox.objects import annotations_of, is_going, phase_of
 
@@ -64,7 +64,7 @@ class _Run:
 class SimulatedKubelet(Kubelet):
     """One controller over the pods of a cluster; nothing of a pod really runs."""
 
-    def __init__(self, cluster: str, config: SandboxConfig, caches: MemberCaches) -> None:
+    def __init__(self, cluster: str, config: SandboxConfig, caches: PodCaches) -> None:
         self._cluster = cluster
         self._config = config
         self._caches = caches
