@@ -68,7 +68,7 @@ def gates(given: Given) -> tuple[str, ...]:
 
 
 def addresses() -> tuple[str, str]:
-    """Return the flags for the addresses of a process of Karmada, which nobody calls."""
+    """Return the flags for the metrics and health addresses of a process of Karmada."""
     return (
         f"--metrics-bind-address={LOOPBACK}:{free_port()}",
         f"--health-probe-bind-address={LOOPBACK}:{free_port()}",
