@@ -17,8 +17,9 @@ from e2e.support.settings import from_environment
 from e2e.support.world import World, open_world
 from hyperjob_core.api.names import LEASE_NAMESPACE
 from hyperjob_core.kube.resources import HYPERJOBS
-from hyperjob_install.members import ACCOUNT, MEMBER_ROLE
+from hyperjob_install.members import MEMBER_ROLE
 from hyperjob_install.objects import Component
+from hyperjob_install.rbac import MEMBERS
 from hyperjob_install.record import RECORD
 from tests.support.processes import wait_for
 from tests.support.stack import kubectl
@@ -48,9 +49,9 @@ def install(kubeconfig: Path, *arguments: str) -> None:
 def account(kubeconfig: Path, directory: Path) -> Path:
     """Create a service account; return a kubeconfig with its token only."""
     kubectl(kubeconfig, "create", "namespace", NAMESPACE)
-    kubectl(kubeconfig, "--namespace", NAMESPACE, "create", "serviceaccount", ACCOUNT)
+    kubectl(kubeconfig, "--namespace", NAMESPACE, "create", "serviceaccount", MEMBERS)
     token = kubectl(
-        kubeconfig, "--namespace", NAMESPACE, "create", "token", ACCOUNT, "--duration=3h"
+        kubeconfig, "--namespace", NAMESPACE, "create", "token", MEMBERS, "--duration=3h"
     ).stdout.strip()
     view = kubectl(kubeconfig, "config", "view", "--minify", "--raw", "--flatten", "-o", "json")
     config = json.loads(view.stdout)
@@ -71,7 +72,7 @@ def narrow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     before = kubectl(kubeconfig, *record, check=False)
     try:
         path = account(kubeconfig, tmp_path_factory.mktemp("account"))
-        user = f"system:serviceaccount:{NAMESPACE}:{ACCOUNT}"
+        user = f"system:serviceaccount:{NAMESPACE}:{MEMBERS}"
         install(kubeconfig, "--members=logs", f"--user-prefix={user.removesuffix('members')}")
         for member in settings.members.values():
             wait_for(

@@ -17,10 +17,9 @@ from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.config import Connection
 from hyperjob_core.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
 from hyperjob_core.kube.http import HttpTransport
-from hyperjob_core.kube.resources import SECRETS
+from hyperjob_core.kube.resources import SECRETS, SERVICE_ACCOUNTS
 from hyperjob_install.objects import FIELD_MANAGER, labelled
 from hyperjob_install.problems import InstallError
-from hyperjob_install.rbac import SERVICE_ACCOUNTS
 
 KUBECONFIG: Final = "kubeconfig"
 TOKEN: Final = "token"  # noqa: S105 - the name of a key
@@ -127,9 +126,9 @@ async def _write(host: Kube, account: ServiceAccount, data: dict[str, str]) -> N
     try:
         live = await host.get(SECRETS, account.secret, namespace=account.secret_namespace)
     except NotFound:
-        secret = {
-            "apiVersion": "v1",
-            "kind": "Secret",
+        secret: Object = {
+            "apiVersion": SECRETS.api_version,
+            "kind": SECRETS.kind,
             "metadata": {"name": account.secret, "namespace": account.secret_namespace},
             "type": "Opaque",
             "data": data,

@@ -43,11 +43,6 @@ def definitions() -> list[Item]:
     return [ours, *(_stand_in(resource) for resource in VOLCANO)]
 
 
-def name_of(resource: Resource) -> str:
-    """Return the name of the CRD of a resource."""
-    return resource.group_resource
-
-
 def schema_of(definition: Object, version: str) -> Object:
     """Return the schema of a version; empty when the CRD has no such version or schema."""
     for each in definition["spec"].get("versions") or []:
@@ -92,7 +87,7 @@ def permissive(definition: Object) -> Object:
 
 
 def _stand_in(resource: Resource) -> Item:
-    definition = permissive(volcano_crds()[name_of(resource)])
+    definition = permissive(volcano_crds()[resource.group_resource])
     return Item(
         part=Component.VOLCANO_CRDS,
         resource=CRDS,
@@ -104,7 +99,7 @@ def _stand_in(resource: Resource) -> Item:
 @cache
 def _known_fields(resource: Resource) -> Mapping[str, None]:
     """Return the paths of all fields of this release's CRD of a resource, in order."""
-    ours = hyperjob_crd() if resource is HYPERJOBS else volcano_crds()[name_of(resource)]
+    ours = hyperjob_crd() if resource is HYPERJOBS else volcano_crds()[resource.group_resource]
     return dict.fromkeys(_fields(schema_of(ours, resource.version)))
 
 

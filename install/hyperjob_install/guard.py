@@ -14,7 +14,7 @@ from hyperjob_core.kube.resources import (
     MUTATING_WEBHOOKS,
     VALIDATING_WEBHOOKS,
 )
-from hyperjob_install.objects import Component, Item, labelled
+from hyperjob_install.objects import Component, Item, new_item
 
 NAME: Final = "hyperjob-certs"
 
@@ -29,7 +29,10 @@ _FIELDS: Final = (
     "admissionReviewVersions",
     "matchConditions",
     "reinvocationPolicy",
+    "clientConfig.url",
+    "clientConfig.service",
 )
+"""The fields of a webhook beside its name and `clientConfig.caBundle`."""
 
 
 def certs_guard(user: str) -> list[Item]:
@@ -40,12 +43,7 @@ def certs_guard(user: str) -> list[Item]:
         "operations": ["UPDATE"],
         "resources": [MUTATING_WEBHOOKS.plural, VALIDATING_WEBHOOKS.plural],
     }
-    same = " && ".join(
-        [
-            "w.name == o.name",
-            *(_same(f"{part}.{field}") for part, field in _parts()),
-        ]
-    )
+    same = " && ".join(["w.name == o.name", *map(_same, _FIELDS)])
     unchanged = (
         "size(object.webhooks) == size(oldObject.webhooks)"
         f" && object.webhooks.all(w, oldObject.webhooks.exists(o, {same}))"
@@ -66,18 +64,12 @@ def certs_guard(user: str) -> list[Item]:
     }
     binding = {"policyName": NAME, "validationActions": ["Deny"]}
     return [
-        Item(
+        new_item(
+            resource,
+            NAME,
+            {"spec": spec},
             part=Component.RBAC,
-            resource=resource,
-            object=labelled(
-                {
-                    "apiVersion": resource.api_version,
-                    "kind": resource.kind,
-                    "metadata": {"name": NAME},
-                    "spec": spec,
-                },
-                component="rbac",
-            ),
+            component="rbac",
             only_where_served=True,
         )
         for resource, spec in (
@@ -87,12 +79,6 @@ def certs_guard(user: str) -> list[Item]:
     ]
 
 
-def _parts() -> list[tuple[str, str]]:
-    client = [("clientConfig", field) for field in ("url", "service")]
-    return [*(("", field) for field in _FIELDS), *client]
-
-
 def _same(path: str) -> str:
     """Return the CEL expression that compares an optional field of `w` and `o`."""
-    path = path.removeprefix(".")
     return f"(has(w.{path}) ? has(o.{path}) && w.{path} == o.{path} : !has(o.{path}))"

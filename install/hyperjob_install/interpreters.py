@@ -13,7 +13,7 @@ from typing import Final
 
 from hyperjob_core.api.meta import Object
 from hyperjob_core.kube.resources import QUEUES, RESOURCE_INTERPRETERS, VCJOBS, Resource
-from hyperjob_install.objects import Component, Item, labelled
+from hyperjob_install.objects import Component, Item, new_item
 
 VCJOB_NAME: Final = "hyperjob-vcjob"
 QUEUE_NAME: Final = "hyperjob-queue"
@@ -55,10 +55,12 @@ def script(name: str) -> str:
 def interpreters() -> list[Item]:
     """Return the customizations."""
     return [
-        Item(
+        new_item(
+            RESOURCE_INTERPRETERS,
+            name,
+            {"spec": _spec(name)},
             part=Component.INTERPRETERS,
-            resource=RESOURCE_INTERPRETERS,
-            object=labelled(_customization(name), component="interpreter"),
+            component="interpreter",
         )
         for name in SCRIPTS
     ]
@@ -95,16 +97,11 @@ def operations(customization: Object) -> frozenset[str]:
     return frozenset(key for key, rule in defined.items() if (rule or {}).get("luaScript"))
 
 
-def _customization(name: str) -> Object:
+def _spec(name: str) -> Object:
     target = _TARGETS[name]
     return {
-        "apiVersion": RESOURCE_INTERPRETERS.api_version,
-        "kind": RESOURCE_INTERPRETERS.kind,
-        "metadata": {"name": name},
-        "spec": {
-            "target": {"apiVersion": target.api_version, "kind": target.kind},
-            "customizations": {
-                operation: {"luaScript": script(file)} for operation, file in SCRIPTS[name].items()
-            },
+        "target": {"apiVersion": target.api_version, "kind": target.kind},
+        "customizations": {
+            operation: {"luaScript": script(file)} for operation, file in SCRIPTS[name].items()
         },
     }

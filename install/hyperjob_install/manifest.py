@@ -6,13 +6,11 @@ come last, since the API server then calls the webhooks for every HyperJob. Pure
 
 from typing import Final
 
-from hyperjob_core.api.choices import MemberAccess
-from hyperjob_core.api.names import LEASE_NAMESPACE
 from hyperjob_core.kube.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
 from hyperjob_install.definitions import definitions
 from hyperjob_install.guard import certs_guard
 from hyperjob_install.interpreters import interpreters
-from hyperjob_install.members import ACCOUNT, members
+from hyperjob_install.members import members
 from hyperjob_install.objects import Component, Item, labelled
 from hyperjob_install.policies import default_queue, priority_class_policies, queue_policy
 from hyperjob_install.rbac import rbac, subject
@@ -29,18 +27,7 @@ def manifest(settings: Settings) -> list[Item]:
     """Return all objects in order; ValueError for an invalid setting."""
     items = [*definitions(), queue_policy(), default_queue(), *interpreters()]
     items += priority_class_policies()
-    items += rbac(
-        controller_user=settings.user("controller"),
-        certs_user=settings.user("certs"),
-        lease_namespace=LEASE_NAMESPACE,
-        webhook_user=settings.user("webhook"),
-        ui_user=settings.user("ui") if settings.ui else "",
-        service_accounts=settings.service_accounts,
-        more_accounts=(ACCOUNT,) if settings.members is not MemberAccess.OFF else (),
-        secret_warnings=settings.secret_warnings,
-        trainjobs=settings.trainjobs,
-        failed_logs=settings.failed_logs,
-    )
+    items += rbac(settings)
     items.append(record_item(settings))
     items += certs_guard(settings.user("certs"))
     items += tenancy(enabled=settings.tenancy)

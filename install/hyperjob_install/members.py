@@ -23,9 +23,9 @@ from hyperjob_core.kube.resources import (
     SERVICE_ACCOUNTS,
     Resource,
 )
-from hyperjob_install.objects import Component, Item, labelled
+from hyperjob_install.objects import Component, Item, new_item
+from hyperjob_install.rbac import MEMBERS
 
-ACCOUNT: Final = "hyperjob-members"
 MEMBER_ROLE: Final = "hyperjob-members-reader"
 OLD_ACCOUNT: Final = "hyperjob-progress"
 """The account of releases before `--members`; it read logs."""
@@ -40,11 +40,11 @@ def members(subject: Object, step: MemberAccess) -> list[Item]:
     """
     absent = step is MemberAccess.OFF
     return [
-        _item(CLUSTER_ROLES, ACCOUNT, {"rules": proxy_rules()}, absent=absent),
-        _binding(ACCOUNT, subject, absent=absent),
-        _item(CLUSTER_ROLES, MEMBER_ROLE, {"rules": member_rules(step)}, absent=absent),
+        _member_item(CLUSTER_ROLES, MEMBERS, {"rules": proxy_rules()}, absent=absent),
+        _binding(MEMBERS, subject, absent=absent),
+        _member_item(CLUSTER_ROLES, MEMBER_ROLE, {"rules": member_rules(step)}, absent=absent),
         _binding(MEMBER_ROLE, subject, absent=absent),
-        _policy(ACCOUNT, MEMBER_ROLE, absent=absent),
+        _policy(MEMBERS, MEMBER_ROLE, absent=absent),
         *_replaced(subject),
     ]
 
@@ -89,14 +89,14 @@ def _rule(resource: Resource, *verbs: str, part: str = "") -> Object:
 
 
 def _replaced(subject: Object) -> list[Item]:
-    account = {"namespace": LEASE_NAMESPACE}
+    """Return what older releases installed for this purpose, marked for deletion."""
     return [
-        _item(CLUSTER_ROLES, OLD_ACCOUNT, {}, absent=True),
+        _member_item(CLUSTER_ROLES, OLD_ACCOUNT, {}, absent=True),
         _binding(OLD_ACCOUNT, subject, absent=True),
-        _item(CLUSTER_ROLES, _OLD_ROLE, {}, absent=True),
+        _member_item(CLUSTER_ROLES, _OLD_ROLE, {}, absent=True),
         _binding(_OLD_ROLE, subject, absent=True),
         _policy(OLD_ACCOUNT, _OLD_ROLE, absent=True),
-        _item(SERVICE_ACCOUNTS, OLD_ACCOUNT, {}, absent=True, metadata=account),
+        _member_item(SERVICE_ACCOUNTS, OLD_ACCOUNT, {}, absent=True, namespace=LEASE_NAMESPACE),
     ]
 
 
@@ -108,28 +108,24 @@ def _policy(name: str, role: str, *, absent: bool) -> Item:
         ],
         "placement": {"replicaScheduling": {"replicaSchedulingType": "Duplicated"}},
     }
-    return _item(CLUSTER_PROPAGATION_POLICIES, name, {"spec": spec}, absent=absent)
+    return _member_item(CLUSTER_PROPAGATION_POLICIES, name, {"spec": spec}, absent=absent)
 
 
 def _binding(name: str, subject: Object, *, absent: bool) -> Item:
     role = {"apiGroup": CLUSTER_ROLES.group, "kind": CLUSTER_ROLES.kind, "name": name}
     content = {"roleRef": role, "subjects": [subject]}
-    return _item(CLUSTER_ROLE_BINDINGS, name, content, absent=absent)
+    return _member_item(CLUSTER_ROLE_BINDINGS, name, content, absent=absent)
 
 
-def _item(
-    resource: Resource,
-    name: str,
-    content: Object,
-    *,
-    absent: bool,
-    metadata: Object | None = None,
+def _member_item(
+    resource: Resource, name: str, content: Object, *, absent: bool, namespace: str | None = None
 ) -> Item:
-    obj = {
-        "apiVersion": resource.api_version,
-        "kind": resource.kind,
-        "metadata": {"name": name, **(metadata or {})},
-        **content,
-    }
-    labels = labelled(obj, component="members")
-    return Item(part=Component.MEMBERS, resource=resource, object=labels, absent=absent)
+    return new_item(
+        resource,
+        name,
+        content,
+        part=Component.MEMBERS,
+        component="members",
+        absent=absent,
+        namespace=namespace,
+    )

@@ -80,6 +80,36 @@ def title(resource: Resource, name: str) -> str:
     return f"{resource.kind.lower()}{group}/{name}"
 
 
+def new_item(
+    resource: Resource,
+    name: str,
+    content: Object,
+    *,
+    part: Component,
+    component: str,
+    namespace: str | None = None,
+    only_where_missing: bool = False,
+    absent: bool = False,
+    only_where_served: bool = False,
+) -> Item:
+    """Return the item of an object with HyperJob's labels.
+
+    `content` has the fields beside apiVersion, kind and name, and may have further metadata.
+    """
+    metadata = {"name": name, **content.get("metadata", {})}
+    if namespace is not None:
+        metadata["namespace"] = namespace
+    head = {"apiVersion": resource.api_version, "kind": resource.kind}
+    return Item(
+        part=part,
+        resource=resource,
+        object=labelled({**head, **content, "metadata": metadata}, component=component),
+        only_where_missing=only_where_missing,
+        absent=absent,
+        only_where_served=only_where_served,
+    )
+
+
 def labelled(obj: Object, *, component: str) -> Object:
     """Return an object with HyperJob's labels, by which `uninstall` finds it."""
     metadata = obj["metadata"]

@@ -7,7 +7,7 @@ from typing import Final
 
 from hyperjob_core.api.meta import Object
 from hyperjob_core.kube.resources import CLUSTER_PROPAGATION_POLICIES, PRIORITY_CLASSES, QUEUES
-from hyperjob_install.objects import Component, Item, labelled
+from hyperjob_install.objects import Component, Item, new_item
 
 QUEUE_POLICY: Final = "hyperjob-queues"
 PRIORITY_CLASS_POLICY: Final = "hyperjob-priority-classes"
@@ -54,14 +54,9 @@ def priority_class_policies() -> list[Item]:
 
 
 def _policy(part: Component, name: str, spec: Object, *, component: str) -> Item:
-    policy = {
-        "apiVersion": CLUSTER_PROPAGATION_POLICIES.api_version,
-        "kind": CLUSTER_PROPAGATION_POLICIES.kind,
-        "metadata": {"name": name},
-        "spec": spec,
-    }
-    obj = labelled(policy, component=component)
-    return Item(part=part, resource=CLUSTER_PROPAGATION_POLICIES, object=obj)
+    return new_item(
+        CLUSTER_PROPAGATION_POLICIES, name, {"spec": spec}, part=part, component=component
+    )
 
 
 def default_queue() -> Item:

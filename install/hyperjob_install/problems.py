@@ -22,9 +22,6 @@ class Problem:
     message: str
     remedy: str
 
-    def __str__(self) -> str:
-        return f"{self.title}: {self.message}\n  {self.remedy}"
-
 
 def problems_text(problems: Sequence[Problem]) -> str:
     """Return the text of all problems and remedies, for an installation that wrote nothing."""

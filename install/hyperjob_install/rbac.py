@@ -5,8 +5,9 @@ A commit that adds or removes a request of a process changes the role too.
 
 from typing import Final
 
+from hyperjob_core.api.choices import MemberAccess
 from hyperjob_core.api.meta import Object
-from hyperjob_core.api.names import LEASE_NAME
+from hyperjob_core.api.names import LEASE_NAME, LEASE_NAMESPACE
 from hyperjob_core.kube.resources import (
     CLUSTER_RESOURCE_BINDINGS,
     CLUSTER_ROLE_BINDINGS,
@@ -27,6 +28,7 @@ from hyperjob_core.kube.resources import (
     QUEUES,
     RESOURCE_BINDINGS,
     SECRETS,
+    SERVICE_ACCOUNTS,
     SERVICE_EXPORTS,
     SUBJECT_ACCESS_REVIEWS,
     TOKEN_REVIEWS,
@@ -36,95 +38,58 @@ from hyperjob_core.kube.resources import (
     VCJOBS,
     Resource,
 )
-from hyperjob_install.objects import Component, Item, labelled
+from hyperjob_install.objects import Component, Item, new_item
+from hyperjob_install.settings import SERVICE_ACCOUNT_USER, Settings
 from hyperjob_rules.configuration import MUTATING_NAME, VALIDATING_NAME
 
 CONTROLLER: Final = "hyperjob-controller"
 CERTS: Final = "hyperjob-certs"
 WEBHOOK: Final = "hyperjob-webhook"
 UI: Final = "hyperjob-ui"
+MEMBERS: Final = "hyperjob-members"
 
 # Karmada copies each namespace to every member unless the namespace has this label.
 SKIP_PROPAGATION: Final = "namespace.karmada.io/skip-auto-propagation"
 
-SERVICE_ACCOUNTS: Final = Resource("", "v1", "serviceaccounts", "ServiceAccount")
 ROLES: Final = Resource("rbac.authorization.k8s.io", "v1", "roles", "Role")
 ROLE_BINDINGS: Final = Resource("rbac.authorization.k8s.io", "v1", "rolebindings", "RoleBinding")
 
-_SERVICE_ACCOUNT: Final = "system:serviceaccount:"
 _RUNTIMES: Final = (TRAINING_RUNTIMES, CLUSTER_TRAINING_RUNTIMES)
 _READ: Final = ("get", "list", "watch")
 _EDIT: Final = (*_READ, "create", "update", "patch", "delete")
 
 
-def rbac(
-    *,
-    controller_user: str,
-    certs_user: str,
-    webhook_user: str,
-    lease_namespace: str,
-    service_accounts: bool = False,
-    ui_user: str = "",
-    more_accounts: tuple[str, ...] = (),
-    secret_warnings: bool = False,
-    trainjobs: bool = False,
-    failed_logs: bool = False,
-) -> list[Item]:
-    """Return roles and bindings for the processes, and roles for people.
+def rbac(settings: Settings, *, namespace: str = LEASE_NAMESPACE) -> list[Item]:
+    """Return roles and bindings for the processes, roles for people, and their namespace.
 
-    A user is a name, or `system:serviceaccount:NAMESPACE:NAME`. With `service_accounts` the result
-    has a service account for each user and for `more_accounts`, in the namespace of the
-    controller's Lease, and `certs_user` may renew the tokens of all. The result has that namespace
-    too. `ui_user` is the user of a shared web page, empty without one. `secret_warnings` lets the
-    webhook get Secrets. `trainjobs` lets controller and webhook follow TrainJobs, `failed_logs` the
-    controller keep logs in ConfigMaps.
+    With `service_accounts` the result has the service accounts too, and `hyperjob-certs` may renew
+    the tokens of all. `namespace` is that of the Lease and of the service accounts.
     """
-    accounts: list[Item] = []
-    if service_accounts:
-        controller_user = account_user(lease_namespace, CONTROLLER)
-        certs_user = account_user(lease_namespace, CERTS)
-        webhook_user = account_user(lease_namespace, WEBHOOK)
-        ui_user = ui_user and account_user(lease_namespace, UI)
-        more = (*((UI,) if ui_user else ()), *more_accounts)
-        accounts = _accounts(lease_namespace, certs_user, more)
-    return [
-        _item(
-            NAMESPACES,
-            lease_namespace,
-            {"metadata": {"labels": {SKIP_PROPAGATION: "true"}}},
-            part=Component.RECORD,
-            only_where_missing=True,
-        ),
-        *accounts,
-        _item(
-            CLUSTER_ROLES,
-            CONTROLLER,
-            {"rules": controller_rules(trainjobs=trainjobs, failed_logs=failed_logs)},
-        ),
-        _item(
-            ROLES, CONTROLLER, {"rules": lease_rules(lease_namespace)}, namespace=lease_namespace
-        ),
-        _item(CLUSTER_ROLES, CERTS, {"rules": certs_rules()}),
-        _item(
-            CLUSTER_ROLES,
-            WEBHOOK,
-            {"rules": webhook_rules(secrets=secret_warnings, trainjobs=trainjobs)},
-        ),
-        _item(CLUSTER_ROLES, "hyperjob-edit", _for_people("edit", _EDIT)),
-        _item(CLUSTER_ROLES, "hyperjob-view", _for_people("view", _READ)),
-        _item(
-            CLUSTER_ROLE_BINDINGS, CONTROLLER, _binding(CLUSTER_ROLES, CONTROLLER, controller_user)
-        ),
-        _item(
-            ROLE_BINDINGS,
-            CONTROLLER,
-            _binding(ROLES, CONTROLLER, controller_user),
-            namespace=lease_namespace,
-        ),
-        _item(CLUSTER_ROLE_BINDINGS, CERTS, _binding(CLUSTER_ROLES, CERTS, certs_user)),
-        _item(CLUSTER_ROLE_BINDINGS, WEBHOOK, _binding(CLUSTER_ROLES, WEBHOOK, webhook_user)),
-        *(_for_ui(ui_user, lease_namespace) if ui_user else ()),
+    lease_namespace = new_item(
+        NAMESPACES,
+        namespace,
+        {"metadata": {"labels": {SKIP_PROPAGATION: "true"}}},
+        part=Component.RECORD,
+        component="rbac",
+        only_where_missing=True,
+    )
+    accounts = _accounts(settings, namespace) if settings.service_accounts else []
+    controller = controller_rules(trainjobs=settings.trainjobs, failed_logs=settings.failed_logs)
+    webhook = webhook_rules(secrets=settings.secret_warnings, trainjobs=settings.trainjobs)
+    user = settings.user("controller", namespace=namespace)
+    rights = [
+        *_granted(CONTROLLER, controller, user),
+        *_granted(CONTROLLER, lease_rules(namespace), user, namespace=namespace),
+        *_granted(CERTS, certs_rules(), settings.user("certs", namespace=namespace)),
+        *_granted(WEBHOOK, webhook, settings.user("webhook", namespace=namespace)),
+        _rbac_item(CLUSTER_ROLES, "hyperjob-edit", _for_people("edit", _EDIT)),
+        _rbac_item(CLUSTER_ROLES, "hyperjob-view", _for_people("view", _READ)),
     ]
+    if settings.ui:
+        user = settings.user("ui", namespace=namespace)
+        rights += _granted(UI, ui_rules(), user)
+        rights += _granted(UI, ui_lease_rules(), user, namespace=namespace)
+    return [lease_namespace, *accounts, *rights]
 
 
 def controller_rules(*, trainjobs: bool = False, failed_logs: bool = False) -> list[Object]:
@@ -226,43 +191,52 @@ def token_rules(*more: str) -> list[Object]:
     ]
 
 
-def account_user(namespace: str, name: str) -> str:
-    """Return the user name of a service account."""
-    return f"{_SERVICE_ACCOUNT}{namespace}:{name}"
-
-
 def subject(user: str) -> Object:
     """Return the subject of a role binding for a user's name.
 
     Raises ValueError for a service account without a namespace or a name.
     """
-    if not user.startswith(_SERVICE_ACCOUNT):
+    if not user.startswith(SERVICE_ACCOUNT_USER):
         return {"apiGroup": CLUSTER_ROLES.group, "kind": "User", "name": user}
-    namespace, _, name = user.removeprefix(_SERVICE_ACCOUNT).partition(":")
+    namespace, _, name = user.removeprefix(SERVICE_ACCOUNT_USER).partition(":")
     if not namespace or not name:
-        raise ValueError(f"{user!r} must be {_SERVICE_ACCOUNT}NAMESPACE:NAME")
+        raise ValueError(f"{user!r} must be {SERVICE_ACCOUNT_USER}NAMESPACE:NAME")
     return {"kind": "ServiceAccount", "namespace": namespace, "name": name}
 
 
-def _for_ui(user: str, namespace: str) -> list[Item]:
-    role = {"rules": ui_lease_rules()}
+def _accounts(settings: Settings, namespace: str) -> list[Item]:
+    more = (
+        *((UI,) if settings.ui else ()),
+        *((MEMBERS,) if settings.members is not MemberAccess.OFF else ()),
+    )
     return [
-        _item(CLUSTER_ROLES, UI, {"rules": ui_rules()}),
-        _item(CLUSTER_ROLE_BINDINGS, UI, _binding(CLUSTER_ROLES, UI, user)),
-        _item(ROLES, UI, role, namespace=namespace),
-        _item(ROLE_BINDINGS, UI, _binding(ROLES, UI, user), namespace=namespace),
+        *(
+            _rbac_item(SERVICE_ACCOUNTS, name, {}, namespace=namespace)
+            for name in (CONTROLLER, CERTS, WEBHOOK, *more)
+        ),
+        *_granted(
+            CERTS,
+            token_rules(*more),
+            settings.user("certs", namespace=namespace),
+            namespace=namespace,
+        ),
     ]
 
 
-def _accounts(namespace: str, certs_user: str, more: tuple[str, ...]) -> list[Item]:
-    binding = _binding(ROLES, CERTS, certs_user)
+def _granted(
+    name: str, rules: list[Object], user: str, *, namespace: str | None = None
+) -> list[Item]:
+    """Return a ClusterRole, or a Role in a namespace, and its binding to a user."""
+    roles, bindings = (
+        (CLUSTER_ROLES, CLUSTER_ROLE_BINDINGS) if namespace is None else (ROLES, ROLE_BINDINGS)
+    )
+    binding = {
+        "roleRef": {"apiGroup": roles.group, "kind": roles.kind, "name": name},
+        "subjects": [subject(user)],
+    }
     return [
-        *(
-            _item(SERVICE_ACCOUNTS, name, {}, namespace=namespace)
-            for name in (CONTROLLER, CERTS, WEBHOOK, *more)
-        ),
-        _item(ROLES, CERTS, {"rules": token_rules(*more)}, namespace=namespace),
-        _item(ROLE_BINDINGS, CERTS, binding, namespace=namespace),
+        _rbac_item(roles, name, {"rules": rules}, namespace=namespace),
+        _rbac_item(bindings, name, binding, namespace=namespace),
     ]
 
 
@@ -279,34 +253,9 @@ def _for_people(role: str, verbs: tuple[str, ...]) -> Object:
     return {"metadata": {"labels": labels}, "rules": [_rule(HYPERJOBS, *verbs)]}
 
 
-def _binding(roles: Resource, role: str, user: str) -> Object:
-    return {
-        "roleRef": {"apiGroup": roles.group, "kind": roles.kind, "name": role},
-        "subjects": [subject(user)],
-    }
-
-
-def _item(
-    resource: Resource,
-    name: str,
-    content: Object,
-    *,
-    namespace: str | None = None,
-    part: Component = Component.RBAC,
-    only_where_missing: bool = False,
+def _rbac_item(
+    resource: Resource, name: str, content: Object, *, namespace: str | None = None
 ) -> Item:
-    metadata = {"name": name, **content.get("metadata", {})}
-    if namespace is not None:
-        metadata["namespace"] = namespace
-    obj = {
-        **content,
-        "apiVersion": resource.api_version,
-        "kind": resource.kind,
-        "metadata": metadata,
-    }
-    return Item(
-        part=part,
-        resource=resource,
-        object=labelled(obj, component="rbac"),
-        only_where_missing=only_where_missing,
+    return new_item(
+        resource, name, content, part=Component.RBAC, component="rbac", namespace=namespace
     )

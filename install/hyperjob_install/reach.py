@@ -108,15 +108,17 @@ def _untrusted(hook: Object, said: str) -> str:
 
 def _unreached(hook: Object, said: str) -> str:
     return (
-        f"the API server does not reach the webhook at {_address(hook)}: {said}; the webhook"
+        f"the API server does not reach the webhook at {address_of(hook)}: {said}; the webhook"
         " configurations are unchanged: start hyperjob-webhook, or run the command again with the"
         " right --webhook-url (--allow unreachable-webhook writes them all the same)"
     )
 
 
-def _address(hook: Object) -> str:
-    client = hook["clientConfig"]
-    service = client.get("service")
-    if service:
-        return f"service {service['namespace']}/{service['name']}:{service['port']}"
-    return str(client["url"]).rsplit("/", 1)[0]
+def address_of(hook: Object) -> str:
+    """Return where the API server calls a webhook: a Service with its port, or the base URL."""
+    client = hook.get("clientConfig") or {}
+    if service := client.get("service"):
+        port = service.get("port", 443)
+        return f"service {service.get('namespace')}/{service.get('name')}:{port}"
+    scheme, _, rest = str(client.get("url") or "").partition("://")
+    return f"{scheme}://{rest.partition('/')[0]}"

@@ -11,7 +11,7 @@ from typing import Final
 from hyperjob_core.api.choices import MemberAccess
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import LEASE_NAMESPACE
-from hyperjob_core.api.wire import at, mapping, objects, string, strings
+from hyperjob_core.api.wire import at, objects, string, strings
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import NotFound
 from hyperjob_core.kube.resources import (
@@ -27,9 +27,10 @@ from hyperjob_core.kube.resources import (
     Resource,
 )
 from hyperjob_install.members import MEMBER_ROLE, OLD_ACCOUNT, step_of
-from hyperjob_install.objects import Component, Item, is_ours, labelled
-from hyperjob_install.rbac import CONTROLLER, UI, WEBHOOK, account_user
-from hyperjob_install.settings import PREFIX, Settings, service_of
+from hyperjob_install.objects import Component, Item, is_ours, new_item
+from hyperjob_install.rbac import CONTROLLER, UI, WEBHOOK
+from hyperjob_install.reach import address_of
+from hyperjob_install.settings import PREFIX, Settings, account_user, service_of
 from hyperjob_install.tenancy import POLICIES
 from hyperjob_rules.configuration import MUTATING_NAME, ServiceReference
 
@@ -60,14 +61,13 @@ def record_item(settings: Settings) -> Item:
         _URL: settings.url or "",
         _SERVICE: settings.address if settings.service else "",
     }
-    record = {
-        "apiVersion": CONFIG_MAPS.api_version,
-        "kind": CONFIG_MAPS.kind,
-        "metadata": {"name": RECORD, "namespace": LEASE_NAMESPACE},
-        "data": {key: value for key, value in data.items() if value},
-    }
-    return Item(
-        part=Component.RECORD, resource=CONFIG_MAPS, object=labelled(record, component="record")
+    return new_item(
+        CONFIG_MAPS,
+        RECORD,
+        {"data": {key: value for key, value in data.items() if value}},
+        part=Component.RECORD,
+        component="record",
+        namespace=LEASE_NAMESPACE,
     )
 
 
@@ -158,7 +158,7 @@ async def _inferred(kube: Kube) -> Settings | None:
     read = step_of(await _get(kube, CLUSTER_ROLES, MEMBER_ROLE))
     if await _get(kube, CLUSTER_PROPAGATION_POLICIES, OLD_ACCOUNT) is not None:
         read = MemberAccess.LOGS
-    url, service = _address(await _get(kube, MUTATING_WEBHOOKS, MUTATING_NAME))
+    url, service = _called_at(await _get(kube, MUTATING_WEBHOOKS, MUTATING_NAME))
     return Settings(
         url=url,
         service=service,
@@ -174,15 +174,12 @@ def _reads(role: Object | None, resource: Resource) -> bool:
     return any(resource.plural in strings(rule.get("resources")) for rule in rules)
 
 
-def _address(configuration: Object | None) -> tuple[str | None, ServiceReference | None]:
-    """Return the base URL or the Service of the first webhook."""
+def _called_at(configuration: Object | None) -> tuple[str | None, ServiceReference | None]:
+    """Return the base URL or the Service of the first webhook; twice None without a webhook."""
     for webhook in objects((configuration or {}).get("webhooks")):
-        client = mapping(webhook.get("clientConfig"))
-        if service := mapping(client.get("service")):
-            text = f"{service.get('namespace')}/{service.get('name')}:{service.get('port', 443)}"
-            return None, service_of(text)
-        scheme, _, rest = string(client.get("url")).partition("://")
-        return f"{scheme}://{rest.partition('/')[0]}", None
+        address = address_of(webhook)
+        service = address.removeprefix("service ")
+        return (address, None) if service == address else (None, service_of(service))
     return None, None
 
 

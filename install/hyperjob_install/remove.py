@@ -11,6 +11,7 @@ from hyperjob_core.api.names import LEASE_NAME, LEASE_NAMESPACE
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import KubeError, NotFound
 from hyperjob_core.kube.resources import CRDS, HYPERJOBS, LEASES, key_of
+from hyperjob_core.text import listed
 from hyperjob_install.manifest import manifest
 from hyperjob_install.objects import Component, Item, is_ours
 from hyperjob_install.plan import Action, Change
@@ -54,9 +55,8 @@ async def in_use(kube: Kube) -> str:
         return ""
     if not keys:
         return ""
-    shown = ", ".join(keys[:_SHOWN]) + (", …" if len(keys) > _SHOWN else "")
     there = "1 HyperJob exists" if len(keys) == 1 else f"{len(keys)} HyperJobs exist"
-    return f"{there}: {shown}"
+    return f"{there}: {listed(keys, shown=_SHOWN)}"
 
 
 async def remove(

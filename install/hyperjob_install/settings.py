@@ -7,10 +7,10 @@ from typing import Final
 from hyperjob_core.api.choices import MemberAccess
 from hyperjob_core.api.names import LEASE_NAMESPACE
 from hyperjob_install.objects import Component
-from hyperjob_install.rbac import account_user
 from hyperjob_rules.configuration import ServiceReference
 
 PREFIX: Final = "hyperjob-"
+SERVICE_ACCOUNT_USER: Final = "system:serviceaccount:"
 PARTS: Final = ("tenancy", "ui", "secret-warnings", "trainjobs", "failed-logs")
 """The optional parts, as `hyperjob install --with` names them."""
 
@@ -44,10 +44,10 @@ class Settings:
     skip: frozenset[Component] = frozenset()
     release: str = ""
 
-    def user(self, process: str) -> str:
-        """Return the user of a process, such as `controller`."""
+    def user(self, process: str, *, namespace: str = LEASE_NAMESPACE) -> str:
+        """Return the user of a process, such as `controller`; `namespace` is of its account."""
         if self.service_accounts:
-            return account_user(LEASE_NAMESPACE, f"{PREFIX}{process}")
+            return account_user(namespace, f"{PREFIX}{process}")
         return f"{self.user_prefix}{process}"
 
     @property
@@ -124,11 +124,20 @@ class Asked:
         ).with_parts({*base.parts, *self.add} - {*self.remove})
 
     def _skipped(self, base: Settings) -> frozenset[Component]:
+        """Return the parts to leave out: those that this run names, else those of the last run.
+
+        `webhooks` is a step of one run: only this run's options say whether it is left out.
+        """
         step = {Component.WEBHOOKS} & {*self.skip}
         named = {part for part in Component if part in self.skip} - {Component.WEBHOOKS}
         if named or "none" in self.skip:
             return frozenset(named | step)
         return frozenset((base.skip - {Component.WEBHOOKS}) | step)
+
+
+def account_user(namespace: str, name: str) -> str:
+    """Return the user name of a service account."""
+    return f"{SERVICE_ACCOUNT_USER}{namespace}:{name}"
 
 
 def service_of(text: str) -> ServiceReference:

@@ -20,7 +20,7 @@ from hyperjob_core.kube.resources import (
     QUEUES,
     Resource,
 )
-from hyperjob_install.objects import Component, Item, labelled
+from hyperjob_install.objects import Component, Item, new_item
 
 NAMES: Final = 16
 """Maximum number of different names of a kind in a HyperJob, unless its user may use all."""
@@ -103,17 +103,17 @@ def tenancy(*, enabled: bool) -> list[Item]:
 
     Without `enabled` the items are marked for deletion.
     """
-    items: list[Item] = []
+    objects: list[tuple[Resource, str, Object]] = []
     for kind in _KINDS:
         binding = {"policyName": kind.policy, "validationActions": ["Deny"]}
-        for resource, spec in (
-            (ADMISSION_POLICIES, policy_spec(kind)),
-            (ADMISSION_POLICY_BINDINGS, binding),
-        ):
-            items.append(_item(resource, kind.policy, {"spec": spec}, absent=not enabled))
+        objects.append((ADMISSION_POLICIES, kind.policy, {"spec": policy_spec(kind)}))
+        objects.append((ADMISSION_POLICY_BINDINGS, kind.policy, {"spec": binding}))
     rules = [use_rule(kind.resource) for kind in _KINDS]
-    items.append(_item(CLUSTER_ROLES, USE_ALL, {"rules": rules}, absent=not enabled))
-    return items
+    objects.append((CLUSTER_ROLES, USE_ALL, {"rules": rules}))
+    return [
+        new_item(*each, part=Component.TENANCY, component="tenancy", absent=not enabled)
+        for each in objects
+    ]
 
 
 def use_rule(resource: Resource, *names: str) -> Object:
@@ -149,20 +149,7 @@ def policy_spec(kind: _Kind) -> Object:
                 "expression": f"variables.left{n}.filter(n, n != variables.one{n})",
             },
         ]
-        validations.append(
-            {
-                "expression": (
-                    f"variables.all || variables.one{n} == ''"
-                    f" || {of_kind}.name(variables.one{n}).check('{USE}').allowed()"
-                ),
-                "messageExpression": (
-                    f"'{resource.group_resource} \"' + variables.one{n} + '\" is forbidden: '"
-                    f' + {_USER} + \' cannot {USE} resource "{resource.plural}" in API group'
-                    f' "{resource.group}" at the cluster scope\''
-                ),
-                "reason": "Forbidden",
-            }
-        )
+        validations.append(_may_use(resource, of_kind, f"variables.one{n}"))
     rule = {
         "apiGroups": [HYPERJOBS.group],
         "apiVersions": ["*"],
@@ -183,16 +170,19 @@ def policy_spec(kind: _Kind) -> Object:
     }
 
 
-def _item(resource: Resource, name: str, content: Object, *, absent: bool) -> Item:
-    obj = {
-        "apiVersion": resource.api_version,
-        "kind": resource.kind,
-        "metadata": {"name": name},
-        **content,
+def _may_use(resource: Resource, of_kind: str, name: str) -> Object:
+    """Return the validation that the user may use the object of a CEL name, in Kubernetes' words.
+
+    `of_kind` is the CEL authorizer of the kind; an empty name passes.
+    """
+    return {
+        "expression": (
+            f"variables.all || {name} == '' || {of_kind}.name({name}).check('{USE}').allowed()"
+        ),
+        "messageExpression": (
+            f"'{resource.group_resource} \"' + {name} + '\" is forbidden: '"
+            f' + {_USER} + \' cannot {USE} resource "{resource.plural}" in API group'
+            f' "{resource.group}" at the cluster scope\''
+        ),
+        "reason": "Forbidden",
     }
-    return Item(
-        part=Component.TENANCY,
-        resource=resource,
-        object=labelled(obj, component="tenancy"),
-        absent=absent,
-    )

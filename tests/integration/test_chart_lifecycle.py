@@ -28,7 +28,8 @@ from hyperjob_core.kube.resources import (
     VCJOBS,
     Resource,
 )
-from hyperjob_install.rbac import UI, account_user
+from hyperjob_install.rbac import UI
+from hyperjob_install.settings import account_user
 from hyperjob_rules.configuration import MUTATING_NAME, VALIDATING_NAME
 from hyperjob_sandbox.apiserver.transport.authorization import Action
 from tests.support.charted import DEPLOYMENTS, Audit, World, deployment, world

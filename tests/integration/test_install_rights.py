@@ -29,6 +29,7 @@ from hyperjob_core.kube.resources import (
 from hyperjob_core.kube.transport import Params, Response
 from hyperjob_engine.model.observed import QueueAdmission
 from hyperjob_install.rbac import CONTROLLER, controller_rules, lease_rules, rbac
+from hyperjob_install.settings import Settings
 from tests.support.controller import TIME_LIMIT, clusters, eventually, queue, settled
 from tests.support.controlplane import ControlPlane
 from tests.support.controlplane import control_plane as start_control_plane
@@ -128,13 +129,7 @@ def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlP
 @pytest.fixture
 def account(control_plane: ControlPlane, namespace: str, tmp_path: Path) -> Path:
     """Make the controller's account with its rights; give the kubeconfig that is its own."""
-    items = rbac(
-        controller_user="",
-        certs_user="",
-        webhook_user="",
-        lease_namespace=namespace,
-        service_accounts=True,
-    )
+    items = rbac(Settings(service_accounts=True), namespace=namespace)
     text = yaml.safe_dump_all([item.object for item in items])
     control_plane.kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=text)
     token = control_plane.kubectl("create", "token", CONTROLLER, f"--namespace={namespace}").stdout

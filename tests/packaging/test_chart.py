@@ -20,7 +20,8 @@ from hyperjob_controller.options import SETTINGS as CONTROLLER_SETTINGS
 from hyperjob_controller.options import Options as ControllerOptions
 from hyperjob_controller.options import parse as parse_controller
 from hyperjob_core.removed import VALUES as VALUES_REMOVED
-from hyperjob_install.rbac import CONTROLLER, account_user
+from hyperjob_install.rbac import CONTROLLER
+from hyperjob_install.settings import account_user
 from hyperjob_webhook.options import SETTINGS as WEBHOOK_SETTINGS
 from hyperjob_webhook.options import Options as WebhookOptions
 from hyperjob_webhook.options import parse as parse_webhook

@@ -9,6 +9,7 @@ import pytest
 
 from hyperjob_install.guard import certs_guard
 from hyperjob_install.rbac import rbac
+from hyperjob_install.settings import Settings
 from hyperjob_rules.configuration import configurations
 from tests.support.envtest import kube_apiserver
 from tests.support.processes import wait_for
@@ -38,13 +39,7 @@ CHANGES = {
 @pytest.fixture(scope="module")
 def admin(tmp_path_factory):
     with kube_apiserver(Path(ASSETS), tmp_path_factory.mktemp("k")) as admin:
-        rights = rbac(
-            controller_user="",
-            certs_user="",
-            webhook_user="",
-            lease_namespace=ACCOUNTS,
-            service_accounts=True,
-        )
+        rights = rbac(Settings(service_accounts=True), namespace=ACCOUNTS)
         for item in [*rights, *certs_guard(CERTS_USER)]:
             kubectl(admin, "apply", "--server-side", "-f", "-", stdin=json.dumps(item.object))
         for one in configurations(url="https://webhook.example"):

@@ -9,6 +9,7 @@ import pytest
 from hyperjob_core.kube.resources import HYPERJOBS, VCJOBS
 from hyperjob_install.definitions import definitions
 from hyperjob_install.rbac import rbac
+from hyperjob_install.settings import Settings
 from tests.support.cliworld import hyperjob
 from tests.support.envtest import kube_apiserver
 from tests.support.processes import wait_for
@@ -26,12 +27,7 @@ pytestmark = [
 
 def test_the_controller_makes_children_that_block_the_deletion_of_their_owner(tmp_path):
     with kube_apiserver(Path(ASSETS), tmp_path / "k", PLUGIN) as admin:
-        rights = rbac(
-            controller_user="hyperjob-controller",
-            certs_user="hyperjob-certs",
-            webhook_user="hyperjob-webhook",
-            lease_namespace="karmada-system",
-        )
+        rights = rbac(Settings(), namespace="karmada-system")
         for item in [*definitions(), *rights]:
             kubectl(admin, "apply", "--server-side", "-f", "-", stdin=json.dumps(item.object))
         owner = hyperjob("owner")

@@ -18,6 +18,7 @@ from hyperjob.ui.world import LiveState
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.resources import CLUSTERS, CRDS, HYPERJOBS, NAMESPACES, QUEUES
 from hyperjob_install.rbac import UI, rbac, ui_lease_rules, ui_rules
+from hyperjob_install.settings import Settings
 from hyperjob_sandbox.apiserver import ApiServer
 from tests.support.charted import Audit
 from tests.support.controller import eventually
@@ -98,14 +99,7 @@ async def put(kube: Kube, obj: Object) -> None:
 
 async def give_rights(kube: Kube) -> None:
     """Create what `hyperjob install` creates, and people with Roles."""
-    for item in rbac(
-        controller_user="",
-        certs_user="",
-        webhook_user="",
-        ui_user=UI,
-        lease_namespace=LEASES,
-        service_accounts=True,
-    ):
+    for item in rbac(Settings(service_accounts=True, ui=True), namespace=LEASES):
         await kube.apply(item.resource, item.object, field_manager="test")
     for namespace in ("team-a", "team-b"):
         await kube.create(NAMESPACES, {"metadata": {"name": namespace}})

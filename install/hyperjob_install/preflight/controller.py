@@ -18,8 +18,7 @@ from hyperjob_install.preflight.finding import (
 )
 from hyperjob_install.preflight.observed import ObservedPlane, need
 from hyperjob_install.preflight.volcano import has_volcano_global
-from hyperjob_install.rbac import account_user
-from hyperjob_install.settings import PREFIX
+from hyperjob_install.settings import PREFIX, account_user
 
 _PROCESS: Final = "controller"
 _START: Final = (

@@ -10,12 +10,10 @@ from hyperjob_core.api.wire import at
 from hyperjob_core.kube.errors import KubeError
 from hyperjob_core.kube.resources import HYPERNODES, SERVICE_EXPORTS, VCJOBS, Resource
 from hyperjob_core.text import listed
-from hyperjob_install.definitions import name_of
-from hyperjob_install.members import ACCOUNT
 from hyperjob_install.objects import Component
 from hyperjob_install.preflight.finding import CheckResult, failed, note, ok, warning
 from hyperjob_install.preflight.observed import ObservedPlane, UnreadError, named, need
-from hyperjob_install.rbac import SKIP_PROPAGATION
+from hyperjob_install.rbac import MEMBERS, SKIP_PROPAGATION
 from hyperjob_rules.validation.context import kept_classes
 
 _SHOWN: Final = 5
@@ -98,7 +96,7 @@ def service_exports(observed: ObservedPlane) -> CheckResult:
         "; HyperJobs with plugin svc need the CRDs of Multi-Cluster Services there, or the"
         " argument --export=false"
     )
-    if named(observed.definitions, name_of(SERVICE_EXPORTS)) is None:
+    if named(observed.definitions, SERVICE_EXPORTS.group_resource) is None:
         return ok("the Karmada API server does not serve ServiceExports" + way_out)
     clusters = need(observed.clusters)
     lacking = [cluster for cluster in clusters if not _serves(cluster, SERVICE_EXPORTS)]
@@ -144,7 +142,7 @@ def namespaces(observed: ObservedPlane) -> CheckResult:
 
 def readable(observed: ObservedPlane) -> CheckResult:
     """Check that the account exists, and that Karmada's proxy can impersonate it in the members."""
-    if named(observed.policies, ACCOUNT) is None:
+    if named(observed.policies, MEMBERS) is None:
         return ok("the account that reads members does not exist: `install --members` creates it")
     closed = [
         cluster
@@ -156,7 +154,7 @@ def readable(observed: ObservedPlane) -> CheckResult:
             f"Karmada's proxy cannot read clusters without impersonatorSecretRef: {_names(closed)}",
             remedy="join them again with karmadactl, which creates the Secret",
         )
-    return ok(f"{ACCOUNT} may read every cluster, through Karmada's proxy")
+    return ok(f"{MEMBERS} may read every cluster, through Karmada's proxy")
 
 
 def _all(
@@ -221,8 +219,7 @@ def _name(cluster: Object) -> str:
 
 
 def _names(clusters: list[Object]) -> str:
-    names = sorted(_name(cluster) for cluster in clusters)
-    return ", ".join(names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")
+    return listed(sorted(map(_name, clusters)), shown=_SHOWN)
 
 
 def _count(clusters: list[Object]) -> str:

@@ -1,14 +1,14 @@
 """Read the objects for the checks, once and concurrently; the trial HyperJob is a dry run."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import LEASE_NAME, LEASE_NAMESPACE, WEBHOOK_VERSION
-from hyperjob_core.api.wire import at
+from hyperjob_core.api.wire import at, objects, strings
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import KubeError, NotFound
 from hyperjob_core.kube.resources import (
@@ -36,6 +36,18 @@ from hyperjob_install.trial import trial_hyperjob
 from hyperjob_rules.configuration import MUTATING_NAME
 
 _SOME: Final = 500
+_LISTED: Final[Mapping[str, Resource]] = {
+    "definitions": CRDS,
+    "clusters": CLUSTERS,
+    "queues": QUEUES,
+    "interpreters": RESOURCE_INTERPRETERS,
+    "policies": CLUSTER_PROPAGATION_POLICIES,
+    "priority_classes": PRIORITY_CLASSES,
+    "mutating": MUTATING_WEBHOOKS,
+    "validating": VALIDATING_WEBHOOKS,
+    "tenancy": ADMISSION_POLICY_BINDINGS,
+}
+"""The kinds of which all objects are read, by their field of `ObservedPlane`."""
 
 Read = list[Object] | KubeError
 """The objects, or the error of the request."""
@@ -117,43 +129,30 @@ def named(read: Read, name: str) -> Object | None:
     return next((each for each in need(read) if each["metadata"]["name"] == name), None)
 
 
+def sees(webhook: Object, resource: Resource) -> bool:
+    """Return whether the rules of a webhook name a resource; a wildcard does not."""
+    return any(
+        resource.group in strings(rule.get("apiGroups"))
+        and resource.plural in strings(rule.get("resources"))
+        for rule in objects(webhook.get("rules"))
+    )
+
+
 async def observe(kube: Kube, *, now: datetime) -> ObservedPlane:
     """Read all objects; KubeError when the API server does not answer."""
     version = (await kube.raw("GET", "/version")).json()
     groups = (await kube.raw("GET", "/apis")).json()
 
-    async def everything(resource: Resource) -> Read:
-        return await _read(lambda: _items(kube, resource))
-
-    async def some(resource: Resource) -> Read:
-        return await _read(lambda: _first_page(kube, resource))
-
-    async def namespace() -> Read:
-        return await _read(lambda: _one(kube, NAMESPACES, LEASE_NAMESPACE))
-
-    async def kept_namespaces() -> Read:
-        kept = f"{SKIP_PROPAGATION}=true"
-        return await _read(lambda: _items(kube, NAMESPACES, label_selector=kept))
-
-    async def lease() -> Read:
-        return await _read(lambda: _one(kube, LEASES, LEASE_NAME, namespace=LEASE_NAMESPACE))
-
+    kept = f"{SKIP_PROPAGATION}=true"
+    wanted = {
+        **{name: _items(kube, resource) for name, resource in _LISTED.items()},
+        "bindings": _first_page(kube, RESOURCE_BINDINGS),
+        "namespaces": _one(kube, NAMESPACES, LEASE_NAMESPACE),
+        "kept_namespaces": _items(kube, NAMESPACES, label_selector=kept),
+        "leases": _one(kube, LEASES, LEASE_NAME, namespace=LEASE_NAMESPACE),
+    }
     async with asyncio.TaskGroup() as group:
-        reads = {
-            "definitions": group.create_task(everything(CRDS)),
-            "clusters": group.create_task(everything(CLUSTERS)),
-            "queues": group.create_task(everything(QUEUES)),
-            "interpreters": group.create_task(everything(RESOURCE_INTERPRETERS)),
-            "policies": group.create_task(everything(CLUSTER_PROPAGATION_POLICIES)),
-            "priority_classes": group.create_task(everything(PRIORITY_CLASSES)),
-            "mutating": group.create_task(everything(MUTATING_WEBHOOKS)),
-            "validating": group.create_task(everything(VALIDATING_WEBHOOKS)),
-            "tenancy": group.create_task(everything(ADMISSION_POLICY_BINDINGS)),
-            "bindings": group.create_task(some(RESOURCE_BINDINGS)),
-            "namespaces": group.create_task(namespace()),
-            "kept_namespaces": group.create_task(kept_namespaces()),
-            "leases": group.create_task(lease()),
-        }
+        reads = {name: group.create_task(_read(asked)) for name, asked in wanted.items()}
         trial = group.create_task(_trial(kube))
         stored = group.create_task(read_stored(kube))
         installation = group.create_task(_installation(kube))
@@ -173,9 +172,10 @@ async def observe(kube: Kube, *, now: datetime) -> ObservedPlane:
     )
 
 
-async def _read(ask: Callable[[], Awaitable[list[Object]]]) -> Read:
+async def _read(asked: Awaitable[list[Object]]) -> Read:
+    """Return the objects, none where their kind or the object is missing, or the error."""
     try:
-        return await ask()
+        return await asked
     except NotFound:
         return []
     except KubeError as error:

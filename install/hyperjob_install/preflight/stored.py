@@ -13,14 +13,10 @@ from hyperjob_core.api.meta import Object
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import KubeError, NotFound
 from hyperjob_core.kube.resources import HYPERJOBS, key_of
-from hyperjob_core.text import listed, shortened
-from hyperjob_install.preflight.finding import CheckResult, ok, warning
 from hyperjob_rules.validation.create import check_structure
 from hyperjob_rules.validation.rules import Report
 
 _PAGE: Final = "100"
-_SHOWN: Final = 3
-_WORDS: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,22 +49,8 @@ async def read_stored(kube: Kube) -> StoredHyperJobs | KubeError:
             return StoredHyperJobs(number, refused, namespaces)
 
 
-def stored_hyperjobs(stored: StoredHyperJobs) -> CheckResult:
-    """Check that the schema of this release accepts the stored HyperJobs."""
-    if not stored.refused:
-        return ok(f"the schema of this release accepts all {stored.number} stored HyperJobs")
-    names = listed([name for name, _ in stored.refused], shown=_SHOWN)
-    _, first = stored.refused[0]
-    return warning(
-        f"the schema of this release refuses {len(stored.refused)} of {stored.number} stored"
-        f" HyperJobs ({names}): {shortened(first, _WORDS)}; without CRD ratcheting the API server"
-        " refuses all later writes to them, their status included",
-        remedy="before the upgrade, wait for their end or delete them, or correct the named"
-        " fields: kubectl get hj NAME -n NAMESPACE -o yaml | hyperjob lint -",
-    )
-
-
 def _refused(items: Sequence[Object]) -> list[tuple[str, str]]:
+    """Return the key and the first error of each HyperJob that the schema refuses."""
     found = []
     for item in items:
         report = Report()

@@ -3,12 +3,11 @@
 from dataclasses import replace
 from typing import Final
 
-from hyperjob_core.api.meta import Object
 from hyperjob_core.api.trainer import RUNS_AS, TRAINER_CONTROLLER
-from hyperjob_core.api.wire import objects, strings
+from hyperjob_core.api.wire import objects
 from hyperjob_core.kube.resources import TRAINJOBS
 from hyperjob_install.preflight.finding import CheckResult, ok, warning
-from hyperjob_install.preflight.observed import ObservedPlane, named, need
+from hyperjob_install.preflight.observed import ObservedPlane, named, need, sees
 from hyperjob_rules.configuration import VALIDATING_NAME
 
 _OURS: Final = f"TrainJobs with the label {RUNS_AS} and managedBy {TRAINER_CONTROLLER}"
@@ -21,7 +20,8 @@ def trainjobs(observed: ObservedPlane) -> CheckResult:
     others = [
         str(each["metadata"]["name"])
         for each in [*need(observed.validating), *need(observed.mutating)]
-        if each["metadata"]["name"] != VALIDATING_NAME and _is_about_trainjobs(each)
+        if each["metadata"]["name"] != VALIDATING_NAME
+        and any(sees(hook, TRAINJOBS) for hook in objects(each.get("webhooks")))
     ]
     if not observed.settings.trainjobs:
         return ok(
@@ -36,12 +36,3 @@ def trainjobs(observed: ObservedPlane) -> CheckResult:
             f" its webhook configurations {', '.join(others)}",
         )
     return ok(f"HyperJob reconciles {_OURS}; TrainJobs of MultiKueue are left alone")
-
-
-def _is_about_trainjobs(configuration: Object) -> bool:
-    return any(
-        TRAINJOBS.group in strings(rule.get("apiGroups"))
-        and TRAINJOBS.plural in strings(rule.get("resources"))
-        for hook in objects(configuration.get("webhooks"))
-        for rule in objects(hook.get("rules"))
-    )

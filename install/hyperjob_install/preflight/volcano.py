@@ -7,21 +7,22 @@ from hyperjob_core.api import conditions
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.volcano_global import queues_bindings
 from hyperjob_core.kube.errors import KubeError
-from hyperjob_core.kube.resources import HYPERJOBS, QUEUES, VCJOBS, Resource
-from hyperjob_install.definitions import VOLCANO, lost_fields, missing_fields, name_of
+from hyperjob_core.kube.resources import HYPERJOBS, QUEUES, VCJOBS
+from hyperjob_core.text import listed, shortened
+from hyperjob_install.definitions import VOLCANO, lost_fields, missing_fields
 from hyperjob_install.diff import shorten
 from hyperjob_install.policies import DEFAULT_QUEUE, QUEUE_POLICY
-from hyperjob_install.preflight import stored
 from hyperjob_install.preflight.finding import CheckResult, failed, ok, warning
-from hyperjob_install.preflight.observed import ObservedPlane, UnreadError, named, need
+from hyperjob_install.preflight.observed import ObservedPlane, UnreadError, named, need, sees
 
 _CLAIM: Final = "clusterpropagationpolicy.karmada.io/name"
+_WORDS: Final = 200
 _OVERWRITE: Final = '{"spec":{"conflictResolution":"Overwrite"}}'
 
 
 def hyperjob_definition(observed: ObservedPlane) -> CheckResult:
     """Check that the HyperJob CRD exists, is served, and is this release's."""
-    name = name_of(HYPERJOBS)
+    name = HYPERJOBS.group_resource
     definition = named(observed.definitions, name)
     if definition is None:
         return failed(f"definition {name} is missing", remedy=observed.install())
@@ -41,16 +42,27 @@ def hyperjob_definition(observed: ObservedPlane) -> CheckResult:
 
 
 def stored_hyperjobs(observed: ObservedPlane) -> CheckResult:
-    """Check the stored HyperJobs against the schema of this release."""
-    if isinstance(observed.stored, KubeError):
-        raise UnreadError(observed.stored.message)
-    return stored.stored_hyperjobs(observed.stored)
+    """Check that the schema of this release accepts the stored HyperJobs."""
+    stored = observed.stored
+    if isinstance(stored, KubeError):
+        raise UnreadError(stored.message)
+    if not stored.refused:
+        return ok(f"the schema of this release accepts all {stored.number} stored HyperJobs")
+    names = listed([name for name, _ in stored.refused])
+    _, first = stored.refused[0]
+    return warning(
+        f"the schema of this release refuses {len(stored.refused)} of {stored.number} stored"
+        f" HyperJobs ({names}): {shortened(first, _WORDS)}; without CRD ratcheting the API server"
+        " refuses all later writes to them, their status included",
+        remedy="before the upgrade, wait for their end or delete them, or correct the named"
+        " fields: kubectl get hj NAME -n NAMESPACE -o yaml | hyperjob lint -",
+    )
 
 
 def volcano_definitions(observed: ObservedPlane) -> CheckResult:
     """Check that Volcano's CRDs exist, and that they keep all fields of vcjobs."""
-    live = {resource: named(observed.definitions, name_of(resource)) for resource in VOLCANO}
-    missing = [name_of(resource) for resource, found in live.items() if found is None]
+    live = {resource: named(observed.definitions, resource.group_resource) for resource in VOLCANO}
+    missing = [resource.group_resource for resource, found in live.items() if found is None]
     if missing:
         return failed(
             f"Volcano's definitions are missing: {', '.join(missing)}", remedy=observed.install()
@@ -58,11 +70,11 @@ def volcano_definitions(observed: ObservedPlane) -> CheckResult:
     vcjob = live[VCJOBS]
     if vcjob is not None and (lacking := missing_fields(vcjob, VCJOBS)):
         return warning(
-            f"definition {name_of(VCJOBS)} drops fields that newer members accept:"
+            f"definition {VCJOBS.group_resource} drops fields that newer members accept:"
             f" {_list(lacking)}",
             remedy="apply the CRDs of the newest Volcano release in the members",
         )
-    return ok("Volcano's definitions exist: " + ", ".join(name_of(each) for each in VOLCANO))
+    return ok("Volcano's definitions exist: " + ", ".join(each.group_resource for each in VOLCANO))
 
 
 def volcano_global(observed: ObservedPlane) -> CheckResult:
@@ -120,9 +132,8 @@ def queue_policies(observed: ObservedPlane) -> CheckResult:
         )
     queue = named(observed.queues, DEFAULT_QUEUE)
     claimed = ((queue or {}).get("metadata", {}).get("annotations") or {}).get(_CLAIM)
-    name = claimed if claimed in policies else next(iter(policies))
-    if QUEUE_POLICY in policies and claimed not in policies:
-        name = QUEUE_POLICY
+    # The policy that Karmada has chosen for the Queue, else the one that it would choose.
+    name = next(each for each in (claimed, QUEUE_POLICY, *policies) if each in policies)
     if (policies[name].get("spec") or {}).get("conflictResolution") != "Overwrite":
         return failed(
             f"policy {name} does not adopt queues that exist in a member, such as"
@@ -135,17 +146,9 @@ def queue_policies(observed: ObservedPlane) -> CheckResult:
 def _checks_queues(observed: ObservedPlane) -> bool:
     """Return whether a webhook of Volcano validates vcjobs here, and the state of their queue."""
     return any(
-        _sees(webhook, VCJOBS)
+        sees(webhook, VCJOBS)
         for configuration in need(observed.validating)
         for webhook in configuration.get("webhooks") or []
-    )
-
-
-def _sees(webhook: Object, resource: Resource) -> bool:
-    return any(
-        resource.group in (rule.get("apiGroups") or [])
-        and resource.plural in (rule.get("resources") or [])
-        for rule in webhook.get("rules") or []
     )
 
 

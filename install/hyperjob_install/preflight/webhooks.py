@@ -22,7 +22,7 @@ from hyperjob_install.preflight.finding import (
     warning,
 )
 from hyperjob_install.preflight.observed import ObservedPlane, named
-from hyperjob_install.reach import is_untrusted
+from hyperjob_install.reach import address_of, is_untrusted
 from hyperjob_install.trial import TRIAL_NAMESPACE
 from hyperjob_rules.configuration import MUTATING_NAME, VALIDATING_NAME
 
@@ -37,7 +37,7 @@ def configured(observed: ObservedPlane) -> CheckResult:
         return failed(
             f"webhook configurations are missing: {', '.join(missing)}", remedy=observed.install()
         )
-    where = sorted({_address(webhook) for _, webhook in _webhooks(observed)})
+    where = sorted({address_of(webhook) for _, webhook in _webhooks(observed)})
     return ok(f"webhooks are configured at {', '.join(where)}")
 
 
@@ -152,11 +152,3 @@ def _webhooks(observed: ObservedPlane) -> Iterator[tuple[str, Object]]:
     for name, configuration in _configurations(observed):
         for webhook in (configuration or {}).get("webhooks") or []:
             yield name, webhook
-
-
-def _address(webhook: Object) -> str:
-    client = webhook.get("clientConfig") or {}
-    if service := client.get("service"):
-        return f"service {service.get('namespace')}/{service.get('name')}"
-    scheme, _, rest = str(client.get("url") or "").partition("://")
-    return f"{scheme}://{rest.partition('/')[0]}"
