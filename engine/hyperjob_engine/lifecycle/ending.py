@@ -7,7 +7,7 @@ from hyperjob_core.api.phases import JobPhase
 from hyperjob_engine.lifecycle.decisions import End, Member
 from hyperjob_engine.lifecycle.dependencies import Waiting
 from hyperjob_engine.lifecycle.quorum import has_trained
-from hyperjob_engine.model.observed import HyperJob, Observed, Ownership
+from hyperjob_engine.model.observed import HyperJob, Job, Observed, Ownership
 from hyperjob_engine.reasons.outcomes import AllCompleted, Loss, NeverCompleted, OneCompleted
 from hyperjob_engine.reasons.reason import Reason
 
@@ -16,7 +16,7 @@ def ending(
     observed: Observed,
     members: Sequence[Member],
     waiting: Waiting,
-    losses: Mapping[str, Loss] | None = None,
+    losses: Mapping[str, Loss],
 ) -> End | None:
     """Return the end of the HyperJob; None while it goes on.
 
@@ -24,7 +24,7 @@ def ending(
     """
     if not members:
         return None
-    own = [(sub_job, child) for sub_job, child in members if _counts(child.job)]
+    own = [(sub_job, child) for sub_job, child in members if _is_own(child.job)]
     everything = len(own) == len(members)
     completed = [member for member in own if member[1].phase is JobPhase.COMPLETED]
     if everything and len(completed) == len(members):
@@ -32,7 +32,7 @@ def ending(
     succeeded = _success(observed.hyperjob, members, completed)
     if succeeded:
         return End(completed=True, reason=Reason.SUCCESS_POLICY, cause=succeeded)
-    trained = has_trained(observed.hyperjob, members, losses or {})
+    trained = has_trained(observed.hyperjob, members, losses)
     if trained and everything:
         return End(completed=True, reason=Reason.JOBS_COMPLETED, cause=trained)
     if observed.hyperjob.failure_policy is not None or not everything:
@@ -46,9 +46,9 @@ def ending(
     return End(completed=False)
 
 
-def _counts(job: object) -> bool:
+def _is_own(job: Job | None) -> bool:
     """Return whether a vcjob counts for this HyperJob; for a deleted one its record counts."""
-    return job is None or getattr(job, "ownership", None) is Ownership.OURS
+    return job is None or job.ownership is Ownership.OURS
 
 
 def _success(

@@ -7,7 +7,7 @@ precedence, then a restart of the whole HyperJob.
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Final
+from typing import Final, NamedTuple
 
 from hyperjob_core.api.choices import FailurePolicyAction
 from hyperjob_core.api.phases import JobPhase
@@ -57,15 +57,22 @@ class Failure:
     cause: FailureCause
 
 
-MatchedFailure = tuple[Failure, FailureRule, str]
+class MatchedFailure(NamedTuple):
+    """A failure with the rule that decides about it; `where` is that rule's field of the spec."""
 
+    failure: Failure
+    rule: FailureRule
+    where: str
 
-def failures_of(
-    observed: Observed, members: Sequence[Member], losses: Mapping[str, Loss]
-) -> list[Failure]:
-    """Return the failures of the present attempts: causes first, and the earliest of them."""
-    found = [failure for member in members for failure in _failure(observed, member, losses)]
-    return sorted(found, key=lambda each: (_follows(each), each.at, each.member[1].name))
+    @property
+    def is_free(self) -> bool:
+        """Return whether its restart costs none of `maxRestarts`."""
+        return self.rule.action in _FREE
+
+    @property
+    def group(self) -> str:
+        """Return the replicatedJob of the sub-job."""
+        return self.failure.member[0].group.name
 
 
 def judge(
@@ -84,45 +91,54 @@ def judge(
     policy, quorum = observed.hyperjob.failure_policy, observed.hyperjob.quorum
     if policy is None and quorum is None and not losses:
         return None
-    failures = failures_of(observed, members, losses)
+    failures = _failures(observed, members, losses)
     alone = policy is None or quorum is not None
     if policy is None:
         policy = FailurePolicy()
         failures = [each for each in failures if _is_recreated(each, quorum)]
     if not failures:
         return None
-    answers = [(failure, *_answer(policy, failure, alone=alone)) for failure in failures]
-    for failure, rule, where in answers:
-        if rule.action is FailurePolicyAction.FAIL_HYPERJOB:
-            cause = FailedByRule(failure.cause, where)
+    matched = [_match(policy, failure, alone=alone) for failure in failures]
+    for each in matched:
+        if each.rule.action is FailurePolicyAction.FAIL_HYPERJOB:
+            cause = FailedByRule(each.failure.cause, each.where)
             return End(completed=False, reason=Reason.FAILURE_POLICY, cause=cause)
     left = max(0, policy.max_restarts - count(observed.hyperjob.status.get("restarts")))
-    whole = [answer for answer in answers if answer[1].action in _WHOLE]
-    if quorum is not None and not whole:
+    whole = next((each for each in matched if each.rule.action in _WHOLE), None)
+    if quorum is not None and whole is None:
         groups = trainers(observed.hyperjob)
         spare = sum(sub_job.group.name in groups for sub_job, _ in members) - quorum
-        answers = _affordable(answers, left=left, spare=spare, groups=groups)
-        if not answers:
-            return None
-    chosen = whole[:1] or answers
-    costs = sum(rule.action not in _FREE for _, rule, _ in chosen)
-    if costs > left:
-        failure = next(failure for failure, rule, _ in chosen if rule.action not in _FREE)
-        spent = RestartsSpent(failure.cause, policy.max_restarts)
+        matched = _affordable(matched, left=left, spare=spare, groups=groups)
+    if not matched:
+        return None
+    costly = [each for each in ([whole] if whole else matched) if not each.is_free]
+    if len(costly) > left:
+        spent = RestartsSpent(costly[0].failure.cause, policy.max_restarts)
         return End(completed=False, reason=Reason.MAX_RESTARTS, cause=spent)
-    if whole:
-        with_all = WithAll(whole[0][0].cause)
-        answered = {failure.member[1].name: (failure, rule) for failure, rule, _ in answers}
-        again = tuple(
-            _again(*answered[child.name])
-            if child.name in answered
-            else Recreation(
-                name=child.name, reason=Reason.RESTARTED_WITH_ALL, cause=with_all, delayed=True
-            )
-            for _, child in members
-        )
-        return Restart(again=again, spent=costs)
-    return Restart(again=tuple(_again(failure, rule) for failure, rule, _ in answers), spent=costs)
+    again = [_again(each) for each in matched]
+    if whole is not None:
+        again = _all_again(again, members, WithAll(whole.failure.cause))
+    return Restart(again=tuple(again), spent=len(costly))
+
+
+def _failures(
+    observed: Observed, members: Sequence[Member], losses: Mapping[str, Loss]
+) -> list[Failure]:
+    """Return the failures of the present attempts: causes first, and the earliest of them."""
+    found = [failure for member in members for failure in _failure(observed, member, losses)]
+    return sorted(found, key=lambda each: (_follows(each), each.at, each.member[1].name))
+
+
+def _all_again(
+    failed: Sequence[Recreation], members: Sequence[Member], cause: WithAll
+) -> list[Recreation]:
+    """Return the recreations of all sub-jobs, those of the `failed` ones as they are."""
+    known = {each.name: each for each in failed}
+    return [
+        known.get(child.name)
+        or Recreation(name=child.name, reason=Reason.RESTARTED_WITH_ALL, cause=cause, delayed=True)
+        for _, child in members
+    ]
 
 
 def _follows(failure: Failure) -> bool:
@@ -139,18 +155,21 @@ def _is_recreated(failure: Failure, quorum: int | None) -> bool:
 
 
 def _affordable(
-    answers: Sequence[MatchedFailure], *, left: int, spare: int, groups: Collection[str]
+    matched: Sequence[MatchedFailure], *, left: int, spare: int, groups: Collection[str]
 ) -> list[MatchedFailure]:
-    """Return the failures with a restart left, if the quorum can spare the others; else all."""
-    costly = [answer for answer in answers if answer[1].action not in _FREE]
-    too_many = costly[left:]
-    needed = any(answer[0].member[0].group.name not in groups for answer in too_many)
-    if needed or len(too_many) > spare:
-        return list(answers)
-    return [answer for answer in answers if answer not in too_many]
+    """Return the failures with a restart left, if the quorum can spare the others; else all.
+
+    `left` restarts are left, for the first failures. `spare` sub-jobs of `groups`, which train, may
+    be missing.
+    """
+    too_many = [each for each in matched if not each.is_free][left:]
+    if len(too_many) > spare or any(each.group not in groups for each in too_many):
+        return list(matched)
+    return [each for each in matched if each not in too_many]
 
 
-def _again(failure: Failure, rule: FailureRule) -> Recreation:
+def _again(matched: MatchedFailure) -> Recreation:
+    failure, rule, _ = matched
     child = failure.member[1]
     moves = rule.action is FailurePolicyAction.MIGRATE_JOB
     return Recreation(
@@ -195,14 +214,14 @@ def _failure(observed: Observed, member: Member, losses: Mapping[str, Loss]) -> 
         yield Failure(member=member, phase=None, at=loss.at, cause=Lost(child.name, loss))
 
 
-def _answer(policy: FailurePolicy, failure: Failure, *, alone: bool) -> tuple[FailureRule, str]:
-    """Return the first rule that matches, and its index; `alone`: the others train on."""
+def _match(policy: FailurePolicy, failure: Failure, *, alone: bool) -> MatchedFailure:
+    """Return a failure with the first rule that matches; `alone`: without one the others go on."""
     for index, rule in enumerate(policy.rules):
         if _matches(rule, failure):
-            return rule, f"failurePolicy.rules[{index}]"
+            return MatchedFailure(failure, rule, f"failurePolicy.rules[{index}]")
     if not alone:
-        return _UNMATCHED, "failurePolicy"
-    return (_LOST if failure.phase is None else _ALONE), "quorum"
+        return MatchedFailure(failure, _UNMATCHED, "failurePolicy")
+    return MatchedFailure(failure, _LOST if failure.phase is None else _ALONE, "quorum")
 
 
 def _matches(rule: FailureRule, failure: Failure) -> bool:

@@ -36,7 +36,7 @@ def stall_of(observed: Observed, members: Sequence[Member]) -> StallRecord | Non
         if name in running and stall.attempt == running[name].attempt
     }
     if found:
-        return _record(observed, running, found, hang)
+        return _found_stall(observed, running, found, hang)
     before = parse_stall(observed.hyperjob.status.get("stall"))
     if before is None or not set(before.jobs) <= running.keys():
         return None
@@ -97,9 +97,13 @@ def _runs(child: Child) -> bool:
     return child.exists and not child.is_terminal
 
 
-def _record(
-    observed: Observed, running: dict[str, Child], found: dict[str, Stall], hang: Hang
+def _found_stall(
+    observed: Observed, running: Mapping[str, Child], found: Mapping[str, Stall], hang: Hang
 ) -> StallRecord:
+    """Return the record of the stalls that the reader has found, by sub-job: of the latest one.
+
+    It is `whole` if no other running sub-job reports progress.
+    """
     last = max(found.values(), key=lambda stall: stall.since)
     reporting = {
         name
@@ -130,4 +134,5 @@ def _record(
 
 
 def _leave(moves: Mapping[str, str], child: Child) -> tuple[str, ...]:
+    """Return the cluster that a sub-job leaves; `moves` are the clusters to leave by sub-job."""
     return (moves[child.name],) if moves.get(child.name) else ()

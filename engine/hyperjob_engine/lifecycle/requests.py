@@ -4,7 +4,7 @@ The status records the token together with the decision. It records the token of
 too, which therefore takes no effect later.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -42,52 +42,49 @@ def answer(
     has room.
     """
     draft = _Draft(no_target)
-    for kind, annotation in (("restart", RESTART_REQUEST), ("migrate", MIGRATE_REQUEST)):
-        words = _new_request(hyperjob, kind, annotation)
-        if words:
-            draft.handled[kind] = words[0]
-            _take(draft, kind, words, hyperjob, members)
+    for kind, token, names in _new_requests(hyperjob):
+        draft.handled[kind] = token
+        if hyperjob.records:  # else no sub-job exists yet: the annotation is of a copied manifest
+            _take(draft, kind, token, names, members)
+    return _answered(draft)
+
+
+def refuse_after_end(hyperjob: HyperJob) -> RequestAnswer | None:
+    """Return the refusal of requests that come after the end of the HyperJob."""
+    draft = _Draft()
+    for kind, token, _ in _new_requests(hyperjob):
+        draft.handled[kind] = token
+        draft.refused.append(
+            RefusedRequest(kind=kind, token=token, problem=RequestProblem.HAS_ENDED)
+        )
+    return _answered(draft)
+
+
+def _answered(draft: _Draft) -> RequestAnswer | None:
     if not draft.handled:
         return None
     restart = Restart(again=tuple(draft.again.values()), handled=draft.handled)
     return RequestAnswer(restart=restart, refused=tuple(draft.refused))
 
 
-def refuse_after_end(hyperjob: HyperJob) -> RequestAnswer | None:
-    """Return the refusal of requests that come after the end of the HyperJob."""
-    draft = _Draft()
+def _new_requests(hyperjob: HyperJob) -> Iterator[tuple[str, str, Sequence[str]]]:
+    """Yield kind, token and named sub-jobs of the requests whose token the status does not have."""
     for kind, annotation in (("restart", RESTART_REQUEST), ("migrate", MIGRATE_REQUEST)):
-        words = _new_request(hyperjob, kind, annotation)
-        if words:
-            draft.handled[kind] = words[0]
-            draft.refused.append(
-                RefusedRequest(kind=kind, token=words[0], problem=RequestProblem.HAS_ENDED)
-            )
-    if not draft.handled:
-        return None
-    return RequestAnswer(restart=Restart(handled=draft.handled), refused=tuple(draft.refused))
-
-
-def _new_request(hyperjob: HyperJob, kind: str, annotation: str) -> list[str]:
-    words = hyperjob.annotations.get(annotation, "").split()
-    # The webhook refuses such a token; without the webhook it must not reach the status.
-    if words and len(words[0]) > MAX_TOKEN:
-        return []
-    handled = string(at(hyperjob.status, "requests", kind))
-    return [] if not words or words[0] == handled else words
+        token, *names = hyperjob.annotations.get(annotation, "").split() or [""]
+        handled = string(at(hyperjob.status, "requests", kind))
+        # The webhook refuses a longer token; without the webhook it must not reach the status.
+        if token and token != handled and len(token) <= MAX_TOKEN:
+            yield kind, token, list(dict.fromkeys(names))
 
 
 def _take(
-    draft: _Draft, kind: str, words: Sequence[str], hyperjob: HyperJob, members: Sequence[Member]
+    draft: _Draft, kind: str, token: str, names: Sequence[str], members: Sequence[Member]
 ) -> None:
     """Take one request into the draft: its sub-jobs start again, or it is refused with a reason.
 
     Without names a restart means all sub-jobs. A name that cannot be served is refused alone; the
     others are served.
     """
-    if not hyperjob.records:
-        return  # no sub-job exists yet: the annotation came with a copied manifest
-    token, names = words[0], list(dict.fromkeys(words[1:]))
     refuse = partial(RefusedRequest, kind=kind, token=token)
     known = {child.name: child for _, child in members}
     if unknown := [name for name in names if name not in known]:

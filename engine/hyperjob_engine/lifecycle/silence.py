@@ -75,7 +75,11 @@ def count_silent(observed: Observed, members: Sequence[Member]) -> SilentCounts:
 def check_silence(
     observed: Observed, child: Child, *, counts: SilentCounts = _NONE
 ) -> SilenceCheck:
-    """Return the next step for a silent sub-job; `counts` are those of all silent ones."""
+    """Return the next step for a silent sub-job; `counts` are those of all silent ones.
+
+    In order: the time without a sign is not over; the wait after the last step is not over; too
+    many are silent; `TIMES` steps were in vain; else the next step, with a wait twice as long.
+    """
     if child.report is not None and not _may_be_lost(observed, child):
         return _HEARD
     record = child.record.silence if child.record is not None else None
@@ -94,9 +98,8 @@ def check_silence(
         step = _step(child, record.times)
         return SilenceCheck(record=record, silent=_silent(observed, child, since, step), wait=wait)
     times = record.times if record is not None else 0
-    if (
-        counts.silent > FEW and child.report is None and not uncounted
-    ):  # each report of a cluster triggers a pass, which decides again
+    if counts.silent > FEW and child.report is None and not uncounted:
+        # Each report of a cluster triggers a pass, which decides again.
         return SilenceCheck(record=record, silent=_silent(observed, child, since, SilenceStep.WAIT))
     if times >= TIMES:
         silent = _silent(observed, child, since, _step(child, times))

@@ -52,7 +52,7 @@ def stopped(
 ) -> Object:
     """Return the status fields that record a stop of the named sub-jobs."""
     reports = latest_reports(observed)
-    fields = _kept(observed, reports, names, cause)
+    fields = _progress_at_stop(observed, reports, names, cause)
     checkpoint = observed.hyperjob.checkpoint
     running = [
         member for member in members if member[1].name in names and may_run(observed, member[1])
@@ -103,7 +103,7 @@ def going_on(observed: Observed, members: Sequence[Member]) -> Object:
     }
     stop = hyperjob.stop
     if stop is not None:
-        fields |= _kept(observed, reports, stop.jobs, stop.cause)
+        fields |= _progress_at_stop(observed, reports, stop.jobs, stop.cause)
         if is_over(observed, members):
             fields["stop"] = None
         return fields
@@ -157,7 +157,7 @@ def latest_reports(observed: Observed) -> dict[str, JobTraining]:
     return found
 
 
-def _kept(
+def _progress_at_stop(
     observed: Observed,
     reports: Mapping[str, JobTraining],
     names: Collection[str],
@@ -188,7 +188,11 @@ def _kept(
 
 
 def _settled(observed: Observed, reports: Mapping[str, JobTraining]) -> Object:
-    """Return the status fields with the cost of the last stop, after a program has resumed."""
+    """Return the status fields with the cost of the last stop, after a program has resumed.
+
+    They are empty before that. Afterwards `checkpoint` has `resumeStep` alone, and `lostWork` the
+    steps between the one that was reached and the one from which the first program resumed.
+    """
     entry = mapping(observed.hyperjob.status.get("checkpoint"))
     at, reached = timestamp(entry.get("stoppedTime")), integer(entry.get("stoppedStep"))
     if at is None or reached is None:
@@ -207,7 +211,10 @@ def _attempt(training: JobTraining | None) -> int | None:
 
 
 def _took(entry: Object, at: datetime, steps: int) -> timedelta:
-    """Return how long the last `steps` before the stop took."""
+    """Return how long the last `steps` before the stop at `at` took, by the speed since `keptStep`.
+
+    `entry` is `status.checkpoint`. Without steps since then the time is unknown, and counts as 0.
+    """
     reached, kept = count(entry.get("stoppedStep")), count(entry.get("keptStep"))
     since = timestamp(entry.get("keptTime"))
     if since is None or reached <= kept or since >= at:
@@ -216,6 +223,10 @@ def _took(entry: Object, at: datetime, steps: int) -> timedelta:
 
 
 def _added(status: Object, entry: Object, *, steps: int, took: timedelta) -> list[Object]:
+    """Return `status.lostWork`, sorted by cause, with one more stop of the cause of `entry`.
+
+    The stop has lost so many steps, which `took` so long.
+    """
     cause = string(entry.get("stopCause"))
     old = {string(each.get("cause")): each for each in objects(status.get("lostWork"))}
     before = old.get(cause, {})
