@@ -20,7 +20,7 @@ def folder(given: Path | None, *, prefix: str) -> Iterator[Path]:
         yield given
         return
     for number in ENDING:
-        signal.signal(number, _end)
+        signal.signal(number, _exit_by_signal)
     where = Path(tempfile.mkdtemp(prefix=prefix))
     try:
         yield where
@@ -30,5 +30,5 @@ def folder(given: Path | None, *, prefix: str) -> Iterator[Path]:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
 
 
-def _end(number: int, _frame: object) -> None:
+def _exit_by_signal(number: int, _frame: object) -> None:
     raise SystemExit(128 + number)

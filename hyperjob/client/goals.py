@@ -65,14 +65,14 @@ class Goal:
             # The controller reads the last log lines shortly after the program has ended.
             late = summary.phase == Phase.COMPLETED and (known is None or known >= self.step)
             if summary.has_ended and not late:
-                raise NeverError(_ended(summary, self.words))
+                raise NeverError(_ended_text(summary, self.words))
             return False
         if not summary.is_current or not summary.has_status:
             return False
         if summary.phase in self.phases:
             return True
         if summary.has_ended:
-            raise NeverError(_ended(summary, self.words))
+            raise NeverError(_ended_text(summary, self.words))
         return False
 
 
@@ -186,6 +186,6 @@ async def _printed(kube: Kube, namespace: str, name: str, step: int) -> bool:
     return await prints_step(kube, read(found), step)
 
 
-def _ended(summary: Summary, wanted: str) -> str:
+def _ended_text(summary: Summary, wanted: str) -> str:
     why = f": {summary.message}" if summary.message else ""
     return f"{title(summary.name)} is {summary.phase}, so it never {wanted}{why}"

@@ -44,7 +44,7 @@ async def change(kube: Kube, name: str, *, opens: bool, seconds: float) -> list[
 
     async def one(cluster: Object) -> MemberQueue:
         async with limit:
-            return await _change(kube, cluster, name, opens=opens, seconds=seconds)
+            return await _change_in_member(kube, cluster, name, opens=opens, seconds=seconds)
 
     return list(await asyncio.gather(*(one(each) for each in sorted(clusters, key=key_of))))
 
@@ -54,7 +54,7 @@ def failed(found: Iterable[MemberQueue]) -> list[str]:
     return [each.cluster for each in found if each.error]
 
 
-async def _change(
+async def _change_in_member(
     kube: Kube, cluster: Object, name: str, *, opens: bool, seconds: float
 ) -> MemberQueue:
     where, wanted = key_of(cluster), OPEN if opens else CLOSED
@@ -65,13 +65,13 @@ async def _change(
     member = kube.member(where, time_limit=_CALL_SECONDS)
     try:
         queue = await member.get(QUEUES, name)
-        if _state(queue) not in wanted:
+        if _state_of(queue) not in wanted:
             await member.create(COMMANDS, _command(queue, opens=opens))
-            queue = await _until(member, name, wanted, seconds)
+            queue = await _until_state(member, name, wanted, seconds)
     except KubeError as error:
         return MemberQueue(cluster=where, error=str(error))
-    state = _state(queue) or "Open"
-    if _state(queue) in wanted:
+    state = _state_of(queue) or "Open"
+    if _state_of(queue) in wanted:
         return MemberQueue(cluster=where, state=state)
     return MemberQueue(
         cluster=where,
@@ -80,17 +80,17 @@ async def _change(
     )
 
 
-async def _until(member: Kube, name: str, wanted: frozenset[str], seconds: float) -> Object:
+async def _until_state(member: Kube, name: str, wanted: frozenset[str], seconds: float) -> Object:
     loop = asyncio.get_running_loop()
     end = loop.time() + seconds
     while True:
         queue = await member.get(QUEUES, name)
-        if _state(queue) in wanted or loop.time() >= end:
+        if _state_of(queue) in wanted or loop.time() >= end:
             return queue
         await asyncio.sleep(_LOOK_SECONDS)
 
 
-def _state(queue: Object) -> str:
+def _state_of(queue: Object) -> str:
     return string(at(queue, "status", "state"))
 
 

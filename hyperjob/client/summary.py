@@ -177,7 +177,7 @@ def read(hyperjob: Object) -> Summary:
         generation=count(metadata.get("generation")),
         observed_generation=count(status.get("observedGeneration")),
         created=string(metadata.get("creationTimestamp")),
-        changed=_changed(metadata),
+        changed=_last_change(metadata),
         deleting=string(metadata.get("deletionTimestamp")),
         finalizers=strings(metadata.get("finalizers")),
         annotations=string_map(metadata.get("annotations")),
@@ -201,7 +201,7 @@ def read(hyperjob: Object) -> Summary:
     )
 
 
-def _changed(metadata: Object) -> str:
+def _last_change(metadata: Object) -> str:
     """Return the time of the last write outside the status; empty where it is not recorded."""
     return max(
         (

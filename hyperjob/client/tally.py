@@ -57,6 +57,14 @@ class Tally:
                 if not names[key]:
                     del names[key]
 
+    @property
+    def waits_for(self) -> dict[str, int]:
+        """Return the accelerators that wait for a cluster or a queue, by resource."""
+        found: Counter[str] = Counter()
+        for (_, accelerator), number in self.waits.items():
+            found[accelerator] += number
+        return dict(found)
+
     def merge(self, other: "Tally") -> None:
         """Add the counts of another tally of other HyperJobs."""
         self.taken.update(other.taken)

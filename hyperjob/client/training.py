@@ -124,7 +124,7 @@ def training_of(raw: Object) -> Training | None:
         steps=integer(raw.get("steps")),
         percent=integer(raw.get("percent")),
         progress=string(raw.get("progress")),
-        steps_per_second=_number(raw.get("stepsPerSecond")),
+        steps_per_second=_float(raw.get("stepsPerSecond")),
         completion=timestamp(raw.get("estimatedCompletionTime")),
         start_step=count(raw.get("startStep")),
         saved_step=integer(raw.get("savedStep")),
@@ -133,7 +133,7 @@ def training_of(raw: Object) -> Training | None:
         metrics={
             name: number
             for name, text in string_map(raw.get("metrics")).items()
-            if (number := _number(text)) is not None
+            if (number := _float(text)) is not None
         },
         phase=string(raw.get("phase")),
         straggler=_straggler(mapping(raw.get("straggler"))),
@@ -141,14 +141,14 @@ def training_of(raw: Object) -> Training | None:
 
 
 def _straggler(raw: Object) -> Straggler | None:
-    part = _number(raw.get("part"))
+    part = _float(raw.get("part"))
     if part is None:
         return None
     return Straggler(
         cluster=string(raw.get("cluster")),
         pod=string(raw.get("pod")),
         part=part,
-        seconds=_number(raw.get("seconds")),
+        seconds=_float(raw.get("seconds")),
     )
 
 
@@ -173,7 +173,7 @@ def _ago(moment: datetime, now: datetime) -> str:
     return f"{human_duration(max(0.0, (now - moment).total_seconds()))} ago"
 
 
-def _number(value: object) -> float | None:
+def _float(value: object) -> float | None:
     try:
         return float(string(value))
     except ValueError:

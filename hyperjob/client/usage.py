@@ -72,44 +72,18 @@ class QueueUse:
         return f"{self.state}, closed in {listed(self.closed_in)}"
 
 
-def clusters(found: Sequence[Object], summaries: Iterable[Summary]) -> list[ClusterUse]:
+def clusters(found: Sequence[Object], tally: Tally) -> list[ClusterUse]:
     """Count accelerators by cluster; sub-jobs on a cluster without a Cluster count nowhere."""
-    return clusters_of(found, Tally.of(summaries))
-
-
-def clusters_of(found: Sequence[Object], tally: Tally) -> list[ClusterUse]:
-    """Count accelerators by cluster, from a tally of the HyperJobs."""
     named: dict[str, set[str]] = {}
     for name, accelerator in tally.taken:
         named.setdefault(name, set()).add(accelerator)
     result = []
     for cluster in sorted(found, key=lambda item: str(item["metadata"]["name"])):
-        result += _cluster(cluster, tally.taken, named)
+        result += _uses_of(cluster, tally.taken, named)
     return result
 
 
 def queues(
-    found: Sequence[Object],
-    summaries: Sequence[Summary],
-    *,
-    readable: bool = True,
-    totals: Mapping[str, int] | None = None,
-    counted: Sequence[Object] | None = None,
-    bindings: Iterable[Object] = (),
-) -> list[QueueUse]:
-    """Count accelerators by queue, including idle queues and queues that do not exist.
-
-    `totals` is the capacity of all ready clusters (`all_ready`), of which each queue has its
-    share. `counted` are the ResourceBindings that Volcano Global counts; None without its queue
-    admission. A parent queue includes the use of its children. `bindings` are the
-    ClusterResourceBindings, which have the state of a Queue in each cluster.
-    """
-    ended = _ended(summaries, counted)
-    tally = Tally.of(summaries)
-    return queues_of(found, tally, readable=readable, totals=totals, ended=ended, bindings=bindings)
-
-
-def queues_of(
     found: Sequence[Object],
     tally: Tally,
     *,
@@ -118,7 +92,13 @@ def queues_of(
     ended: Mapping[Key, int] | None = None,
     bindings: Iterable[Object] = (),
 ) -> list[QueueUse]:
-    """Count accelerators by queue, as `queues` does, from a tally of the HyperJobs."""
+    """Count accelerators by queue, including idle queues and queues that do not exist.
+
+    `totals` is the capacity of all ready clusters (`all_ready`), of which each queue has its share.
+    `ended` are the accelerators that Volcano Global counts for ended sub-jobs (`held_by_ended`);
+    None without its queue admission. A parent queue includes the use of its children. `bindings`
+    are the ClusterResourceBindings, which have the state of a Queue in each cluster.
+    """
     known = {str(item["metadata"]["name"]): item for item in found}
     there = totals or {}
     tree = tree_of(found, there)
@@ -132,7 +112,7 @@ def queues_of(
     return [
         QueueUse(
             queue=queue,
-            state=_queue_state(known.get(queue), readable=readable),
+            state=_queue_state_text(known.get(queue), readable=readable),
             closed_in=tuple(sorted(closed[queue].clusters)) if queue in closed else (),
             accelerator=accelerator,
             share=_whole(tree.entitled.get(queue), accelerator) if there else None,
@@ -181,13 +161,11 @@ def all_ready(uses: Iterable[ClusterUse]) -> dict[str, int]:
     return dict(found)
 
 
-def _ended(summaries: Sequence[Summary], counted: Sequence[Object] | None) -> Counter[Key] | None:
+def held_by_ended(summaries: Iterable[Summary], bindings: Iterable[Object]) -> Counter[Key]:
     """Count accelerators of ended sub-jobs whose ResourceBinding still takes quota."""
-    if counted is None:
-        return None
     taking = {
         (string(at(raw, "metadata", "namespace")), string(at(raw, "metadata", "name")))
-        for raw in counted
+        for raw in bindings
         if at(raw, "spec", "suspension", "scheduling") is not True
         and mapping(at(raw, "spec", "replicaRequirements", "resourceRequest"))
     }
@@ -201,15 +179,7 @@ def _ended(summaries: Sequence[Summary], counted: Sequence[Object] | None) -> Co
     return found
 
 
-def waiting(summaries: Iterable[Summary]) -> dict[str, int]:
-    """Count the accelerators that wait for a cluster or a queue, by resource."""
-    found: Counter[str] = Counter()
-    for (_, accelerator), number in Tally.of(summaries).waits.items():
-        found[accelerator] += number
-    return dict(found)
-
-
-def _cluster(
+def _uses_of(
     cluster: Object, taken: Mapping[Key, int], named: Mapping[str, set[str]]
 ) -> list[ClusterUse]:
     """Count the accelerators of a cluster: those that it reports, and `named` ones of sub-jobs.
@@ -245,7 +215,7 @@ def _cluster(
     return result
 
 
-def _queue_state(queue: Object | None, *, readable: bool) -> str:
+def _queue_state_text(queue: Object | None, *, readable: bool) -> str:
     if queue is None:
         return "missing" if readable else _UNREPORTED
     return string(at(queue, "status", "state")) or "without a state"

@@ -113,11 +113,11 @@ async def _until(
     # This process has no event for the state of another process.
     deadline = asyncio.get_running_loop().time() + seconds
     while not await condition():
-        _check(running, seconds, late=asyncio.get_running_loop().time() > deadline)
+        _check_start(running, seconds, late=asyncio.get_running_loop().time() > deadline)
         await asyncio.sleep(0.03)
 
 
-def _check(running: StackProcess, seconds: float, *, late: bool) -> None:
+def _check_start(running: StackProcess, seconds: float, *, late: bool) -> None:
     code = running.process.returncode
     if code is None and not late:
         return

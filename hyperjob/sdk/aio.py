@@ -278,7 +278,7 @@ def _document(hyperjob: Object | HyperJob | str | Path) -> Object:
     if isinstance(hyperjob, HyperJob):
         return hyperjob.to_object()
     if not isinstance(hyperjob, str | Path):
-        return _checked(hyperjob, "the HyperJob")
+        return _with_metadata(hyperjob, "the HyperJob")
     path = Path(hyperjob)
     try:
         found = [each for each in yaml.safe_load_all(path.read_text(encoding="utf-8")) if each]
@@ -288,10 +288,10 @@ def _document(hyperjob: Object | HyperJob | str | Path) -> Object:
         raise SourceError(f"{path}: not YAML: {error}") from None
     if len(found) != 1:
         raise SourceError(f"{path}: expected one HyperJob, found {len(found)} documents")
-    return _checked(found[0], str(path))
+    return _with_metadata(found[0], str(path))
 
 
-def _checked(document: object, what: str) -> Object:
+def _with_metadata(document: object, what: str) -> Object:
     """Return a document with the fields that its request needs; the API server checks the rest."""
     if not isinstance(document, Mapping):
         raise SourceError(f"{what}: expected a mapping, found {type(document).__name__}")

@@ -81,10 +81,10 @@ def translated() -> Iterator[None]:
     except ConfigError as error:
         raise UnreachableError(str(error)) from None
     except KubeError as error:
-        raise _of(error) from error
+        raise _error_of(error) from error
 
 
-def _of(error: KubeError) -> HyperJobError:
+def _error_of(error: KubeError) -> HyperJobError:
     """Return the exception of the SDK for an error of the API server."""
     text = words(error)
     if isinstance(error, NotFound):

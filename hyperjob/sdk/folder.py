@@ -131,9 +131,9 @@ class Folder:
     def say(self, where: str = "into the HyperJob") -> None:
         """Print which files the pods get, and which stay on this machine."""
         listed = _listed(self.path, self.sent, self.sizes)
-        _say(f"{self.path} goes {where} ({_amount(self._size)}): {listed}")
+        _remark(f"{self.path} goes {where} ({_bytes_text(self._size)}): {listed}")
         for path, why in self.kept_back.items():
-            _say(f"{path.relative_to(self.path)} stays here: {why}")
+            _remark(f"{path.relative_to(self.path)} stays here: {why}")
 
     @property
     def _size(self) -> int:
@@ -251,12 +251,12 @@ def _credentials(path: Path) -> str:
 
 
 def _listed(folder: Path, paths: Sequence[Path], sizes: Mapping[Path, int]) -> str:
-    named = [f"{path.relative_to(folder)} {_amount(sizes[path])}" for path in paths[:_NAMED]]
+    named = [f"{path.relative_to(folder)} {_bytes_text(sizes[path])}" for path in paths[:_NAMED]]
     more = len(paths) - len(named)
     return ", ".join(named) + (f" and {more} more" if more else "")
 
 
-def _amount(size: int) -> str:
+def _bytes_text(size: int) -> str:
     """Return a number of bytes in B, KiB or MiB, rounded up."""
     for unit in ("B", "KiB"):
         if size < 1024:
@@ -265,5 +265,5 @@ def _amount(size: int) -> str:
     return f"{size} MiB"
 
 
-def _say(text: str) -> None:
+def _remark(text: str) -> None:
     print(f"hyperjob: {text}", file=sys.stderr)

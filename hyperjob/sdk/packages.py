@@ -28,7 +28,7 @@ def requirements_of(packages: Sequence[str] | str | Path | None) -> tuple[str, .
     if packages is None:
         return ()
     if not isinstance(packages, str | Path):
-        return tuple(_checked(line.strip(), "packages") for line in packages if line.strip())
+        return tuple(_installable(line.strip(), "packages") for line in packages if line.strip())
     path = Path(packages)
     if path.suffix not in (".txt", ".in", ".toml"):
         raise SourceError(
@@ -56,7 +56,7 @@ def _of_project(path: Path) -> Iterator[str]:
             " requirements.txt"
         )
     for each in found:
-        yield _checked(str(each), str(path))
+        yield _installable(str(each), str(path))
 
 
 def _of_file(path: Path, depth: int) -> Iterator[str]:
@@ -67,7 +67,7 @@ def _of_file(path: Path, depth: int) -> Iterator[str]:
         if included := _INCLUDE.fullmatch(line):
             yield from _of_file(path.parent / included.group(1).strip(), depth + 1)
         elif line:
-            yield _checked(line, str(path))
+            yield _installable(line, str(path))
 
 
 def _text(path: Path) -> str:
@@ -78,7 +78,7 @@ def _text(path: Path) -> str:
         raise SourceError(f"{path}: {reason}") from None
 
 
-def _checked(line: str, where: str) -> str:
+def _installable(line: str, where: str) -> str:
     """Return a requirement that a container can install; raise SourceError."""
     if "\n" in line:
         raise SourceError(f"{where}: {line!r} is more than one requirement")

@@ -240,12 +240,12 @@ class _Watchdog:
         stacks: dict[str, Any] = {"pid": self._pid, "threads": _threads(text)}
         if self._since:
             stacks["seconds"] = round(time.monotonic() - self._since, 1)
-        known = {"step": self._step, "rank": _first(_RANK), "of": _first(_WORLD)}
+        known = {"step": self._step, "rank": _first_number(_RANK), "of": _first_number(_WORLD)}
         stacks.update((key, value) for key, value in known.items() if value is not None)
         _print({"stacks": stacks})
 
 
-def _first(names: tuple[str, ...]) -> int | None:
+def _first_number(names: tuple[str, ...]) -> int | None:
     found = (os.environ[name] for name in names if os.environ.get(name, "").isdigit())
     return next(map(int, found), None)
 

@@ -46,11 +46,11 @@ def _bar(summary: Summary) -> Markup:
         '<div style="background:#8884;height:8px;border-radius:4px;max-width:40em">'
         '<div style="background:#0b7a75;height:8px;border-radius:4px;width:{}%"></div></div>'
     ).format(percent)
-    words = Markup("<p>{}</p>").format(printable(_words(training)))
+    words = Markup("<p>{}</p>").format(printable(_progress_text(training)))
     return (bar if percent is not None else Markup("")) + words
 
 
-def _words(training: Training) -> str:
+def _progress_text(training: Training) -> str:
     metrics = ", ".join(f"{name} {value:.4g}" for name, value in training.metrics.items())
     return training.words(datetime.now(UTC)) + (f"; {metrics}" if metrics else "")
 
@@ -68,7 +68,7 @@ def rich_of(summary: Summary) -> object:
     if training is not None:
         if training.percent is not None:
             bar.append(ProgressBar(total=100, completed=training.percent))
-        bar.append(Text(printable(_words(training))))
+        bar.append(Text(printable(_progress_text(training))))
     return Group(Text(f"HyperJob {_title(summary)}"), *bar, *table(_COLUMNS, rows_of(summary)))
 
 

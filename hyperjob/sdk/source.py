@@ -34,7 +34,7 @@ def program_of(function: Callable[..., Any], args: Mapping[str, Any]) -> str:
             f"{shown(function)}: a training is a function that is defined with def, the path of a"
             " script, or a module such as '-m package.train'; client.submit takes a document"
         )
-    source, definition = _source(inner)
+    source, definition = _source_of(inner)
     _require_runnable(function, definition)
     called = definition.name
     outside = sorted(set(_outside(source, called)))
@@ -59,7 +59,7 @@ def program_of(function: Callable[..., Any], args: Mapping[str, Any]) -> str:
     )
 
 
-def _source(function: Callable[..., Any]) -> tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]:
+def _source_of(function: Callable[..., Any]) -> tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]:
     """Return the source of a function as a statement at the top level, and its definition."""
     name = function.__name__
     try:

@@ -150,7 +150,7 @@ async def _closed(source: AsyncIterator[object]) -> None:
         await source.aclose()
 
 
-def _result(
+def _as_result(
     method: Callable[Concatenate[Any, _P], Coroutine[Any, Any, _T]],
 ) -> Callable[Concatenate[Any, _P], _T]:
     """Return a method with the result of an asynchronous one."""
@@ -161,7 +161,7 @@ def _result(
     return _described(call, method)
 
 
-def _job(
+def _as_job(
     method: Callable[Concatenate[Any, _P], Coroutine[Any, Any, AsyncJob]],
 ) -> "Callable[Concatenate[Any, _P], Job]":
     """Return a method with the HyperJob of an asynchronous one."""
@@ -172,7 +172,7 @@ def _job(
     return _described(call, method, returns="Job")
 
 
-def _jobs(
+def _as_jobs(
     method: Callable[Concatenate[Any, _P], Coroutine[Any, Any, list[AsyncJob]]],
 ) -> "Callable[Concatenate[Any, _P], list[Job]]":
     """Return a method with the HyperJobs of an asynchronous one."""
@@ -184,7 +184,7 @@ def _jobs(
     return _described(call, method, returns="list[Job]")
 
 
-def _state(
+def _as_wait(
     method: Callable[Concatenate[Any, _P], Coroutine[Any, Any, _T]],
 ) -> Callable[Concatenate[Any, _P], _T]:
     """Return a method that waits for a state, after whose Ctrl-C the HyperJob keeps running."""
@@ -196,7 +196,7 @@ def _state(
     return _described(call, method)
 
 
-def _lines(
+def _as_iterator(
     method: Callable[Concatenate[Any, _P], AsyncIterator[_T]],
 ) -> Callable[Concatenate[Any, _P], Iterator[_T]]:
     """Return a method with an iterator over an asynchronous one."""
@@ -251,12 +251,12 @@ class Client(Access):
     _ends: asyncio.Event | None = None
 
     local = _opened(AsyncClient.local)
-    train = _job(AsyncClient.train)
-    submit = _job(AsyncClient.submit)
-    sweep = _result(AsyncClient.sweep)
-    plan = _result(AsyncClient.plan)
-    get = _job(AsyncClient.get)
-    list = _jobs(AsyncClient.list)
+    train = _as_job(AsyncClient.train)
+    submit = _as_job(AsyncClient.submit)
+    sweep = _as_result(AsyncClient.sweep)
+    plan = _as_result(AsyncClient.plan)
+    get = _as_job(AsyncClient.get)
+    list = _as_jobs(AsyncClient.list)
 
     def close(self) -> None:
         """Close all connections, and end a local installation."""
@@ -337,19 +337,19 @@ class Job(JobView):
         self._loop = loop
         self._same = job
 
-    refresh = _result(AsyncJob.refresh)
-    wait = _state(AsyncJob.wait)
-    logs = _lines(AsyncJob.logs)
-    watch = _lines(AsyncJob.watch)
-    metrics = _result(AsyncJob.metrics)
-    plot = _result(AsyncJob.plot)
-    why = _result(AsyncJob.why)
-    events = _result(AsyncJob.events)
-    suspend = _result(AsyncJob.suspend)
-    resume = _result(AsyncJob.resume)
-    restart = _result(AsyncJob.restart)
-    migrate = _result(AsyncJob.migrate)
-    delete = _result(AsyncJob.delete)
+    refresh = _as_result(AsyncJob.refresh)
+    wait = _as_wait(AsyncJob.wait)
+    logs = _as_iterator(AsyncJob.logs)
+    watch = _as_iterator(AsyncJob.watch)
+    metrics = _as_result(AsyncJob.metrics)
+    plot = _as_result(AsyncJob.plot)
+    why = _as_result(AsyncJob.why)
+    events = _as_result(AsyncJob.events)
+    suspend = _as_result(AsyncJob.suspend)
+    resume = _as_result(AsyncJob.resume)
+    restart = _as_result(AsyncJob.restart)
+    migrate = _as_result(AsyncJob.migrate)
+    delete = _as_result(AsyncJob.delete)
 
     @contextlib.contextmanager
     def _going_on(self) -> Iterator[None]:

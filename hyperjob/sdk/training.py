@@ -152,7 +152,7 @@ def trainer(
     that cannot work, such as `replicas` that are no multiple of the clusters.
     """
     require_types(_TYPES, locals())
-    number = _clusters(clusters, replicas)
+    number = _number_of_clusters(clusters, replicas)
     require_template(pod_template)
     if grace_seconds is not None:
         require_whole("grace_seconds", grace_seconds, least=0)
@@ -237,7 +237,7 @@ def with_its_parameters(method: _C) -> _C:
     return method
 
 
-def _clusters(clusters: int | Sequence[str], replicas: int) -> int:
+def _number_of_clusters(clusters: int | Sequence[str], replicas: int) -> int:
     """Return the number of clusters; raise ValueError."""
     if isinstance(clusters, int):
         require_whole("clusters", clusters, least=1)

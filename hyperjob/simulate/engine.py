@@ -39,7 +39,7 @@ def simulate(
 ) -> History:
     """Run a scenario with a policy until every job has ended, or no job can make progress."""
     _, change = POLICIES[policy]
-    play = _static if policy == STATIC else _played
+    play = _run_static if policy == STATIC else _run_controller
     with _rare_collections(), _without_warnings():
         return run(play(change(scenario), progress))
 
@@ -67,11 +67,11 @@ def _without_warnings() -> Iterator[None]:
         log.setLevel(before)
 
 
-async def _static(scenario: Scenario, progress: Progress) -> History:
+async def _run_static(scenario: Scenario, progress: Progress) -> History:
     return await _run_to_end(StaticWeights(scenario), progress, None)
 
 
-async def _played(scenario: Scenario, progress: Progress) -> History:
+async def _run_controller(scenario: Scenario, progress: Progress) -> History:
     plane = MemoryServer(now=now)
     options = Options(
         queue_admission=QueueAdmission.BUILTIN,

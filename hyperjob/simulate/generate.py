@@ -8,10 +8,12 @@ import math
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Annotated, Final
+
+from pydantic import Field
 
 from hyperjob.simulate.jobs import JobNumbers
-from hyperjob.simulate.workload import WorkloadError
+from hyperjob.simulate.workload import ScenarioPart, WorkloadError
 
 _DAY: Final = 86400.0
 _LONGEST: Final = 7 * _DAY
@@ -44,12 +46,11 @@ SHAPES: Final[Mapping[str, JobShape]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Estimates:
-    """The share of jobs with an estimate, and the largest factor of its error."""
+class Estimates(ScenarioPart):
+    """The share of generated jobs with a runningEstimate, and the largest factor of its error."""
 
-    share: float = 0.0
-    error: float = 1.0
+    share: Annotated[float, Field(ge=0, le=1)] = 0.0
+    error: Annotated[float, Field(ge=1, le=100)] = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +84,7 @@ def generate(demand: Demand, *, accelerators: int, largest: int, seed: int) -> l
     raw = [draw.lognormvariate(0.0, shape.sigma) for _ in chosen]
     longest = min(_LONGEST, _LONGEST_PART * demand.days * _DAY)
     whole = accelerators * demand.days * _DAY
-    _check(demand, whole=whole, asked=sum(chosen), longest=longest)
+    _check_load(demand, whole=whole, asked=sum(chosen), longest=longest)
     durations = _scaled(raw, chosen, demand.load * whole, longest)
     arrivals = sorted(_arrival(draw, demand.days) for _ in chosen)
     digits = len(str(demand.jobs))
@@ -104,7 +105,7 @@ def generate(demand: Demand, *, accelerators: int, largest: int, seed: int) -> l
     ]
 
 
-def _check(demand: Demand, *, whole: float, asked: int, longest: float) -> None:
+def _check_load(demand: Demand, *, whole: float, asked: int, longest: float) -> None:
     """Raise WorkloadError unless the jobs can be work of `load` times the `whole`."""
     most, least = asked * longest / whole, asked / whole
     enough = 4 * math.ceil(demand.jobs * demand.load / most)

@@ -229,7 +229,7 @@ class Karmada:
         ready = _is_ready(old)
         if member.down:
             if ready:
-                gone: Object = {"conditions": _conditions(ready=False, now=now)}
+                gone: Object = {"conditions": _ready_conditions(ready=False, now=now)}
                 self._plane.change(CLUSTERS, cluster, {"status": gone}, status=True)
             return
         allocatable, allocated, allocating = member.summary()
@@ -241,7 +241,7 @@ class Karmada:
         }
         status: Object = {**old["status"], "resourceSummary": summary}
         if not ready:
-            status["conditions"] = _conditions(ready=True, now=now)
+            status["conditions"] = _ready_conditions(ready=True, now=now)
         self._plane.replace(CLUSTERS, cluster, {**old, "status": status})
 
 
@@ -249,7 +249,7 @@ def _is_ready(cluster: Object) -> bool:
     return condition(cluster["status"], "Ready").get("status") == "True"
 
 
-def _conditions(*, ready: bool, now: str) -> list[Object]:
+def _ready_conditions(*, ready: bool, now: str) -> list[Object]:
     return [
         {
             "type": "Ready",

@@ -175,7 +175,7 @@ def measure(history: History, *, policy: str, shares: Mapping[str, float]) -> Si
 def _by_size(lives: Sequence[Life], waits: Mapping[int, float]) -> dict[str, Spread]:
     """Return the waits of jobs by the range of their accelerators; `waits` has them by id."""
     found = {
-        _label(low, high): spread(
+        _size_label(low, high): spread(
             waits[id(life)] for life in lives if low <= max(1, life.job.gpus) <= high
         )
         for low, high in _SIZES
@@ -211,7 +211,7 @@ def _stuck(lives: Iterable[Life]) -> Mapping[str, str]:
     return {life.job.key: life.message for life in lives if life.job.key in found}
 
 
-def _label(low: int, high: int) -> str:
+def _size_label(low: int, high: int) -> str:
     if low == high:
         return str(low)
     return f"{low}-{high}" if high < 10**9 else f"{low}+"

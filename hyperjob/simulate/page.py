@@ -139,8 +139,8 @@ def _ranges(spreads: Mapping[str, Spread]) -> Plot:
     for row, (name, each) in enumerate(spreads.items()):
         middle, values = 18 * row + 9, _percentiles(each)
         drawn += [
-            _label(middle + 4, name[-20:]),
-            _line(at(values[0]), at(values[2]), middle, {"stroke": _GREY, "stroke-width": 2}),
+            _row_label(middle + 4, name[-20:]),
+            _rule(at(values[0]), at(values[2]), middle, {"stroke": _GREY, "stroke-width": 2}),
         ]
         drawn += [
             Shape(
@@ -229,7 +229,7 @@ def _plot(
         if line.level is not None:
             y = f"{_HEIGHT * (1 - min(1.0, line.level / most)):.1f}"
             dashed = stroke | {"stroke-dasharray": "6 4"}
-            drawn.append(_line(_LEFT, _LEFT + _WIDTH, y, dashed))
+            drawn.append(_rule(_LEFT, _LEFT + _WIDTH, y, dashed))
     top = f"{most * 100:.0f}%" if unit == "%" else f"{most:.0f}"
     return Plot(title, key, _svg(_HEIGHT, [*_frame(_HEIGHT, seconds, top), *drawn, *labels]))
 
@@ -260,7 +260,7 @@ def _gantt(history: History) -> Plot:
         begin, end = life.job.arrival * scale, (life.ended or history.end) * scale
         name = life.job.key.partition("/")[2][-14:]
         drawn += [
-            _label(top + 9, f"{name} {life.job.gpus}"),
+            _row_label(top + 9, f"{name} {life.job.gpus}"),
             _block(begin, end, top + 4, 2, _GREY),
         ]
         for part in life.segments:
@@ -286,11 +286,11 @@ def _block(
     return Shape("rect", {**place, "height": f"{height:.1f}", "fill": fill}, title=title)
 
 
-def _line(begin: str | int, end: str | int, y: str | int, style: Attributes) -> Shape:
+def _rule(begin: str | int, end: str | int, y: str | int, style: Attributes) -> Shape:
     return Shape("line", {"x1": begin, "x2": end, "y1": y, "y2": y, **style})
 
 
-def _label(y: int, text: str) -> Shape:
+def _row_label(y: int, text: str) -> Shape:
     return Shape("text", {"x": _LEFT - 6, "y": y, "text-anchor": "end"}, text)
 
 
@@ -308,7 +308,7 @@ def _frame(height: int, seconds: float, top: str) -> list[Shape]:
         for part in range(5)
         if seconds
     ]
-    return [Shape("rect", box), _label(10, top), *marks]
+    return [Shape("rect", box), _row_label(10, top), *marks]
 
 
 def _svg(height: int, shapes: Iterable[Shape]) -> Markup:

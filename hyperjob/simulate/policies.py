@@ -17,7 +17,7 @@ STATIC: Final = "static-weights"
 _LINE: Final = "everybody"
 
 
-def _ours(scenario: Scenario) -> Scenario:
+def _unchanged(scenario: Scenario) -> Scenario:
     return scenario
 
 
@@ -57,13 +57,13 @@ def _fifo(scenario: Scenario) -> Scenario:
 
 
 POLICIES: Final[Mapping[str, tuple[str, Callable[[Scenario], Scenario]]]] = {
-    OURS: ("HyperJob's controller", _ours),
+    OURS: ("HyperJob's controller", _unchanged),
     "no-backfill": ("without the estimates of running times", _without_backfill),
     "no-preemption": ("without preemption within a queue", _without_preemption),
     "no-reclaim": ("without reclaiming accelerators lent to other queues", _without_reclaim),
     "one-cluster": ("each job on one cluster only, as MultiKueue places", _one_cluster),
     "fifo": ("one queue in order of arrival, without priorities and shares", _fifo),
-    STATIC: ("Karmada's static weights, no queue and no gang", _ours),
+    STATIC: ("Karmada's static weights, no queue and no gang", _unchanged),
 }
 
 

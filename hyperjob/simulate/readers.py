@@ -41,17 +41,17 @@ def read(path: Path, *, form: str = "auto") -> list[JobNumbers]:
     try:
         jobs = list(FORMS[chosen](text))
     except (KeyError, ValueError, TypeError) as error:
-        raise WorkloadError(f"{path}: {_words(error)}") from None
+        raise WorkloadError(f"{path}: {_error_text(error)}") from None
     if not jobs:
         raise WorkloadError(f"{path}: contains no job with an accelerator")
-    return _from_zero(jobs) if chosen != "csv" else sorted(jobs, key=_order)
+    return _from_zero(jobs) if chosen != "csv" else sorted(jobs, key=_by_arrival)
 
 
-def _order(job: JobNumbers) -> tuple[float, str]:
+def _by_arrival(job: JobNumbers) -> tuple[float, str]:
     return job.arrival, job.name
 
 
-def _words(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     return f"column {error} is missing" if isinstance(error, KeyError) else str(error)
 
 
@@ -72,7 +72,7 @@ def _recognised(text: str) -> str:
 
 def _from_zero(jobs: Iterable[JobNumbers]) -> list[JobNumbers]:
     """Return the jobs sorted by arrival, with the first at 0, and with unique names."""
-    found = sorted(jobs, key=_order)
+    found = sorted(jobs, key=_by_arrival)
     first, digits = found[0].arrival, len(str(len(found)))
     return [
         JobNumbers(
@@ -86,7 +86,7 @@ def _from_zero(jobs: Iterable[JobNumbers]) -> list[JobNumbers]:
     ]
 
 
-def _ours(text: str) -> Iterator[JobNumbers]:
+def _own_csv(text: str) -> Iterator[JobNumbers]:
     """Parse HyperJob's CSV: submit and duration in seconds or as 1h30m, gpus, optional columns."""
     seen: set[str] = set()
     for line, row in _rows(text, _NEEDED, allowed=_OURS):
@@ -99,7 +99,7 @@ def _ours(text: str) -> Iterator[JobNumbers]:
                 name=name,
                 arrival=_seconds(row["submit"]),
                 duration=_seconds(row["duration"]),
-                gpus=_count(row["gpus"]),
+                gpus=_accelerators(row["gpus"]),
                 queue=row.get("queue") or "default",
                 namespace=row.get("namespace") or "default",
                 priority=row.get("priority") or "",
@@ -188,7 +188,7 @@ def _alibaba2023(text: str) -> Iterator[JobNumbers]:
 
 
 FORMS: Final[Mapping[str, Callable[[str], Iterator[JobNumbers]]]] = {
-    "csv": _ours,
+    "csv": _own_csv,
     "philly": _philly,
     "helios": _helios,
     "alibaba2020": _alibaba2020,
@@ -226,7 +226,7 @@ def _seconds(text: str) -> float:
     return found
 
 
-def _count(text: str) -> int:
+def _accelerators(text: str) -> int:
     number = int(text)
     if number < 0:
         raise ValueError(f"{text!r} is not a number of accelerators")

@@ -5,7 +5,10 @@ The readers and the generator make these values.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Annotated, Final
+
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
 
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import GROUP
@@ -14,6 +17,9 @@ ARRIVAL: Final = f"simulation.{GROUP}/arrival"
 """Annotation of a HyperJob: the time of its creation after the start, such as `90m`."""
 DURATION: Final = f"simulation.{GROUP}/duration"
 """Annotation of a HyperJob, or of `templateMetadata`: the duration of its sub-jobs (`2h`)."""
+
+
+Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class WorkloadError(ValueError):
@@ -49,19 +55,26 @@ class Site:
     nodes: Sequence[tuple[str, Mapping[str, object], int]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Failures:
+class ScenarioPart(BaseModel):
+    """A part of a scenario file, whose fields are in camel case."""
+
+    model_config = ConfigDict(
+        alias_generator=to_camel, extra="forbid", frozen=True, populate_by_name=True
+    )
+
+
+class Failures(ScenarioPart):
     """The mean times between failures, in hours; 0 is no failures.
 
     `pod` is the time between failures of the pods of a busy node, `node` of a node, `cluster` of a
     cluster; a failed node or cluster is back after the time of its repair.
     """
 
-    pod: float = 0.0
-    node: float = 0.0
-    node_repair: float = 4.0
-    cluster: float = 0.0
-    cluster_repair: float = 2.0
+    pod: Amount = 0.0
+    node: Amount = 0.0
+    node_repair: Amount = 4.0
+    cluster: Amount = 0.0
+    cluster_repair: Amount = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -136,13 +136,13 @@ def parse(given: Sequence[tuple[str, str]]) -> Query:
         phases=phases,
         sort=sort if sort in SORTS else "age",
         descending=first.get("desc") == "1",
-        page=min(_number(first.get("page"), 1), _PAGES),
-        size=min(SIZES, key=lambda size: abs(size - _number(first.get("size"), 50))),
+        page=min(_positive(first.get("page"), 1), _PAGES),
+        size=min(SIZES, key=lambda size: abs(size - _positive(first.get("size"), 50))),
         columns=tuple(dict.fromkeys(("name", *columns))) if columns else DEFAULT,
     )
 
 
-def _number(text: str | None, usual: int) -> int:
+def _positive(text: str | None, usual: int) -> int:
     if text and text.isascii() and text.isdigit() and len(text) < 9:
         return max(int(text), 1)
     return usual

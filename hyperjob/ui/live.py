@@ -5,22 +5,19 @@ skips the states between.
 """
 
 import asyncio
-from collections.abc import Mapping
 from typing import Final
 
-import orjson
 from aiohttp import web
 from yarl import URL
 
 from hyperjob.ui.pages.answers import Context, Made, Page, look, resolve
-from hyperjob.ui.places import StreamPlaces
+from hyperjob.ui.places import StreamPlaces, send_event
 from hyperjob_core.tasks import cancel
 
 VIEWERS: Final = 200
 VIEWERS_PER_USER: Final = 40
 PAUSE_SECONDS: Final = 1.0
 SILENCE_SECONDS: Final = 15.0
-WRITE_SECONDS: Final = 20.0
 
 
 class Live:
@@ -79,23 +76,23 @@ class Live:
 
     async def _stream(self, request: web.Request, response: web.StreamResponse, page: Page) -> None:
         made = await self._context.cache.parts(page)
-        await _write(response, "marks", made.marks)
+        await send_event(response, "marks", made.marks)
         while True:
             await asyncio.sleep(PAUSE_SECONDS)
             if not await self._until_changed(page, made):
-                await _write(response, "beat", {})
+                await send_event(response, "beat", {})
             found = await self._page(request)
             if found is None:
                 return
             page, known, made = found, made.marks, await self._context.cache.parts(found)
             if made.marks.keys() != known.keys():
-                await _write(response, "reload", made.marks)
+                await send_event(response, "reload", made.marks)
                 continue
             changed = {
                 name: made.html[name] for name, each in made.marks.items() if known[name] != each
             }
             if changed:
-                await _write(response, "parts", changed)
+                await send_event(response, "parts", changed)
 
     async def _until_changed(self, page: Page, made: Made) -> bool:
         """Wait until a page has changed; return False when time is up."""
@@ -106,9 +103,3 @@ class Live:
         except TimeoutError:
             return False
         return True
-
-
-async def _write(response: web.StreamResponse, event: str, value: Mapping[str, str]) -> None:
-    data = b"event: " + event.encode() + b"\ndata: " + orjson.dumps(dict(value)) + b"\n\n"
-    async with asyncio.timeout(WRITE_SECONDS):
-        await response.write(data)

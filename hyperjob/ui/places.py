@@ -1,10 +1,16 @@
-"""Places for the streams of visitors: live pages, and logs that visitors follow."""
+"""Places for the streams of visitors, live pages and logs that they follow, and their events."""
 
+import asyncio
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final
 
+import orjson
 from aiohttp import web
+
+WRITE_SECONDS: Final = 20.0
+"""Time limit of a write to a visitor's stream."""
 
 
 class StreamPlaces:
@@ -22,9 +28,9 @@ class StreamPlaces:
     def taken(self, user: str) -> Iterator[None]:
         """Hold a place for the length of the block; raises HTTPServiceUnavailable without one."""
         if self._users.total() >= self._limit:
-            raise _refused("the page has too many viewers")
+            raise _no_place("the page has too many viewers")
         if user and self._users[user] >= self._per_user:
-            raise _refused(f"you have {self._per_user} streams already: close another tab")
+            raise _no_place(f"you have {self._per_user} streams already: close another tab")
         self._users[user] += 1
         try:
             yield
@@ -34,5 +40,12 @@ class StreamPlaces:
                 del self._users[user]
 
 
-def _refused(text: str) -> web.HTTPException:
+def _no_place(text: str) -> web.HTTPException:
     return web.HTTPServiceUnavailable(text=text, headers={"Retry-After": "30"})
+
+
+async def send_event(response: web.StreamResponse, event: str, value: object) -> None:
+    """Send a server-sent event with a value as JSON; raises TimeoutError for a slow reader."""
+    data = b"event: " + event.encode() + b"\ndata: " + orjson.dumps(value) + b"\n\n"
+    async with asyncio.timeout(WRITE_SECONDS):
+        await response.write(data)

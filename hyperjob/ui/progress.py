@@ -117,9 +117,9 @@ async def _points(
     if not summary.jobs:
         return [], False
     try:
-        chosen = await _chosen(kube, summary, query, Wanted(ranks=frozenset({0})))
+        chosen = await _chosen_logs(kube, summary, query, Wanted(ranks=frozenset({0})))
     except ClientError:
-        chosen = await _chosen(kube, summary, query, Wanted(jobs=[summary.jobs[0].name]))
+        chosen = await _chosen_logs(kube, summary, query, Wanted(jobs=[summary.jobs[0].name]))
     chosen.chosen = chosen.chosen[:1]
     found = Thinned[ProgressPoint](POINTS)
     async with aclosing(chosen.lines()) as lines:
@@ -130,7 +130,7 @@ async def _points(
     return found.kept, chosen.failed
 
 
-async def _chosen(
+async def _chosen_logs(
     kube: Kube, summary: Summary, query: dict[str, str], wanted: Wanted
 ) -> ChosenLogs:
     return await ChosenLogs.of(kube, summary, wanted, query=query, tail=_LINES, say=silent)

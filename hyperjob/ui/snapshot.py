@@ -29,7 +29,7 @@ async def snapshot(known: Running) -> str:
     world = known.world
     table = JobsPage(world, EVERYTHING, Query(size=ROWS))
     listed = world.listing(table.query, EVERYTHING).page(1, ROWS, descending=False)
-    chosen = sorted(listed, key=lambda key: _order(world.rows[key].summary.phase))[:DETAILS]
+    chosen = sorted(listed, key=lambda key: _rank_of_phase(world.rows[key].summary.phase))[:DETAILS]
     details = []
     for key in chosen:
         parts = await JobPage(world, known.history, key).parts()
@@ -55,7 +55,7 @@ async def snapshot(known: Running) -> str:
     return _linked(text, set(chosen))
 
 
-def _order(phase: str) -> int:
+def _rank_of_phase(phase: str) -> int:
     """Return the sort key of a phase: unfinished HyperJobs first, then failed HyperJobs."""
     return {Phase.COMPLETED: 2, Phase.FAILED: 1}.get(Phase(phase), 0)
 

@@ -138,12 +138,12 @@ class LiveState:
     @property
     def clusters(self) -> list[Object]:
         """Return the Clusters by name."""
-        return sorted(self._clusters.items(), key=_name)
+        return sorted(self._clusters.items(), key=key_of)
 
     @property
     def queues(self) -> list[Object]:
         """Return the Queues by name."""
-        return sorted(self._queues.items(), key=_name)
+        return sorted(self._queues.items(), key=key_of)
 
     @property
     def queues_readable(self) -> bool:
@@ -188,18 +188,22 @@ class LiveState:
         """Count accelerators by cluster; empty where a visitor may not list Clusters."""
         if not scope.clusters:
             return []
-        return usage.clusters_of(self.clusters, self.tally(scope))
+        return usage.clusters(self.clusters, self.tally(scope))
+
+    @property
+    def totals(self) -> dict[str, int]:
+        """Return the accelerators of all ready clusters, by resource."""
+        return usage.all_ready(usage.clusters(self.clusters, Tally()))
 
     def queue_uses(self, scope: Scope) -> list[usage.QueueUse]:
         """Count accelerators by queue; empty where a visitor may not list Queues."""
         if not scope.queues:
             return []
-        totals = usage.all_ready(usage.clusters_of(self.clusters, Tally()))
-        return usage.queues_of(
+        return usage.queues(
             self.queues,
             self.tally(scope),
             readable=self.queues_readable,
-            totals=totals,
+            totals=self.totals,
             bindings=self._queue_bindings.items() if scope.clusters else (),
         )
 
@@ -221,7 +225,7 @@ class LiveState:
         """
         if not self._colours:
             created = sorted(
-                (string(at(raw, "metadata", "creationTimestamp")), _name(raw))
+                (string(at(raw, "metadata", "creationTimestamp")), key_of(raw))
                 for raw in self._queues.items()
             )
             self._colours = {name: number for number, (_, name) in enumerate(created)}
@@ -293,7 +297,7 @@ class LiveState:
 
     def _classes_changed(self, *_: object) -> None:
         """Order all queues again: a PriorityClass may have another value."""
-        self.lines.classes = {_name(raw): raw for raw in self._classes.items()}
+        self.lines.classes = {key_of(raw): raw for raw in self._classes.items()}
         for key, row in self.rows.items():
             self.lines.change(key, row)
         self._listings.clear()
@@ -333,7 +337,3 @@ def _with_row(obj: Object) -> Object:
         if name in metadata
     }
     return {"metadata": kept, _ROW: row_of(obj)}
-
-
-def _name(obj: Object) -> str:
-    return string(at(obj, "metadata", "name"))

@@ -78,7 +78,7 @@ def renew_command(
             end = ends[each.name].isoformat()
             click.echo(f"{each.name}: the token in secret/{each.secret} expires at {end}")
 
-    _run(run())
+    _run_or_end(run())
 
 
 @credentials.command("delete")
@@ -97,7 +97,7 @@ def delete_command(host_kubeconfig: str | None, namespace: str, secrets: Sequenc
         for name in secrets:
             click.echo(f"secret/{name} {'deleted' if name in deleted else 'not found'}")
 
-    _run(run())
+    _run_or_end(run())
 
 
 def _account(pair: str, namespace: str) -> ServiceAccount:
@@ -109,7 +109,7 @@ def _account(pair: str, namespace: str) -> ServiceAccount:
     )
 
 
-def _run(work: Coroutine[None, None, None]) -> None:
+def _run_or_end(work: Coroutine[None, None, None]) -> None:
     try:
         asyncio.run(work)
     except (InstallError, KubeError, ConfigError) as error:

@@ -109,7 +109,7 @@ def demo(
         output=output,
     )
     keeps_folder = directory is not None
-    forget = _nothing if keeps_folder else partial(remove_keys, where)
+    forget = _keep if keeps_folder else partial(remove_keys, where)
     try:
         result = asyncio.run(
             ended_by_signals(Demo(options, TerminalConsole(markup=True)).run(), first=forget)
@@ -131,7 +131,7 @@ def demo(
     sys.exit(0 if result.completed else 1)
 
 
-def _nothing() -> None:
+def _keep() -> None:
     """Keep the folder as it is: the user named it."""
 
 

@@ -12,6 +12,7 @@ from hyperjob.cli.kubectl.styles import phase
 from hyperjob.cli.tree import view as tree
 from hyperjob.client import usage
 from hyperjob.client.summary import Summary
+from hyperjob.client.tally import Tally
 from hyperjob.table import Row, table
 from hyperjob_core.api.meta import Object
 from hyperjob_engine.reasons.reason import Reason
@@ -52,7 +53,7 @@ def cluster_table(clusters: Sequence[Object], summaries: Sequence[Summary]) -> G
             f"{use.used}/{use.allocatable}",
             bar(use.used, use.allocatable),
         )
-        for use in usage.clusters(clusters, summaries)
+        for use in usage.clusters(clusters, Tally.of(summaries))
         if use.used is not None and use.allocatable is not None
     ]
     return _cut(table(("CLUSTER", "ACCELERATOR", "USED", ""), rows))

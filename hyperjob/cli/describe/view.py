@@ -160,7 +160,9 @@ def _sub_jobs(summary: Summary, now: datetime) -> list[Text]:
             age(job.since, now) if job.since else "-",
             why,
         )
-        for job, why in zip(summary.jobs, once([_why(job) for job in summary.jobs]), strict=True)
+        for job, why in zip(
+            summary.jobs, once([_why_text(job) for job in summary.jobs]), strict=True
+        )
     ]
     if not rows:
         return [_field("Sub-jobs", _NOTHING)]
@@ -168,7 +170,7 @@ def _sub_jobs(summary: Summary, now: datetime) -> list[Text]:
     return [Text("Sub-jobs:"), *indented(table(header, rows))]
 
 
-def _why(job: SubJob) -> str:
+def _why_text(job: SubJob) -> str:
     text = (
         container_text(job.failure) if job.failure is not None else job.message or job.reason or "-"
     )

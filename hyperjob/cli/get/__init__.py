@@ -45,13 +45,13 @@ def get(choice: Choice, watch: bool, no_headers: bool, form: str) -> None:
                 return
             namespace = choice.access.scope(kube)
             found = await choice.read(kube)
-        printer.all(found, single=choice.single, nowhere=_nothing(namespace))
+        printer.all(found, single=choice.single, nowhere=_none_found(namespace))
         end(found)
 
     run(show())
 
 
-def _nothing(namespace: str | None) -> str:
+def _none_found(namespace: str | None) -> str:
     where = f" in {namespace} namespace" if namespace else ""
     return f"No resources found{where}."
 

@@ -54,7 +54,7 @@ def changes_json(
     return json.dumps(
         {
             "dryRun": dry_run,
-            "changes": [_change(change) for change in changes],
+            "changes": [_change_value(change) for change in changes],
             "problems": [
                 {"object": problem.title, "message": problem.message, "remedy": problem.remedy}
                 for problem in problems
@@ -122,7 +122,7 @@ def _cells(change: Change) -> tuple[str, str, str, str]:
     return (str(change.action), name, change.namespace or "", fields)
 
 
-def _change(change: Change) -> dict[str, object]:
+def _change_value(change: Change) -> dict[str, object]:
     return {
         "apiVersion": change.resource.api_version,
         "kind": change.resource.kind,

@@ -64,7 +64,7 @@ def run(work: Coroutine[None, None, _T]) -> _T:
     try:
         return asyncio.run(work)
     except ExceptionGroup as group:
-        raise _ending(_first(group)) from None
+        raise _ending(_first_error(group)) from None
     except (KubeError, ConfigError, ClientError) as error:
         raise _ending(error) from None
     except KeyboardInterrupt:
@@ -92,7 +92,7 @@ def failure(error: ClientError) -> FailureError:
     return FailureError(str(error), code=code)
 
 
-def _first(group: ExceptionGroup[Exception]) -> Exception:
+def _first_error(group: ExceptionGroup[Exception]) -> Exception:
     """Return the first error of a group, which concurrent tasks raise."""
     found: Exception = group
     while isinstance(found, ExceptionGroup):

@@ -91,7 +91,7 @@ async def _hyperjobs(kube: "Kube", access: Access, _ctx: click.Context) -> Itera
     return ((summary.name, summary.phase) for summary in map(read, listed.items))
 
 
-async def _named(kube: "Kube", access: Access, ctx: click.Context) -> "list[Summary]":
+async def _named_hyperjobs(kube: "Kube", access: Access, ctx: click.Context) -> "list[Summary]":
     """Read the HyperJobs that the command line names already."""
     from hyperjob.client.summary import read
 
@@ -107,7 +107,7 @@ async def _named(kube: "Kube", access: Access, ctx: click.Context) -> "list[Summ
 
 async def _jobs(kube: "Kube", access: Access, ctx: click.Context) -> Iterable[Offer]:
     found: dict[str, str] = {}
-    for summary in await _named(kube, access, ctx):
+    for summary in await _named_hyperjobs(kube, access, ctx):
         for job in summary.jobs:
             found.setdefault(job.group, "replicated job")
             place = f" on {job.cluster}" if job.cluster else ""
@@ -116,7 +116,7 @@ async def _jobs(kube: "Kube", access: Access, ctx: click.Context) -> Iterable[Of
 
 
 async def _clusters(kube: "Kube", access: Access, ctx: click.Context) -> Iterable[Offer]:
-    named = await _named(kube, access, ctx)
+    named = await _named_hyperjobs(kube, access, ctx)
     if not named:
         return await _all_of(CLUSTERS)(kube, access, ctx)
     return sorted({(cluster, "") for summary in named for cluster in summary.clusters})

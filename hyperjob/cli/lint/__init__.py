@@ -39,7 +39,7 @@ def lint(files: tuple[str, ...], output: str, fix: bool, allow_none: bool) -> No
     Example: hyperjob lint job.yaml
     """
     given = {name: files_of(name) for name in files}
-    checked = [_check(name) for names in given.values() for name in names]
+    checked = [_checked_file(name) for names in given.values() for name in names]
     if fix:
         checked = [_fix(result) for result in checked]
     # With --fix, standard output carries the HyperJobs of standard input: findings go to standard
@@ -59,7 +59,7 @@ def _without_any(given: Mapping[str, Sequence[str]], checked: Sequence[Checked])
     return [name for name, files in given.items() if without.issuperset(files)]
 
 
-def _check(name: str) -> Checked:
+def _checked_file(name: str) -> Checked:
     try:
         return check(read(name))
     except UnreadableError as error:
@@ -75,11 +75,11 @@ def _fix(result: Checked) -> Checked:
         text = fixed(source)
     except CannotFixError as error:
         return Checked(result.name, result.documents, problem=str(error))
-    _write(source, text)
+    _write_fixed(source, text)
     return replace(result, written=text != source.text)
 
 
-def _write(source: ManifestFile, text: str) -> None:
+def _write_fixed(source: ManifestFile, text: str) -> None:
     if source.name == "-":
         click.echo(text, nl=False)
     elif text != source.text:

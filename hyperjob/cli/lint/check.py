@@ -55,7 +55,7 @@ def check(source: ManifestFile) -> Checked:
     ours = [document for document in source.documents if is_hyperjob(document.content)]
     return Checked(
         source.name,
-        tuple(map(_check, ours)),
+        tuple(map(_checked_document, ours)),
         others=len(source.documents) - len(ours),
         source=source,
     )
@@ -76,7 +76,7 @@ def is_hyperjob(content: Object) -> bool:
     )
 
 
-def _check(document: Document) -> CheckedDocument:
+def _checked_document(document: Document) -> CheckedDocument:
     """Return what admission would say about a HyperJob that an API server without others gets."""
     content = document.content
     report = inspect(default(content), context=NOTHING_KNOWN, strict=True)
@@ -85,7 +85,7 @@ def _check(document: Document) -> CheckedDocument:
             found.rule.id,
             document.line_of(found.error.field),
             str(found.error),
-            *_parts(found.error),
+            *_cause_of(found.error),
             remedy=found.rule.remedy,
         )
         for found in report.refusals
@@ -100,7 +100,9 @@ def _check(document: Document) -> CheckedDocument:
         for found in report.remarks
     ]
     errors = [*head_errors(document), *errors]
-    return CheckedDocument(_name(content), document.line, _in_order(errors), _in_order(warnings))
+    return CheckedDocument(
+        _full_name(content), document.line, _in_order(errors), _in_order(warnings)
+    )
 
 
 def _in_order(findings: list[LintFinding]) -> tuple[LintFinding, ...]:
@@ -124,12 +126,12 @@ def head_errors(document: Document) -> list[LintFinding]:
     return found
 
 
-def _parts(error: FieldError) -> tuple[str, str, str]:
+def _cause_of(error: FieldError) -> tuple[str, str, str]:
     """Return field, reason and message of an error."""
     return error.field, error.type.value, error.body
 
 
-def _name(content: Object) -> str:
+def _full_name(content: Object) -> str:
     metadata: Any = content.get("metadata")
     if not isinstance(metadata, dict):
         return ""

@@ -141,7 +141,7 @@ def _refuse_unbounded(root: yaml.Node) -> None:
     while stack:
         node = stack[-1]
         at = id(node)
-        parts = _parts(node) if at not in sizes else []
+        parts = _children(node) if at not in sizes else []
         missing = [part for part in parts if id(part) not in sizes]
         if not missing:
             sizes.setdefault(at, 1 + sum(sizes[id(part)] for part in parts))
@@ -157,7 +157,7 @@ def _refuse_unbounded(root: yaml.Node) -> None:
         stack.extend(missing)
 
 
-def _parts(node: yaml.Node) -> list[yaml.Node]:
+def _children(node: yaml.Node) -> list[yaml.Node]:
     if isinstance(node, yaml.MappingNode):
         return [part for pair in node.value for part in pair]
     return list(node.value) if isinstance(node, yaml.SequenceNode) else []

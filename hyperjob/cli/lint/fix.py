@@ -71,7 +71,7 @@ def _edits(text: str, document: Document) -> Iterator[Edit]:
             added.setdefault(holder.start_mark.index, (holder, {}))[1][last] = value
         else:
             old = _find(document.node, [*way, last])
-            yield Edit(old.start_mark.index, _end(text, old), f" {_flow(value)}".lstrip())
+            yield Edit(old.start_mark.index, _end_of(text, old), f" {_flow(value)}".lstrip())
     for holder, fields in added.values():
         yield _insertion(text, holder, fields)
 
@@ -90,19 +90,19 @@ def _insertion(text: str, holder: yaml.MappingNode, fields: dict[str, Any]) -> E
         return Edit(end, end, f", {pairs}" if holder.value else pairs)
     indent = " " * holder.start_mark.column
     lines = "".join(f"{indent}{_flow(name)}: {_flow(value)}\n" for name, value in fields.items())
-    at = _end(text, holder)
+    at = _end_of(text, holder)
     # A block scalar ends at the start of the next line; other nodes end before the line break.
     if text[at - 1] != "\n":
         at = text.index("\n", at) + 1
     return Edit(at, at, lines, holder.start_mark.column)
 
 
-def _end(text: str, node: yaml.Node) -> int:
+def _end_of(text: str, node: yaml.Node) -> int:
     """Return the offset where the text of a node ends, without blank lines after a block."""
     if isinstance(node, yaml.MappingNode) and not node.flow_style and node.value:
-        return _end(text, node.value[-1][1])
+        return _end_of(text, node.value[-1][1])
     if isinstance(node, yaml.SequenceNode) and not node.flow_style and node.value:
-        return _end(text, node.value[-1])
+        return _end_of(text, node.value[-1])
     return int(node.end_mark.index)
 
 

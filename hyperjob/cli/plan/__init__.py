@@ -97,11 +97,11 @@ def plan(
 
     Example: kubectl hyperjob plan --what-if -f queues.yaml --drain gpu-east
     """
-    _check(files, drained, added, what_if=what_if)
+    _check_options(files, drained, added, what_if=what_if)
     sources = [manifest_of(name) for name in files]
     objects = [document.content for source in sources for document in source.documents]
     live = _world(access, clusters, [each for each in objects if is_hyperjob(each)])
-    world = live.with_queues(_queues(objects)).with_needed(objects)
+    world = live.with_queues(_queues_of(objects)).with_needed(objects)
     documents = [each for source in sources for each in _documents(source)]
     prospects = None
     if what_if:
@@ -114,7 +114,7 @@ def plan(
     sys.exit(_code(found) if found else Code.OK)
 
 
-def _check(
+def _check_options(
     files: Sequence[str], drained: Sequence[str], added: Path | None, *, what_if: bool
 ) -> None:
     """Raise FailureError for options that do not go together."""
@@ -151,7 +151,7 @@ def _documents(source: ManifestFile) -> list[Document]:
     ]
 
 
-def _queues(objects: Sequence[Object]) -> list[Object]:
+def _queues_of(objects: Sequence[Object]) -> list[Object]:
     """Return the Queues of the files."""
     return [
         content

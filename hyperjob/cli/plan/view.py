@@ -67,7 +67,7 @@ def value(judgement: Judgement) -> Object:
         "message": judgement.message,
         "errors": list(judgement.errors),
         "warnings": list(judgement.warnings),
-        "queues": [_queue(judgement, name) for name in judgement.queues],
+        "queues": [_queue_value(judgement, name) for name in judgement.queues],
         **_position(judgement),
         **expected_start_value(judgement.expected),
         "jobs": [
@@ -108,7 +108,7 @@ def _remarks(judgement: Judgement) -> list[Text]:
     return lines
 
 
-def _queue(judgement: Judgement, name: str) -> Object:
+def _queue_value(judgement: Judgement, name: str) -> Object:
     text, share = judgement.queues[name], judgement.shares.get(name)
     found: Object = {"name": name, "open": not text, "message": text}
     if share is not None:

@@ -47,8 +47,8 @@ def as_table(found: Sequence[Prospect]) -> list[Text]:
             f"{each.namespace}/{each.name}",
             each.queue or _NONE,
             Text(str(each.change), style=_STYLES.get(each.change, "")),
-            _clusters(each.now),
-            _clusters(each.then),
+            _cluster_names(each.now),
+            _cluster_names(each.then),
             each.message,
         )
         for each in shown
@@ -71,5 +71,5 @@ def value(each: Prospect) -> Object:
     }
 
 
-def _clusters(places: Mapping[str, str]) -> str:
+def _cluster_names(places: Mapping[str, str]) -> str:
     return ",".join(sorted({where for where in places.values() if where})) or _NONE

@@ -43,7 +43,7 @@ def close(name: str, access: Access, timeout: float, form: str) -> None:
 
     Example: hyperjob queue close research
     """
-    _change(name, access, timeout, form, opens=False)
+    _set_state(name, access, timeout, form, opens=False)
 
 
 @queue.command("open")
@@ -56,10 +56,10 @@ def open_(name: str, access: Access, timeout: float, form: str) -> None:
 
     Example: hyperjob queue open research
     """
-    _change(name, access, timeout, form, opens=True)
+    _set_state(name, access, timeout, form, opens=True)
 
 
-def _change(name: str, access: Access, timeout: float, form: str, *, opens: bool) -> None:
+def _set_state(name: str, access: Access, timeout: float, form: str, *, opens: bool) -> None:
     async def change() -> None:
         async with access.connect() as kube:
             found = await queues.change(kube, name, opens=opens, seconds=timeout)

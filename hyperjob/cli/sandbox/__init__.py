@@ -109,7 +109,7 @@ def up(
                     port=port,
                     cluster_lost_seconds=cluster_lost_timeout,
                 )
-                asyncio.run(_run(options, [each.name for each in config.clusters], output))
+                asyncio.run(_run_whole(options, [each.name for each in config.clusters], output))
     except (OSError, KubeError, ConfigError, StackError) as error:
         raise click.ClickException(str(error)) from None
 
@@ -175,19 +175,19 @@ def _lose(cluster: str, access: Access, *, lost: bool) -> None:
     click.echo(f"cluster {cluster} {'is lost' if lost else 'comes back'}: kubectl get clusters")
 
 
-async def _run(options: "PlaneOptions", members: Sequence[str], output: str) -> None:
+async def _run_whole(options: "PlaneOptions", members: Sequence[str], output: str) -> None:
     """Run the whole installation until a signal; raises StackError."""
     from hyperjob.local.lifeline import lifeline
     from hyperjob.local.plane import local_plane
 
-    stop = _ended()
+    stop = _ending_event()
 
     async def live() -> None:
         async with lifeline() as line, local_plane(options, line) as plane:
             _announce(options.directory, members, output)
             await plane.failure()
 
-    await _until(live(), stop)
+    await _until_signal(live(), stop)
 
 
 async def _run_bare(
@@ -196,7 +196,7 @@ async def _run_bare(
     """Run the control plane and its members alone until a signal."""
     from hyperjob.cli.embedded import Topology
 
-    stop = _ended()
+    stop = _ending_event()
     # Scripts wait for this file: a file of an earlier run must not announce this run as ready.
     (directory / READY_FILE).unlink(missing_ok=True)
     async with Topology(config, directory, api=api, port=port) as topology:
@@ -204,10 +204,10 @@ async def _run_bare(
         if output != "json" and topology.machine is not None:
             click.echo(topology.machine.description + "\n")
         (directory / READY_FILE).touch()
-        await _until(topology.failure(), stop)
+        await _until_signal(topology.failure(), stop)
 
 
-def _ended() -> asyncio.Event:
+def _ending_event() -> asyncio.Event:
     """Return an event that a signal to end sets."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -216,7 +216,7 @@ def _ended() -> asyncio.Event:
     return stop
 
 
-async def _until(failure: Coroutine[Any, Any, None], stop: asyncio.Event) -> None:
+async def _until_signal(failure: Coroutine[Any, Any, None], stop: asyncio.Event) -> None:
     """Wait for a signal to end; raises what failed before."""
     failing, stopping = asyncio.create_task(failure), asyncio.create_task(stop.wait())
     try:

@@ -14,13 +14,13 @@ from hyperjob.cli.kubectl.progress import progress
 from hyperjob.cli.simulate import view
 from hyperjob.cli.simulate.scenario import ScenarioFile, scenario_of
 from hyperjob.simulate import readers
-from hyperjob.simulate.generate import Demand, Estimates, generate
+from hyperjob.simulate.generate import Demand, generate
 from hyperjob.simulate.history import History
 from hyperjob.simulate.jobs import submission
 from hyperjob.simulate.measure import SimulationReport, measure
 from hyperjob.simulate.policies import OURS, POLICIES
 from hyperjob.simulate.sites import missing_queues, queue, shares_of, urgent_class
-from hyperjob.simulate.workload import Failures, Scenario, WorkloadError
+from hyperjob.simulate.workload import Scenario, WorkloadError
 
 _TABLE = "table"
 _JOBS = 500
@@ -133,13 +133,13 @@ def simulate(
     if html is not None:
         from hyperjob.simulate.page import page  # jinja2 takes long to import
 
-        _write(html, page(reports, histories))
+        _write_page(html, page(reports, histories))
     _print(reports, form)
     first = reports[0]
     sys.exit(Code.NEVER if first.never_started + first.unfinished else Code.OK)
 
 
-def _write(path: Path, text: str) -> None:
+def _write_page(path: Path, text: str) -> None:
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
@@ -194,7 +194,7 @@ def _scenario(
         outages=outages,
         seed=size.seed,
         checkpoint=given.checkpoint_minutes * 60,
-        failures=Failures(**given.failures.model_dump()),
+        failures=given.failures,
     )
     if size.jobs is not None or not found:
         scenario = _generated(scenario, given, size)
@@ -219,7 +219,7 @@ def _generated(scenario: Scenario, given: ScenarioFile, size: GeneratedSize) -> 
         shape=given.shape,
         queues=given.queues or known or {"default": 1.0},
         urgent=given.urgent,
-        estimates=Estimates(share=given.estimates.share, error=given.estimates.error),
+        estimates=given.estimates,
     )
     largest = sum(sorted(sizes.values())[-given.max_domains :])
     jobs = generate(demand, accelerators=sum(sizes.values()), largest=largest, seed=size.seed)

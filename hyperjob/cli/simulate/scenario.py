@@ -4,45 +4,23 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from pydantic.alias_generators import to_camel
+from pydantic import Field, ValidationError
 
-from hyperjob.simulate.workload import WorkloadError
+from hyperjob.simulate.generate import Estimates
+from hyperjob.simulate.workload import Amount, Failures, ScenarioPart, WorkloadError
 from hyperjob_core.api.field import ROOT
 
 Share = Annotated[float, Field(ge=0, le=1)]
-Hours = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(alias_generator=to_camel, extra="forbid", frozen=True)
-
-
-class TraceReading(_Model):
+class TraceReading(ScenarioPart):
     """How the file of `--trace` is read: its format, and the number of its first jobs."""
 
     format: Literal["auto", "csv", "philly", "helios", "alibaba2020", "alibaba2023"] = "auto"
     limit: Annotated[int, Field(ge=1)] | None = None
 
 
-class EstimateReading(_Model):
-    """The share of generated jobs with a runningEstimate, and the largest factor of its error."""
-
-    share: Share = 0.0
-    error: Annotated[float, Field(ge=1, le=100)] = 1.0
-
-
-class FailureReading(_Model):
-    """Mean hours between failures of pods, nodes and clusters, 0 for none, and of repairs."""
-
-    pod: Hours = 0.0
-    node: Hours = 0.0
-    node_repair: Hours = 4.0
-    cluster: Hours = 0.0
-    cluster_repair: Hours = 2.0
-
-
-class ScenarioFile(_Model):
+class ScenarioFile(ScenarioPart):
     """A scenario file; without a file every field has its default.
 
     `queues` has the share of the generated jobs that go to each queue, `urgent` the share with a
@@ -51,12 +29,14 @@ class ScenarioFile(_Model):
     """
 
     shape: Literal["philly", "helios", "llm"] = "llm"
-    queues: dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]] = {}
+    queues: dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]] = Field(
+        default_factory=dict
+    )
     urgent: Share = 0.0
-    estimates: EstimateReading = EstimateReading()
+    estimates: Estimates = Estimates()
     max_domains: Annotated[int, Field(ge=1)] = 4
-    checkpoint_minutes: Hours = 30.0
-    failures: FailureReading = FailureReading()
+    checkpoint_minutes: Amount = 30.0
+    failures: Failures = Failures()
     trace: TraceReading = TraceReading()
 
 

@@ -46,7 +46,7 @@ def one(report: SimulationReport) -> list[Text]:
     words, _ = POLICIES[report.policy]
     lines = [
         Text.assemble((f"Policy {report.policy}", "bold"), f": {words}"),
-        Text(_jobs(report)),
+        Text(_jobs_text(report)),
         *(Text(f"  {name}: {message}") for name, message in report.stuck.items() if message),
         Text(
             f"Jobs arrive for {length(report.window)}; the last ends after {length(report.end)}."
@@ -54,16 +54,16 @@ def one(report: SimulationReport) -> list[Text]:
             f" ({percent(report.goodput)} do work that is kept), {percent(report.idle)} are free"
             f" while jobs wait, {percent(report.splinters)} on nodes in use."
         ),
-        Text(_trouble(report)),
+        Text(_stops_text(report)),
         Text(),
     ]
     if report.forecasts.error.count:
-        lines.insert(-1, Text(_forecasts(report)))
+        lines.insert(-1, Text(_forecasts_text(report)))
     header = ("", "JOBS", "MEAN", "P50", "P95", "P99", "MAX")
     rows: list[Row] = [
         _row("wait", report.wait),
         _row("completion", report.completion),
-        ("slowdown", str(report.slowdown.count), *map(_factor, _values(report.slowdown))),
+        ("slowdown", str(report.slowdown.count), *map(_factor, _numbers(report.slowdown))),
         *(_row(f"wait, {name} accelerators", each) for name, each in report.sizes.items()),
         *(_row(f"wait, queue {name}", each.wait) for name, each in report.queues.items()),
     ]
@@ -111,7 +111,7 @@ def side_by_side(reports: Sequence[SimulationReport]) -> list[Text]:
     return lines
 
 
-def _jobs(report: SimulationReport) -> str:
+def _jobs_text(report: SimulationReport) -> str:
     parts = [f"{report.completed} of {report.jobs} jobs completed"]
     if report.failed:
         parts.append(f"{report.failed} failed")
@@ -122,7 +122,7 @@ def _jobs(report: SimulationReport) -> str:
     return f"{', '.join(parts)}."
 
 
-def _trouble(report: SimulationReport) -> str:
+def _stops_text(report: SimulationReport) -> str:
     stops = ", ".join(f"{number} by {cause}" for cause, number in report.stops.items())
     text = f"Stopped: {stops}" if stops else "No job was stopped"
     return (
@@ -131,7 +131,7 @@ def _trouble(report: SimulationReport) -> str:
     )
 
 
-def _forecasts(report: SimulationReport) -> str:
+def _forecasts_text(report: SimulationReport) -> str:
     found, jobs = report.forecasts, report.jobs
     return (
         f"A start was forecast for {found.error.count} of {jobs} jobs, at the median"
@@ -145,10 +145,10 @@ def _late(seconds: float) -> str:
 
 
 def _row(name: str, found: Spread) -> Row:
-    return (name, str(found.count), *map(length, _values(found)))
+    return (name, str(found.count), *map(length, _numbers(found)))
 
 
-def _values(found: Spread) -> tuple[float, ...]:
+def _numbers(found: Spread) -> tuple[float, ...]:
     return found.mean, found.p50, found.p95, found.p99, found.max
 
 

@@ -15,8 +15,9 @@ from hyperjob.client import nodeuse, usage
 from hyperjob.client.clusters import is_ready
 from hyperjob.client.errors import words
 from hyperjob.client.members import views_of
-from hyperjob.client.reading import items, lease, listed
+from hyperjob.client.reading import Reading, items, lease, listed
 from hyperjob.client.summary import read
+from hyperjob.client.tally import Tally
 from hyperjob_core.api.meta import Object
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import Forbidden, KubeError
@@ -64,46 +65,49 @@ def top(access: Access, by: str | None, nodes: bool, form: str) -> None:
         async with access.connect() as kube:
             if nodes:
                 await _nodes(kube, access, form)
-                return
-            hyperjobs, clusters, queues, bindings, leases = await asyncio.gather(
-                _hyperjobs(kube, access),
-                listed(kube, CLUSTERS),
-                listed(kube, QUEUES),
-                listed(kube, CLUSTER_RESOURCE_BINDINGS),
-                lease(kube),
-            )
-            leader = view.leader(leases, now=datetime.now(UTC))
-            counted = None
-            if leader is not None and leader.admission == _VOLCANO_GLOBAL and by != "cluster":
-                counted = await listed(kube, RESOURCE_BINDINGS)
-        summaries = [read(item) for item in hyperjobs]
-        waits = usage.waiting(summaries)
-        uses = usage.clusters(items(clusters), summaries)
-        by_cluster = None if by == "queue" else uses
-        by_queue = None
-        if by != "cluster":
-            readable = not isinstance(queues, KubeError)
-            by_queue = usage.queues(
-                items(queues),
-                summaries,
-                readable=readable,
-                totals=usage.all_ready(uses),
-                bindings=items(bindings),
-                counted=None if counted is None or isinstance(counted, KubeError) else counted,
-            )
-        for reading in (clusters, queues, bindings, counted):
-            if isinstance(reading, KubeError):
-                out.remark(words(reading))
-        if form:
-            out.dump(view.value(by_cluster, by_queue, waits, leader), form)
-            return
-        lines = view.cluster_lines(by_cluster, waits) if by_cluster is not None else []
-        if by_queue is not None:
-            lines += [*([Text("")] if lines else []), *view.queue_lines(by_queue)]
-            lines += view.admission_lines(leader)
-        out.say(lines)
+            else:
+                await _tables(kube, access, by, form)
 
     run(show())
+
+
+async def _tables(kube: Kube, access: Access, by: str | None, form: str) -> None:
+    """Print the table of clusters and that of queues, or only the one of `by`."""
+    hyperjobs, clusters, queues, bindings, leases = await asyncio.gather(
+        _hyperjobs(kube, access),
+        listed(kube, CLUSTERS),
+        listed(kube, QUEUES),
+        listed(kube, CLUSTER_RESOURCE_BINDINGS),
+        lease(kube),
+    )
+    summaries = [read(item) for item in hyperjobs]
+    tally, leader = Tally.of(summaries), view.leader(leases, now=datetime.now(UTC))
+    counted: Reading | None = None
+    if leader is not None and leader.admission == _VOLCANO_GLOBAL and by != "cluster":
+        counted = await listed(kube, RESOURCE_BINDINGS)
+    for reading in (clusters, queues, bindings, counted):
+        if isinstance(reading, KubeError):
+            out.remark(words(reading))
+    uses = usage.clusters(items(clusters), tally)
+    by_cluster = None if by == "queue" else uses
+    by_queue = None
+    if by != "cluster":
+        by_queue = usage.queues(
+            items(queues),
+            tally,
+            readable=not isinstance(queues, KubeError),
+            totals=usage.all_ready(uses),
+            bindings=items(bindings),
+            ended=usage.held_by_ended(summaries, counted) if isinstance(counted, list) else None,
+        )
+    if form:
+        out.dump(view.value(by_cluster, by_queue, tally.waits_for, leader), form)
+        return
+    lines = view.cluster_lines(by_cluster, tally.waits_for) if by_cluster is not None else []
+    if by_queue is not None:
+        lines += [*([Text("")] if lines else []), *view.queue_lines(by_queue)]
+        lines += view.admission_lines(leader)
+    out.say(lines)
 
 
 async def _nodes(kube: Kube, access: Access, form: str) -> None:

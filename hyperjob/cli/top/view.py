@@ -26,9 +26,9 @@ def cluster_lines(uses: Sequence[ClusterUse], waits: Mapping[str, int]) -> list[
             use.cluster,
             _readiness(use),
             use.accelerator or _NOTHING,
-            _number(use.allocatable),
-            _number(use.used),
-            Text(_number(use.free), style="" if use.free else "yellow"),
+            _number_text(use.allocatable),
+            _number_text(use.used),
+            Text(_number_text(use.free), style="" if use.free else "yellow"),
             str(use.hyperjobs),
         )
         for use in uses
@@ -164,5 +164,5 @@ def _node_state(use: NodeUse) -> str:
     return ", ".join([use.state, *(f"tainted {taint}" for taint in use.taints)])
 
 
-def _number(value: int | None) -> str:
+def _number_text(value: int | None) -> str:
     return _UNREPORTED if value is None else str(value)

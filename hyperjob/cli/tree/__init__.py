@@ -81,7 +81,7 @@ async def _branches(
         known, (found, errors) = vcjobs, await reading_pods
     for name, error in errors.items():
         out.remark(f"{name}: {words(error)}")
-    return summary, _of(summary, items(known)), found
+    return summary, _own_vcjobs(summary, items(known)), found
 
 
 async def _vcjobs(kube: Kube, namespace: str | None, name: str = "") -> Reading:
@@ -90,7 +90,7 @@ async def _vcjobs(kube: Kube, namespace: str | None, name: str = "") -> Reading:
     return await listed(kube, VCJOBS, namespace=namespace, label_selector=selector)
 
 
-def _of(summary: Summary, vcjobs: Sequence[Object]) -> dict[str, Object]:
+def _own_vcjobs(summary: Summary, vcjobs: Sequence[Object]) -> dict[str, Object]:
     """Return the vcjobs of a HyperJob, by name."""
     names = {job.name for job in summary.jobs}
     return {

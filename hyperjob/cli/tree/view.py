@@ -59,7 +59,7 @@ def _group(summary: Summary, name: str, vcjobs: Mapping[str, Object], pods: Pods
     jobs = [job for job in summary.jobs if job.group == name]
     noun = "sub-job" if len(jobs) == 1 else "sub-jobs"
     head = Text.assemble((name, "bold"), dim(f"  {len(jobs)} {noun}"))
-    reasons = once([_why(job) for job in jobs])
+    reasons = once([_why_not_running(job) for job in jobs])
     children = [
         _job(summary, job, why, vcjobs.get(job.name), pods.get(job.name))
         for job, why in zip(jobs, reasons, strict=True)
@@ -67,7 +67,7 @@ def _group(summary: Summary, name: str, vcjobs: Mapping[str, Object], pods: Pods
     return TreeLine(head, children)
 
 
-def _why(job: SubJob) -> str:
+def _why_not_running(job: SubJob) -> str:
     return "" if job.phase in ("Running", "Completed") else job.message or job.reason
 
 

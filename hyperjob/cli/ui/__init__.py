@@ -39,7 +39,7 @@ class Address(click.ParamType[tuple[str, int]]):
         return host, int(port)
 
 
-async def _write(known: "Running", file: Path) -> None:
+async def _write_snapshot(known: "Running", file: Path) -> None:
     """Write the page into a file, once the informers have synced."""
     from hyperjob.ui.snapshot import snapshot
 
@@ -139,7 +139,7 @@ def ui(
                 )
             )
             if snapshot is not None:
-                await _write(known, snapshot)
+                await _write_snapshot(known, snapshot)
                 return
             door = await stack.enter_async_context(entrance(entry, kube, known))
             context = Context(

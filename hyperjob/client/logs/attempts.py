@@ -40,7 +40,7 @@ def last_failure(summary: Summary) -> LastLines | None:
     that failed together with the last one, the first failure that follows from no other counts.
     """
     newest: dict[str, tuple[bool, str, Run, ContainerFailure]] = {}
-    for job, run in _runs(summary, Wanted()):
+    for job, run in _selected_runs(summary, Wanted()):
         if run.failure is not None and run.failure.message.strip():
             present = job.failure is not None and run.attempt + 1 == job.attempt
             newest[job.name] = present, run.end, run, run.failure
@@ -54,7 +54,7 @@ def last_failure(summary: Summary) -> LastLines | None:
     ]
     run, failure = min(together, key=lambda each: order(each[1]))
     rank = "" if failure.rank is None else f" (rank {failure.rank})"
-    return LastLines(f"{_source(run).label}{rank}", failure.message.strip())
+    return LastLines(f"{_log_of(run).label}{rank}", failure.message.strip())
 
 
 def _seconds_between(end: str, last: str) -> float:
@@ -65,7 +65,7 @@ def _seconds_between(end: str, last: str) -> float:
 
 def is_present(summary: Summary, wanted: Wanted, attempt: int) -> bool:
     """Return whether an attempt, from 1, is the present one of every selected sub-job."""
-    return all(job.attempt == attempt for job in _chosen(summary, wanted))
+    return all(job.attempt == attempt for job in _selected_jobs(summary, wanted))
 
 
 async def kept_logs(kube: Kube, summary: Summary) -> list[FailedLog]:
@@ -86,7 +86,7 @@ def kept_lines(
     Those of `logs` replace those of the status, unless a task or ranks are selected: a kept log
     has neither. ClientError where neither has any; the text names the attempts that have lines.
     """
-    jobs = {job.name for job in _chosen(summary, wanted)}
+    jobs = {job.name for job in _selected_jobs(summary, wanted)}
     selected = [
         each
         for each in logs
@@ -104,20 +104,20 @@ def kept_lines(
     if kept:
         return kept
     found = [
-        (_source(run), line.encode())
-        for job, run in _runs(summary, wanted)
+        (_log_of(run), line.encode())
+        for job, run in _selected_runs(summary, wanted)
         if run.attempt + 1 == attempt and run.failure is not None
         for line in run.failure.message.splitlines()
     ]
     if not found:
         attempts = {each.attempt for each in selected if each.text}
-        raise ClientError(_nothing(summary, wanted, attempt, others=attempts))
+        raise ClientError(_no_lines(summary, wanted, attempt, others=attempts))
     return found
 
 
-def _nothing(summary: Summary, wanted: Wanted, attempt: int, *, others: Collection[int]) -> str:
+def _no_lines(summary: Summary, wanted: Wanted, attempt: int, *, others: Collection[int]) -> str:
     """Return a text that an attempt has no lines; `others` have some outside the status."""
-    every = [run for _, run in _runs(summary, wanted)]
+    every = [run for _, run in _selected_runs(summary, wanted)]
     in_status = {
         run.attempt + 1 for run in every if run.failure is not None and run.failure.message
     }
@@ -131,13 +131,13 @@ def _nothing(summary: Summary, wanted: Wanted, attempt: int, *, others: Collecti
     return f"{text}: kubectl hyperjob describe {summary.name} -n {summary.namespace}"
 
 
-def _chosen(summary: Summary, wanted: Wanted) -> list[SubJob]:
+def _selected_jobs(summary: Summary, wanted: Wanted) -> list[SubJob]:
     return choose(summary, wanted.jobs) if wanted.jobs else list(summary.jobs)
 
 
-def _runs(summary: Summary, wanted: Wanted) -> Iterator[tuple[SubJob, Run]]:
+def _selected_runs(summary: Summary, wanted: Wanted) -> Iterator[tuple[SubJob, Run]]:
     """Yield the selected runs that are over, and the present failure of an ended sub-job."""
-    for job in _chosen(summary, wanted):
+    for job in _selected_jobs(summary, wanted):
         present = job.failed_run
         for run in (*job.history, *([present] if present is not None else [])):
             if wanted.cluster in (None, run.cluster) and _is_wanted(run.failure, wanted):
@@ -155,6 +155,6 @@ def _is_wanted(failure: ContainerFailure | None, wanted: Wanted) -> bool:
     )
 
 
-def _source(run: Run) -> ContainerLog:
+def _log_of(run: Run) -> ContainerLog:
     assert run.failure is not None
     return ContainerLog(cluster=run.cluster, pod=run.failure.pod, container=run.failure.container)

@@ -131,8 +131,8 @@ def sources(
             if wanted.ranks is not None and rank not in wanted.ranks:
                 continue
             waiting = _waiting(pod)
-            states = _states(pod)
-            chosen = _chosen(pod, wanted)
+            states = _container_states(pod)
+            chosen = _chosen_containers(pod, wanted)
             for container in chosen:
                 state = states.get(container, {})
                 source = ContainerLog(
@@ -164,7 +164,7 @@ def _every(pod: Object) -> list[str]:
     return [*init, *_containers(pod)]
 
 
-def _chosen(pod: Object, wanted: Wanted) -> list[str]:
+def _chosen_containers(pod: Object, wanted: Wanted) -> list[str]:
     """Return the selected containers: without a selection the default one.
 
     An init container that runs or has failed, for which the default container waits, comes first.
@@ -176,7 +176,7 @@ def _chosen(pod: Object, wanted: Wanted) -> list[str]:
     names = _containers(pod)
     default = string_map(at(pod, "metadata", "annotations")).get(_DEFAULT_CONTAINER, "")
     chosen = [default] if default in names else list(names[:1])
-    states = _states(pod)
+    states = _container_states(pod)
     init = objects(at(pod, "spec", "initContainers"))
     once = [string(item.get("name")) for item in init if item.get("restartPolicy") != "Always"]
     return [name for name in once if _delays(states.get(name, {}))] + chosen
@@ -189,7 +189,7 @@ def _delays(state: Object) -> bool:
     return "running" in now or bool(count(ended.get("exitCode")))
 
 
-def _states(pod: Object) -> dict[str, Object]:
+def _container_states(pod: Object) -> dict[str, Object]:
     """Return the status of each container by name."""
     status = mapping(pod.get("status"))
     found = (
@@ -201,7 +201,7 @@ def _states(pod: Object) -> dict[str, Object]:
 
 def _waiting(pod: Object) -> dict[str, str]:
     """Return the containers that never started, with the reason."""
-    states = _states(pod)
+    states = _container_states(pod)
     if not states:
         phase = string(at(pod, "status", "phase")) or "Pending"
         return dict.fromkeys(_every(pod), phase) if phase == "Pending" else {}

@@ -134,7 +134,7 @@ async def judge_next(document: Document, rehearsal: Rehearsal, world: World) -> 
         warnings=list(dict.fromkeys(item.text for item in (*report.remarks, *made.remarks))),
     )
     if wrong:
-        return replace(judgement, message=f"would be refused with {_count(wrong)}")
+        return replace(judgement, message=f"would be refused with {_errors_text(wrong)}")
     if old is not None and (before := summary.read(old)).has_ended:
         message = f"is {before.phase} and never runs again: delete it, then apply it again"
         return replace(judgement, verdict=Verdict.HAS_ENDED, message=message)
@@ -154,8 +154,8 @@ def _judged(judgement: Judgement, answer: Answer, rehearsal: Rehearsal, world: W
         return replace(judgement, verdict=Verdict.CANNOT_RUN, message=answer.decision.refusal)
     state = mapping(at(decided.status, "state"))
     wanted = [sub_job for sub_job, _ in draft.children]
-    queues, shares = _queues(wanted, rehearsal.queues, observed.admission)
-    line = _line(answer, queues)
+    queues, shares = _queue_problems(wanted, rehearsal.queues, observed.admission)
+    line = _line_position(answer, queues)
     gang = _gang(rehearsal.queues, observed.hyperjob.key)
     held_back = line is not None and state.get("phase") == "Queued"
     waits = state.get("phase") == "Pending" or held_back
@@ -189,7 +189,7 @@ def _judged(judgement: Judgement, answer: Answer, rehearsal: Rehearsal, world: W
     )
 
 
-def _queues(
+def _queue_problems(
     wanted: Iterable[SubJob], state: QueueState, admission: QueueAdmission
 ) -> tuple[dict[str, str], dict[str, Share]]:
     """Return for each queue why it takes no jobs, empty if it takes jobs, and its share."""
@@ -208,7 +208,7 @@ def _queues(
     return problems, shares
 
 
-def _line(answer: Answer, queues: Mapping[str, str]) -> LinePosition | None:
+def _line_position(answer: Answer, queues: Mapping[str, str]) -> LinePosition | None:
     """Return the place of the HyperJob in the line of one of its queues; None out of a line."""
     verdict = answer.observed.verdict
     wait = verdict.wait if verdict is not None else None
@@ -243,5 +243,5 @@ def _context(rehearsal: Rehearsal, world: World, namespace: str) -> Context:
     )
 
 
-def _count(errors: Sequence[str]) -> str:
+def _errors_text(errors: Sequence[str]) -> str:
     return "1 error" if len(errors) == 1 else f"{len(errors)} errors"

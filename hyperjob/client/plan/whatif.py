@@ -70,10 +70,10 @@ def what_if(
 
     async def compared() -> tuple[list[Judgement], list[Prospect]]:
         async with rehearsing(world) as rehearsal:
-            before = _states(world, rehearsal)
+            before = _hyperjob_states(world, rehearsal)
         async with rehearsing(changed) as rehearsal:
             found = [await judge_next(each, rehearsal, changed) for each in documents]
-            after = _states(world, rehearsal)
+            after = _hyperjob_states(world, rehearsal)
         exists = {key_of(job) for job in world.of(VCJOBS)}
         return found, [
             _prospect(key, before[key], after[key], exists)
@@ -84,7 +84,7 @@ def what_if(
     return run(compared())
 
 
-def _states(world: World, rehearsal: Rehearsal) -> dict[str, _State]:
+def _hyperjob_states(world: World, rehearsal: Rehearsal) -> dict[str, _State]:
     """Return the HyperJobs of the world that run or wait in a rehearsal, by namespace/name."""
     found = {}
     for key in map(key_of, world.of(HYPERJOBS)):
@@ -120,7 +120,7 @@ def _prospect(key: str, before: _State, after: _State, exists: set[str]) -> Pros
         namespace=namespace,
         name=name,
         queue=after.queue,
-        change=_change(now, before, after),
+        change=_effect(now, before, after),
         now=now,
         then=then,
         message=message,
@@ -128,7 +128,7 @@ def _prospect(key: str, before: _State, after: _State, exists: set[str]) -> Pros
     )
 
 
-def _change(now: Mapping[str, str], before: _State, after: _State) -> HyperJobChange:
+def _effect(now: Mapping[str, str], before: _State, after: _State) -> HyperJobChange:
     """Return the effect on a HyperJob, the worst one first.
 
     `now` are its existing sub-jobs; `before` has also those that start without the changes.

@@ -20,11 +20,11 @@ def passed_over(evidence: Evidence) -> Iterator[Cause]:
     for job in evidence.unstarted():
         binding = evidence.binding(binding_name(job.name)) or {}
         if at(binding, "spec", "suspension", "scheduling") is True:
-            yield from _priority(evidence, job)
-            yield from _queue(evidence, job)
+            yield from _without_priority_class(evidence, job)
+            yield from _beyond_queue(evidence, job)
 
 
-def _priority(evidence: Evidence, job: SubJob) -> Iterator[Cause]:
+def _without_priority_class(evidence: Evidence, job: SubJob) -> Iterator[Cause]:
     summary, group = evidence.summary, evidence.summary.group(job.group)
     wanted = group.priority_class if group is not None else ""
     if not wanted or isinstance(evidence.priority_classes, KubeError):
@@ -39,7 +39,7 @@ def _priority(evidence: Evidence, job: SubJob) -> Iterator[Cause]:
         )
 
 
-def _queue(evidence: Evidence, job: SubJob) -> Iterator[Cause]:
+def _beyond_queue(evidence: Evidence, job: SubJob) -> Iterator[Cause]:
     summary, group = evidence.summary, evidence.summary.group(job.group)
     name = group.queue if group is not None else "default"
     queue = evidence.queue(name) or {}

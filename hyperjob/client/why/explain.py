@@ -62,11 +62,11 @@ def explain(evidence: Evidence) -> Explanation:
         headline=headline,
         causes=causes,
         unseen=_unseen(evidence),
-        admission=_admission(evidence),
+        admission=_awaited_admission(evidence),
     )
 
 
-def _admission(evidence: Evidence) -> str:
+def _awaited_admission(evidence: Evidence) -> str:
     """Return the queue admission for a HyperJob that has not started, else an empty text."""
     leader = evidence.leader
     waits = evidence.summary.phase in (Phase.PENDING, Phase.QUEUED)

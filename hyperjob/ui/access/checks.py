@@ -41,7 +41,7 @@ def refused(method: str, headers: Mapping[str, str], hosts: Collection[str]) -> 
 def is_known(host: str, hosts: Collection[str]) -> bool:
     """Return whether a Host header (`name`, `name:port`, `[::1]:port`) is among those allowed."""
     whole = host.lower()
-    return bool(whole) and (whole in hosts or _name(whole) in hosts)
+    return bool(whole) and (whole in hosts or _without_port(whole) in hosts)
 
 
 def is_navigation(method: str, headers: Mapping[str, str]) -> bool:
@@ -73,7 +73,7 @@ def _netloc(origin: str) -> str:
         return ""
 
 
-def _name(host: str) -> str:
+def _without_port(host: str) -> str:
     """Return the host without its port."""
     if host.startswith("["):
         return host.partition("]")[0] + "]"

@@ -9,7 +9,6 @@ visitor's own token: the account of this process needs no rights for them.
 import asyncio
 import hashlib
 from collections.abc import Callable, Collection, Sequence
-from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Final, NoReturn, Self
@@ -88,10 +87,9 @@ class ClusterAccess:
         self._sessions = Sessions(clock=clock)
         self._csrf = Csrf()
         self._login = Login(self._enter, csrf=self._csrf, hosts=self._hosts)
-        self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
-        await self._stack.enter_async_context(self._reviews)
+        await self._reviews.__aenter__()
         return self
 
     async def __aexit__(
@@ -100,7 +98,7 @@ class ClusterAccess:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        await self._stack.aclose()
+        await self._reviews.__aexit__(kind, error, trace)
 
     def listens_on(self, host: str, port: int) -> str:
         """Return the listen address; visitors may use another address, of a proxy."""

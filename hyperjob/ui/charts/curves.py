@@ -56,7 +56,7 @@ def charts(runs: Sequence[Run], axis: Axis) -> list[CurveChart]:
 
 def _chart(metric: str, runs: Sequence[Run], axis: Axis) -> CurveChart | None:
     """Return the chart of a metric; None where it has no finite value."""
-    values = [(run, list(_values(run, metric, axis))) for run in runs]
+    values = [(run, list(_places(run, metric, axis))) for run in runs]
     known = [each for _, found in values for each in found]
     if not known:
         return None
@@ -82,7 +82,7 @@ def _chart(metric: str, runs: Sequence[Run], axis: Axis) -> CurveChart | None:
     )
 
 
-def _values(run: Run, metric: str, axis: Axis) -> Iterable[tuple[float, float]]:
+def _places(run: Run, metric: str, axis: Axis) -> Iterable[tuple[float, float]]:
     """Yield place and value of each point with a finite value of a metric."""
     begin = run.points[0].at if run.points else None
     for point in run.points:

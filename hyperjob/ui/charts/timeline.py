@@ -113,7 +113,7 @@ def timeline(subject: Subject, spans: Sequence[Span], now: datetime) -> Timeline
         end=end,
         lanes=lanes,
         ticks=ticks_of(scale),
-        runs=_runs(known, now),
+        runs=_table_rows(known, now),
         hidden=max(0, len(names) - _LANES),
         running=running,
     )
@@ -127,7 +127,7 @@ def _lane(
     marks: list[TimelineBar] = []
     for span in spans:
         start, end = scale.at(span.begin), scale.at(span.end or now)
-        title = _title(span, now)
+        title = _tooltip(span, now)
         if _failed(span):
             marks.append(TimelineBar(kind="failed", start=start, width=0, label="", title=title))
         if not span.phase or end <= start:
@@ -189,7 +189,7 @@ def _label(span: Span) -> str:
     return f"{span.cluster or span.phase}{attempt}"
 
 
-def _title(span: Span, now: datetime) -> str:
+def _tooltip(span: Span, now: datetime) -> str:
     parts = [span.job or "HyperJob", span.phase]
     if span.cluster:
         parts.append(f"on {span.cluster}")
@@ -209,7 +209,7 @@ def _failed(span: Span) -> bool:
     return JobPhase(span.phase).is_failed or span.phase == Phase.FAILED
 
 
-def _runs(spans: Sequence[Span], now: datetime) -> list[TimelineSpan]:
+def _table_rows(spans: Sequence[Span], now: datetime) -> list[TimelineSpan]:
     """Return the spans as rows of the table, the latest first."""
     chosen = sorted(spans, key=lambda span: (span.begin, span.job), reverse=True)[:_ROWS]
     return [

@@ -63,12 +63,12 @@ def chart(series: Series, scale: TimeScale, queues: Sequence[tuple[Series, int]]
         name=series.name,
         accelerator=series.accelerator,
         layers=_layers(areas, top),
-        limit=_line([None if point is None else point[1] for point in points], top),
+        limit=_limit_line([None if point is None else point[1] for point in points], top),
         top=top,
         used=used,
         total=total,
         peak=f"{round(_used(points[peak]) or 0, 1):g}",
-        peak_at=_moment(scale, peak),
+        peak_at=_slot_text(scale, peak),
         mean=round(100 * spent / offered) if offered else 0,
     )
 
@@ -158,7 +158,7 @@ def _between(floor: Sequence[float], roof: Sequence[float], known: Sequence[bool
     return "".join(path)
 
 
-def _line(values: Sequence[float | None], top: int) -> str:
+def _limit_line(values: Sequence[float | None], top: int) -> str:
     """Return the path of a step line, in pieces of recorded time."""
     path = []
     for begin, end in _stretches([value is not None for value in values]):
@@ -196,7 +196,7 @@ def _used(point: Point) -> float | None:
     return None if point is None else point[0]
 
 
-def _moment(scale: TimeScale, slot: int) -> str:
+def _slot_text(scale: TimeScale, slot: int) -> str:
     """Return the end of a slot as text, with the date if the axis is longer than a day."""
     length = scale.end - scale.begin
     moment = scale.begin + length * (slot + 1) / SLOTS

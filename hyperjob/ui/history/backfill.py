@@ -135,7 +135,7 @@ def _of_hyperjob(summary: Summary, now: datetime) -> list[Span]:
 def _of_job(job: SubJob, now: datetime) -> list[Span]:
     """Return each ended run of a sub-job as a Running span, and its end as a moment."""
     spans: list[Span] = []
-    for run in sorted(_runs(job.history), key=lambda one: (one.end, one.begin)):
+    for run in sorted(_ended_runs(job.history), key=lambda one: (one.end, one.begin)):
         begin = max(run.begin, spans[-1].begin + TICK) if spans else run.begin
         ran = run.begin < run.end
         end = max(run.end, begin + TICK if ran else begin)
@@ -158,7 +158,7 @@ def _of_job(job: SubJob, now: datetime) -> list[Span]:
     return spans
 
 
-def _runs(history: Iterable[Run]) -> Iterable[_Run]:
+def _ended_runs(history: Iterable[Run]) -> Iterable[_Run]:
     for run in history:
         end = timestamp(run.end)
         if end is not None:

@@ -65,13 +65,13 @@ def write(database: sqlite3.Connection, points: Iterable[NewPoint], counts: dict
     ]
     database.executemany("INSERT OR REPLACE INTO points VALUES (?, ?, ?, ?)", rows)
     for uid, new in Counter(row[0] for row in rows).items():
-        counts[uid] = counts[uid] + new if uid in counts else _count(database, uid)
+        counts[uid] = counts[uid] + new if uid in counts else _number_of_points(database, uid)
         if counts[uid] > POINTS:
             database.execute(_THIN, {"uid": uid, "most": POINTS})
-            counts[uid] = _count(database, uid)
+            counts[uid] = _number_of_points(database, uid)
 
 
-def _count(database: sqlite3.Connection, uid: str) -> int:
+def _number_of_points(database: sqlite3.Connection, uid: str) -> int:
     return int(database.execute("SELECT count(*) FROM points WHERE uid = ?", (uid,)).fetchone()[0])
 
 

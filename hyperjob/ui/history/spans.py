@@ -76,7 +76,7 @@ def states(summary: Summary, now: datetime) -> list[Span]:
         )
         for job in summary.jobs
     ]
-    return [_ended(span) for span in found]
+    return [_as_moment(span) for span in found]
 
 
 def follow(
@@ -130,7 +130,7 @@ def tidy(spans: Iterable[Span]) -> list[Span]:
     return result
 
 
-def _ended(span: Span) -> Span:
+def _as_moment(span: Span) -> Span:
     """Return the span as a moment if its phase is final."""
     terminal = span.phase in _ENDS if not span.job else JobPhase(span.phase).is_terminal
     return replace(span, end=span.begin) if terminal else span

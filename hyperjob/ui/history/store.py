@@ -125,7 +125,7 @@ class HistoryFile:
     def spans(self, uid: str) -> list[Span]:
         """Return all spans of a HyperJob, by track and time."""
         rows = self._database.execute(_SPANS, (uid,))
-        return [_span(row) for row in rows]
+        return [_span_of_row(row) for row in rows]
 
     def use(self, kind: Kind, since: float, until: float) -> Iterable[UsedSample]:
         """Return all samples between two times, by name, accelerator and time."""
@@ -173,7 +173,7 @@ class HistoryFile:
             self._database.execute("BEGIN IMMEDIATE")
             self._database.executemany(
                 "INSERT OR REPLACE INTO spans VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (_values(uid, span) for uid, span in spans),
+                (_row_of_span(uid, span) for uid, span in spans),
             )
             self._database.executemany(
                 "INSERT OR REPLACE INTO samples VALUES (?, ?, ?, ?, ?, ?)",
@@ -302,7 +302,7 @@ def _known(row: Sequence[object]) -> Known:
     return Known(str(uid), str(namespace), str(name), str(queue), _time(float(str(seen))))
 
 
-def _span(row: Sequence[object]) -> Span:
+def _span_of_row(row: Sequence[object]) -> Span:
     job, attempt, cluster, phase, reason, message, begin, end = row
     return Span(
         job=str(job),
@@ -316,7 +316,7 @@ def _span(row: Sequence[object]) -> Span:
     )
 
 
-def _values(uid: str, span: Span) -> tuple[object, ...]:
+def _row_of_span(uid: str, span: Span) -> tuple[object, ...]:
     end = None if span.end is None else span.end.timestamp()
     what = (span.attempt, span.cluster, span.phase, span.reason, span.message)
     return (uid, span.job, span.begin.timestamp(), end, *what)

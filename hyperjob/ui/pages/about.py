@@ -43,7 +43,7 @@ async def why(context: Context, kube: Kube, namespace: str, name: str) -> str:
             found=found,
             commands=[context.command(words) for words in commands],
             next_of={cause.reason: context.command(cause.next) for cause in found.causes},
-            warnings=[each for each in _events(items(evidence.events)) if each["warning"]][:5],
+            warnings=[each for each in _event_rows(items(evidence.events)) if each["warning"]][:5],
         )
     )
 
@@ -53,7 +53,7 @@ async def events(_: Context, kube: Kube, namespace: str, name: str) -> str:
     reading = await events_of(kube, await kube.get(HYPERJOBS, name, namespace=namespace))
     if isinstance(reading, KubeError):
         raise reading
-    found = _events(reading)
+    found = _event_rows(reading)
     return str(render("parts/events.html", events=found[:_EVENTS], total=len(found)))
 
 
@@ -98,7 +98,7 @@ def _dumped(found: Object) -> str:
     return str(yaml.safe_dump(found, sort_keys=False, allow_unicode=True))
 
 
-def _events(found: list[Object]) -> list[dict[str, object]]:
+def _event_rows(found: list[Object]) -> list[dict[str, object]]:
     newest = sorted(found, key=event_time, reverse=True)
     return [
         {

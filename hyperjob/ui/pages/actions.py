@@ -68,7 +68,7 @@ def confirmation(action: str, row: Row) -> Confirmation:
                 action=action,
                 title=f"Suspend {name}?",
                 sentences=[
-                    _stops(summary),
+                    _stops_text(summary),
                     f"{_gives_back(row)} The HyperJob stays in the API server until it is resumed.",
                 ],
                 button=f"Suspend {name}",
@@ -97,7 +97,7 @@ def confirmation(action: str, row: Row) -> Confirmation:
                     )
                 ],
                 button=f"Restart {name}",
-                choices=[("", "all sub-jobs"), *_jobs(summary)],
+                choices=[("", "all sub-jobs"), *_job_choices(summary)],
                 choice_label="Restart",
             )
         case "migrate":
@@ -112,7 +112,7 @@ def confirmation(action: str, row: Row) -> Confirmation:
                     )
                 ],
                 button=f"Move sub-jobs of {name}",
-                choices=_clusters(summary),
+                choices=_cluster_choices(summary),
                 choice_label="Move",
             )
         case _:
@@ -120,7 +120,7 @@ def confirmation(action: str, row: Row) -> Confirmation:
                 action="delete",
                 title=f"Delete {name}?",
                 sentences=[
-                    _stops(summary),
+                    _stops_text(summary),
                     "The deletion of the HyperJob and its status cannot be undone.",
                 ],
                 button=f"Delete {name}",
@@ -153,7 +153,7 @@ async def act(kube: Kube, row: Row, action: str, *, target: str, typed: str) -> 
             raise ClientError(f"there is no action {action}")
 
 
-def _stops(summary: Summary) -> str:
+def _stops_text(summary: Summary) -> str:
     living = [job for job in summary.jobs if job.cluster and not job.has_ended]
     if not living:
         return "No sub-job is on a cluster."
@@ -172,7 +172,7 @@ def _gives_back(row: Row) -> str:
     return f"Queue {listed(row.queues)} gets {listed(amounts)} for other HyperJobs."
 
 
-def _jobs(summary: Summary) -> list[tuple[str, str]]:
+def _job_choices(summary: Summary) -> list[tuple[str, str]]:
     return [
         (job.name, f"{job.name}, {job.phase}" + (f" on {job.cluster}" if job.cluster else ""))
         for job in summary.jobs[:_CHOICES]
@@ -180,7 +180,7 @@ def _jobs(summary: Summary) -> list[tuple[str, str]]:
     ]
 
 
-def _clusters(summary: Summary) -> list[tuple[str, str]]:
+def _cluster_choices(summary: Summary) -> list[tuple[str, str]]:
     found: dict[str, int] = {}
     for job in summary.jobs:
         if job.cluster and not job.has_ended:

@@ -8,7 +8,6 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Final
 
-import orjson
 from aiohttp import web
 
 from hyperjob.client.errors import ClientError, words
@@ -17,6 +16,7 @@ from hyperjob.client.logs.choosing import ContainerLog, Wanted
 from hyperjob.client.logs.following import Following
 from hyperjob.client.logs.standing import ChosenLogs
 from hyperjob.client.summary import read
+from hyperjob.ui.places import WRITE_SECONDS, send_event
 from hyperjob_core.api.lines import LogLine as Line
 from hyperjob_core.api.wire import natural
 from hyperjob_core.kube.client import Kube
@@ -31,7 +31,6 @@ _LINES: Final = 2000
 _FOLLOWED: Final = 50
 _ANSI: Final = re.compile(r"\x1b\[[0-9;:]*m")
 _GATHER_SECONDS: Final = 0.2
-_WRITE_SECONDS: Final = 20.0
 _BEAT_SECONDS: Final = 10.0
 _BATCH: Final = 500
 
@@ -181,7 +180,7 @@ async def follow(
             say=say,
         )
         await _pump(response, following, choice, said, came)
-    await _send(response, "end", {"lines": [], "remarks": said})
+    await send_event(response, "end", {"lines": [], "remarks": said})
 
 
 async def download(
@@ -204,7 +203,7 @@ async def download(
                 if left < 0:
                     remarks.append("the rest is left out: choose a sub-job or a time")
                     break
-                async with asyncio.timeout(_WRITE_SECONDS):
+                async with asyncio.timeout(WRITE_SECONDS):
                     await response.write(data)
     await response.write("".join(f"# {printable(each)}\n" for each in remarks).encode())
 
@@ -246,13 +245,7 @@ async def _pump(
             lines, held[:] = held[:], []
             remarks, said[:] = said[:], []
             room.set()
-            await _send(response, "lines", {"lines": lines, "remarks": remarks})
+            await send_event(response, "lines", {"lines": lines, "remarks": remarks})
         await reading
     finally:
         await cancel([reading])
-
-
-async def _send(response: web.StreamResponse, event: str, value: object) -> None:
-    data = b"event: " + event.encode() + b"\ndata: " + orjson.dumps(value) + b"\n\n"
-    async with asyncio.timeout(_WRITE_SECONDS):
-        await response.write(data)

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from hyperjob.client import usage
-from hyperjob.client.tally import Tally
 from hyperjob.client.usage import QueueUse
 from hyperjob.ui.lines import QueueLines
 from hyperjob.ui.render import render
@@ -92,8 +91,7 @@ class QueuesPage:
         world, scope = self.world, self.scope
         found: list[QueueNode] = []
         if scope.queues:
-            totals = usage.all_ready(usage.clusters_of(world.clusters, Tally()))
-            tree = usage.tree_of(world.queues, totals)
+            tree = usage.tree_of(world.queues, world.totals)
             uses = world.queue_uses(scope)
             phases = world.phases_by_queue(scope)
             found = nodes(tree, uses, world.rows, world.lines, phases, scope, world.colour)
@@ -123,7 +121,7 @@ def nodes(
     by_name: dict[str, list[QueueUse]] = {}
     for use in uses:
         by_name.setdefault(use.queue, []).append(use)
-    known = [name for name in _in_order(tree, ROOT) if name != ROOT]
+    known = [name for name in _below(tree, ROOT) if name != ROOT]
     names = known + sorted(by_name.keys() - set(known))
     return [
         _node(name, tree, by_name.get(name, ()), rows, lines, phases, scope, colour)
@@ -131,10 +129,10 @@ def nodes(
     ]
 
 
-def _in_order(tree: Tree, name: str) -> list[str]:
+def _below(tree: Tree, name: str) -> list[str]:
     found = [name]
     for child in tree.children.get(name, ()):
-        found += _in_order(tree, child)
+        found += _below(tree, child)
     return found
 
 

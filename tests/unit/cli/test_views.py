@@ -15,6 +15,7 @@ from hyperjob.cli.tree import view as tree
 from hyperjob.client import usage
 from hyperjob.client.pods import pod_counts
 from hyperjob.client.summary import read
+from hyperjob.client.tally import Tally
 from hyperjob.table import Layout, table
 from hyperjob_core.api.leader import Leader
 from tests.unit.cli.objects import CREATED, GPU, NOW, Object, cluster, hyperjob, pod, queue, sub_job
@@ -244,14 +245,14 @@ def test_events_are_in_the_order_of_time_whatever_says_it() -> None:
 
 def test_top_counts_by_cluster_what_there_is_and_what_hyperjobs_take() -> None:
     waits = hyperjob("Queued", sub_job(phase="Queued", reason="WaitingForQueue"))
-    summaries = [read(RUNNING), read(waits)]
-    uses = usage.clusters([cluster("west", used=12), cluster("east", ready=False)], summaries)
+    tally = Tally.of([read(RUNNING), read(waits)])
+    uses = usage.clusters([cluster("west", used=12), cluster("east", ready=False)], tally)
     assert [(u.cluster, u.ready, u.allocatable, u.used, u.free, u.hyperjobs) for u in uses] == [
         ("east", False, 32, 0, 24, 8),
         ("west", True, 32, 12, 20, 8),
     ]
-    assert usage.waiting(summaries) == {GPU: 8}
-    text = plain(top.cluster_lines(uses, usage.waiting(summaries)))
+    assert tally.waits_for == {GPU: 8}
+    text = plain(top.cluster_lines(uses, tally.waits_for))
     # what a lost cluster has is no help
     assert text[-2].split() == ["all", "ready", GPU, "32", "12", "20", "8"]
     assert text[-1] == "Waiting: 8 nvidia.com/gpu"
@@ -259,7 +260,7 @@ def test_top_counts_by_cluster_what_there_is_and_what_hyperjobs_take() -> None:
 
 def test_top_names_the_taints_that_keep_sub_jobs_from_a_cluster() -> None:
     kept = cluster("west") | {"spec": {"taints": [{"key": "maintenance", "effect": "NoSchedule"}]}}
-    (use,) = usage.clusters([kept], [])
+    (use,) = usage.clusters([kept], Tally())
     assert (use.ready, use.taints) == (True, ("maintenance:NoSchedule",))
     assert "tainted maintenance:NoSchedule" in plain(top.cluster_lines([use], {}))[1]
 
@@ -278,7 +279,7 @@ def test_top_names_the_clusters_that_have_closed_a_queue(
     items = [{"clusterName": name, "status": {"state": each}} for name, each in closed.items()]
     resource = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "name": "gold"}
     binding = {"spec": {"resource": resource}, "status": {"aggregatedStatus": items}}
-    (use,) = usage.queues([queue("gold", state)], [], bindings=[binding])
+    (use,) = usage.queues([queue("gold", state)], Tally(), bindings=[binding])
     assert use.where == shown
     assert shown in plain(top.queue_lines([use]))[1]
     told = top.value(None, [use], {})["queues"][0]["closedIn"]
@@ -288,7 +289,7 @@ def test_top_names_the_clusters_that_have_closed_a_queue(
 @pytest.mark.parametrize(("used", "free"), [(0, 0), (24, 0), (40, 0)])
 def test_top_shows_no_room_on_a_full_cluster_whose_status_is_late(used: int, free: int) -> None:
     full = [read(hyperjob("Running", sub_job(name=f"hj-{i}", cluster="west"))) for i in range(4)]
-    (use,) = usage.clusters([cluster("west", used=used)], full)
+    (use,) = usage.clusters([cluster("west", used=used)], Tally.of(full))
     assert (use.hyperjobs, use.free) == (32, free)
 
 
@@ -311,7 +312,7 @@ def test_top_names_the_queue_admission_at_work(
 
 
 def test_top_shows_a_cluster_that_reports_nothing() -> None:
-    (use,) = usage.clusters([{"metadata": {"name": "new"}}], [])
+    (use,) = usage.clusters([{"metadata": {"name": "new"}}], Tally())
     assert (use.ready, use.allocatable, use.free) == (False, None, None)
     assert plain(top.cluster_lines([use], {}))[1].split() == [
         "new",
@@ -334,7 +335,7 @@ def test_top_counts_by_queue_what_is_placed_and_what_waits() -> None:
         queue("root"),
     ]
     summaries = [read(RUNNING), read(waits), read(hyperjob("Completed"))]
-    uses = usage.queues(found, summaries, totals={GPU: 128})
+    uses = usage.queues(found, Tally.of(summaries), totals={GPU: 128})
     assert [(u.queue, u.state, u.capability, u.used, u.waiting) for u in uses] == [
         ("default", "Open", None, 16, 0),
         ("gold", "Closed", 64, 0, 16),
@@ -350,7 +351,7 @@ def test_top_counts_by_queue_what_is_placed_and_what_waits() -> None:
 
 def test_a_parent_queue_counts_what_its_children_use() -> None:
     child = {"metadata": {"name": "default"}, "spec": {"parent": "all"}, "status": {}}
-    uses = usage.queues([queue("all"), child], [read(RUNNING)], totals={GPU: 64})
+    uses = usage.queues([queue("all"), child], Tally.of([read(RUNNING)]), totals={GPU: 64})
     assert [(u.queue, u.share, u.used, u.running_hyperjobs) for u in uses] == [
         ("all", 64, 16, 1),
         ("default", 64, 16, 1),
@@ -375,7 +376,12 @@ def test_a_parent_queue_counts_what_its_children_use() -> None:
 def test_what_volcano_global_still_counts_of_the_ended_is_shown(spec: Object, ended: int) -> None:
     done = read(hyperjob("Completed", sub_job(phase="Completed", cluster="east")))
     binding = {"metadata": {"name": "llm-trainer-0-job", "namespace": "ml"}, "spec": spec}
-    (use,) = usage.queues([queue()], [done], totals={GPU: 64}, counted=[binding])
+    (use,) = usage.queues(
+        [queue()],
+        Tally.of([done]),
+        totals={GPU: 64},
+        ended=usage.held_by_ended([done], [binding]),
+    )
     assert (use.used, use.ended) == (0, ended)
     header, row = plain(top.queue_lines([use]))
     assert dict(zip(header.split(), row.split(), strict=True))["ENDED"] == str(ended)
@@ -383,13 +389,13 @@ def test_what_volcano_global_still_counts_of_the_ended_is_shown(spec: Object, en
 
 def test_a_queue_that_nobody_made_is_told_so_unless_queues_cannot_be_seen() -> None:
     waits = [read(hyperjob("Queued", sub_job(phase="Queued"), queue="gold"))]
-    assert usage.queues([], waits)[0].state == "missing"
-    assert usage.queues([], waits, readable=False)[0].state == "?"
+    assert usage.queues([], Tally.of(waits))[0].state == "missing"
+    assert usage.queues([], Tally.of(waits), readable=False)[0].state == "?"
 
 
 def test_what_nobody_has_looked_at_waits_as_the_template_says() -> None:
-    assert usage.waiting([read(hyperjob())]) == {GPU: 8}
-    assert usage.waiting([read(hyperjob(spec={"suspend": True}))]) == {}
+    assert Tally.of([read(hyperjob())]).waits_for == {GPU: 8}
+    assert Tally.of([read(hyperjob(spec={"suspend": True}))]).waits_for == {}
 
 
 malformed = st.recursive(
@@ -424,4 +430,4 @@ def test_no_object_is_too_strange_to_be_shown(spec: Any, status: Any) -> None:
     cells(obj, wide=True)
     tree.lines(summary, {}, {})
     described(obj)
-    usage.waiting([summary])
+    assert Tally.of([summary]).waits_for is not None

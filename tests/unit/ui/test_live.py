@@ -11,7 +11,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from hyperjob.ui import live
+from hyperjob.ui import live, places
 from hyperjob.ui.pages import jobs
 from hyperjob.ui.pages.answers import Context
 from hyperjob.ui.running import running
@@ -129,7 +129,7 @@ async def test_a_viewer_that_does_not_read_holds_up_nobody_and_is_let_go(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(live, "PAUSE_SECONDS", 0.01)
-    monkeypatch.setattr(live, "WRITE_SECONDS", 0.5)
+    monkeypatch.setattr(places, "WRITE_SECONDS", 0.5)
     async with served(2) as site:
         loop = asyncio.get_running_loop()
         with socket.socket() as slow:

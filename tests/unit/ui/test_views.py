@@ -47,7 +47,7 @@ def card(raw: dict[str, Any], rows: list[Row], scope: Scope = EVERYTHING) -> fle
     holdings = Holdings()
     for each in rows:
         holdings.change(each.key, each)
-    uses = usage.clusters_of([raw], Tally.of(each.summary for each in rows))
+    uses = usage.clusters([raw], Tally.of(each.summary for each in rows))
     name = raw["metadata"]["name"]
     return fleet.card_of(
         raw, uses, lambda accelerator: holdings.at((name, accelerator), scope), lambda _: 0
@@ -208,7 +208,7 @@ def _nodes(
     totals = {GPU: 64}
     return queues.nodes(
         usage.tree_of(found, totals),
-        usage.queues_of(found, Tally.of(each.summary for each in rows), totals=totals),
+        usage.queues(found, Tally.of(each.summary for each in rows), totals=totals),
         {each.key: each for each in rows},
         lines,
         Counter({(queue, each.summary.phase): 1 for each in rows for queue in each.queues}),
