@@ -20,7 +20,8 @@ from hyperjob_core.kube.errors import (
 from hyperjob_core.kube.events import EventRecorder
 from hyperjob_core.kube.informer import Informer
 from hyperjob_core.kube.resources import HYPERJOBS, TRAINJOBS, split_key
-from hyperjob_engine.trainjob.decide import Decided, Seen, TrainJobEvent, decide
+from hyperjob_engine.model.planned import Event
+from hyperjob_engine.trainjob.decide import Decided, Seen, decide
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +72,7 @@ class Passes:
             self._record(trainjob, event)
         return decided.again
 
-    def _record(self, trainjob: Object, event: TrainJobEvent) -> None:
+    def _record(self, trainjob: Object, event: Event) -> None:
         regarding = {**trainjob, "apiVersion": TRAINJOBS.api_version, "kind": TRAINJOBS.kind}
         self._recorder.event(regarding, event.type, event.reason, event.action, event.note)
 
@@ -102,7 +103,9 @@ class Passes:
             except AlreadyExists:
                 return False
             except (BadRequest, Forbidden, Invalid) as error:
-                refused = TrainJobEvent("Warning", "HyperJobRefused", "Create", error.message)
+                refused = Event(
+                    type="Warning", reason="HyperJobRefused", action="Create", note=error.message
+                )
                 self._record(seen.trainjob, refused)
                 raise
         if decided.suspend is not None:

@@ -171,7 +171,7 @@ Action: TypeAlias = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """An Event about the HyperJob; `action` is its action field, one CamelCase word."""
+    """An Event about a HyperJob or a TrainJob; `reason` and `action` are CamelCase words."""
 
     type: Literal["Normal", "Warning"]
     reason: str

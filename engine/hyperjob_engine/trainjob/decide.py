@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Literal
 
 from hyperjob_core.api.field import aggregate
 from hyperjob_core.api.meta import Object
@@ -26,6 +25,7 @@ from hyperjob_core.api.wire import (
     string_map,
     timestamp,
 )
+from hyperjob_engine.model.planned import Event
 from hyperjob_engine.status.diff import merge_patch
 from hyperjob_engine.trainjob.convert import convert
 from hyperjob_engine.trainjob.refusals import Refusals
@@ -43,23 +43,13 @@ from hyperjob_engine.trainjob.status import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """What a pass of a TrainJob knows."""
+    """The objects of a pass of a TrainJob; None: absent. `hyperjob` may be of another owner."""
 
     trainjob: Object
     runtime: Object | None
     namespace: Object | None
     hyperjob: Object | None
     now: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class TrainJobEvent:
-    """One Event on a TrainJob."""
-
-    type: Literal["Normal", "Warning"]
-    reason: str
-    action: str
-    note: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,8 +62,9 @@ class Decided:
     delete: bool = False
     status: Object | None = None
     """Merge patch of the status; None: it is right."""
-    events: tuple[TrainJobEvent, ...] = ()
+    events: tuple[Event, ...] = ()
     again: timedelta | None = None
+    """Time until the next pass; None: the next change of an object causes it."""
 
 
 NOTHING = Decided()
@@ -132,8 +123,11 @@ def _begin(seen: Seen) -> Decided:
     if found.hyperjob is None:
         refused = Verdict(FAILED, True, NOT_SUPPORTED, aggregate(found.refusals))
         return _written(seen, refused)
-    created = TrainJobEvent(
-        "Normal", "HyperJobCreated", "Create", "created the HyperJob of the same name"
+    created = Event(
+        type="Normal",
+        reason="HyperJobCreated",
+        action="Create",
+        note="created the HyperJob of the same name",
     )
     decided = _written(seen)
     return replace(decided, create=found.hyperjob, events=(created, *decided.events))
@@ -171,6 +165,10 @@ def _after_end(seen: Seen) -> Decided:
 
 
 def _until_deletion(hyperjob: Object, passed: timedelta) -> timedelta | None:
+    """Return the time until the deletion of a HyperJob whose TrainJob ended `passed` ago.
+
+    None for a HyperJob that stays: its runtime has no ttlSecondsAfterFinished.
+    """
     seconds = natural(string_map(at(hyperjob, "metadata", "annotations")).get(TTL, ""))
     return None if seconds is None else timedelta(seconds=min(seconds, 2**31)) - passed
 
@@ -192,7 +190,9 @@ def _was_suspended(trainjob: Object) -> bool:
 
 
 def _warned(reason: str, note: str) -> Decided:
-    return Decided(events=(TrainJobEvent("Warning", reason, "Reconcile", note),))
+    """Return an Event without another change: the TrainJob waits for the change of an object."""
+    event = Event(type="Warning", reason=reason, action="Reconcile", note=note)
+    return Decided(events=(event,))
 
 
 def _written(seen: Seen, *more: Verdict) -> Decided:
@@ -209,8 +209,11 @@ def _written(seen: Seen, *more: Verdict) -> Decided:
         if condition(old, kind).get("status") != ("True" if each.true else "False")
     ]
     events = tuple(
-        TrainJobEvent(
-            "Warning" if each.type == FAILED else "Normal", each.reason, "Reconcile", each.message
+        Event(
+            type="Warning" if each.type == FAILED else "Normal",
+            reason=each.reason,
+            action="Reconcile",
+            note=each.message,
         )
         for each in changed
     )
