@@ -28,10 +28,10 @@ def count_tasks(spec: object) -> int:
     jobs = spec.get("replicatedJobs") if isinstance(spec, dict) else None
     if not isinstance(jobs, list):
         return 0
-    return max(len(jobs), sum(len(_tasks(job)) for job in jobs if isinstance(job, dict)))
+    return max(len(jobs), sum(len(_template_tasks(job)) for job in jobs if isinstance(job, dict)))
 
 
-def _tasks(job: Object) -> list[object]:
+def _template_tasks(job: Object) -> list[object]:
     template = job.get("templateSpec")
     tasks = template.get("tasks") if isinstance(template, dict) else None
     return tasks if isinstance(tasks, list) else []

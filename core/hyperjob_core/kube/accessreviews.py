@@ -113,7 +113,7 @@ async def allows(kube: Kube, question: AccessQuestion) -> bool:
     answer = await _review(
         kube,
         SELF_SUBJECT_ACCESS_REVIEWS if question.user is None else SUBJECT_ACCESS_REVIEWS,
-        {"spec": _spec(question)},
+        {"spec": _review_spec(question)},
     )
     status = mapping(answer.get("status"))
     return status.get("allowed") is True and status.get("denied") is not True
@@ -143,7 +143,7 @@ def _user(found: Object) -> User | None:
     )
 
 
-def _spec(question: AccessQuestion) -> Object:
+def _review_spec(question: AccessQuestion) -> Object:
     spec: Object = {}
     if question.user is not None:
         spec["user"] = question.user.name

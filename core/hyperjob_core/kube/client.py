@@ -239,9 +239,9 @@ class Kube:
                     raise unreachable(request, f"a line is longer than {LONGEST_LINE} bytes")
                 for line in lines:
                     if line:
-                        yield _event(line, request)
+                        yield _watch_event(line, request)
         if last := splitter.rest():
-            yield _event(last, request)
+            yield _watch_event(last, request)
 
     async def create(
         self,
@@ -413,7 +413,7 @@ def _write(*, dry_run: bool) -> dict[str, str]:
     return {"dryRun": "All"} if dry_run else {}
 
 
-def _event(line: bytes, request: str) -> WatchEvent:
+def _watch_event(line: bytes, request: str) -> WatchEvent:
     """Decode a line of a watch; raises the error of an ERROR event, or Unavailable on garbage."""
     try:
         decoded = orjson.loads(line)

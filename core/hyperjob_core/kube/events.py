@@ -112,7 +112,7 @@ class EventRecorder:
         """
         regarding = reference(obj)
         note = _shorten(note)
-        key = (str(regarding.get("uid")), _place(regarding), type, reason, action, note)
+        key = (str(regarding.get("uid")), _object_text(regarding), type, reason, action, note)
         now = self._clock.now()
         series = self._series.get(key)
         if series is not None and now - series.last < _SERIES_SECONDS:
@@ -168,7 +168,7 @@ class EventRecorder:
                 log.info(
                     "Event not recorded",
                     extra={
-                        "about": _place(series.event["regarding"]),
+                        "about": _object_text(series.event["regarding"]),
                         "reason": series.event["reason"],
                         "error": str(error),
                     },
@@ -253,7 +253,7 @@ def reference(obj: Object) -> Object:
     return {name: value for name, value in fields.items() if value}
 
 
-def _place(regarding: Object) -> str:
+def _object_text(regarding: Object) -> str:
     return "/".join(str(regarding.get(part, "")) for part in ("kind", "namespace", "name"))
 
 

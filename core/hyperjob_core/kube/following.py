@@ -47,7 +47,7 @@ async def changes(
         async for step in steps:
             patience.reached()
             if isinstance(step, ObjectList):
-                now = {_key(item): item for item in step.items}
+                now = {_key_of(item): item for item in step.items}
                 for key, item in now.items():
                     before = known.get(key)
                     if before is None:
@@ -60,9 +60,9 @@ async def changes(
                 yield WatchEvent(EventType.BOOKMARK, {})
             elif step.type is not EventType.BOOKMARK:
                 if step.type is EventType.DELETED:
-                    known.pop(_key(step.object), None)
+                    known.pop(_key_of(step.object), None)
                 else:
-                    known[_key(step.object)] = step.object
+                    known[_key_of(step.object)] = step.object
                 yield step
 
 
@@ -119,7 +119,7 @@ class _Patience:
             raise failure
 
 
-def _key(obj: Object) -> tuple[str, str]:
+def _key_of(obj: Object) -> tuple[str, str]:
     metadata = obj["metadata"]
     return str(metadata.get("namespace") or ""), str(metadata["name"])
 

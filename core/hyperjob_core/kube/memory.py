@@ -116,7 +116,7 @@ class MemoryServer:
         known = old["metadata"]
         kept = {field: known[field] for field in ("uid", "creationTimestamp")}
         metadata = {**kept, **obj["metadata"], "generation": known["generation"]}
-        new = {**_typed(resource, obj), "metadata": metadata}
+        new = {**_with_type(resource, obj), "metadata": metadata}
         return self._write(resource, key, old, new, status=False)
 
     def change(self, resource: Resource, key: str, patch: Object, *, status: bool = False) -> None:
@@ -157,7 +157,7 @@ class MemoryServer:
         }
 
     def _add(self, resource: Resource, key: str, obj: Object, metadata: Object) -> Object:
-        made: Object = {**_typed(resource, obj), "metadata": {**obj["metadata"], **metadata}}
+        made: Object = {**_with_type(resource, obj), "metadata": {**obj["metadata"], **metadata}}
         for owner in obj["metadata"].get("ownerReferences") or ():
             self._owned.setdefault(owner["uid"], {})[resource.plural, key] = None
         self._objects.setdefault(resource.plural, {})
@@ -305,7 +305,7 @@ def _selection(namespace: str, params: Params) -> Callable[[Object], bool]:
     return selects
 
 
-def _typed(resource: Resource, obj: Object) -> Object:
+def _with_type(resource: Resource, obj: Object) -> Object:
     return {"apiVersion": resource.api_version, "kind": resource.kind, **obj}
 
 
@@ -328,7 +328,7 @@ def _changed(call: Call, found: Object) -> Object:
     if call.method == "PATCH":
         new: Object = merged(found, body)
     else:
-        new = {**_typed(call.resource, body), "metadata": {**found["metadata"], **wanted}}
+        new = {**_with_type(call.resource, body), "metadata": {**found["metadata"], **wanted}}
     if call.subresource == "status":
         return {**found, "status": new.get("status")}
     return new

@@ -83,7 +83,7 @@ class JsonFormatter(logging.Formatter):
             "ts": _moment(record),
             "logger": record.name,
             "msg": _hide(record.getMessage()),
-            **_fields(record),
+            **_record_fields(record),
         }
         if trace := _trace(record):
             line["stacktrace"] = trace
@@ -97,7 +97,7 @@ class TextFormatter(logging.Formatter):
         """Return the line of a record."""
         message = _one_line(_hide(record.getMessage()))
         parts = [_moment(record), f"{record.levelname:<7}", record.name, message]
-        parts += [f"{name}={_text(value)}" for name, value in _fields(record).items()]
+        parts += [f"{name}={_value_text(value)}" for name, value in _record_fields(record).items()]
         line = " ".join(parts)
         if trace := _trace(record):
             line += "\n" + trace.rstrip()
@@ -109,15 +109,15 @@ def _moment(record: logging.LogRecord) -> str:
     return f"{moment.isoformat(timespec='milliseconds')[:-6]}Z"
 
 
-def _fields(record: logging.LogRecord) -> dict[str, object]:
-    fields = {name: _clean(name, value) for name, value in _context.get().items()}
+def _record_fields(record: logging.LogRecord) -> dict[str, object]:
+    fields = {name: _redacted(name, value) for name, value in _context.get().items()}
     for name, value in vars(record).items():
         if name not in _STANDARD:
-            fields[name] = _clean(name, value)
+            fields[name] = _redacted(name, value)
     return fields
 
 
-def _clean(name: str, value: object) -> object:
+def _redacted(name: str, value: object) -> object:
     """Return a JSON value with redacted secrets, found by field name or by form."""
     if value is None or isinstance(value, bool | float):
         return value
@@ -125,9 +125,9 @@ def _clean(name: str, value: object) -> object:
         return value if abs(value) < _JSON_INTEGER else str(value)
     if not isinstance(value, str):
         if isinstance(value, Mapping):
-            return {str(key): _clean(str(key), part) for key, part in value.items()}
+            return {str(key): _redacted(str(key), part) for key, part in value.items()}
         if isinstance(value, list | tuple | set | frozenset):
-            return [_clean(name, part) for part in value]
+            return [_redacted(name, part) for part in value]
     return _HIDDEN if _is_secret(name) else _hide(str(value))
 
 
@@ -136,7 +136,7 @@ def _is_secret(name: str) -> bool:
     return _SECRET_NAME.search(name) is not None
 
 
-def _text(value: object) -> str:
+def _value_text(value: object) -> str:
     if isinstance(value, Mapping) and set(value) <= {"namespace", "name"}:
         return "/".join(str(value[part]) for part in ("namespace", "name") if part in value)
     text = orjson.dumps(value).decode() if isinstance(value, dict | list) else str(value)

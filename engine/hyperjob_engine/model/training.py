@@ -101,14 +101,14 @@ def announced(lines: Sequence[LogLine]) -> list[tuple[datetime, str]]:
     found: list[tuple[datetime, str]] = []
     for line in reversed(lines):
         if _PHASE in line.raw and _MARK in line.raw and len(found) < _SAMPLES:
-            fields = _fields(line) or {}
+            fields = _progress_object(line) or {}
             phase = fields.get("phase")
             if isinstance(phase, str) and "step" not in fields:
                 found.append((line.moment, shortened(printable(phase), _PHASE_LIMIT)))
     return found[::-1]
 
 
-def _fields(line: LogLine) -> dict[str, Any] | None:
+def _progress_object(line: LogLine) -> dict[str, Any] | None:
     """Return the object of a line for the controller; None if it has none."""
     raw = line.raw
     start = _OBJECT.search(raw) if line.time and len(raw) <= MAX_LINE else None
@@ -125,25 +125,25 @@ def _fields(line: LogLine) -> dict[str, Any] | None:
 
 def parse(line: LogLine) -> ProgressLine | None:
     """Parse one line; None if it is not a progress line."""
-    fields = _fields(line)
+    fields = _progress_object(line)
     if fields is None:
         return None
-    step = _step(fields.get("step"))
+    step = _parsed_step(fields.get("step"))
     if step is None:
         return None
-    steps, saved = _step(fields.get("steps")), _step(fields.get("saved"))
+    steps, saved = _parsed_step(fields.get("steps")), _parsed_step(fields.get("saved"))
     return ProgressLine(
         time=line.moment,
         step=step,
         steps=steps or None,
         # A checkpoint of a later step than the present one is an error of the program.
         saved=saved if saved is not None and saved <= step else None,
-        waited=_part(fields.get("waited")),
+        waited=_fraction(fields.get("waited")),
         metrics=_metrics(fields.get("metrics")),
     )
 
 
-def _step(value: object) -> int | None:
+def _parsed_step(value: object) -> int | None:
     """Return a step; a language without integers prints it as 1200.0."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
@@ -152,7 +152,7 @@ def _step(value: object) -> int | None:
     return value if 0 <= value <= MAX_STEP else None
 
 
-def _part(value: object) -> float | None:
+def _fraction(value: object) -> float | None:
     """Return a number from 0 to 1."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
@@ -288,13 +288,13 @@ def advance(track: Track | None, line: ProgressLine, *, now: datetime) -> Track:
     """Return the track with one more line."""
     time = min(line.time, now)
     if track is None:
-        return _beginning(line, time)
+        return _first_track(line, time)
     step, last = track.last
     time = max(time, last)
     if line.step < step:
         if time - last < OUT_OF_ORDER:
             return track
-        return _began_again(track, _beginning(line, time))
+        return _restarted_track(track, _first_track(line, time))
     samples = track.samples
     if line.step > step:
         samples = (*samples, (line.step, time))[-_SAMPLES:]
@@ -313,7 +313,7 @@ def advance(track: Track | None, line: ProgressLine, *, now: datetime) -> Track:
     )
     if line.saved is not None and line.saved != track.saved_step:
         # An older checkpoint than before: the newer one was deleted or is unreadable.
-        track = replace(track, saved_step=line.saved, saved=_made(track, line.saved))
+        track = replace(track, saved_step=line.saved, saved=_time_of_step(track, line.saved))
     return track
 
 
@@ -349,7 +349,7 @@ def speed(samples: tuple[tuple[int, datetime], ...]) -> float | None:
     return (last_step - first_step) / seconds if seconds > 0 else None
 
 
-def _beginning(line: ProgressLine, time: datetime) -> Track:
+def _first_track(line: ProgressLine, time: datetime) -> Track:
     return Track(
         start_step=line.step,
         started=time,
@@ -361,7 +361,7 @@ def _beginning(line: ProgressLine, time: datetime) -> Track:
     )
 
 
-def _began_again(before: Track, after: Track) -> Track:
+def _restarted_track(before: Track, after: Track) -> Track:
     """Return the track of a restarted program, with the checkpoint from which it resumed."""
     kept = before.saved_step
     if after.saved_step is None and kept is not None and kept <= after.start_step:
@@ -369,7 +369,7 @@ def _began_again(before: Track, after: Track) -> Track:
     return replace(after, steps=after.steps or before.steps)
 
 
-def _made(track: Track, step: int) -> datetime:
+def _time_of_step(track: Track, step: int) -> datetime:
     """Return when the program made a step, by the lines around it, at most the last one."""
     for before, after in pairwise(track.samples):
         if step <= after[0]:

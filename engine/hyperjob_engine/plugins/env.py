@@ -32,11 +32,11 @@ class Env:
             variable("HYPERJOB_ATTEMPT", member.attempt),
             variable("HYPERJOB_CLUSTER", member.cluster),
             *ranks(place, task_pods),
-            *_checkpoint(world),
+            *_checkpoint_variables(world),
         )
 
 
-def _checkpoint(world: World) -> Sequence[Object]:
+def _checkpoint_variables(world: World) -> Sequence[Object]:
     """Return variables with the checkpoint directory and the last step that all sub-jobs saved."""
     found = []
     if world.checkpoint_dir:

@@ -36,8 +36,8 @@ class PyTorch:
             return ()
         host, port = place.host(*holder), place.number("port", PORT)
         return (
-            variable("PET_NNODES", _nodes(world, chosen, holder[0])),
-            *_processes(place, container),
+            variable("PET_NNODES", _agents(world, chosen, holder[0])),
+            *_process_variables(place, container),
             variable("PET_RDZV_BACKEND", "c10d"),
             variable("PET_RDZV_ENDPOINT", f"{host}:{port}"),
             variable("PET_RDZV_ID", f"{world.hyperjob}-{world.uid}-{world.generation}"),
@@ -50,20 +50,20 @@ class PyTorch:
 
 
 @lru_cache(maxsize=16)
-def _nodes(world: World, chosen: frozenset[str], holder: WorldMember) -> str:
+def _agents(world: World, chosen: frozenset[str], holder: WorldMember) -> str:
     """Return the number of agents; a range if fewer than all sub-jobs may start."""
-    counts = {member.name: _count(member.tasks, chosen) for member in world.members}
+    counts = {member.name: _pods(member.tasks, chosen) for member in world.members}
     total = sum(counts.values())
     others = sorted(count for name, count in counts.items() if name != holder.name)
     fewest = counts[holder.name] + sum(others[: max(0, world.minimum - 1)])
     return str(total) if fewest >= total else f"{fewest}:{total}"
 
 
-def _count(tasks: Iterable[TaskPods], chosen: frozenset[str]) -> int:
+def _pods(tasks: Iterable[TaskPods], chosen: frozenset[str]) -> int:
     return sum(task_pods.pods for task_pods in tasks if not chosen or task_pods.task in chosen)
 
 
-def _processes(place: PluginContext, container: Object) -> Sequence[Object]:
+def _process_variables(place: PluginContext, container: Object) -> Sequence[Object]:
     """Return the option of one process per accelerator of the container, if it has any."""
     given = place.number("nproc-per-node", 0)
     request = pod_request({"containers": [container]})

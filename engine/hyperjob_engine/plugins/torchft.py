@@ -38,7 +38,7 @@ class TorchFT:
         ]
         if task_pods.task == task:
             return shared
-        groups = [member for member in world.members if _training(member, task)]
+        groups = [member for member in world.members if _training_tasks(member, task)]
         if place.member not in groups:
             return shared  # a sub-job whose tasks have no pods
         address = place.arguments.get("address") or _lighthouse(place, task)
@@ -46,13 +46,13 @@ class TorchFT:
             *shared,
             variable("TORCHFT_LIGHTHOUSE", address),
             variable("TORCHFT_QUORUM_RETRIES", RETRIES),
-            variable("REPLICA_GROUP_ID", _number(groups, place.member)),
+            variable("REPLICA_GROUP_ID", _group_number(groups, place.member)),
             variable("NUM_REPLICA_GROUPS", len(groups)),
-            *_TORCHRUN.variables(_alone(place, task), task_pods, container),
+            *_TORCHRUN.variables(_own_world(place, task), task_pods, container),
         )
 
 
-def _training(member: WorldMember, lighthouse: str) -> tuple[TaskPods, ...]:
+def _training_tasks(member: WorldMember, lighthouse: str) -> tuple[TaskPods, ...]:
     return tuple(
         task_pods
         for task_pods in member.tasks
@@ -60,7 +60,7 @@ def _training(member: WorldMember, lighthouse: str) -> tuple[TaskPods, ...]:
     )
 
 
-def _number(groups: Sequence[WorldMember], member: WorldMember) -> int:
+def _group_number(groups: Sequence[WorldMember], member: WorldMember) -> int:
     """Return the number of a replica group, stable in scaling with one replicatedJob."""
     if len({each.group for each in groups}) == 1:
         return member.number
@@ -76,9 +76,9 @@ def _lighthouse(place: PluginContext, task: str) -> str:
     return f"http://{place.hosts.service(place.world, place.member, member, task_pods)}:{port}"
 
 
-def _alone(place: PluginContext, lighthouse: str) -> PluginContext:
+def _own_world(place: PluginContext, lighthouse: str) -> PluginContext:
     """Return the context of a sub-job as a world of its own, for its torchrun."""
-    member = replace(place.member, tasks=_training(place.member, lighthouse))
+    member = replace(place.member, tasks=_training_tasks(place.member, lighthouse))
     world: World = replace(
         place.world, members=(member,), by_name={member.name: member}, minimum=1, size=member.pods
     )

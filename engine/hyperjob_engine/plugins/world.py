@@ -88,7 +88,7 @@ def world_of(
     members: list[WorldMember] = []
     offset = 0
     for index, sub_job in enumerate(sub_jobs):
-        tasks = tuple(_tasks(sub_job.size.template, offset))
+        tasks = tuple(_tasks_from(sub_job.size.template, offset))
         member = WorldMember(
             name=sub_job.name,
             group=sub_job.group.name,
@@ -120,7 +120,7 @@ def task_name(task: Object, index: int) -> str:
     return string(task.get("name")) or f"default{index}"
 
 
-def _tasks(template: Object, offset: int) -> Iterator[TaskPods]:
+def _tasks_from(template: Object, offset: int) -> Iterator[TaskPods]:
     for index, task in enumerate(objects(template.get("tasks"))):
         pods = count(task.get("replicas"))
         yield TaskPods(task=task_name(task, index), pods=pods, offset=offset)

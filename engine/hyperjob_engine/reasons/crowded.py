@@ -57,7 +57,7 @@ def node_shortage_text(short: NodeShortage) -> str:
     """Return what the nodes of a cluster have free, and why that does not hold the pods."""
     free = amount_text(short.resource, short.ready.free)
     each = amount_only(short.resource, short.amount)
-    begin = f"has {free} free on {_nodes(short.ready.some)}"
+    begin = f"has {free} free on {_nodes_text(short.ready.some)}"
     return "; ".join([f"{begin}, {_cause(short, each)}", *_notes(short)])
 
 
@@ -66,7 +66,7 @@ def _cause(short: NodeShortage, each: str) -> str:
     if short.tier or short.tier_name:
         tier = short.tier_name or short.tier
         return f"but no HyperNode of tier {tier} with room for {pods} with {each} each"
-    usable = short.matching if _demand(short) else short.ready
+    usable = short.matching if _demand_text(short) else short.ready
     if usable.largest < short.amount:
         largest = amount_only(short.resource, short.ready.largest)
         if short.ready.largest < short.amount:
@@ -78,15 +78,15 @@ def _cause(short: NodeShortage, each: str) -> str:
 
 
 def _notes(short: NodeShortage) -> Iterable[str]:
-    demand = _demand(short)
+    demand = _demand_text(short)
     if demand:
         amount = amount_only(short.resource, short.matching.free)
         verb = "matches" if short.matching.nodes == 1 else "match"
-        yield f"{_nodes(short.matching.nodes)} {verb} {demand}, {amount} free"
+        yield f"{_nodes_text(short.matching.nodes)} {verb} {demand}, {amount} free"
     if short.tainted:
         have = "has" if short.tainted == 1 else "have"
         taint = f"{short.taint}:{short.effect}"
-        yield f"{_nodes(short.tainted)} {have} a taint that it does not tolerate ({taint})"
+        yield f"{_nodes_text(short.tainted)} {have} a taint that it does not tolerate ({taint})"
     if short.short:
         yield f"nodes with enough {short.resource} lack {short.short}"
     if short.apart:
@@ -97,18 +97,18 @@ def _notes(short: NodeShortage) -> Iterable[str]:
         yield f"nodes left out: {', '.join(texts)}"
 
 
-def _nodes(number: int) -> str:
+def _nodes_text(number: int) -> str:
     return "1 node" if number == 1 else f"{number} nodes"
 
 
-def _demand(short: NodeShortage) -> str:
+def _demand_text(short: NodeShortage) -> str:
     """Return what pods require of the labels of a node: `pool=a and gpu in (H100, H200)`."""
     parts = [f"{key}={value}" for key, value in short.selector]
-    terms = [" and ".join(map(_expression, term)) or "nothing" for term in short.terms]
+    terms = [" and ".join(map(_requirement_text, term)) or "nothing" for term in short.terms]
     return " and ".join([*parts, *([" or ".join(terms)] if terms else [])])
 
 
-def _expression(wanted: LabelDemand) -> str:
+def _requirement_text(wanted: LabelDemand) -> str:
     key, operator, values = wanted
     text = ", ".join(values)
     match operator:

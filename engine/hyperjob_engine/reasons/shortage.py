@@ -96,14 +96,14 @@ _RESOURCES_SHOWN: Final = 2
 
 def shortage_text(short: Shortage | SplitShortage) -> str:
     """Return why a sub-job, or an automatic split, has no place."""
-    return _split_shortage(short) if isinstance(short, SplitShortage) else _shortage(short)
+    return _split_shortage(short) if isinstance(short, SplitShortage) else _sub_job_shortage(short)
 
 
 def overflow_text(overflow: Overflow | SplitOverflow) -> str:
     """Return why the preferred clusters do not take a sub-job, or the accelerators of a split."""
     if isinstance(overflow, SplitOverflow):
-        return "; ".join(_overflown(part, overflow) for part in overflow.parts)
-    return "; ".join(_hindrances(overflow.hindrances, overflow.hidden))
+        return "; ".join(_overflow_offer_text(part, overflow) for part in overflow.parts)
+    return "; ".join(_hindrance_texts(overflow.hindrances, overflow.hidden))
 
 
 def need_text(demand: Resources) -> str:
@@ -116,7 +116,7 @@ def need_text(demand: Resources) -> str:
     return " and ".join(shown) or amount_text(PODS, demand.get(PODS, 0))
 
 
-def _shortage(shortage: Shortage) -> str:
+def _sub_job_shortage(shortage: Shortage) -> str:
     cluster = shortage.cluster
     match shortage.code:
         case ShortageCode.UNSETTLED:
@@ -129,7 +129,7 @@ def _shortage(shortage: Shortage) -> str:
             return no_device_text(shortage.no_device)
         case ShortageCode.NO_ROOM:
             only = " (clusterPolicy Required)" if shortage.required else ""
-            texts = _hindrances(shortage.hindrances, shortage.hidden)
+            texts = _hindrance_texts(shortage.hindrances, shortage.hidden)
             reasons = "; ".join(texts) or "no cluster is registered"
             return f"needs {need_text(shortage.demand)}{only}: {reasons}"
         case _:
@@ -142,7 +142,7 @@ def no_device_text(found: NoDevice) -> str:
     return f"no cluster has {found.name}{hint}"
 
 
-def _hindrances(hindrances: Iterable[Hindrance], hidden: int) -> Sequence[str]:
+def _hindrance_texts(hindrances: Iterable[Hindrance], hidden: int) -> Sequence[str]:
     nearest_first = sorted(hindrances, key=_has_none)
     texts = alike((each.cluster, hindrance_text(each)) for each in nearest_first)
     return [*texts, f"and {hidden} more clusters do not fit either"] if hidden > 0 else texts
@@ -153,23 +153,23 @@ def _has_none(hindrance: Hindrance) -> bool:
 
 
 def _split_shortage(short: SplitShortage) -> str:
-    texts = list(alike(_part(part, short) for part in short.parts))
+    texts = list(alike(_offer_text(part, short) for part in short.parts))
     if short.hidden:
         texts.append(f"and {short.hidden} more clusters")
     limit = "" if short.max_domains is None else f" (maxDomains {short.max_domains})"
     only = " (clusterPolicy Required)" if short.required else ""
-    fitting = f"{short.found} fit on {_clusters(short.together)}{limit}"
+    fitting = f"{short.found} fit on {_clusters_text(short.together)}{limit}"
     if not short.together:
         fitting = "none fit now"
     elif short.fewest > short.together:
-        takes, used = _clusters(short.fewest), _clusters(short.together)
+        takes, used = _clusters_text(short.fewest), _clusters_text(short.together)
         fitting = f"that takes {takes}, {used} can be used{limit}"
     reasons = "; ".join(texts) or "no cluster is registered"
-    wanted = f"{short.accelerators} {short.kind}{_whole(short)}"
+    wanted = f"{short.accelerators} {short.kind}{_multiple_text(short)}"
     return f"needs {wanted}{only}, {fitting}: {reasons}"
 
 
-def _part(part: ClusterOffer, short: SplitShortage) -> tuple[str, str]:
+def _offer_text(part: ClusterOffer, short: SplitShortage) -> tuple[str, str]:
     if part.hindrance is not None:
         return part.cluster, hindrance_text(part.hindrance)
     text = f"has room for {part.room}"
@@ -178,7 +178,7 @@ def _part(part: ClusterOffer, short: SplitShortage) -> tuple[str, str]:
     return part.cluster, text
 
 
-def _overflown(part: ClusterOffer, overflow: SplitOverflow) -> str:
+def _overflow_offer_text(part: ClusterOffer, overflow: SplitOverflow) -> str:
     if part.hindrance is not None:
         return f"{part.cluster} {hindrance_text(part.hindrance)}"
     if part.room:
@@ -187,11 +187,11 @@ def _overflown(part: ClusterOffer, overflow: SplitOverflow) -> str:
     return f"{part.cluster} has too little room"
 
 
-def _whole(short: SplitShortage) -> str:
+def _multiple_text(short: SplitShortage) -> str:
     if short.fixed:
         return f" in sub-jobs of {short.fixed} and a multiple of {short.per_pod}"
     return f" in multiples of {short.per_pod}" if short.per_pod > 1 else ""
 
 
-def _clusters(number: int) -> str:
+def _clusters_text(number: int) -> str:
     return "1 cluster" if number == 1 else f"{number} clusters"

@@ -75,13 +75,13 @@ def comparison(survey: Survey) -> str:
             texts.append(f"{len(members)} of {total} {unit} are in {place}")
         else:
             verb = "is" if len(members) == 1 else "are"
-            texts.append(f"{_named(members, ranked=ranked)} {verb} in {place}")
+            texts.append(f"{_processes_text(members, ranked=ranked)} {verb} in {place}")
     if len(groups) > _SHOWN:
         texts.append(f"the others are in {len(groups) - _SHOWN} more places")
-    return "; ".join([*texts, *_silent(survey)])
+    return "; ".join([*texts, *_silent_texts(survey)])
 
 
-def _named(members: Sequence[Stack], *, ranked: bool) -> str:
+def _processes_text(members: Sequence[Stack], *, ranked: bool) -> str:
     if not ranked:
         return f"pod {listed(sorted({f'{each.cluster}/{each.pod.name}' for each in members}))}"
     ranks = [str(each.rank) for each in sorted(members, key=lambda each: each.rank or 0)]
@@ -89,7 +89,7 @@ def _named(members: Sequence[Stack], *, ranked: bool) -> str:
     return f"rank{'s' if len(ranks) > 1 else ''} {listed(ranks, shown=8)} in {clusters}"
 
 
-def _silent(survey: Survey) -> list[str]:
+def _silent_texts(survey: Survey) -> list[str]:
     """Return the ranks and the pods without a stack."""
     missing, pods = survey.missing(), survey.silent_pods()
     named = listed([f"{pod.cluster}/{pod.name}" for pod in pods])

@@ -183,7 +183,7 @@ def wait_text(wait: Wait | None) -> str:
     """Return the place of a HyperJob in its line, why it waits and its expected start."""
     if wait is None:
         return ""
-    text = f"{_place(wait)}: {_why(wait)}{_expected(wait.start)}"
+    text = f"{_place_text(wait)}: {_why_text(wait)}{_start_text(wait.start)}"
     making_way = [f"preempts {listed(wait.preempts)}"] if wait.preempts else []
     if wait.reclaims_from:
         making_way.append(f"takes back what its queue lent to {listed(wait.reclaims_from)}")
@@ -194,11 +194,11 @@ def wait_text(wait: Wait | None) -> str:
     if making_way:
         return f"{text}; {' and '.join(making_way)}"
     if wait.unsure_until is not None:
-        return f"{text}; {_unsure(wait.unsure_until)}"
+        return f"{text}; {_unsure_text(wait.unsure_until)}"
     return text
 
 
-def _unsure(until: datetime) -> str:
+def _unsure_text(until: datetime) -> str:
     return (
         "the controller has just begun to lead and stops no HyperJob for it before"
         f" {until:%H:%M:%S}Z, since the status of the Clusters may count pods that have ended"
@@ -248,20 +248,20 @@ def room_text(room: RoomDetail) -> str:
     """Return why a HyperJob that its queue would admit has no room."""
     match room:
         case GangShortage():
-            return _gang(room)
+            return _gang_text(room)
         case KeptRoom():
-            texts = [_head(key, queue) for key, queue in room.heads]
+            texts = [_head_text(key, queue) for key, queue in room.heads]
             more = f" and {room.hidden} more" if room.hidden else ""
             return f"there is room, but it is reserved for {'; '.join(texts)}{more}"
         case SplitRoom():
-            return _split(room)
+            return _split_text(room)
         case NextInLine():
             return "there is room, and the HyperJob starts next"
         case _:
             assert_never(room)
 
 
-def _place(wait: Wait) -> str:
+def _place_text(wait: Wait) -> str:
     rough = roughly(wait.place)
     where = f"number {rough}" if rough == wait.place else f"about {rough}"
     where = "first" if wait.place == 1 else where
@@ -271,7 +271,7 @@ def _place(wait: Wait) -> str:
     return f"{where} of {wait.length} in queue {wait.queue}{share}"
 
 
-def _why(wait: Wait) -> str:
+def _why_text(wait: Wait) -> str:
     match wait.code:
         case WaitCode.QUEUES_UNKNOWN:
             return (
@@ -283,7 +283,7 @@ def _why(wait: Wait) -> str:
         case WaitCode.NOT_OPEN:
             return trouble_of_queue(wait.trouble)
         case WaitCode.LIMIT | WaitCode.LIMIT_OF_GANG:
-            return _limit(wait.limit, of_gang=wait.code is WaitCode.LIMIT_OF_GANG)
+            return _limit_text(wait.limit, of_gang=wait.code is WaitCode.LIMIT_OF_GANG)
         case WaitCode.GUARANTEE:
             return f"the {wait.resource} that is free is guaranteed to other queues"
         case WaitCode.CAPACITY:
@@ -298,7 +298,7 @@ def _why(wait: Wait) -> str:
             assert_never(wait.code)
 
 
-def _limit(limit: Limit | None, *, of_gang: bool) -> str:
+def _limit_text(limit: Limit | None, *, of_gang: bool) -> str:
     if limit is None:
         return "its queue's capability is used up"
     most = amount_text(limit.resource, limit.capability)
@@ -318,7 +318,7 @@ def _limit(limit: Limit | None, *, of_gang: bool) -> str:
     return f"{text}; pods of stopped sub-jobs hold {ending} of it until their grace period is over"
 
 
-def _expected(start: Start | None) -> str:
+def _start_text(start: Start | None) -> str:
     if start is None:
         return ""
     if start.overdue:
@@ -327,7 +327,7 @@ def _expected(start: Start | None) -> str:
     return f"; it is expected to start about {rfc3339(at)}, when {start.after} ends by its estimate"
 
 
-def _gang(short: GangShortage) -> str:
+def _gang_text(short: GangShortage) -> str:
     absent = [each.no_device for each in short.lacking.values() if each.no_device is not None]
     if absent:
         return no_device_text(absent[0])
@@ -341,7 +341,7 @@ def _gang(short: GangShortage) -> str:
     return f"{short.needed} sub-jobs must start together, there is room for {room}: {text}"
 
 
-def _split(split: SplitRoom) -> str:
+def _split_text(split: SplitRoom) -> str:
     wanted = amount_text(split.resource, split.wanted)
     limit = "" if split.max_domains is None else f" with maxDomains {split.max_domains}"
     where = ", ".join(
@@ -351,5 +351,5 @@ def _split(split: SplitRoom) -> str:
     return f"its automatic split needs {wanted}, there is room for {fits}"
 
 
-def _head(key: str, queue: str) -> str:
+def _head_text(key: str, queue: str) -> str:
     return f"{key}, first in queue {queue}" if queue else f"{key}, first in line"

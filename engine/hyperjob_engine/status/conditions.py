@@ -23,7 +23,7 @@ def conditions_of(
     for kind in (CONDITION_COMPLETED, CONDITION_FAILED):
         current = conditions.remove(current, kind)
     if end is not None:
-        ended = _ended(jobs, end)
+        ended = _end_condition(jobs, end)
         known = conditions.find(conditions.parse(status), ended.type)
         if known is not None:
             current = (*current, known)
@@ -32,7 +32,7 @@ def conditions_of(
     return [condition.to_object() for condition in current]
 
 
-def _ended(jobs: Sequence[JobState], end: End) -> Condition:
+def _end_condition(jobs: Sequence[JobState], end: End) -> Condition:
     """Return the condition of an end; without a cause, the phases of the sub-jobs explain it."""
     if end.cause is not None:
         kind = CONDITION_COMPLETED if end.completed else CONDITION_FAILED

@@ -52,16 +52,16 @@ def derive(observed: Observed, outlooks: Outlooks) -> Object:
     if stall is not None and stall.found is not None:
         stall = replace(stall, message=no_steps_text(stall.found))
     state = state_of(jobs, outlooks, previous=previous, stall=stall)
-    clusters = _clusters(jobs)
+    clusters = _cluster_entries(jobs)
     histories = kept([job.run.history for job in jobs])
     status: Object = {
         "conditions": conditions_of(
             old, jobs, outlooks.end, generation=hyperjob.generation, now=now
         ),
-        "replicatedJobsStatus": _groups(observed, jobs),
+        "replicatedJobsStatus": _group_entries(observed, jobs),
         "splitCount": len(jobs),
         "observedGeneration": hyperjob.generation,
-        "state": _state(state, old, now),
+        "state": _state_entry(state, old, now),
         "jobs": [job.to_object(history) for job, history in zip(jobs, histories, strict=True)],
         "clusters": clusters,
         "jobsReady": f"{sum(job.is_ready for job in jobs)}/{len(jobs)}",
@@ -73,8 +73,8 @@ def derive(observed: Observed, outlooks: Outlooks) -> Object:
     if "requests" in old:
         status["requests"] = old["requests"]
     if outlooks.gang is not None or "gang" in old:
-        status["gang"] = None if outlooks.gang is None else _gang(outlooks.gang)
-    expected = _expected(state, outlooks.verdict)
+        status["gang"] = None if outlooks.gang is None else _gang_entry(outlooks.gang)
+    expected = _expected_start(state, outlooks.verdict)
     if expected is not None or "expectedStart" in old:
         status["expectedStart"] = expected
     passed = sorted(outlooks.verdict.passed) if outlooks.verdict is not None else []
@@ -92,18 +92,18 @@ def derive(observed: Observed, outlooks: Outlooks) -> Object:
         stops["stop"] = None
     if state.phase in _STOPPED and (saved := stop_text(stops)):
         state = replace(state, message=f"{state.message}; {saved}")
-        status["state"] = _state(state, old, now)
+        status["state"] = _state_entry(state, old, now)
     status |= stops
     training = training_status(observed, jobs)
     if training is not None:
         moves = state.phase in _TRAINING and stall is None
         status["training"] = training if moves else without_end(training)
-    share = _share(jobs, outlooks) if state.reason == Reason.QUORUM_MET else 0.0
+    share = _ready_share(jobs, outlooks) if state.reason == Reason.QUORUM_MET else 0.0
     status["goodput"] = goodput_status(observed, state, training, share=share, stall=stall)
     return {key: value for key, value in status.items() if value not in ([], "") or key in old}
 
 
-def _expected(state: State, verdict: QueueVerdict | None) -> Object | None:
+def _expected_start(state: State, verdict: QueueVerdict | None) -> Object | None:
     """Return when a waiting HyperJob is expected to have room; None if estimates give no time."""
     start = verdict.wait.start if verdict is not None and verdict.wait is not None else None
     if start is None or start.overdue or state.phase not in _WAITING:
@@ -111,7 +111,7 @@ def _expected(state: State, verdict: QueueVerdict | None) -> Object | None:
     return {"time": rfc3339(start.at), "after": start.after}
 
 
-def _share(jobs: Sequence[JobState], outlooks: Outlooks) -> float:
+def _ready_share(jobs: Sequence[JobState], outlooks: Outlooks) -> float:
     """Return the share, from 0 to 1, of the sub-jobs that train on without the others."""
     training = [job for job in jobs if job.group in outlooks.trainers]
     return sum(job.is_ready for job in training) / len(training) if training else 0.0
@@ -128,7 +128,7 @@ def derive_refusal(observed: Observed, message: str) -> Object:
         **old,
         **forgotten,
         "observedGeneration": observed.hyperjob.generation,
-        "state": _state(state, old, rfc3339(observed.now)),
+        "state": _state_entry(state, old, rfc3339(observed.now)),
         "goodput": goodput_status(observed, state, mapping(old.get("training"))),
     }
 
@@ -141,10 +141,10 @@ def derive_fault(old: Object, fault: InternalFault, *, now: datetime) -> Object:
     previous = string(at(old, "state", "phase"))
     phase = Phase(previous) if previous in set(Phase) else Phase.PENDING
     state = State(phase=phase, reason=Reason.INTERNAL_ERROR, message=fault_text(fault))
-    return {"state": _state(state, old, rfc3339(now))}
+    return {"state": _state_entry(state, old, rfc3339(now))}
 
 
-def _state(state: State, old: Object, now: str) -> Object:
+def _state_entry(state: State, old: Object, now: str) -> Object:
     since = now
     if string(at(old, "state", "phase")) == state.phase:
         since = string(at(old, "state", "lastTransitionTime")) or now
@@ -156,7 +156,7 @@ def _state(state: State, old: Object, now: str) -> Object:
     }
 
 
-def _gang(record: GangRecord) -> Object:
+def _gang_entry(record: GangRecord) -> Object:
     entry: Object = {"admitted": record.admitted, "attempts": record.attempts}
     for name, moment in (
         ("incompleteSince", record.incomplete_since),
@@ -167,7 +167,7 @@ def _gang(record: GangRecord) -> Object:
     return entry
 
 
-def _groups(observed: Observed, jobs: Sequence[JobState]) -> list[Object]:
+def _group_entries(observed: Observed, jobs: Sequence[JobState]) -> list[Object]:
     """Return `status.replicatedJobsStatus`: states of placed sub-jobs, and sums of their pods.
 
     The recorded state of a sub-job stays while its cluster reports none.
@@ -187,14 +187,14 @@ def _groups(observed: Observed, jobs: Sequence[JobState]) -> list[Object]:
         if states:
             entry["jobStates"] = states
         for counter in _COUNTERS:
-            number = sum(_pods(job, counter) for job in members)
+            number = sum(_pod_count(job, counter) for job in members)
             if number:
                 entry[counter] = number
         result.append(entry)
     return result
 
 
-def _pods(job: JobState, counter: str) -> int:
+def _pod_count(job: JobState, counter: str) -> int:
     if job.report is not None:
         return int(getattr(job.report.pods, counter))
     return job.running if counter == "running" else 0
@@ -215,7 +215,7 @@ def _vcjob_state(job: JobState, old: Object) -> Object:
     return {key: value for key, value in state.items() if value}
 
 
-def _clusters(jobs: Iterable[JobState]) -> list[Object]:
+def _cluster_entries(jobs: Iterable[JobState]) -> list[Object]:
     by_name: dict[str, list[JobState]] = {}
     for job in jobs:
         if job.cluster and job.is_placed:

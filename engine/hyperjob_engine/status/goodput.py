@@ -237,7 +237,7 @@ def _with_reports(account: GoodputAccount, moment: Moment) -> GoodputAccount:
     # A newer start that is before the last line is that of another sub-job: with a quorum the
     # sub-job that started first may be gone.
     if account.runs and work.started > moment.before.updated:
-        return _began_again(account, moment.before, work, moment.now)
+        return _restarted(account, moment.before, work, moment.now)
     return account
 
 
@@ -288,7 +288,7 @@ def _trained_before(
     return after.move(early, to=TimeUse.PRODUCTIVE, out_of=before.state)
 
 
-def _began_again(
+def _restarted(
     account: GoodputAccount, before: JobTraining, work: JobTraining, now: datetime
 ) -> GoodputAccount:
     """Return the account after a program restarted by itself: the repeated steps are lost."""

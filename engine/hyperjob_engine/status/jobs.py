@@ -115,12 +115,12 @@ class JobState:
             "pods": self.pods,
             "excludedClusters": list(self.excluded_clusters),
             "retryTime": self.retry_time,
-            "rejections": [_rejection(item) for item in self.rejections],
-            "silence": _silence(self.silence),
+            "rejections": [_rejection_entry(item) for item in self.rejections],
+            "silence": _silence_entry(self.silence),
             "startTime": self.run.start,
             "failure": None if self.run.failure is None else self.run.failure.to_object(),
             "history": [run.to_object() for run in history],
-            "training": _training(self.training),
+            "training": _training_entry(self.training),
             "lastTransitionTime": self.last_transition_time,
         }
         return entry | {key: value for key, value in optional.items() if value}
@@ -173,7 +173,7 @@ def _situation(observed: Observed, outlook: Outlook) -> tuple[str, str, str]:
     """Return phase, reason and message."""
     child = outlook.child
     if outlook.ended:
-        return JobPhase.TERMINATED, Reason.ENDED, _ended(outlook.ended)
+        return JobPhase.TERMINATED, Reason.ENDED, _end_message(outlook.ended)
     report, record = child.report, child.record
     if report is not None:
         return report.phase_text, *_reported(observed, outlook, report)
@@ -186,7 +186,7 @@ def _situation(observed: Observed, outlook: Outlook) -> tuple[str, str, str]:
     if outlook.loss is not None and known is JobPhase.UNKNOWN:
         return PLACED, *_trouble(outlook.loss)
     if known is not JobPhase.UNKNOWN and record is not None:
-        return record.phase, *_silent(outlook, record)
+        return record.phase, *_without_report(outlook, record)
     phase, reason, message = _not_started(observed, outlook)
     left_out = left_out_text(outlook.left_out)
     return phase, reason, f"{message}; {left_out}" if left_out else message
@@ -214,7 +214,7 @@ def _reported(observed: Observed, outlook: Outlook, report: ReportedStatus) -> t
     return report.reason or Reason.PODS_PENDING, text
 
 
-def _silent(outlook: Outlook, record: Record) -> tuple[str, str]:
+def _without_report(outlook: Outlook, record: Record) -> tuple[str, str]:
     """Return why the cluster of a sub-job that had a phase reports none now."""
     binding = outlook.child.binding
     if outlook.loss is not None:
@@ -230,7 +230,7 @@ def _trouble(loss: Loss) -> tuple[Reason, str]:
     return reason_of_loss(loss), loss_text(loss)
 
 
-def _ended(end: End) -> str:
+def _end_message(end: End) -> str:
     why = f": {end_text(end.cause)}" if end.cause is not None else ""
     return f"ended with the HyperJob{why}"
 
@@ -282,7 +282,7 @@ def _not_started(observed: Observed, outlook: Outlook) -> tuple[str, str, str]:
     return PLACED, Reason.DISPATCHING, "is being dispatched"
 
 
-def _rejection(rejection: Rejection) -> Object:
+def _rejection_entry(rejection: Rejection) -> Object:
     entry: Object = {"cluster": rejection.cluster}
     if rejection.times:
         entry["times"] = rejection.times
@@ -293,13 +293,13 @@ def _rejection(rejection: Rejection) -> Object:
     return entry
 
 
-def _silence(silence: Silence | None) -> Object | None:
+def _silence_entry(silence: Silence | None) -> Object | None:
     if silence is None or silence.retry_time is None:
         return None
     return {"times": silence.times, "retryTime": rfc3339(silence.retry_time)}
 
 
-def _training(training: JobTraining | None) -> Object | None:
+def _training_entry(training: JobTraining | None) -> Object | None:
     if training is None or not training.reported:
         return None
     return training_object(training) | {

@@ -51,7 +51,7 @@ def state_of(
     ready = sum(job.is_ready for job in jobs)
     failed = [job for job in jobs if job.job_phase.is_failed]
     if outlooks.end is not None:
-        return _ended(jobs, failed, outlooks.end)
+        return _end_state(jobs, failed, outlooks.end)
     if outlooks.suspended:
         return _suspended(jobs, outlooks.late)
     if ready >= minimum:
@@ -96,7 +96,7 @@ def state_of(
     return _state(Phase.STARTING, first.reason or Reason.DISPATCHING, text)
 
 
-def _ended(jobs: Sequence[JobState], failed: Sequence[JobState], end: End) -> State:
+def _end_state(jobs: Sequence[JobState], failed: Sequence[JobState], end: End) -> State:
     if end.cause is not None:
         phase = Phase.COMPLETED if end.completed else Phase.FAILED
         return _state(phase, end.reason, end_text(end.cause))
@@ -104,11 +104,11 @@ def _ended(jobs: Sequence[JobState], failed: Sequence[JobState], end: End) -> St
         return _state(
             Phase.COMPLETED,
             Reason.JOBS_COMPLETED,
-            f"{_number(jobs)} completed on {_clusters(jobs)}",
+            f"{_sub_jobs(jobs)} completed on {_cluster_names(jobs)}",
         )
     aborted = all(job.job_phase is JobPhase.ABORTED for job in failed)
     reason = Reason.JOBS_ABORTED if aborted else Reason.JOBS_FAILED
-    text = f"{len(failed)} of {_number(jobs)} did not complete: {_each(failed)}"
+    text = f"{len(failed)} of {_sub_jobs(jobs)} did not complete: {_each(failed)}"
     return _state(Phase.FAILED, reason, text)
 
 
@@ -139,11 +139,11 @@ def _degraded(
 def _suspended(jobs: Sequence[JobState], late: DeadlinePassed | None) -> State:
     ended = [job for job in jobs if job.is_terminal]
     left = [job for job in jobs if job.is_placed and not job.is_terminal]
-    text = f"suspended with {len(ended)} of {_number(jobs)} ended"
+    text = f"suspended with {len(ended)} of {_sub_jobs(jobs)} ended"
     if late is not None:
-        text = f"{end_text(late)}; {len(ended)} of {_number(jobs)} ended before"
+        text = f"{end_text(late)}; {len(ended)} of {_sub_jobs(jobs)} ended before"
     if left:
-        text = f"{text}; {_number(left)} being removed: {_each(left)}"
+        text = f"{text}; {_sub_jobs(left)} being removed: {_each(left)}"
     reason = Reason.SUSPENDED if late is None else Reason.DEADLINE_EXCEEDED
     return _state(Phase.SUSPENDED, reason, text)
 
@@ -171,7 +171,9 @@ def _pending(unplaced: Sequence[JobState], outlooks: Outlooks) -> State:
 def _running(jobs: Sequence[JobState], ready: int, total: int) -> str:
     running = [job for job in jobs if job.is_ready and not job.is_terminal]
     known = ", as last reported" if _doubt(jobs) else ""
-    text = f"{ready} of {total} sub-jobs run or completed, on {_clusters(running or jobs)}{known}"
+    text = (
+        f"{ready} of {total} sub-jobs run or completed, on {_cluster_names(running or jobs)}{known}"
+    )
     rest = [job for job in jobs if not _is_well(job)]
     return f"{text}; {_each(rest)}" if rest else text
 
@@ -209,18 +211,18 @@ def _urgency(job: JobState) -> tuple[int, bool, str]:
 def _each(jobs: Sequence[JobState]) -> str:
     """Return the first few sub-jobs with phase and message; equal messages appear once."""
     shown = sorted(jobs, key=_urgency)[:_NAMES_SHOWN]
-    restarting = [job for job in shown if _restarts(job)]
+    restarting = [job for job in shown if _is_restarting(job)]
     texts = list(alike((job.name, _predicate(job)) for job in shown if job not in restarting))
-    texts += [_restart(job) for job in restarting]
+    texts += [_restarting_text(job) for job in restarting]
     hidden = len(jobs) - len(shown)
     return "; ".join([*texts, *([f"and {hidden} more"] if hidden else [])])
 
 
-def _restarts(job: JobState) -> bool:
+def _is_restarting(job: JobState) -> bool:
     return job.phase == UNPLACED and job.reason == Reason.RESTARTING
 
 
-def _restart(job: JobState) -> str:
+def _restarting_text(job: JobState) -> str:
     again = f"; starts again at {job.starts_again}" if job.starts_again else ""
     return f"{_named(job.name, job.message)}{again}"
 
@@ -238,11 +240,11 @@ def _named(name: str, failure: str) -> str:
     return failure if failure.split(" ", 1)[0] == name else f"{name}: {failure}"
 
 
-def _clusters(jobs: Iterable[JobState]) -> str:
+def _cluster_names(jobs: Iterable[JobState]) -> str:
     return listed(sorted({job.cluster for job in jobs if job.cluster})) or "unknown clusters"
 
 
-def _number(jobs: Sequence[JobState]) -> str:
+def _sub_jobs(jobs: Sequence[JobState]) -> str:
     return "1 sub-job" if len(jobs) == 1 else f"{len(jobs)} sub-jobs"
 
 

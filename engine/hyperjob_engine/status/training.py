@@ -95,7 +95,7 @@ def _training_object(observed: Observed, voices: Sequence[SubJobProgress]) -> Ob
     speed = together.steps_per_second
     if speed:
         entry["stepsPerSecond"] = f"{speed:.3g}" if speed < 1000 else f"{speed:.0f}"
-        end = _end(together, steps, speed, now=observed.now, old=old)
+        end = _expected_end(together, steps, speed, now=observed.now, old=old)
         if end is not None:
             entry[_END] = rfc3339(end)
     if together.metrics:
@@ -176,7 +176,7 @@ def _with_resumption(observed: Observed, work: JobTraining | None) -> JobTrainin
     return work if work is None or not times else replace(work, resumed=max(times))
 
 
-def _end(
+def _expected_end(
     training: JobTraining, steps: int | None, speed: float, *, now: datetime, old: Object
 ) -> datetime | None:
     """Return the expected time of the last step; the stored estimate if it is still good."""

@@ -90,7 +90,7 @@ def _check_jobs(jobs: list[Object], refusals: Refusals, *, mpi: bool) -> Object:
             )
             continue
         container = step if step in INITIALIZERS else NODE
-        if container not in _containers(job, "containers"):
+        if container not in _container_names(job, "containers"):
             refusals.of_runtime(f"{where}[{index}].{_POD}.containers", f"none is named {container}")
         for found in pod_misfits(pod_of(job)):
             refusals.of_runtime(f"{where}[{index}].{_POD}.{found.path}", found.text)
@@ -197,7 +197,7 @@ def _check_names(runtime: Object, template: Object, trainer: Object, refusals: R
         refusals.of_runtime("template.spec.successPolicy.targetReplicatedJobs", f"only {name} ends")
     if _EXCLUSIVE in string_map(at(template, "metadata", "annotations")):
         refusals.of_runtime("template.metadata.annotations", _one_job_each())
-    there = {*_containers(trainer, "containers"), *_containers(trainer, "initContainers")}
+    there = {*_container_names(trainer, "containers"), *_container_names(trainer, "initContainers")}
     injected = objects(at(runtime, "spec", "mlPolicy", "torch", "envInjection", "targets"))
     for index, target in enumerate(injected):
         where = f"mlPolicy.torch.envInjection.targets[{index}]"
@@ -227,7 +227,7 @@ def _check_patches(spec: Object, runtime: Object, refusals: Refusals) -> None:
 
 def _check_patch(change: Object, job: Object, path: Path, refusals: Refusals) -> None:
     for field in ("containers", "initContainers"):
-        there = _containers(job, field)
+        there = _container_names(job, field)
         where = path.below(("template", "spec", "template", "spec", field))
         for index, container in enumerate(objects(pod_of(change).get(field))):
             name = string(container.get("name"))
@@ -239,5 +239,5 @@ def _check_patch(change: Object, job: Object, path: Path, refusals: Refusals) ->
                 )
 
 
-def _containers(job: Object, field: str) -> Iterable[str]:
+def _container_names(job: Object, field: str) -> Iterable[str]:
     return [string(each.get("name")) for each in objects(pod_of(job).get(field))]

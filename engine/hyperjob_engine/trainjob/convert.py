@@ -130,9 +130,9 @@ def _hyperjob(
     spec: Object = {
         "maxDomains": spread.parts,
         "plugins": _plugins(training, alone=len(sizes) == 1),
-        "failurePolicy": {"maxRestarts": _restarts(template, job)},
+        "failurePolicy": {"maxRestarts": _max_restarts(template, job)},
         "replicatedJobs": [
-            _part(template, job, training, spread, part, sizes, topology, mpi)
+            _replicated_job(template, job, training, spread, part, sizes, topology, mpi)
             for part in range(len(sizes))
         ],
     }
@@ -175,7 +175,7 @@ def _plugins(training: Training, *, alone: bool) -> Mapping[str, list[str]]:
     return plugins | ({"svc": ["--export=false"]} if alone else {})
 
 
-def _restarts(template: Object, job: Object) -> int:
+def _max_restarts(template: Object, job: Object) -> int:
     """Return the restarts after which JobSet would give up: those of the Job, again each time."""
     limit = integer(at(job, "template", "spec", "backoffLimit"))
     again = integer(at(template, "spec", "failurePolicy", "maxRestarts")) or 0
@@ -183,7 +183,7 @@ def _restarts(template: Object, job: Object) -> int:
     return min(each * (again + 1) - 1, _MOST_RESTARTS)
 
 
-def _part(
+def _replicated_job(
     template: Object,
     job: Object,
     training: Training,
@@ -205,7 +205,7 @@ def _part(
         }
         for field in ("labels", "annotations")
     }
-    tasks = _tasks(template, training, pods) if mpi is None else mpi.tasks(template, training)
+    tasks = _node_tasks(template, training, pods) if mpi is None else mpi.tasks(template, training)
     found: Object = {
         "name": training.job if len(sizes) == 1 else f"{training.job}-{part}",
         "replicas": 1,
@@ -238,7 +238,7 @@ def _scheduling(template: Object, job: Object, topology: object, spread: Spread)
     return {field: value for field, value in found.items() if value}
 
 
-def _tasks(template: Object, training: Training, ranks: range) -> Iterator[Object]:
+def _node_tasks(template: Object, training: Training, ranks: range) -> Iterator[Object]:
     for rank in ranks:
         pod = pod_template(template, trainer_of(template), training, rank)
         yield {"name": f"{training.job}-{rank}", "replicas": 1, "minAvailable": 1, "template": pod}

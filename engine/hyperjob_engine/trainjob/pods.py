@@ -52,7 +52,7 @@ def pod_template(template: Object, job: Object, training: Training, rank: int) -
             "labels": string_map(metadata.get("labels")) | _labels(training, rank),
             "annotations": string_map(metadata.get("annotations")) | {COMPLETION_INDEX: str(rank)},
         },
-        "spec": _spec(template, job, training, rank),
+        "spec": _pod_spec(template, job, training, rank),
     }
 
 
@@ -65,7 +65,7 @@ def _labels(training: Training, rank: int) -> dict[str, str]:
     }
 
 
-def _spec(template: Object, job: Object, training: Training, rank: int) -> Object:
+def _pod_spec(template: Object, job: Object, training: Training, rank: int) -> Object:
     spec = dict(pod_of(job))
     spec.pop("schedulerName", None)
     spec["restartPolicy"] = "Never"
@@ -159,7 +159,7 @@ def _framework(training: Training, job: Object, rank: int) -> list[Object]:
         return []
     values = {
         "PET_NNODES": str(training.nodes),
-        "PET_NPROC_PER_NODE": _processes(training, job),
+        "PET_NPROC_PER_NODE": _processes_per_node(training, job),
         "PET_NODE_RANK": str(rank),
     }
     given = {string(each.get("name")) for each in objects(training.trainer.get("env"))}
@@ -168,7 +168,7 @@ def _framework(training: Training, job: Object, rank: int) -> list[Object]:
     return [{"name": name, "value": value} for name, value in values.items()]
 
 
-def _processes(training: Training, job: Object) -> str:
+def _processes_per_node(training: Training, job: Object) -> str:
     """Return the processes of a node: as asked, else `auto` with GPUs, else one for each CPU."""
     asked = integer(training.trainer.get("numProcPerNode"))
     if asked is not None:

@@ -104,18 +104,18 @@ def status_of(
     if kept.get(FAILED, {}).get("reason") == NOT_SUPPORTED:
         del kept[FAILED]
     for kind, verdict in verdicts.items():
-        kept[kind] = _condition(kept.get(kind, {}), verdict, trainjob, now=now)
+        kept[kind] = _condition_of(kept.get(kind, {}), verdict, trainjob, now=now)
     if kept or "conditions" in old:
         status["conditions"] = list(kept.values())
     if hyperjob is not None:
-        if jobs := _jobs(trainjob, hyperjob):
+        if jobs := _jobs_status(trainjob, hyperjob):
             status["jobsStatus"] = jobs
         if progress := _progress(mapping(at(hyperjob, "status", "training"))):
             status["trainerStatus"] = progress
     return status
 
 
-def _condition(old: Object, verdict: Verdict, trainjob: Object, *, now: datetime) -> Object:
+def _condition_of(old: Object, verdict: Verdict, trainjob: Object, *, now: datetime) -> Object:
     same = old.get("status") == ("True" if verdict.true else "False")
     return {
         "type": verdict.type,
@@ -132,7 +132,7 @@ def _condition(old: Object, verdict: Verdict, trainjob: Object, *, now: datetime
     }
 
 
-def _jobs(trainjob: Object, hyperjob: Object) -> list[Object]:
+def _jobs_status(trainjob: Object, hyperjob: Object) -> list[Object]:
     """Return the numbers of sub-jobs, under the name of the job that trains."""
     jobs = objects(at(hyperjob, "status", "jobs"))
     if not jobs:
