@@ -150,6 +150,7 @@ def _parser(
     prog: str,
     description: str,
 ) -> argparse.ArgumentParser:
+    """Return the parser of the flags; absent flags are absent in its result."""
     parser = argparse.ArgumentParser(
         prog=prog,
         description=description,
@@ -206,6 +207,7 @@ def _reader(field: "Field[Any]", setting: Setting) -> Callable[[str], object]:
 
 
 def _read(field: "Field[Any]", setting: Setting, text: str) -> object:
+    """Return the value of a setting; raises ValueError for a text that it does not accept."""
     if isinstance(field.default, bool):
         if text.lower() not in _TRUTH:
             raise ValueError(f"{text!r} is neither true nor false")
@@ -220,6 +222,7 @@ def _from_environment(
     known: Mapping[str, "Field[Any]"],
     settings: Mapping[str, Setting],
 ) -> dict[str, object]:
+    """Return the settings that environment variables have; raises SettingError."""
     values: dict[str, object] = {}
     for name, field in known.items():
         text = environment.get(variable_of(name))
@@ -235,6 +238,7 @@ def _from_environment(
 def _from_file(
     file: str, known: Mapping[str, "Field[Any]"], settings: Mapping[str, Setting], *, prog: str
 ) -> dict[str, object]:
+    """Return the settings of a YAML file; raises SettingError with the file and the setting."""
     names = {_key_of(name): name for name in known}
     values: dict[str, object] = {}
     for key, text in _lines(file):

@@ -13,6 +13,7 @@ from hyperjob_core.api.meta import Object
 from hyperjob_core.api.quantity import NANO, Format, Quantity
 
 Resources: TypeAlias = Mapping[str, int]
+"""Amounts in nano-units by the name of the resource."""
 
 PODS: Final = "pods"
 _BINARY: Final = frozenset({"memory", "storage", "ephemeral-storage"})
@@ -39,7 +40,7 @@ def parse_resources(raw: object) -> dict[str, int]:
 
 
 def whole(number: int) -> int:
-    """Return a count as an amount."""
+    """Return a count of pods or devices as an amount in nano-units."""
     return number * NANO
 
 
@@ -126,24 +127,24 @@ def order_of(name: str) -> tuple[int, str]:
 
 
 def amount_text(name: str, amount: int) -> str:
-    """Print an amount with its resource, in Kubernetes' canonical form: `64 nvidia.com/gpu`."""
-    if is_extended(name) and amount % NANO == 0:
-        return f"{amount // NANO} {name}"
-    form = Format.BINARY_SI if name in _BINARY else Format.DECIMAL_SI
-    return f"{Quantity(amount, form).canonical} {name}"
+    """Return an amount of nano-units with its resource, for people: `64 nvidia.com/gpu`."""
+    return f"{amount_only(name, amount)} {name}"
 
 
 def amount_only(name: str, amount: int) -> str:
-    """Return an amount without the name of its resource."""
-    return amount_text(name, amount).split(" ", maxsplit=1)[0]
+    """Return an amount for people; a whole number of devices has no suffix such as k."""
+    whole_devices = is_extended(name) and amount % NANO == 0
+    return str(amount // NANO) if whole_devices else _canonical(name, amount)
 
 
 def quantities(vector: Resources) -> dict[str, str]:
-    """Print amounts as a ResourceList, in canonical form."""
-    return {
-        name: Quantity(amount, Format.BINARY_SI if name in _BINARY else Format.DECIMAL_SI).canonical
-        for name, amount in sorted(vector.items())
-    }
+    """Return amounts as a ResourceList, in Kubernetes' canonical form."""
+    return {name: _canonical(name, amount) for name, amount in sorted(vector.items())}
+
+
+def _canonical(name: str, amount: int) -> str:
+    form = Format.BINARY_SI if name in _BINARY else Format.DECIMAL_SI
+    return Quantity(amount, form).canonical
 
 
 def accumulate(sums: dict[str, int], demand: Resources, sign: int) -> None:

@@ -27,6 +27,7 @@ def _definitions() -> Object:
 
 
 def _expand(value: object) -> object:
+    """Return a part of a schema with the target of each reference in its place."""
     if isinstance(value, list):
         return [_expand(item) for item in value]
     if not isinstance(value, dict):

@@ -278,6 +278,7 @@ def go_quote(text: str) -> str:
 
 
 def _go_escape(char: str) -> str:
+    """Return a character as Go's `%q` prints it inside a string."""
     if char in _GO_ESCAPES:
         return _GO_ESCAPES[char]
     if char.isprintable():

@@ -52,6 +52,7 @@ class Splitter:
         return line
 
     def _hold(self, part: bytes) -> None:
+        """Add a part of a line, up to one byte above `longest`, from which `_boundary` cuts."""
         room = self._longest - self._size
         self._size += len(part)
         if room < 0:
@@ -155,9 +156,10 @@ class Position:
         return [line for line in lines if self._take(line)]
 
     def _take(self, line: LogLine) -> bool:
+        """Return whether a line of the stream was not read before, and count it as read."""
         if not line.time:
             return True
-        start = self.newest - self.newest % SECOND
+        start = self.newest - self.newest % SECOND  # `count` has the lines from here on
         if self._repeated and line.time <= self._before:
             self._repeated -= line.time >= start
             return False

@@ -80,6 +80,10 @@ class Quantity:
     def _decimal(
         cls, text: str, sign: int, num: str, denom: str, exponent: int, form: Format
     ) -> Self:
+        """Return a quantity of `num`.`denom` times a power of ten, rounded up to nano-units.
+
+        The text is kept where Kubernetes keeps it: up to 18 digits in canonical form.
+        """
         digits = num + denom
         scale = exponent - len(denom)
         if scale + 9 > _MAX_EXPONENT or len(digits) > _MAX_EXPONENT:
@@ -98,6 +102,10 @@ class Quantity:
 
     @classmethod
     def _binary(cls, text: str, sign: int, num: str, denom: str, exponent: int) -> Self:
+        """Return a quantity of `num`.`denom` times two to the power `exponent`, at most MAX.
+
+        As in Kubernetes an amount below 1 becomes a decimal quantity.
+        """
         if len(num) + len(denom) > _MAX_EXPONENT:
             raise ValueError(_NUMERIC)
         magnitude = int(num + denom) << exponent

@@ -119,6 +119,7 @@ def files() -> dict[Path, str]:
 def _crd(
     *, group: str, version: str, crd_names: Object, columns: list[Object], schema: Object
 ) -> Object:
+    """Return a namespaced CRD with one version, which is stored, and a status subresource."""
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -142,6 +143,7 @@ def _crd(
 
 
 def _object_schema(description: str, spec: type[BaseModel], status: type[BaseModel]) -> Object:
+    """Return the schema of an object with a required spec, and with a status."""
     return {
         "type": "object",
         "description": description,
@@ -159,6 +161,7 @@ def _object_schema(description: str, spec: type[BaseModel], status: type[BaseMod
 def _column(
     name: str, path: str, description: str = "", *, kind: str = "string", priority: int = 0
 ) -> Object:
+    """Return a column of `kubectl get`; one with a priority is shown by `-o wide` only."""
     column: Object = {"name": name, "type": kind, "jsonPath": path}
     if description:
         column["description"] = description

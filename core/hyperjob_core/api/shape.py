@@ -50,6 +50,7 @@ def schema_at(schema: Object, location: Sequence[int | str]) -> Object:
 
 
 def _compile(node: Object, special: Special) -> CoreSchema:
+    """Return the validator of a node, whether null is allowed included."""
     if node.get("x-kubernetes-int-or-string"):
         return _int_or_string()
     made = _typed(node, special)
@@ -59,6 +60,7 @@ def _compile(node: Object, special: Special) -> CoreSchema:
 
 
 def _typed(node: Object, special: Special) -> CoreSchema:
+    """Return the validator of a node by its type; a node without a type allows anything."""
     match node.get("type"):
         case "object":
             return _object(node, special)
@@ -83,6 +85,7 @@ def _typed(node: Object, special: Special) -> CoreSchema:
 
 
 def _object(node: Object, special: Special) -> CoreSchema:
+    """Return the validator of a map, or of an object with its known and required fields."""
     values = node.get("additionalProperties")
     properties: Mapping[str, Object] = node.get("properties") or {}
     open_ended = bool(node.get("x-kubernetes-preserve-unknown-fields"))
@@ -103,6 +106,7 @@ def _object(node: Object, special: Special) -> CoreSchema:
 
 
 def _string(node: Object) -> CoreSchema:
+    """Return the validator of a text: one of an enum, or with a length and a pattern."""
     if "enum" in node:
         # A type error is distinct from a value outside the set.
         known = core_schema.literal_schema(node["enum"])
@@ -116,6 +120,7 @@ def _string(node: Object) -> CoreSchema:
 
 
 def _integer(node: Object) -> CoreSchema:
+    """Return the validator of an integer within its format and its bounds."""
     low, high = INT32 if node.get("format") == "int32" else INT64
     return core_schema.int_schema(
         strict=True,
@@ -125,6 +130,7 @@ def _integer(node: Object) -> CoreSchema:
 
 
 def _int_or_string() -> CoreSchema:
+    """Return the validator of an IntOrString, with one finding for any other type."""
     return core_schema.custom_error_schema(
         core_schema.union_schema(
             [core_schema.str_schema(strict=True), core_schema.int_schema(strict=True)]

@@ -93,6 +93,7 @@ def explain(
 def _out_of_bounds(
     at: Path, name: str, value: object, context: dict[str, Any], node: Object, kind: str
 ) -> FieldError:
+    """Return the error of a bound of the schema, or of the format where it has none."""
     word, key = ("minimum", "ge") if kind == "greater_than_equal" else ("maximum", "le")
     limit = context[key]
     if node.get(word) != limit:
@@ -111,6 +112,7 @@ def _no_place(name: str, node: Object) -> FieldError:
 def _wrong_type(
     at: Path, name: str, value: object, expected: str, node: Object
 ) -> list[FieldError]:
+    """Return the errors of a value of another type; a number with a fraction has two."""
     if expected == "integer" and isinstance(value, float):
         # The API server compares formats first, where the schema has one.
         return [

@@ -20,6 +20,7 @@ def schema_of(model: type[BaseModel]) -> Object:
 
 
 def _convert(node: Object, definitions: Object) -> Object:
+    """Return a node of pydantic's schema as a CRD may have it, with all references resolved."""
     node = _resolve(node, definitions)
     schema = {key: value for key, value in node.items() if _is_kept(key, value)}
     if "x-core-type" in schema:
@@ -51,6 +52,7 @@ def _resolve(node: Object, definitions: Object) -> Object:
 
 
 def _is_kept(key: str, value: object) -> bool:
+    """Return whether a keyword stays as it is; `_convert` converts those with nodes."""
     match key:
         case "title" | "$defs" | "properties" | "items" | "additionalProperties":
             return False

@@ -23,6 +23,7 @@ def queues_bindings(configurations: Iterable[Object]) -> bool:
 
 
 def _is_volcano_globals(webhook: Object) -> bool:
+    """Return whether a webhook has Volcano Global's path, and rules for ResourceBindings."""
     client = webhook.get("clientConfig") or {}
     path = str(client.get("url") or (client.get("service") or {}).get("path") or "")
     return path.endswith(_PATH) and any(

@@ -8,6 +8,7 @@ has no rights.
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from types import TracebackType
 from typing import Final, Self
 
@@ -64,7 +65,7 @@ class AccessReviews:
             self._who, seconds=SECONDS, size=TOKENS, clock=clock
         )
         self._answers: Cached[AccessQuestion, bool] = Cached(
-            self._may, seconds=SECONDS, size=ANSWERS, clock=clock
+            partial(allows, kube), seconds=SECONDS, size=ANSWERS, clock=clock
         )
 
     async def __aenter__(self) -> Self:
@@ -95,17 +96,12 @@ class AccessReviews:
         return await self._answers.get(question)
 
     async def _who(self, token: str) -> User | None:
+        """Return the user of a token, by one review; None if the API server does not accept it."""
         body: Object = {"spec": {"token": token}}
-        status = mapping((await self._create(TOKEN_REVIEWS, body)).get("status"))
+        status = mapping((await _review(self._kube, TOKEN_REVIEWS, body)).get("status"))
         if status.get("authenticated") is not True:
             return None
         return _user(mapping(status.get("user")))
-
-    async def _may(self, question: AccessQuestion) -> bool:
-        return await allows(self._kube, question)
-
-    async def _create(self, resource: Resource, body: Object) -> Object:
-        return await _review(self._kube, resource, body)
 
 
 async def allows(kube: Kube, question: AccessQuestion) -> bool:
@@ -126,11 +122,13 @@ async def own_user(kube: Kube) -> User | None:
 
 
 async def _review(kube: Kube, resource: Resource, body: Object) -> Object:
+    """Create a review and return it with the API server's answer as its status."""
     whole = {"apiVersion": resource.api_version, "kind": resource.kind, **body}
     return await kube.create(resource, whole)
 
 
 def _user(found: Object) -> User | None:
+    """Return the user of a UserInfo; None if it has no name."""
     name = string(found.get("username"))
     if not name:
         return None
@@ -144,6 +142,7 @@ def _user(found: Object) -> User | None:
 
 
 def _review_spec(question: AccessQuestion) -> Object:
+    """Return the spec of an access review, without empty attributes."""
     spec: Object = {}
     if question.user is not None:
         spec["user"] = question.user.name

@@ -59,6 +59,7 @@ class Cached(Generic[K, V]):
         await cancel(self._asked.values())
 
     async def _fetch(self, key: K) -> V:
+        """Make the request of a key when it is its turn, and store the answer."""
         async with self._turn:
             asked = self._clock()  # an answer is as old as its request
             value = await self._ask(key)

@@ -181,6 +181,10 @@ class Kube:
         params: Params,
         transform: Callable[[Object], Object],
     ) -> ObjectList:
+        """Return a list, page by page; its version is that of the first page.
+
+        Raises Gone if the token of a page has expired.
+        """
         items: Objects = []
         version = token = ""
         while True:
@@ -383,6 +387,7 @@ class Kube:
         body: Object | Objects | None = None,
         content_type: str = "application/json",
     ) -> Object:
+        """Return the object of a response; raises KubeError, also for another body."""
         response = await self._transport.request(
             method,
             path,
@@ -401,6 +406,7 @@ class Kube:
 
 
 def _selectors(label_selector: str | None, field_selector: str | None) -> dict[str, str]:
+    """Return the query parameters of selectors that are not empty."""
     params = {}
     if label_selector:
         params["labelSelector"] = label_selector

@@ -75,6 +75,7 @@ async def load(
 async def _from_files(
     files: str, context: str | None, refresh_seconds: float, *, credentials: bool
 ) -> Connection:
+    """Return the connection of a kubeconfig's context; raises ConfigError."""
     chosen = kubeconfigs.read(files, context)
     source, cluster = f"kubeconfig {files}", chosen.cluster
     server, scheme, host = _address(cluster.get("server"), source)
@@ -105,6 +106,7 @@ async def _from_files(
 
 
 def _in_cluster(*, credentials: bool) -> Connection:
+    """Return the connection of a pod's ServiceAccount; raises ConfigError without one."""
     source = "in-cluster configuration"
     with asynchronous(source):
         from kubernetes.aio.client import Configuration
@@ -156,6 +158,7 @@ def _address(server: str | None, source: str) -> tuple[str, str, str]:
 def _tls(
     authority: bytes | None, own: Credentials, *, insecure: bool, source: str
 ) -> ssl.SSLContext:
+    """Return the TLS of a client; raises ConfigError for unusable certificates or keys."""
     try:
         with _path(authority) as trusted, _path(own.certificate) as mine, _path(own.key) as key:
             context = ssl.create_default_context(cafile=trusted)

@@ -161,6 +161,7 @@ class _Plugin:
         return self._entry.get("command")
 
     async def _run(self) -> Mapping[str, Any]:
+        """Run the plugin and return the status of its ExecCredential; raises ConfigError."""
         # Imported late: the package loads in 0.5 s of CPU, and most kubeconfigs have no plugin.
         with asynchronous(f"the plugin {self._command!r}"):
             from kubernetes.aio.config.config_exception import ConfigException

@@ -153,6 +153,7 @@ class EventRecorder:
                     self._metrics.event_dropped("failed")
 
     async def _flush(self) -> None:
+        """Write all waiting Events; an Event that the API server refuses is counted and dropped."""
         while self._waiting:
             key, _ = self._waiting.popitem(last=False)
             series = self._series.get(key)
@@ -176,6 +177,7 @@ class EventRecorder:
         self._arrived.clear()
 
     async def _write(self, series: _Series) -> None:
+        """Create an Event, or patch the series of one that exists; raises KubeError."""
         metadata = series.event["metadata"]
         if series.created and "series" in series.event:
             try:
@@ -203,6 +205,7 @@ class EventRecorder:
         note: str,
         related: Object | None,
     ) -> Object:
+        """Return a new Event, with the fields cut to the limits of the API server."""
         event: Object = {
             "apiVersion": EVENTS.api_version,
             "kind": EVENTS.kind,

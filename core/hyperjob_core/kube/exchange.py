@@ -128,6 +128,7 @@ class Exchange(ABC):
         """Send the request once; raises KubeError unless 2xx."""
 
     async def _authorize(self, headers: dict[str, str], line: str) -> None:
+        """Add the Authorization header, if the connection has one; raises Unavailable."""
         try:
             async with asyncio.timeout(_CREDENTIALS_SECONDS):
                 token = await self._connection.authorize()

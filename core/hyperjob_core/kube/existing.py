@@ -42,6 +42,7 @@ async def existing(
     limit = asyncio.Semaphore(_PARALLEL)
 
     async def look(namespace: str, kind: str, name: str) -> None:
+        """Add the name to `found`, or its namespace and kind to `unknown`."""
         key = namespace, kind
         found.setdefault(key, set())
         try:

@@ -177,6 +177,7 @@ class Informer:
                 return
 
     def _take(self, event: WatchEvent) -> None:
+        """Take the event of a watch over; a deletion of an absent object calls no handler."""
         obj = event.object
         if event.type is not EventType.DELETED:
             self._notify_put(self._store.put(obj), obj)
@@ -184,6 +185,7 @@ class Informer:
             self._notify(EventType.DELETED, obj, None)
 
     def _notify_put(self, old: Object | None, new: Object) -> None:
+        """Call the handlers; an object of another UID is a deletion and an addition."""
         if old is None:
             self._notify(EventType.ADDED, None, new)
             return
@@ -232,6 +234,7 @@ def _is_older(new: Object, old: Object) -> bool:
 
 
 def _logged(resource: Resource, obj: Object, error: Exception) -> None:
+    """Log the exception of a handler."""
     log.error(
         "A handler failed",
         extra={"resource": resource.group_resource, "object": key_of(obj)},

@@ -85,6 +85,7 @@ def _document(path: Path) -> Entry:
 
 
 def _context(documents: Sequence[tuple[Path, Entry]], wanted: str | None) -> Context:
+    """Return a context with its cluster and user; raises _AbsentError, or KeyError."""
     name = wanted or next(
         (text for _, each in documents if (text := each.get("current-context"))), None
     )
@@ -113,6 +114,7 @@ def _named(documents: Sequence[tuple[Path, Entry]], kind: str) -> dict[str, Entr
 
 
 def _absolute(entry: Entry, folder: Path) -> Entry:
+    """Return an entry without empty values, its paths relative to the folder of its file."""
     given = {key: value for key, value in entry.items() if value not in (None, "")}
     for key in _TEXTS:
         if not isinstance(given.get(key, ""), str):

@@ -138,6 +138,7 @@ class LeaderElector:
         return f": {self.leader} has it" if self.leader not in ("", self.identity) else ""
 
     async def _acquire(self) -> None:
+        """Try until this process holds the Lease; log each other holder once."""
         log.info("Waiting to lead", extra=self._about())
         seen = ""
         while not await self._try():
@@ -204,6 +205,7 @@ class LeaderElector:
         return True
 
     def _annotated(self, lease: Object) -> Object:
+        """Return the Lease with the annotations of this process, which keep those of others."""
         metadata, wanted = lease["metadata"], self._annotations()
         if not wanted:
             return lease

@@ -157,6 +157,7 @@ class MemoryServer:
         }
 
     def _add(self, resource: Resource, key: str, obj: Object, metadata: Object) -> Object:
+        """Store a new object with this metadata, and index its owners; return the stored object."""
         made: Object = {**_with_type(resource, obj), "metadata": {**obj["metadata"], **metadata}}
         for owner in obj["metadata"].get("ownerReferences") or ():
             self._owned.setdefault(owner["uid"], {})[resource.plural, key] = None
@@ -252,6 +253,7 @@ class MemoryServer:
     def _write(
         self, resource: Resource, key: str, old: Object, new: Object, *, status: bool
     ) -> Object:
+        """Store a changed object; another spec raises `generation`, unless `status` is true."""
         if new == old:
             return old
         if not status and new.get("spec") != old.get("spec"):
@@ -260,6 +262,7 @@ class MemoryServer:
         return self._put(resource.plural, key, old, new, "MODIFIED")
 
     def _put(self, plural: str, key: str, old: Object | None, new: Object, kind: str) -> Object:
+        """Store an object with the next resourceVersion, and notify watches and listeners."""
         self._version += 1
         new["metadata"] = {**new["metadata"], "resourceVersion": str(self._version)}
         self._objects[plural][key] = new

@@ -84,6 +84,7 @@ class TokenBucket:
         return True
 
     def _fill(self) -> None:
+        """Add the tokens of the time since the last call, up to the burst."""
         now = self._clock.now()
         if self._filled is not None:
             gained = (now - self._filled) * self._qps

@@ -154,6 +154,7 @@ class Reflector:
                 await self._sleep(self._backoff.next())
 
     async def _list(self) -> ObjectList:
+        """Return the list of the resource, each object transformed; raises KubeError."""
         listed = await self._kube.list(
             self._resource,
             limit=self._page_size,
@@ -166,6 +167,7 @@ class Reflector:
         return listed
 
     def _watch(self) -> AsyncGenerator[WatchEvent, None]:
+        """Return the events of one watch from `version`; raises KubeError."""
         return self._kube.watch(
             self._resource,
             resource_version=self.version,
@@ -179,6 +181,7 @@ class Reflector:
         )
 
     def _taken(self, event: WatchEvent) -> WatchEvent:
+        """Return an event with the transformed object; a bookmark as it is."""
         if event.type is EventType.BOOKMARK:
             return event
         self._changes += 1

@@ -78,6 +78,7 @@ def parse_labels(text: str) -> LabelSelector:
 
 
 def _term(found: re.Match[str]) -> Requirement:
+    """Return the term of one match of `_TERM`."""
     if found["absent"]:
         return _requirement(found["absent"], "!", ())
     if found["set"]:
@@ -105,6 +106,7 @@ def label_selector(selector: Object) -> LabelSelector:
 
 
 def _requirement(key: str, operator: str, values: tuple[str, ...]) -> Requirement:
+    """Return a term; raises SelectorError for a malformed key or value, or without values."""
     if problems := qualified_name(key):
         raise SelectorError(f"<nil>: Invalid value: {go_quote(key)}: {'; '.join(problems)}")
     if operator in ("in", "notin") and not values:

@@ -62,6 +62,7 @@ class Store:
         return old
 
     def _unindex(self, key: str, old: Object) -> None:
+        """Remove a replaced or deleted object from all indexes, and empty values with it."""
         for name, indexer in self._indexers.items():
             index = self._indexes[name]
             for value in indexer(old):

@@ -192,6 +192,7 @@ class WorkQueue(Generic[K]):
         self._wake()
 
     def _wake(self) -> None:
+        """Let one waiting worker look for an item."""
         while self._getters:
             getter = self._getters.popleft()
             if not getter.done():
@@ -213,6 +214,7 @@ class WorkQueue(Generic[K]):
         self._timer = self._clock.call_later(max(0.0, due - self._clock.now()), self._ripen)
 
     def _ripen(self) -> None:
+        """Queue the delayed items whose time has come, and set the next timer."""
         self._timer = None
         now = self._clock.now()
         while self._heap and self._heap[0][0] <= now:

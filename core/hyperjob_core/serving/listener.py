@@ -75,6 +75,7 @@ class Listener:
             task.cancel()
 
     def _accept(self, at_most: int = ACCEPT_AT_A_TIME) -> None:
+        """Accept the waiting connections, at most `at_most`; pause without a file descriptor."""
         for _ in range(at_most):
             if self._socket is None:
                 return
@@ -102,6 +103,7 @@ class Listener:
             self._loop.add_reader(self._socket, self._accept)
 
     def _enter(self, accepted: socket.socket, address: object) -> None:
+        """Give an accepted connection to the table, close the victim, and begin the protocol."""
         connection = Connection(peer_of(address))
         victim = self._table.enter(connection)
         if victim is connection:

@@ -87,6 +87,7 @@ class ConnectionTable:
                 del self._peers[connection.peer]
 
     def _least(self, peer: str | None) -> Connection | None:
+        """Return the oldest connection of the lowest rank below BUSY, of a peer or of all."""
         for line in self._lines[: Rank.BUSY]:
             for connection in line:
                 if peer is None or connection.peer == peer:

@@ -126,6 +126,8 @@ def metrics_routes(
 
 
 def _health(checks: Checks) -> Handler:
+    """Return the handler of checks: all with `?verbose` and `?exclude=NAME`, or `/NAME` alone."""
+
     async def handler(request: web.Request) -> web.StreamResponse:
         try:
             report = checks.report(
@@ -153,6 +155,7 @@ def _app(routes: dict[str, Handler]) -> web.Application:
 async def _listen(
     app: web.Application, address: str, *, flag: str, tls: ssl.SSLContext | None
 ) -> AsyncIterator[str | None]:
+    """Serve an application at an address; yield the bound one, None for 0. Raises ListenError."""
     place = parse_address(address)
     if place is None:
         yield None

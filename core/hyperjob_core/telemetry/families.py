@@ -115,6 +115,7 @@ def _counter(family: Family, samples: Iterable[Sample]) -> Metric:
 
 
 def _histogram(family: Family, samples: Iterable[tuple[Labels, Distribution]]) -> Metric:
+    """Return a histogram; Prometheus counts each bucket with all smaller ones."""
     made = HistogramMetricFamily(family.name, family.text, labels=family.labels)
     for labels, found in samples:
         names = [*(str(float(bound)) for bound in found.bounds), "+Inf"]

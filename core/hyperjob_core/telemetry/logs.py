@@ -110,6 +110,7 @@ def _moment(record: logging.LogRecord) -> str:
 
 
 def _record_fields(record: logging.LogRecord) -> dict[str, object]:
+    """Return the fields of `bound` and of a record's `extra`, without credentials."""
     fields = {name: _redacted(name, value) for name, value in _context.get().items()}
     for name, value in vars(record).items():
         if name not in _STANDARD:
@@ -154,6 +155,7 @@ def _trace(record: logging.LogRecord) -> str:
 
 
 def _hide(line: str) -> str:
+    """Return a text with credentials of a known form replaced."""
     # Each pattern begins with one of these words; searching for the words is twenty times faster.
     lowered = line.lower()
     if "bearer" in lowered or "authorization" in lowered or "private key" in lowered:

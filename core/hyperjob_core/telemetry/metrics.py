@@ -93,6 +93,7 @@ class Metrics:
         build.labels(hyperjob_core.__version__, platform.python_version()).set(1)
 
     def _controller_metrics(self) -> None:
+        """Register controller-runtime's metrics, and those of internal errors."""
         one = "controller_runtime_"
         self._reconciles = self.families.counter(
             f"{one}reconcile_total", "Reconciliations by result", "controller", "result"
@@ -134,6 +135,7 @@ class Metrics:
         )
 
     def _webhook_metrics(self) -> None:
+        """Register the metrics of reviews and certificates."""
         self._reviews = Reviews(self.families)
         self._certificate_reads = self.families.counter(
             "certwatcher_read_certificate_total", "Certificate reads"
@@ -143,6 +145,7 @@ class Metrics:
         )
 
     def _queue_metrics(self) -> None:
+        """Register client-go's metrics of workqueues."""
         labels = ("name", "controller")
         self._queue_depth = self.families.gauge(
             "workqueue_depth", "Items that wait in the workqueue", *labels
@@ -177,6 +180,7 @@ class Metrics:
         )
 
     def _client_metrics(self) -> None:
+        """Register the metrics of requests, informers, the Lease and Events."""
         self._requests = self.families.counter(
             "rest_client_requests_total",
             "Requests to the API server by status code",
@@ -213,8 +217,7 @@ class Metrics:
         self._reconcile_errors.labels(controller)
         self._terminal_errors.labels(controller)
         for place in Place:
-            self._internal_errors.labels(place.value)
-            self._degraded.labels(place.value)
+            self._degraded.labels(place)
         for result in ReconcileResult:
             self._reconciles.labels(controller, result.value)
 
@@ -240,11 +243,11 @@ class Metrics:
 
     def internal_error(self, place: Place) -> None:
         """Count an unexpected exception."""
-        self._internal_errors.labels(place.value).inc()
+        self._internal_errors.labels(place).inc()
 
     def degraded(self, place: Place, *, stopped: bool) -> None:
         """Show whether a part of the controller has stopped."""
-        self._degraded.labels(place.value).set(1 if stopped else 0)
+        self._degraded.labels(place).set(1 if stopped else 0)
 
     def webhook_started(self, webhook: str) -> None:
         """Count an admission request as being served."""

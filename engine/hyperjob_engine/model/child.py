@@ -63,12 +63,10 @@ class Child:
     def is_outdated(self) -> bool:
         """Return whether the vcjob, or the policy if no vcjob exists, is of an earlier attempt."""
         recorded = self.record.attempt if self.record is not None else 0
-        if self.job is not None:
-            mine = self.job.ownership is not Ownership.FOREIGN
-            return mine and self.job.attempt < recorded
-        policy = self.policy
-        mine = policy is not None and policy.ownership is not Ownership.FOREIGN
-        return policy is not None and mine and policy.attempt < recorded
+        found = self.job or self.policy
+        if found is None or found.ownership is Ownership.FOREIGN:
+            return False
+        return found.attempt < recorded
 
     @cached_property
     def is_leaving(self) -> bool:

@@ -87,6 +87,8 @@ class Nodes:
     def most(self, name: str, amount: int) -> int:
         """Return an upper bound of the pods that fit, each with `amount` nano-units of a resource.
 
+        `amount` must be above 0.
+
         The lower end of each grade holds some pods. Each further pod needs a node with more than
         its lower end, and `left` bounds how much more all nodes have together.
         """

@@ -279,6 +279,7 @@ def _job_uid(metadata: Object, spec: Object) -> str:
 
 
 def _other_template(resource: Object) -> str:
+    """Return apiVersion, kind and name of a ResourceBinding's object; empty if it is a vcjob."""
     version, kind = string(resource.get("apiVersion")), string(resource.get("kind"))
     if not kind or (version, kind) == (VCJOB_API_VERSION, VCJOB_KIND):
         return ""
@@ -286,6 +287,7 @@ def _other_template(resource: Object) -> str:
 
 
 def _ownership(metadata: Object, owner: HyperJob) -> tuple[Ownership, str]:
+    """Return the ownership of an object, and the kind and name of its other controller, if any."""
     reference = controller_of(metadata)
     if reference:
         if owner.uid and reference.get("uid") == owner.uid:
@@ -298,6 +300,7 @@ def _ownership(metadata: Object, owner: HyperJob) -> tuple[Ownership, str]:
 
 
 def _replicated_job(raw: Object) -> ReplicatedJob:
+    """Parse a replicatedJob; absent replicas are 1, and unknown dependencies are left out."""
     replicas = integer(raw.get("replicas"))
     metadata = mapping(raw.get("templateMetadata"))
     return ReplicatedJob(
@@ -318,6 +321,7 @@ def _replicated_job(raw: Object) -> ReplicatedJob:
 
 
 def _failure_policy(raw: object) -> FailurePolicy | None:
+    """Parse `spec.failurePolicy`; None if absent. A rule with an unknown action is left out."""
     if not isinstance(raw, dict):
         return None
     return FailurePolicy(
@@ -338,6 +342,7 @@ def _failure_policy(raw: object) -> FailurePolicy | None:
 
 
 def _success_policy(raw: object) -> SuccessPolicy | None:
+    """Parse `spec.successPolicy`; None if it is absent. The operator is All unless it is Any."""
     if not isinstance(raw, dict):
         return None
     any_one = raw.get("operator") == SuccessOperator.ANY
@@ -353,6 +358,10 @@ def _on_no_progress(raw: object) -> OnNoProgress:
 
 
 def _checkpoint(raw: object) -> Checkpoint | None:
+    """Parse `spec.checkpoint`; None without a place.
+
+    A claim is mounted at `path`; without a claim the place is `directory`.
+    """
     if not isinstance(raw, dict):
         return None
     claim = string(raw.get("persistentVolumeClaim"))
@@ -367,6 +376,7 @@ def _checkpoint(raw: object) -> Checkpoint | None:
 
 
 def _deadline(spec: Object) -> Deadline | None:
+    """Parse the deadline; None without activeDeadlineSeconds. An unknown mode is RunTime."""
     limit, mode = count(spec.get("activeDeadlineSeconds")), string(spec.get("activeDeadlineMode"))
     if not limit:
         return None
@@ -404,6 +414,7 @@ def _split(raw: Object) -> SplitPolicy | None:
 
 
 def _records(status: Object) -> Iterable[Record]:
+    """Yield the entries of `status.jobs` that have a name and an index."""
     for item in objects(status.get("jobs")):
         index = integer(item.get("index"))
         if not string(item.get("name")) or index is None:
@@ -448,6 +459,7 @@ def _silence(raw: object) -> Silence | None:
 
 
 def _gang(raw: object) -> GangRecord | None:
+    """Parse `status.gang`; None if it is absent."""
     if not isinstance(raw, dict):
         return None
     return GangRecord(

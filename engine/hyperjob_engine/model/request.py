@@ -45,14 +45,13 @@ class PlacementRequest:
         pods = tuple(
             (group.frozen, group.number, group.wants, group.domains) for group in self.pods
         )
-        demand = _frozen(self.demand)
         where = self.preferred, self.required, self.last, self.excluded, self.closed
-        kind = self.group, *where, demand, pods
+        kind = self.group, *where, tuple(sorted(self.demand.items())), pods
         object.__setattr__(self, "kind", _shared(kind))
         object.__setattr__(self, "measure", measure_of(self.demand))
 
     def named(self, name: str) -> "PlacementRequest":
-        """Return the same request for another sub-job."""
+        """Return the same request for another sub-job, without `__post_init__`: it costs more."""
         made = object.__new__(PlacementRequest)
         for each in _FIELDS:
             object.__setattr__(made, each, getattr(self, each))
@@ -75,7 +74,3 @@ _FIELDS: Final = tuple(each.name for each in fields(PlacementRequest))
 def _shared(kind: tuple[object, ...]) -> tuple[object, ...]:
     """Return one shared copy of equal kinds, to save memory with tens of thousands of requests."""
     return kind
-
-
-def _frozen(demand: Resources) -> tuple[tuple[str, int], ...]:
-    return tuple(sorted(demand.items()))

@@ -350,6 +350,7 @@ def speed(samples: tuple[tuple[int, datetime], ...]) -> float | None:
 
 
 def _first_track(line: ProgressLine, time: datetime) -> Track:
+    """Return the track of a program whose first line this is."""
     return Track(
         start_step=line.step,
         started=time,

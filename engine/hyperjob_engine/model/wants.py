@@ -131,6 +131,10 @@ def _fulfils(name: str, labels: Mapping[str, str], term: tuple[Expression, ...])
 
 
 def _holds(wanted: Expression, value: str | None) -> bool:
+    """Return whether a value fulfils a requirement; None is an absent label.
+
+    As in Kubernetes, NotIn holds for an absent label, and Gt and Lt compare integers only.
+    """
     match wanted.operator:
         case "In":
             return value in wanted.values
@@ -151,6 +155,7 @@ def _holds(wanted: Expression, value: str | None) -> bool:
 
 
 def _tolerated(taint: Taint, tolerations: Iterable[Toleration]) -> bool:
+    """Return whether a toleration matches a taint; an empty key or effect matches every one."""
     return any(
         each.effect in ("", taint.effect)
         and (
@@ -162,6 +167,7 @@ def _tolerated(taint: Taint, tolerations: Iterable[Toleration]) -> bool:
 
 
 def _node_term(term: Object) -> tuple[Expression, ...]:
+    """Return the requirements of a NodeSelectorTerm, those of labels before those of fields."""
     return tuple(
         _expression(item, field=name == "matchFields")
         for name in ("matchExpressions", "matchFields")
@@ -170,6 +176,7 @@ def _node_term(term: Object) -> tuple[Expression, ...]:
 
 
 def _selector(selector: Object) -> tuple[Expression, ...]:
+    """Return the requirements of a LabelSelector."""
     pairs = _pairs(string_map(selector.get("matchLabels")))
     return (
         *(Expression(key, "In", (value,)) for key, value in pairs),

@@ -128,6 +128,11 @@ def _pin(child: Child) -> str:
 def _equipped(
     hyperjob: HyperJob, sub_job: SubJob, action: CreateChild, world: World
 ) -> CreateChild:
+    """Return the creation of a sub-job with the plugins' changes and its mark.
+
+    The ServiceExport, if there is one, is in the policy too: Karmada takes it to the same cluster.
+    Raises UnknownHostError and TooLongError.
+    """
     job, policy = action.job, action.policy
     export = export_of(hyperjob, action.name)
     if job is not None:

@@ -38,6 +38,7 @@ class Jax:
 
 
 def _process_id(world: World, task_pods: TaskPods) -> Sequence[Object]:
+    """Return JAX_PROCESS_ID where every pod of the world can have it, else nothing."""
     if not _every_pod_can_be_told(world):
         return ()
     if task_pods.offset == 0:
@@ -47,6 +48,7 @@ def _process_id(world: World, task_pods: TaskPods) -> Sequence[Object]:
 
 @lru_cache(maxsize=16)
 def _every_pod_can_be_told(world: World) -> bool:
+    """Return whether each task has one pod, or is the first: its index is then the number."""
     return all(
         task_pods.pods <= 1 or task_pods.offset == 0
         for member in world.members

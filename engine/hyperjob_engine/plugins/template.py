@@ -58,6 +58,7 @@ def with_service(template: Object) -> Object:
 
 
 def _task(task: Object, name: str, of: Callable[[str, Object], Sequence[Object]]) -> Object:
+    """Return a task with variables in its init containers and containers."""
     template = mapping(task.get("template"))
     spec = mapping(template.get("spec"))
     changed = {

@@ -53,6 +53,7 @@ class TorchFT:
 
 
 def _training_tasks(member: WorldMember, lighthouse: str) -> tuple[TaskPods, ...]:
+    """Return the tasks of a sub-job that have pods and are not the lighthouse."""
     return tuple(
         task_pods
         for task_pods in member.tasks
@@ -68,6 +69,7 @@ def _group_number(groups: Sequence[WorldMember], member: WorldMember) -> int:
 
 
 def _lighthouse(place: PluginContext, task: str) -> str:
+    """Return the address of the lighthouse; that of the own pod if the HyperJob has none."""
     found = place.world.first(task)
     port = place.number("port", PORT)
     if found is None:

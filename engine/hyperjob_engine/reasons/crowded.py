@@ -62,6 +62,7 @@ def node_shortage_text(short: NodeShortage) -> str:
 
 
 def _cause(short: NodeShortage, each: str) -> str:
+    """Return why the pods do not fit; `each` is the amount that one pod demands."""
     pods = "1 pod" if short.wanted == 1 else f"{short.wanted} pods"
     if short.tier or short.tier_name:
         tier = short.tier_name or short.tier
@@ -78,6 +79,7 @@ def _cause(short: NodeShortage, each: str) -> str:
 
 
 def _notes(short: NodeShortage) -> Iterable[str]:
+    """Yield what else keeps pods from nodes: labels, taints, another resource, left out nodes."""
     demand = _demand_text(short)
     if demand:
         amount = amount_only(short.resource, short.matching.free)
@@ -109,6 +111,7 @@ def _demand_text(short: NodeShortage) -> str:
 
 
 def _requirement_text(wanted: LabelDemand) -> str:
+    """Return a requirement as users write it in a selector: `gpu in (H100, H200)`."""
     key, operator, values = wanted
     text = ", ".join(values)
     match operator:

@@ -297,6 +297,7 @@ def detail_text(detail: Detail | None) -> str:
 
 
 def _splitter(detail: SplitterWait) -> str:
+    """Return for what a sub-job waits that an external splitter divides."""
     if detail.trouble is None:
         return "waits for the splitter's answer"
     why = split_trouble_text(detail.trouble)
@@ -317,6 +318,7 @@ def _unmet(unmet: Unmet) -> str:
 
 
 def _in_the_way(detail: NameTaken | BindingTaken | Leaving) -> str:
+    """Return which object is in the way of a sub-job's object, and what a user can do."""
     match detail:
         case Leaving():
             what = f"{detail.kind} {detail.name}" if detail.name else detail.kind
@@ -362,6 +364,7 @@ def silent_text(silent: Silent) -> str:
 
 
 def _advice(silent: Silent) -> str:
+    """Return what a person does about a cluster for which the controller's steps did not help."""
     tried = f"this did not help {silent.times} times"
     if silent.code not in (SilenceCode.NOTHING, SilenceCode.NO_WORK):
         return f"{tried}: its PodGroup in the cluster has the reason"

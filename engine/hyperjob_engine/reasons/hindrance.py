@@ -40,7 +40,6 @@ class Obstacle(enum.StrEnum):
     LACKS = "Lacks"
     NODES = "NoNode"
     MAX_DOMAINS = "MaxDomains"
-    # from here on, the cluster has room for the sub-job alone
     OTHERS = "RoomOnlyWithoutOthers"
     STAYS = "Stays"
     SETTLED = "StandsAlready"
@@ -58,7 +57,10 @@ class Obstacle(enum.StrEnum):
 
     @property
     def has_room(self) -> bool:
-        """Return whether the cluster has room for the sub-job alone."""
+        """Return whether the cluster has room for the sub-job alone.
+
+        Placement has not looked at it where an automatic split chose other shares: False.
+        """
         return self in _WITH_ROOM
 
 
@@ -197,6 +199,7 @@ def _closed(queue: str) -> str:
 
 
 def _lack(lack: Lack) -> str:
+    """Return what is missing, with all that the cluster has where even that is too little."""
     name, missing = lack.resource, amount_text(lack.resource, lack.missing)
     if lack.whole <= 0:
         return f"{missing} (has none)"

@@ -117,6 +117,7 @@ def need_text(demand: Resources) -> str:
 
 
 def _sub_job_shortage(shortage: Shortage) -> str:
+    """Return why a sub-job has no place, by the code of the shortage."""
     cluster = shortage.cluster
     match shortage.code:
         case ShortageCode.UNSETTLED:
@@ -143,6 +144,7 @@ def no_device_text(found: NoDevice) -> str:
 
 
 def _hindrance_texts(hindrances: Iterable[Hindrance], hidden: int) -> Sequence[str]:
+    """Return a text for each cause; clusters without any of a resource come last."""
     nearest_first = sorted(hindrances, key=_has_none)
     texts = alike((each.cluster, hindrance_text(each)) for each in nearest_first)
     return [*texts, f"and {hidden} more clusters do not fit either"] if hidden > 0 else texts
@@ -153,6 +155,7 @@ def _has_none(hindrance: Hindrance) -> bool:
 
 
 def _split_shortage(short: SplitShortage) -> str:
+    """Return how many accelerators fit on how many clusters, and what each cluster offers."""
     texts = list(alike(_offer_text(part, short) for part in short.parts))
     if short.hidden:
         texts.append(f"and {short.hidden} more clusters")
@@ -170,6 +173,7 @@ def _split_shortage(short: SplitShortage) -> str:
 
 
 def _offer_text(part: ClusterOffer, short: SplitShortage) -> tuple[str, str]:
+    """Return a cluster, and what it offers to an automatic split."""
     if part.hindrance is not None:
         return part.cluster, hindrance_text(part.hindrance)
     text = f"has room for {part.room}"
@@ -179,6 +183,7 @@ def _offer_text(part: ClusterOffer, short: SplitShortage) -> tuple[str, str]:
 
 
 def _overflow_offer_text(part: ClusterOffer, overflow: SplitOverflow) -> str:
+    """Return why a preferred cluster does not take the accelerators of a split."""
     if part.hindrance is not None:
         return f"{part.cluster} {hindrance_text(part.hindrance)}"
     if part.room:
@@ -188,6 +193,7 @@ def _overflow_offer_text(part: ClusterOffer, overflow: SplitOverflow) -> str:
 
 
 def _multiple_text(short: SplitShortage) -> str:
+    """Return the form in which the accelerators of a split can be divided; empty if in any."""
     if short.fixed:
         return f" in sub-jobs of {short.fixed} and a multiple of {short.per_pod}"
     return f" in multiples of {short.per_pod}" if short.per_pod > 1 else ""

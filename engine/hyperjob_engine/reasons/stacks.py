@@ -200,6 +200,7 @@ def parse_stack(line: bytes, *, pod: Pod) -> Stack | None:
 
 
 def _frames(raw: Sequence[object]) -> Iterable[Frame]:
+    """Yield the calls of a stack, each [function, file, line]; others are left out."""
     for each in raw:
         if isinstance(each, list) and len(each) == 3:
             function, file, line = each

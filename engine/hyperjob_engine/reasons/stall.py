@@ -82,6 +82,7 @@ def comparison(survey: Survey) -> str:
 
 
 def _processes_text(members: Sequence[Stack], *, ranked: bool) -> str:
+    """Return ranks with their clusters, or pods where processes have no rank."""
     if not ranked:
         return f"pod {listed(sorted({f'{each.cluster}/{each.pod.name}' for each in members}))}"
     ranks = [str(each.rank) for each in sorted(members, key=lambda each: each.rank or 0)]

@@ -262,6 +262,7 @@ def room_text(room: RoomDetail) -> str:
 
 
 def _place_text(wait: Wait) -> str:
+    """Return the place in the line; a far one is rounded, since it changes often."""
     rough = roughly(wait.place)
     where = f"number {rough}" if rough == wait.place else f"about {rough}"
     where = "first" if wait.place == 1 else where
@@ -272,6 +273,7 @@ def _place_text(wait: Wait) -> str:
 
 
 def _why_text(wait: Wait) -> str:
+    """Return why a HyperJob waits, by the code of its wait."""
     match wait.code:
         case WaitCode.QUEUES_UNKNOWN:
             return (
@@ -299,6 +301,10 @@ def _why_text(wait: Wait) -> str:
 
 
 def _limit_text(limit: Limit | None, *, of_gang: bool) -> str:
+    """Return which capability of a queue is too small.
+
+    `of_gang`: for the sub-jobs that must start together, also with an unused queue.
+    """
     if limit is None:
         return "its queue's capability is used up"
     most = amount_text(limit.resource, limit.capability)
@@ -319,6 +325,7 @@ def _limit_text(limit: Limit | None, *, of_gang: bool) -> str:
 
 
 def _start_text(start: Start | None) -> str:
+    """Return the expected start, to follow the reason; empty without an estimate."""
     if start is None:
         return ""
     if start.overdue:
@@ -328,6 +335,7 @@ def _start_text(start: Start | None) -> str:
 
 
 def _gang_text(short: GangShortage) -> str:
+    """Return which sub-jobs of a gang have no room; an absent device explains all."""
     absent = [each.no_device for each in short.lacking.values() if each.no_device is not None]
     if absent:
         return no_device_text(absent[0])
@@ -342,6 +350,7 @@ def _gang_text(short: GangShortage) -> str:
 
 
 def _split_text(split: SplitRoom) -> str:
+    """Return how much of a resource an automatic split needs, and where how much is free."""
     wanted = amount_text(split.resource, split.wanted)
     limit = "" if split.max_domains is None else f" with maxDomains {split.max_domains}"
     where = ", ".join(

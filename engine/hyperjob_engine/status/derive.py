@@ -145,6 +145,7 @@ def derive_fault(old: Object, fault: InternalFault, *, now: datetime) -> Object:
 
 
 def _state_entry(state: State, old: Object, now: str) -> Object:
+    """Return `status.state`; an equal phase keeps its time from the stored status `old`."""
     since = now
     if string(at(old, "state", "phase")) == state.phase:
         since = string(at(old, "state", "lastTransitionTime")) or now
@@ -157,6 +158,7 @@ def _state_entry(state: State, old: Object, now: str) -> Object:
 
 
 def _gang_entry(record: GangRecord) -> Object:
+    """Return `status.gang`."""
     entry: Object = {"admitted": record.admitted, "attempts": record.attempts}
     for name, moment in (
         ("incompleteSince", record.incomplete_since),
@@ -195,6 +197,7 @@ def _group_entries(observed: Observed, jobs: Sequence[JobState]) -> list[Object]
 
 
 def _pod_count(job: JobState, counter: str) -> int:
+    """Return the pods of a counter; without a report only the last known running ones."""
     if job.report is not None:
         return int(getattr(job.report.pods, counter))
     return job.running if counter == "running" else 0
@@ -216,6 +219,7 @@ def _vcjob_state(job: JobState, old: Object) -> Object:
 
 
 def _cluster_entries(jobs: Iterable[JobState]) -> list[Object]:
+    """Return `status.clusters`, sorted by name; numbers that are 0 are left out."""
     by_name: dict[str, list[JobState]] = {}
     for job in jobs:
         if job.cluster and job.is_placed:
@@ -233,6 +237,7 @@ def _cluster_entries(jobs: Iterable[JobState]) -> list[Object]:
 
 
 def _joined(names: Sequence[str]) -> str:
+    """Return names for a column of `kubectl get`: the first eight, and how many more."""
     shown = ",".join(names[:_CLUSTERS_SHOWN])
     hidden = len(names) - _CLUSTERS_SHOWN
     return f"{shown},+{hidden}" if hidden > 0 else shown

@@ -76,7 +76,10 @@ class GoodputAccount:
     def move(
         self, time: timedelta, *, to: TimeUse, out_of: TimeUse | None = None
     ) -> "GoodputAccount":
-        """Return the account with `time` moved from `out_of`, which stays at least 0."""
+        """Return the account with `time` moved from `out_of` to `to`; both stay at least 0.
+
+        A negative time is moved back. Without `out_of` the time is new, and not negative.
+        """
         number = round(time / _MILLISECOND)
         spent = dict(self.spent)
         if out_of is not None:
@@ -124,7 +127,11 @@ def begin(moment: Moment) -> GoodputAccount:
 
 
 def advance(account: GoodputAccount, moment: Moment) -> GoodputAccount:
-    """Return the account at this moment; the same object if no transition occurred."""
+    """Return the account at this moment; the same object if no transition occurred.
+
+    First the lines of the programs correct the time of the last stop. Then the time up to now is
+    counted to the use of before, and that of a late seen stall, start or stop is moved.
+    """
     account = _with_reports(account, moment)
     cause = moment.stopped_by or (account.stop.cause if account.stop is not None else None)
     before = moment.stopped_by or account.state
@@ -214,7 +221,12 @@ def _with_stall(after: GoodputAccount, before: GoodputAccount, moment: Moment) -
 
 
 def _with_reports(account: GoodputAccount, moment: Moment) -> GoodputAccount:
-    """Return the account with the progress lines since the pass before."""
+    """Return the account with the progress lines since the pass before.
+
+    With an open stop: a program that only went on keeps all its work, one that began again keeps
+    its work up to the step at which it resumed; either closes the stop. Without one, a program
+    that began again by itself has lost the steps that it repeats.
+    """
     work, stop = moment.work, account.stop
     if work is None or account.state is None:
         return account
@@ -274,7 +286,10 @@ def _loaded(account: GoodputAccount, work: JobTraining, now: datetime) -> Goodpu
 def _trained_before(
     after: GoodputAccount, before: GoodputAccount, moment: Moment
 ) -> GoodputAccount:
-    """Return the account with the steps before the phase Running counted as productive."""
+    """Return the account with the steps before the phase Running counted as productive.
+
+    `before` is the account before the transition, with the use and the begin of the time that ended.
+    """
     work = moment.work
     if work is None or before.state is None or before.runs or not after.trains:
         return after
@@ -304,7 +319,11 @@ def _restarted(
 def _stopped(
     after: GoodputAccount, trained: GoodputAccount, moment: Moment, cause: TimeUse
 ) -> GoodputAccount:
-    """Return the account after a stop: the work since the last checkpoint is lost."""
+    """Return the account after a stop: the work since the last checkpoint is lost.
+
+    `trained` is the account before the transition, `after` that with the time up to the stop
+    counted. The stop stays open until a program reports a step, which shows what is kept.
+    """
     work, stop = moment.work, trained.stop
     work = None if work is None else replace(work, resumed=None)
     if stop is not None:
@@ -328,13 +347,17 @@ def _stopped(
 
 
 def _corrected(account: GoodputAccount, stop: OpenStop, *, kept: datetime) -> GoodputAccount:
-    """Return the account with the work before a stop kept up to a newly known moment."""
+    """Return the account with the work before a stop kept up to a newly known moment.
+
+    `kept` is brought between the begin of that work and the stop; it may be earlier than before.
+    """
     kept = min(max(kept, stop.since), stop.time)
     counted = account.move(kept - stop.kept_until, to=TimeUse.PRODUCTIVE, out_of=stop.cause)
     return replace(counted, stop=replace(stop, kept_until=kept))
 
 
 def _finished(account: GoodputAccount, moment: Moment) -> GoodputAccount:
+    """Return the account of a completed HyperJob: a stop before it can no more be corrected."""
     account = replace(account, stop=None)
     return finish(account, moment.work, moment.steps)
 
@@ -380,6 +403,7 @@ def account_object(account: GoodputAccount, *, now: datetime) -> Object:
 
 
 def _parse_stop(raw: Object) -> OpenStop | None:
+    """Parse `status.goodput.stopped`; None if there is none, or an unusable one."""
     times = [timestamp(raw.get(name)) for name in ("time", "since", "keptUntil")]
     cause = string(raw.get("cause"))
     time, since, kept = times

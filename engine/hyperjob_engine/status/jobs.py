@@ -193,6 +193,11 @@ def _situation(observed: Observed, outlook: Outlook) -> tuple[str, str, str]:
 
 
 def _reported(observed: Observed, outlook: Outlook, report: ReportedStatus) -> tuple[str, str]:
+    """Return reason and message of a sub-job whose cluster reports its vcjob.
+
+    Volcano's words stay, except where the controller knows more: a block, a lost cluster, the first
+    failed container, refused pods, a closed queue.
+    """
     if outlook.blocked:
         return outlook.blocked, detail_text(outlook.detail)
     if outlook.loss is not None:
@@ -236,6 +241,7 @@ def _end_message(end: End) -> str:
 
 
 def _unanswered(queue: str) -> str:
+    """Return that Volcano Global has not released a sub-job of a queue, and what to check."""
     return (
         f"queue {queue} has the quota for it, and Volcano Global has not released it for 30 s:"
         " check that its dispatcher runs, and read the dispatcher's log (kubectl get pods -n"
@@ -283,6 +289,7 @@ def _not_started(observed: Observed, outlook: Outlook) -> tuple[str, str, str]:
 
 
 def _rejection_entry(rejection: Rejection) -> Object:
+    """Return an entry of `status.jobs[].rejections`."""
     entry: Object = {"cluster": rejection.cluster}
     if rejection.times:
         entry["times"] = rejection.times
@@ -294,12 +301,14 @@ def _rejection_entry(rejection: Rejection) -> Object:
 
 
 def _silence_entry(silence: Silence | None) -> Object | None:
+    """Return `status.jobs[].silence`; None before the controller has acted on it."""
     if silence is None or silence.retry_time is None:
         return None
     return {"times": silence.times, "retryTime": rfc3339(silence.retry_time)}
 
 
 def _training_entry(training: JobTraining | None) -> Object | None:
+    """Return `status.jobs[].training`; None without a progress line."""
     if training is None or not training.reported:
         return None
     return training_object(training) | {

@@ -97,6 +97,7 @@ def state_of(
 
 
 def _end_state(jobs: Sequence[JobState], failed: Sequence[JobState], end: End) -> State:
+    """Return the state of an ended HyperJob; without a cause its sub-jobs explain the end."""
     if end.cause is not None:
         phase = Phase.COMPLETED if end.completed else Phase.FAILED
         return _state(phase, end.reason, end_text(end.cause))
@@ -113,12 +114,17 @@ def _end_state(jobs: Sequence[JobState], failed: Sequence[JobState], end: End) -
 
 
 def _is_back(previous: str, ready: int, quorum: int) -> bool:
+    """Return whether a restarted HyperJob has its quorum again."""
     return previous == Phase.RESTARTING and ready >= quorum
 
 
 def _with_quorum(
     jobs: Sequence[JobState], failed: Sequence[JobState], trains: tuple[int, int], quorum: int
 ) -> State:
+    """Return the state of a HyperJob that trains, or waits, with fewer sub-jobs than it needs.
+
+    `trains` are how many of the sub-jobs that train are ready, and how many there are.
+    """
     ready, total = trains
     missing = [*failed, *(job for job in jobs if not job.is_terminal and not _is_well(job))]
     verb = "the training goes on" if ready >= quorum else "the training waits"
@@ -130,6 +136,7 @@ def _with_quorum(
 def _degraded(
     jobs: Sequence[JobState], failed: Sequence[JobState], ready: int, minimum: int
 ) -> State:
+    """Return the state of a HyperJob that has run and now lacks sub-jobs that it needs."""
     missing = [*failed, *(job for job in jobs if not job.is_ready and not job.is_terminal)]
     text = f"{ready} sub-jobs run or completed, {minimum} are needed: {_each(missing)}"
     reason = Reason.JOBS_FAILED if failed else Reason.MIN_AVAILABLE_NOT_MET
@@ -137,6 +144,7 @@ def _degraded(
 
 
 def _suspended(jobs: Sequence[JobState], late: DeadlinePassed | None) -> State:
+    """Return the state of a suspended HyperJob; `late`: its deadline suspended it."""
     ended = [job for job in jobs if job.is_terminal]
     left = [job for job in jobs if job.is_placed and not job.is_terminal]
     text = f"suspended with {len(ended)} of {_sub_jobs(jobs)} ended"
@@ -149,6 +157,10 @@ def _suspended(jobs: Sequence[JobState], late: DeadlinePassed | None) -> State:
 
 
 def _pending(unplaced: Sequence[JobState], outlooks: Outlooks) -> State:
+    """Return the state of a HyperJob with too few placed sub-jobs.
+
+    Sub-jobs that are blocked by something other than room come first: room would not help them.
+    """
     room = (Reason.INSUFFICIENT_CAPACITY, Reason.WAITING_FOR_GANG)
     blocked = [job for job in unplaced if job.reason not in room]
     if blocked:
@@ -169,6 +181,7 @@ def _pending(unplaced: Sequence[JobState], outlooks: Outlooks) -> State:
 
 
 def _running(jobs: Sequence[JobState], ready: int, total: int) -> str:
+    """Return how many sub-jobs run where, and those that do not run or may not."""
     running = [job for job in jobs if job.is_ready and not job.is_terminal]
     known = ", as last reported" if _doubt(jobs) else ""
     text = (

@@ -80,6 +80,11 @@ def with_last_lines(observed: Observed, status: Object) -> Object:
 
 
 def _training_object(observed: Observed, voices: Sequence[SubJobProgress]) -> Object | None:
+    """Return `status.training` from the progress of all sub-jobs.
+
+    Without a log that was read, or without a progress line, it is the stored one; None if there is
+    none.
+    """
     old = mapping(observed.hyperjob.status.get("training"))
     if not observed.trainings:
         return old or None

@@ -175,6 +175,7 @@ def action_events(done: Iterable[Action]) -> tuple[Event, ...]:
 
 
 def _event_of(actions: Sequence[Action]) -> Event | None:
+    """Return the Event of actions of one kind, at least one; None for kinds without an Event."""
     names = _names(actions)
     match actions[0]:
         case Look() | ReleaseQuota():

@@ -52,6 +52,7 @@ def check(
 
 
 def _check_reference(reference: Object, refusals: Refusals) -> None:
+    """Refuse a runtimeRef to another kind than a runtime of Trainer."""
     group, kind = reference.get("apiGroup"), reference.get("kind")
     if group not in (None, TRAINER_GROUP):
         refusals.value("runtimeRef.apiGroup", group, f"must be {TRAINER_GROUP}")
@@ -60,6 +61,7 @@ def _check_reference(reference: Object, refusals: Refusals) -> None:
 
 
 def _check_trainer(spec: Object, policy: Object, nodes: int, refusals: Refusals) -> None:
+    """Refuse values of `spec.trainer`: no nodes, a recipe, variables that each node gets."""
     trainer = mapping(spec.get("trainer"))
     if nodes < 1:
         refusals.value("trainer.numNodes", nodes, "a HyperJob has at least one node")
@@ -139,6 +141,10 @@ def _one_job_each() -> str:
 def _check_initializers(
     spec: Object, jobs: list[Object], trainer: Object, refusals: Refusals
 ) -> None:
+    """Refuse an initializer that cannot be an init container of the trainer's pods.
+
+    Its pod may differ from the trainer's in the fields of `_OWN` only.
+    """
     steps = {step_of(job) for job in jobs}
     for step, field in INITIALIZERS.items():
         if mapping(spec.get("initializer")).get(field) is not None and step not in steps:
@@ -226,6 +232,7 @@ def _check_patches(spec: Object, runtime: Object, refusals: Refusals) -> None:
 
 
 def _check_patch(change: Object, job: Object, path: Path, refusals: Refusals) -> None:
+    """Refuse changes of absent containers, and of the variables of Trainer's own containers."""
     for field in ("containers", "initContainers"):
         there = _container_names(job, field)
         where = path.below(("template", "spec", "template", "spec", field))

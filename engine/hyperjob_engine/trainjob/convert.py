@@ -110,6 +110,10 @@ def _hyperjob(
     sizes: tuple[int, ...],
     mpi: MpiTraining | None,
 ) -> Object:
+    """Return the HyperJob: a replicatedJob for each of `sizes`, the nodes of each sub-job.
+
+    `mpi` is the shape of an MPI training, which has one size.
+    """
     metadata, job = mapping(trainjob.get("metadata")), trainer_of(template)
     name = string(metadata.get("name"))
     training = Training(

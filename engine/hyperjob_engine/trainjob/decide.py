@@ -180,13 +180,10 @@ def _time_left(seen: Seen) -> timedelta | None:
     suspended = at(seen.trainjob, "spec", "suspend") is True
     if not seconds or begin is None or suspended:
         return None
-    if suspension(seen.trainjob) is not None and _was_suspended(seen.trainjob):
+    was = condition(mapping(seen.trainjob.get("status")), SUSPENDED)
+    if was.get("status") == "True":
         return timedelta(seconds=min(seconds, 2**31))  # this pass records the resume
     return begin + timedelta(seconds=min(seconds, 2**31)) - seen.now
-
-
-def _was_suspended(trainjob: Object) -> bool:
-    return condition(mapping(trainjob.get("status")), SUSPENDED).get("status") == "True"
 
 
 def _warned(reason: str, note: str) -> Decided:

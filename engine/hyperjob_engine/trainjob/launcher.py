@@ -133,6 +133,7 @@ class MpiTraining:
         )
 
     def _equipped(self, container: Object) -> Object:
+        """Return the launcher's container with mpirun's variables and the mounted hostfile."""
         values = {
             "OMPI_MCA_orte_default_hostfile": f"{_FOLDER}/hostfile",
             "OMPI_MCA_orte_keep_fqdn_hostnames": "true",
@@ -179,5 +180,6 @@ def _slots(given: Object, trainer: Object, jobs: tuple[Object, ...]) -> int:
 
 
 def _gpus(amounts: object) -> int:
+    """Return the number of GPUs in a ResourceList; 0 if it names none."""
     found = parse_resources(amounts).items()
     return next((amount // NANO for name, amount in found if "gpu" in name.lower()), 0)

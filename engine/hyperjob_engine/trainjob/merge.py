@@ -65,6 +65,7 @@ def pod_of(job: Object) -> Object:
 
 
 def _merged_list(before: list[Object], patch: list[Object], key: str) -> list[Object]:
+    """Return a list whose items of equal `key` are merged; new items follow."""
     found = {string(item.get(key)): item for item in before}
     for item in patch:
         name = string(item.get(key))

@@ -66,6 +66,11 @@ def _labels(training: Training, rank: int) -> dict[str, str]:
 
 
 def _pod_spec(template: Object, job: Object, training: Training, rank: int) -> Object:
+    """Return the pod spec of the node with a rank.
+
+    The initializers of the runtime `template` are its first init containers. Every container has
+    the rank; those of `_targets` have the framework's variables too, in place of equal ones.
+    """
     spec = dict(pod_of(job))
     spec.pop("schedulerName", None)
     spec["restartPolicy"] = "Never"

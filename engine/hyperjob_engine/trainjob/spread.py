@@ -55,6 +55,7 @@ _KEYS: Final = ("clusters", "split", "queue", "quorum")
 
 
 def _values(obj: object) -> Mapping[str, object]:
+    """Return the keys of an object's annotation; raises SpreadError for an unknown one."""
     text = string_map(at(obj, "metadata", "annotations")).get(SPREAD, "")
     if not text:
         return {}

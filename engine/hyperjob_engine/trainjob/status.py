@@ -116,6 +116,7 @@ def status_of(
 
 
 def _condition_of(old: Object, verdict: Verdict, trainjob: Object, *, now: datetime) -> Object:
+    """Return the condition of a verdict; an equal status keeps the time of the `old` condition."""
     same = old.get("status") == ("True" if verdict.true else "False")
     return {
         "type": verdict.type,
@@ -155,6 +156,7 @@ def _jobs_status(trainjob: Object, hyperjob: Object) -> list[Object]:
 
 
 def _job_name(hyperjob: Object) -> str:
+    """Return Trainer's name of the job that trains, from the pods of the HyperJob; else `node`."""
     for job in objects(at(hyperjob, "spec", "replicatedJobs")):
         for task in objects(at(job, "templateSpec", "tasks")):
             labels = string_map(at(task, "template", "metadata", "labels"))
