@@ -177,7 +177,7 @@ class EventRecorder:
         self._arrived.clear()
 
     async def _write(self, series: _Series) -> None:
-        """Create an Event, or patch the series of one that exists; raises KubeError."""
+        """Create an Event, or patch the series of an existing Event; raises KubeError."""
         metadata = series.event["metadata"]
         if series.created and "series" in series.event:
             try:

@@ -288,7 +288,7 @@ def _trained_before(
 ) -> GoodputAccount:
     """Return the account with the steps before the phase Running counted as productive.
 
-    `before` is the account before the transition, with the use and the begin of the time that ended.
+    `before` is the account before the transition: the use and begin of the time that has ended.
     """
     work = moment.work
     if work is None or before.state is None or before.runs or not after.trains:
