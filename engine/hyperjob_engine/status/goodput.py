@@ -223,9 +223,9 @@ def _with_stall(after: GoodputAccount, before: GoodputAccount, moment: Moment) -
 def _with_reports(account: GoodputAccount, moment: Moment) -> GoodputAccount:
     """Return the account with the progress lines since the pass before.
 
-    With an open stop: a program that only went on keeps all its work, one that began again keeps
-    its work up to the step at which it resumed; either closes the stop. Without one, a program
-    that began again by itself has lost the steps that it repeats.
+    With an open stop: a program that only went on keeps all its work, and a program that began
+    again keeps its work up to the step at which it resumed; both close the stop. Without a stop, a
+    program that began again by itself has lost the steps that it repeats.
     """
     work, stop = moment.work, account.stop
     if work is None or account.state is None:
