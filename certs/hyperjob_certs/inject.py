@@ -54,6 +54,7 @@ def with_bundle(configuration: Object, *, ca_bundle: bytes) -> Object:
 
 
 async def _inject_one(kube: Kube, resource: Resource, name: str, *, ca_bundle: bytes) -> bool:
+    """Write the bundle into one configuration, again after a conflict; return whether it did."""
     for attempt in range(1, ATTEMPTS + 1):
         live = await kube.get(resource, name)
         wanted = with_bundle(live, ca_bundle=ca_bundle)

@@ -128,6 +128,7 @@ def advance(bundle: Bundle, *, policy: RotationPolicy, now: datetime) -> tuple[B
 
 
 def _authority_is_due(bundle: Bundle, *, policy: RotationPolicy, now: datetime) -> str | None:
+    """Return why a new authority must be issued; None if the present one can sign on."""
     if bundle.ca is None:
         return "there is no authority"
     try:
@@ -140,6 +141,11 @@ def _authority_is_due(bundle: Bundle, *, policy: RotationPolicy, now: datetime) 
 
 
 def _leaf_is_due(bundle: Bundle, ca: Pair, *, policy: RotationPolicy, now: datetime) -> str | None:
+    """Return why the serving certificate must be issued again; None if it need not.
+
+    A new authority signs it only after `overlap`, when every API server trusts that authority. A
+    certificate without a trusted signature is issued again at once.
+    """
     if bundle.serving is None:
         return "there is no serving certificate"
     try:
@@ -162,6 +168,7 @@ def _leaf_is_due(bundle: Bundle, ca: Pair, *, policy: RotationPolicy, now: datet
 def _retirement_is_due(
     bundle: Bundle, ca: Pair, *, policy: RotationPolicy, now: datetime
 ) -> str | None:
+    """Return why older authorities are needed no more; None while a certificate may need one."""
     old = _others(bundle.trusted, ca.certificate)
     if not old or bundle.serving is None:
         return None

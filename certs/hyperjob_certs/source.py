@@ -151,6 +151,7 @@ class FileSource:
         return _Files(pair, _bytes_of(self._client_ca_file) if self._client_ca_file else b"")
 
     def _swap(self, files: "_Files") -> None:
+        """Serve the files from the next handshake on; raises InvalidPair and changes nothing."""
         found = check_pair(files.pair, now=self._clock())
         context = _new_context(self._minimum_version)
         with in_memory(files.pair.key.strip() + b"\n" + files.pair.certificate) as path:
@@ -164,6 +165,7 @@ class FileSource:
         self._observer.certificate_read()
 
     def _complain(self, problem: str) -> None:
+        """Record why the newest files are not served; log each reason once in a row."""
         self._observer.certificate_read(failed=True)
         if problem != self._problem:
             self._problem = problem

@@ -149,6 +149,7 @@ class DirectoryStore:
         return found
 
     def _write(self, items: Mapping[str, bytes]) -> None:
+        """Write a new version beside the old one, switch the link, then delete the old version."""
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         data = self._directory / "..data"
         old = data.resolve() if data.is_symlink() else None

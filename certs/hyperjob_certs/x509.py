@@ -114,6 +114,10 @@ def _issue(
     lifetime: timedelta,
     now: datetime,
 ) -> Pair:
+    """Return a leaf certificate that ends before its authority; `names` None: without alternatives.
+
+    Raises InvalidPair for an authority whose key is not ECDSA.
+    """
     authority = load_certificates(ca.certificate)[0]
     signer = load_key(ca.key)
     if not isinstance(signer, ec.EllipticCurvePrivateKey):

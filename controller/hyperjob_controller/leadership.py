@@ -85,6 +85,7 @@ class Leadership:
         )
 
     def _annotations(self) -> dict[str, str]:
+        """Return the annotations that each renewal of the Lease writes."""
         found = {
             CONTROLLER_VERSION: hyperjob_core.__version__,
             **annotations_of(self._options, admission=self._mode()),

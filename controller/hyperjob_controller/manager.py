@@ -368,6 +368,7 @@ class Manager:
                     task.cancel()
 
     async def _work(self) -> None:
+        """Run the queue engine, the readers of a leader and the workers until cancelled."""
         await self._begun.wait()
         self.working.set()
         try:
@@ -441,6 +442,7 @@ class Manager:
             )
 
     async def _begin(self) -> None:
+        """Wait for caches and members, then count every reservation; work starts after it."""
         await self._wait_for_caches()
         if self.members is not None:
             await self.members.tried(_MEMBERS_SECONDS)

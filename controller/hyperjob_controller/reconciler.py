@@ -116,6 +116,7 @@ class Reconciler:
         return min(waits, default=None)
 
     async def _apply(self, observed: Observed, decided: Plan) -> Result:
+        """Send a plan's requests while its new sub-jobs hold room; record what was accepted."""
         if not decided.actions:
             return Result((), (), stale=False)
         hyperjob, reservations = observed.hyperjob, self._memory.reservations

@@ -84,6 +84,7 @@ class Wall:
     def _note(
         self, key: str, error: BaseException, place: Place, *, same_try: bool = False
     ) -> Incident:
+        """Record an incident about a HyperJob, count it, and log its stack."""
         incident = self._incidents.note(key, error, same_try=same_try)
         self._metrics.internal_error(place)
         namespace, name = split_key(key)

@@ -88,6 +88,7 @@ def kubeconfig(connection: Connection, user: str) -> str:
 
 
 async def _token(kube: Kube, account: ServiceAccount, lifetime: timedelta) -> tuple[str, datetime]:
+    """Request a token; return it with its end, which the API server may have brought forward."""
     body = {
         "apiVersion": "authentication.k8s.io/v1",
         "kind": "TokenRequest",

@@ -104,6 +104,7 @@ def _known_fields(resource: Resource) -> Mapping[str, None]:
 
 
 def _permit(schema: Object, *, root: bool = True) -> Object:
+    """Return a schema without bounds that keeps unknown fields below its root."""
     kept = {key: value for key, value in schema.items() if key not in _BOUNDS}
     if "properties" in kept:
         kept["properties"] = {
@@ -119,6 +120,7 @@ def _permit(schema: Object, *, root: bool = True) -> Object:
 
 
 def _fields(schema: Mapping[str, Any], at: str = "") -> Iterator[str]:
+    """Yield the paths of all fields of a schema; items of lists and maps have no step."""
     for name, child in (schema.get("properties") or {}).items():
         path = f"{at}.{name}" if at else name
         yield path

@@ -31,6 +31,7 @@ def _asked(obj: Object) -> Object:
 
 
 def _differences(before: object, after: object, at: str) -> Iterator[str]:
+    """Yield the paths at which two JSON values differ, each as deep as possible."""
     if isinstance(before, dict) and isinstance(after, dict):
         for key in dict.fromkeys((*before, *after)):
             where = f"{at}.{key}" if at else key

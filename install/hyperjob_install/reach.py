@@ -67,6 +67,11 @@ def is_untrusted(said: str) -> bool:
 async def _until_called(
     kube: Kube, hook: Object, mark: str, *, unreachable: bool, seconds: float
 ) -> None:
+    """Return when the webhook has answered a dry run; raises InstallError.
+
+    An error that does not name the trial webhook is that of another webhook or policy, or the API
+    server has not noticed the trial yet: after _NOTICED seconds the webhook counts as reached.
+    """
     started = time.monotonic()
     while True:
         said = await _call(kube, mark)

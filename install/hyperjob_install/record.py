@@ -142,6 +142,7 @@ async def recorded(kube: Kube) -> Settings | None:
 
 
 async def _inferred(kube: Kube) -> Settings | None:
+    """Return the settings of an installation without a record, from its roles and bindings."""
     binding = await _get(kube, CLUSTER_ROLE_BINDINGS, CONTROLLER)
     if binding is None or not is_ours(binding):
         return None

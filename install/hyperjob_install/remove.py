@@ -78,6 +78,7 @@ def _lease() -> Item:
 
 
 async def _remove(kube: Kube, item: Item, *, dry_run: bool, wait: float) -> tuple[Action, str]:
+    """Delete one object; return what happened and why it was kept. Raises InstallError."""
     try:
         live = await kube.get(item.resource, item.name, namespace=item.namespace)
     except NotFound:

@@ -56,6 +56,7 @@ def _diff(before: object, after: object, path: str, ops: list[JsonPatchOp]) -> N
 def _diff_dict(
     before: dict[str, Any], after: dict[str, Any], path: str, ops: list[JsonPatchOp]
 ) -> None:
+    """Append the operations of one object: removals first, in order of names, then the others."""
     first, added = len(ops), 0
     for key, value in after.items():
         old = before.get(key, _ABSENT)

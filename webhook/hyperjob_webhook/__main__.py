@@ -98,6 +98,10 @@ async def _look_around(
 
 
 async def _serve(options: Options, metrics: Metrics, around: "Surroundings | None") -> None:
+    """Serve reviews until a signal, then drain. Raises CannotStart for a file or port.
+
+    The certificate is loaded before the listener opens: no client meets a server without one.
+    """
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -188,6 +192,7 @@ async def _drain(server: WebhookServer, options: Options) -> None:
 
 
 def _load(options: Options, metrics: Metrics) -> FileSource:
+    """Return the loaded certificate; raises CannotStart with the flags of the files."""
     source = FileSource(
         options.tls_cert_file,
         options.tls_private_key_file,

@@ -295,6 +295,10 @@ class Bodies:
             self._size -= body.size
 
     def _give_way(self, *, by_size: bool) -> None:
+        """Drop the oldest body of the peer with the most bodies, or `by_size` with the most bytes.
+
+        Its deadline passes at once, and its reader raises TimeoutError at the next await.
+        """
         weights: Counter[str] = Counter()
         for body in self._bodies:
             weights[body.peer] += body.size if by_size else 1

@@ -101,6 +101,7 @@ def decode(body: bytes) -> AdmissionRequest:
 
 
 def _load(body: bytes) -> dict[str, Any]:
+    """Parse a body within the limits of size and values; raises BadReview."""
     if len(body) > MAX_BODY_BYTES:
         raise BadReview(f"the body is larger than {MAX_BODY_BYTES} bytes", status=413)
     if len(body) > MAX_VALUES and sum(map(body.count, _BEGINNINGS)) >= MAX_VALUES:

@@ -141,6 +141,10 @@ class WebhookServer:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Answer one request, and report it exactly once, whatever happens.
+
+        The connection counts as busy until its reply is made: `stop` waits for it.
+        """
         started = perf_counter()
         path = request.path
         webhook = path if path in PATHS else "unknown"
@@ -176,6 +180,7 @@ class WebhookServer:
     async def _answer(
         self, request: web.BaseRequest, path: str, connection: ReviewProtocol
     ) -> Reply:
+        """Return the reply to one request; a body that has arrived whole is judged at once."""
         headers = request.headers
         length = request.content_length
         refusal = check_http(
@@ -208,6 +213,7 @@ class WebhookServer:
     async def _read_and_admit(
         self, request: web.BaseRequest, path: str, body: Body, connection: ReviewProtocol
     ) -> Reply:
+        """Read the body and judge it, a large one in a thread, of which few run at a time."""
         content = await self._bodies.read(body, request.content)
         if len(content) <= LARGE_BODY_BYTES:
             self._bodies.release(body)

@@ -124,6 +124,7 @@ class Admission:
         return to_text(self._state.ending)
 
     def _empty(self, mode: QueueAdmission) -> None:
+        """Begin with an empty state, except for the pods of stopped sub-jobs."""
         self._torn = False
         self._rejoining.clear()
         ending = self._state.ending
@@ -275,6 +276,11 @@ class Admission:
         self.wake()
 
     async def _rounds(self, learn: Callable[[str], object]) -> None:
+        """Play rounds until cancelled.
+
+        After an exception the HyperJob at which the round failed is set aside; where none is found,
+        rounds pause. The state is then filled again: it may have a part of the round's sums.
+        """
         pause = 0.0
         while True:
             try:
@@ -429,6 +435,7 @@ class Admission:
                 self._queue.add_after(key, self._refresh_at[key] - clock)
 
     def _queue_changed(self, kind: EventType, old: Object | None, new: Object | None) -> None:
+        """Follow a changed Queue; the other parts of its status change with each pod."""
         paths = (("spec",), ("status", "state"))
         if kind is EventType.MODIFIED and all(at(old, *p) == at(new, *p) for p in paths):
             return

@@ -60,6 +60,7 @@ class Mode:
         return FOUND if self._found else NOT_FOUND
 
     def _changed(self, _kind: EventType, old: Object | None, new: Object | None) -> None:
+        """Follow one MutatingWebhookConfiguration, whose rules may change under its name."""
         before = self.current
         for obj in (old, new):
             if obj is not None:

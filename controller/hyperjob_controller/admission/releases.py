@@ -122,6 +122,10 @@ class Releases:
         return known is not None and known[0] is state and now >= known[1] + _limit(state)
 
     def _binding(self, _kind: EventType, old: Object | None, new: Object | None) -> None:
+        """Follow a ResourceBinding; a sub-job that scheduling no longer suspends was released.
+
+        A release that follows other sub-jobs shows that the dispatcher works.
+        """
         obj = new or old
         if not self._on or obj is None:
             return
@@ -133,6 +137,8 @@ class Releases:
             self._changed()
 
     def _template(self, kind: str) -> Callable[[EventType, Object | None, Object | None], None]:
+        """Return the handler of a kind of template, whose queue may change its binding's charge."""
+
         def changed(_kind: EventType, old: Object | None, new: Object | None) -> None:
             obj = new or old
             if not self._on or obj is None:

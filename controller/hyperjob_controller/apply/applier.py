@@ -189,6 +189,7 @@ class Applier:
         return Result(done, failures, bool(stale))
 
     async def _do(self, namespace: str, action: Action) -> None:
+        """Send the requests of one action, in order; raises _StaleError and KubeError."""
         match action:
             case Look():
                 if await self._look(VCJOBS, namespace, action.name):
@@ -241,6 +242,7 @@ class Applier:
                 assert_never(action)
 
     async def _create(self, resource: Resource, obj: Object) -> Object:
+        """Create an object; raises _StaleError, with the cache up to date, if its name is taken."""
         try:
             created = await self._kube.create(resource, obj)
         except AlreadyExists as error:
@@ -276,6 +278,7 @@ class Applier:
         body: Object | list[Object],
         kind: PatchType,
     ) -> None:
+        """Patch an object and note the answer; raises _StaleError if it is gone."""
         try:
             answer = await self._kube.patch(
                 resource,
@@ -309,6 +312,7 @@ class Applier:
         await self._merge(RESOURCE_BINDINGS, namespace, action.binding, body)
 
     async def _delete(self, resource: Resource, namespace: str, name: str, uid: str | None) -> None:
+        """Delete an object of this UID, nothing without one; note what is left of it."""
         if uid is None:
             return
         try:

@@ -293,6 +293,7 @@ class Caches:
         return self._of(PROPAGATION_POLICIES, key, names)
 
     def _of(self, resource: Resource, key: str, names: Iterable[str]) -> list[Object]:
+        """Return the objects of a HyperJob, and others with these names; own writes count."""
         cache = self._written[resource]
         found = {key_of(obj): obj for obj in cache.written(f"{key}-")}
         found |= {key_of(obj): obj for obj in cache.by_index(key)}

@@ -112,6 +112,7 @@ class MutationCache:
         asyncio.get_running_loop().call_later(LIFETIME, self._lapse, key, self._writes)
 
     def _lapse(self, key: str, number: int) -> None:
+        """Drop an own write that the informer has not shown in time, and report what it shows."""
         written = self._written.get(key)
         if written is None or written.number != number:
             return
@@ -124,6 +125,11 @@ class MutationCache:
                 self._informer.call(handler, kind, written.obj, known)
 
     def _seen(self, kind: EventType, old: Object | None, new: Object | None) -> None:
+        """Drop an own write that the informer has overtaken.
+
+        Another UID under the key, the deletion of the written object, or its version or a newer one
+        overtakes it. A written deletion stays until the informer shows it.
+        """
         obj = new if new is not None else old
         if not self._written or obj is None:
             return

@@ -133,6 +133,10 @@ class CauseReader:
                 group.create_task(self._work())
 
     async def _work(self) -> None:
+        """Read the causes of failed vcjobs one by one, until cancelled.
+
+        Every entry is answered, at the latest at its time limit, also without a cause.
+        """
         while True:
             key, uid = await self._waiting.get()
             entry = self._entries.get(key, {}).get(uid)

@@ -195,6 +195,10 @@ class Member:
         }
 
     async def _follow(self, resource: Resource) -> None:
+        """List and watch one resource until cancelled; each step is a sign of life.
+
+        After a refusal the pauses are minutes, since only an administrator can change it.
+        """
         folding = _FOLDINGS[resource]
         refused = Backoff(base=_REFUSED_SECONDS[0], cap=_REFUSED_SECONDS[1])
         reflector: Reflector
@@ -227,6 +231,7 @@ class Member:
                 self._take(folding, step)
 
     def _take(self, folding: "_Folding", step: ObjectList | WatchEvent) -> None:
+        """Fold one list or event of a resource, and report what has happened with it."""
         if isinstance(step, ObjectList):
             folding.whole(self.fold, [item[_FACT] for item in step.items])
         elif step.type is EventType.BOOKMARK:

@@ -290,6 +290,7 @@ class Members:
             self._tasks.clear()
 
     def _cluster(self, kind: EventType, old: Object | None, new: Object | None) -> None:
+        """Start the reader of a new Cluster, and end that of a deleted one."""
         name = string(at(new if new is not None else old, "metadata", "name"))
         if kind is EventType.DELETED:
             self._members.pop(name, None)
@@ -324,6 +325,7 @@ class Members:
             pause = min(_LONGEST_PAUSE, pause * 2)
 
     def _heard(self, cluster: str, news: News) -> None:
+        """Report ended pods at once, further pods and freed room together a moment later."""
         for job in news.jobs:
             key = self._owners.get(job)
             if key is not None:

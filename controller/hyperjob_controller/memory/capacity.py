@@ -88,6 +88,7 @@ class Capacity:
         return min((wait for wait in known if wait is not None), default=None)
 
     def _changed(self, kind: EventType, old: Object | None, new: Object | None) -> None:
+        """Follow a Cluster: its summary is parsed once for each change."""
         found = dict(self._summaries)  # a new mapping at each change, as `Candidates` demands
         if kind is EventType.DELETED or new is None:
             found.pop(string(at(old, "metadata", "name")), None)

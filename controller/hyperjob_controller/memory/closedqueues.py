@@ -28,6 +28,7 @@ class ClosedQueues:
         return {name: self._closed[name] for name in names if name in self._closed}
 
     def _changed(self, kind: EventType, old: Object | None, new: Object | None) -> None:
+        """Follow a ClusterResourceBinding; report a Queue that other clusters close now."""
         before, now = (None if each is None else closed_queue(each) for each in (old, new))
         if before == now:
             return

@@ -113,6 +113,7 @@ class Splitter:
                 group.create_task(self._work(session))
 
     async def _work(self, session: aiohttp.ClientSession) -> None:
+        """Ask one question after the other until cancelled; each has an answer or a trouble."""
         while True:
             key, group = await self._waiting.get()
             entry = self._entries.get(key, {}).get(group)
@@ -135,6 +136,11 @@ class Splitter:
             self._note(key, entry, question, answer.shares, trouble)
 
     async def _post(self, session: aiohttp.ClientSession, body: bytes) -> bytes:
+        """Return the body of the splitter's answer.
+
+        Raises AnswerError for a status other than 200 and for a body that is too large, and the
+        errors of aiohttp.
+        """
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
         if self._token_file is not None:
             token = await asyncio.to_thread(_read_token, self._token_file)
@@ -161,6 +167,7 @@ class Splitter:
         shares: Sequence[tuple[str, int]],
         trouble: SplitTrouble | None,
     ) -> None:
+        """Store an answer; the time until the next try grows with the calls of an occasion."""
         if self._entries.get(key, {}).get(question.group) is not entry:
             return  # its HyperJob was deleted
         entry.busy = False

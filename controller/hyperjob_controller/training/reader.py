@@ -180,6 +180,10 @@ class Reader:
                     group.create_task(self._look(item, found))
 
     def _source(self, item: Item, known: Watch | None, source: Source) -> None:
+        """Update the watch of a sub-job, or begin one for another vcjob of its name.
+
+        A new watch of a restarted sub-job reads the pod first that reported in the run before.
+        """
         if known is not None and known.source.uid == source.uid:
             changed = (known.source.leaving, known.source.ended) != (source.leaving, source.ended)
             if known.source != source:

@@ -98,6 +98,7 @@ class Schedule:
         return max(0.0, self._heap[0][0] - now) if self._heap else None
 
     def _ripen(self, now: float) -> None:
+        """Move due items from the heap to their lanes; drop replaced and removed items."""
         while self._heap:
             due, number, item = self._heap[0]
             known = self._due.get(item)

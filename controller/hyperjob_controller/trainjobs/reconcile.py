@@ -119,6 +119,7 @@ class Passes:
         return True
 
     async def _write_status(self, trainjob: Object, status: Object) -> None:
+        """Write the status of a TrainJob of this UID; nothing if it is gone."""
         metadata = trainjob["metadata"]
         body = {"metadata": {"uid": metadata["uid"]}, "status": status}
         try:

@@ -92,6 +92,7 @@ class Guard:
         return wait
 
     async def _write(self, key: str, incident: Incident) -> None:
+        """Write the incident into the status, unless the HyperJob has ended or names it already."""
         raw = self._caches.hyperjob(key)
         old = mapping(at(raw, "status"))
         if raw is None or string(at(old, "state", "phase")) in _ENDED:

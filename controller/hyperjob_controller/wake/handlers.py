@@ -127,6 +127,7 @@ class Handlers:
             raise error
 
     def _concerned(self, resource: Resource, obj: Object) -> list[str]:
+        """Return the HyperJobs of an object, of a ResourceBinding those of its vcjob."""
         if resource == HYPERJOBS:
             return [key_of(obj)]
         if resource == RESOURCE_BINDINGS:
@@ -138,6 +139,10 @@ class Handlers:
         return sorted(hyperjob_keys(obj)) if resource.namespaced else []
 
     def _hyperjob(self, kind: EventType, old: Object | None, new: Object | None) -> None:
+        """Request a pass after a change of a HyperJob that the controller did not write itself.
+
+        The reservations of its sub-jobs count only while it exists.
+        """
         obj = new if new is not None else old
         if obj is None:
             return
@@ -157,6 +162,7 @@ class Handlers:
         self._queue.add(key)
 
     def _child(self, kind: EventType, old: Object | None, new: Object | None) -> None:
+        """Update the reservation of a changed vcjob or policy; request passes of its HyperJobs."""
         obj = new if new is not None else old
         if obj is None or (kind is EventType.MODIFIED and _same(old, new, _CHILD)):
             return
@@ -171,6 +177,7 @@ class Handlers:
             self._queue.add_after(key, 0 if urgent else self._settle(key))
 
     def _binding(self, kind: EventType, old: Object | None, new: Object | None) -> None:
+        """Update the reservation of a changed ResourceBinding; request passes of its HyperJobs."""
         obj = new if new is not None else old
         job_key = job_key_of_binding(obj) if obj is not None else None
         if (
@@ -191,6 +198,10 @@ class Handlers:
         return [job_key[:end] for end in ends if self._caches.hyperjob(job_key[:end]) is not None]
 
     def _cluster(self, kind: EventType, old: Object | None, new: Object | None) -> None:
+        """Follow a Cluster: more room wakes waiting HyperJobs, less room changes their messages.
+
+        The summary settles reservations, and a change of Ready concerns the HyperJobs there.
+        """
         name = string(at(new if new is not None else old, "metadata", "name"))
         if kind is not EventType.MODIFIED or not _same(old, new, _CLUSTER):
             if kind is EventType.DELETED or _only_shrank(old, new):

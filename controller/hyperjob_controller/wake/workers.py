@@ -41,6 +41,7 @@ async def run_workers(
 async def _work(
     queue: WorkQueue[str], reconcile: Reconcile, metrics: Metrics, controller: str
 ) -> None:
+    """Reconcile one key after the other until cancelled."""
     while True:
         key = await queue.get()
         try:
@@ -56,6 +57,7 @@ async def _work(
 
 
 async def _pass(queue: WorkQueue[str], reconcile: Reconcile, key: str) -> ReconcileResult:
+    """Make one pass within PASS_SECONDS and requeue its key when due; never raise an error."""
     try:
         async with asyncio.timeout(PASS_SECONDS):
             again = await reconcile(key)
@@ -82,6 +84,7 @@ async def _pass(queue: WorkQueue[str], reconcile: Reconcile, key: str) -> Reconc
 
 
 def _retry(queue: WorkQueue[str], key: str, error: Exception) -> None:
+    """Requeue a key after an error: when the API server asks for it, else with a back-off."""
     expected = isinstance(error, Unavailable | TooManyRequests | TimeoutError)
     level = logging.INFO if expected else logging.WARNING
     log.log(level, "Reconciliation is tried again", extra={"error": str(error) or "time limit"})

@@ -160,6 +160,10 @@ def readable(observed: ObservedPlane) -> CheckResult:
 def _all(
     observed: ObservedPlane, lacking: list[Object], *, fine: str, wrong: str, remedy: str
 ) -> CheckResult:
+    """Return the result of a check of every member: failed if all are `lacking`, else a warning.
+
+    `remedy` has the first of them in place of {0}.
+    """
     clusters = need(observed.clusters)
     if not lacking:
         return ok(fine if clusters else "there is no member to check")

@@ -65,6 +65,7 @@ async def read_rights(kube: Kube, user: User, settings: Settings | None) -> Cont
 
 
 def _questions(user: User, settings: Settings) -> Iterator[AccessQuestion]:
+    """Yield one access review for each verb, resource and name of the controller's roles."""
     rules_everywhere = controller_rules(
         trainjobs=settings.trainjobs, failed_logs=settings.failed_logs
     )

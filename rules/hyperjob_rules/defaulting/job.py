@@ -172,6 +172,7 @@ def _as_text(amounts: Object) -> Object:
 
 
 def _default_limits(resources: Object) -> Object:
+    """Return the resources with a limit for each requested device, which Kubernetes demands."""
     requests = resources.get("requests")
     limits = resources.get("limits")
     if not isinstance(requests, dict) or not (limits is None or isinstance(limits, dict)):

@@ -77,6 +77,10 @@ def _validate_copies(
     *,
     max_domains: int | None,
 ) -> None:
+    """Check the bytes in etcd of all sub-jobs together; the error is at the largest replicatedJob.
+
+    `max_domains` bounds an automatic split, whose number of sub-jobs is unknown.
+    """
     counts = [
         _most_parts(job, max_domains) if size.sub_jobs is None else size.sub_jobs
         for job, size in zip(jobs, sizes, strict=True)

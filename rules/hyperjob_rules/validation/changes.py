@@ -51,6 +51,7 @@ def is_empty(value: object) -> bool:
 
 
 def _same(old: object, new: object, at: Steps) -> bool:
+    """Return whether two values are equal; below limits, requests and overhead, as quantities."""
     if isinstance(old, bool) or isinstance(new, bool):
         return old is new
     if old == new:

@@ -92,6 +92,11 @@ def check_structure(raw: Object, report: Report, *, strict: bool) -> TypedObject
 
 
 def _broken(raw: Object, error: ValidationError, report: Report, *, strict: bool) -> TypedObject:
+    """Report what the schema finds; return the object without values that rules cannot read.
+
+    A number such as 2.0 becomes a whole one. A field that the API lacks is removed, and is an error
+    only if `strict`.
+    """
     if error.error_count() > MAX_ERRORS:
         report.refusals.append(shape_errors.too_many(error.error_count()))
         return TypedObject({}, broken=frozenset({""}))

@@ -102,6 +102,7 @@ def _validate_metadata(metadata: Object, report: Report) -> None:
 
 
 def _validate_numbers(spec: Object, sizes: Sequence[JobSize], path: Path, report: Report) -> None:
+    """Check the sums over all replicatedJobs; an automatic split counts no sub-jobs here."""
     total = sum(size.sub_jobs or 0 for size in sizes)
     if total > MAX_SUB_JOBS:
         report.add(TOO_MANY_JOBS, path.child("replicatedJobs"), total)

@@ -84,6 +84,7 @@ def validate_job_spec(spec: Object, path: Path, report: Report) -> None:
 
 
 def _validate_numbers(spec: Object, tasks: list[Object], path: Path, report: Report) -> None:
+    """Check minAvailable and minSuccess of a vcjob against the pods of all its tasks."""
     total = sum(task.get("replicas") or 0 for task in tasks)
     available, success = spec.get("minAvailable") or 0, spec.get("minSuccess")
     # If the gang of a task is too large, the error at the task is enough.
@@ -97,6 +98,7 @@ def _validate_numbers(spec: Object, tasks: list[Object], path: Path, report: Rep
 
 
 def _validate_names(spec: Object, path: Path, report: Report) -> None:
+    """Check the names of other objects in a vcjob: its queue, PriorityClass and scheduler."""
     queue = spec.get("queue")
     if queue == ROOT_QUEUE:
         report.add(ROOT, path.child("queue"), queue)

@@ -107,6 +107,7 @@ def validate_failure_policy(policy: Object, names: Names, path: Path, report: Re
 
 
 def _validate_rule(each: Object, names: Names, path: Path, report: Report) -> None:
+    """Validate one rule of the failure policy by itself."""
     phases = each.get("onJobPhases") or []
     seen: set[str] = set()
     for index, phase in enumerate(phases):
@@ -144,6 +145,7 @@ def validate_success_policy(policy: Object, names: Names, path: Path, report: Re
 
 
 def _validate_targets(policy: Object, names: Names, path: Path, report: Report) -> None:
+    """Check that targetReplicatedJobs names existing replicatedJobs, each once."""
     seen: set[str] = set()
     for index, target in enumerate(policy.get("targetReplicatedJobs") or ()):
         at = path.child("targetReplicatedJobs").index(index)

@@ -205,6 +205,7 @@ Pods = Mapping[tuple[str, str], int]
 
 
 def _pods_of(job: Object) -> Pods:
+    """Return the names of the tasks of a replicatedJob in the form of `Pods`."""
     found: dict[tuple[str, str], int] = {}
     for name in _task_names(job):
         parts = name.split("-") if len(name) <= MAX_NAME else []

@@ -185,6 +185,7 @@ def _validate_code(code: int, seen: set[int], path: Path, report: Report) -> Non
 def _validate_action(
     policy: Object, index: int, path: Path, report: Report, *, of_code: bool
 ) -> None:
+    """Check the action of a policy; `of_code`: Volcano does not check that of an exit code."""
     action = policy.get("action")
     if action in ACTIONS and action not in NEW_WORDS:
         return

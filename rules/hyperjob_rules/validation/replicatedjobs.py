@@ -105,6 +105,7 @@ def _validate_clusters(job: Object, path: Path, report: Report, *, max_domains: 
 
 
 def _validate_template_metadata(metadata: Object, path: Path, report: Report) -> None:
+    """Refuse labels and annotations by which controllers act on a sub-job."""
     labels = metadata.get("labels") or {}
     validate_labels(labels, path.child("labels"), report)
     annotations = metadata.get("annotations") or {}

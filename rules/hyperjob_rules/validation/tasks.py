@@ -93,6 +93,7 @@ def _report_twice(tasks: list[Object], first: int, second: int, path: Path, repo
 
 
 def _validate_task(task: Object, path: Path, report: Report) -> None:
+    """Validate one task without regard to the others, with its pod template."""
     replicas = task.get("replicas") or 0
     available = task.get("minAvailable")
     if available is not None and available > replicas:

@@ -199,6 +199,11 @@ def _in_order_of(new: Object, old: Object) -> Object:
 
 
 def _validate_changes(new: Object, old: Object, status: Object, report: Report) -> None:
+    """Report each change that the phase of the HyperJob forbids, the first MAX_TOLD of them.
+
+    A HyperJob that has ended is fixed except for AFTER_END; a suspended one can change anywhere.
+    `new` and `old` are specs with defaults, with the replicatedJobs in the same order.
+    """
     phase, finished = _phase(status), _finished(status)
     if finished:
         for step in islice(_differences(old, new), MAX_TOLD):
@@ -242,6 +247,7 @@ def _is_generated(spec: Object, step: Steps) -> bool:
 
 
 def _refuse_field(step: Steps, phase: str, report: Report) -> None:
+    """Report the change of a field outside replicatedJobs that has consequences for sub-jobs."""
     if step == ("checkpoint", "intervalSeconds"):
         return
     if step[0] != "maxDomains":

@@ -140,6 +140,7 @@ def host_ports(containers: list[Object], _o: object, path: Path, pod: Pod, repor
 def _host_ports(
     container: Object, taken: set[str], path: Path, report: Report, *, host_network: bool
 ) -> None:
+    """Report host ports in `taken`, and add the others to it, as PROTOCOL/IP/PORT."""
     for index, port in enumerate(container.get("ports") or ()):
         host = port.get("hostPort")
         if not host:

@@ -124,6 +124,7 @@ def _resource_of_file(ref: Object, _h: object, path: Path, _p: Pod, report: Repo
 
 
 def _divisor(resource: str, divisor: object, path: Path, report: Report) -> None:
+    """Check that a divisor is a unit that Kubernetes has for the resource; 0 is none."""
     if not isinstance(divisor, (str, int)):
         return
     try:

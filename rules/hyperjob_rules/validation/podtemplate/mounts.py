@@ -76,6 +76,7 @@ def _clash(
     path: Path,
     report: Report,
 ) -> None:
+    """Report items of `listed` with a name, or a path at `where`, that one of `others` has."""
     names = {other.get("name") for other in others} - {None, ""}
     paths = {other.get(elsewhere) for other in others} - {None, ""}
     for index, one in enumerate(listed):

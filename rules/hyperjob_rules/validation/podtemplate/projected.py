@@ -61,6 +61,7 @@ def _downward(files: list[Object], source: Object, path: Path, pod: Pod, report:
 
 
 def _projected(source: Object, _h: object, path: Path, _p: Pod, report: Report) -> None:
+    """Check that no two sources of a projected volume write one file, and each has one kind."""
     written: set[str] = set()
     for index, part in enumerate(source.get("sources") or ()):
         given = [kind for kind in PROJECTIONS if part.get(kind) is not None]

@@ -63,6 +63,10 @@ Amounts = dict[str, Quantity]
 
 
 def _requirements(resources: Object, path: Path, report: Report, *, of_pod: bool) -> None:
+    """Validate limits, requests and their relation; `of_pod`: pod-level resources.
+
+    Equal limits and requests are validated once.
+    """
     given, asked = resources.get("limits"), resources.get("requests")
     known = report.count
     limits = _amounts(given, path, "limits", report, of_pod=of_pod)
@@ -135,6 +139,7 @@ def name_of(name: str) -> Name:
 
 
 def _judge(name: str) -> Name:
+    """Return the facts about a name: the first rule that it breaks."""
     whole = name not in COMPUTE and not may_be_overcommitted(name)
     if formats.qualified_name(name):
         return Name(whole, NAME)
@@ -182,6 +187,7 @@ def _of_container(resources: Object, _h: object, path: Path, _p: Pod, report: Re
 
 
 def _claims(claims: list[Object], _o: object, path: Path, pod: Pod, report: Report) -> None:
+    """Validate the claims of a container: each names a claim of the pod, and none twice."""
     listed = path.child("claims")
     seen: dict[str, set[str]] = {}
     known = ""

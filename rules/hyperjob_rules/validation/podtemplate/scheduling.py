@@ -26,6 +26,7 @@ SPREAD_TWICE: Final = row("V8.TopologySpreadConstraint.unique")
 
 
 def _toleration(_: str, toleration: Object, path: Path, _p: Pod, report: Report) -> None:
+    """Check the fields of a toleration together; Kubernetes reports most at `operator`."""
     operator, effect = toleration.get("operator") or "", toleration.get("effect") or ""
     value = toleration.get("value") or ""
     if not toleration.get("key") and operator != "Exists":

@@ -38,6 +38,7 @@ _IPC_SYSCTLS: Final = ("kernel.shm", "kernel.msg", "kernel.sem", "fs.mqueue.")
 
 
 def _profile(profile: Object, field: str, kind: str, path: Path, report: Report) -> None:
+    """Check the type of a security profile, and that Localhost alone has a file."""
     given, local = profile.get("type") or "", profile.get("localhostProfile")
     if not given:
         report.add(TYPE_MISSING, path.child("type"), field=field)

@@ -69,6 +69,7 @@ class Type:
 
 
 def _walk(rows: tuple[FieldRow, ...], together: tuple[Check, ...]) -> Check:
+    """Compile rows to the walk of an object; `together` are called after all rows."""
     position = {row.name: number for number, row in enumerate(rows)}
     needed = frozenset(number for number, row in enumerate(rows) if row.absent is not None)
 
