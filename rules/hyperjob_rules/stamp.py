@@ -23,6 +23,7 @@ from hyperjob_core.api.names import (
     VCJOB_API_VERSION,
     VCJOB_KIND,
 )
+from hyperjob_core.api.wire import at
 from hyperjob_rules.patch import JsonPatchOp, pointer
 
 
@@ -76,10 +77,10 @@ def stamp(binding: Object, *, operation: str, old: Object | None = None) -> list
         return []
     counted = _replicas(binding) if gated and operation in ("CREATE", "UPDATE") else []
     if operation == "CREATE":
-        if not gated and _find(binding, ("spec", "suspension", "dispatching")) is True:
+        if not gated and at(binding, "spec", "suspension", "dispatching") is True:
             return []
         return _set(binding, _CLOSED if gated else _HELD) + counted
-    if operation == "UPDATE" and _find(binding, ("metadata", "annotations", GATE)) == GATE_HELD:
+    if operation == "UPDATE" and at(binding, "metadata", "annotations", GATE) == GATE_HELD:
         return _set(binding, (_DISPATCHING,)) + counted
     return counted
 
@@ -90,14 +91,14 @@ def _replicas(binding: Object) -> list[JsonPatchOp]:
     Karmada's detector removes the replicas at each sync. The controller gives the quota of an ended
     vcjob back by removing the request alone: a binding that has replicas is left as it is.
     """
-    components = _find(binding, ("spec", "components"))
+    components = at(binding, "spec", "components")
     if not isinstance(components, list) or len(components) != 1:
         return []
-    replicas = _find(components[0], ("replicas",))
-    if not isinstance(replicas, int) or replicas < 1 or _find(binding, ("spec", "replicas")):
+    replicas = at(components[0], "replicas")
+    if not isinstance(replicas, int) or replicas < 1 or at(binding, "spec", "replicas"):
         return []
     ops: list[JsonPatchOp] = [{"op": "add", "path": "/spec/replicas", "value": replicas}]
-    request = _find(components[0], ("replicaRequirements", "resourceRequest"))
+    request = at(components[0], "replicaRequirements", "resourceRequest")
     if isinstance(request, dict) and request:
         needed = {"resourceRequest": request}
         ops.append({"op": "add", "path": "/spec/replicaRequirements", "value": needed})
@@ -106,10 +107,10 @@ def _replicas(binding: Object) -> list[JsonPatchOp]:
 
 def _affinity_names(binding: Object) -> list[object]:
     """Return the affinity names of a vcjob's ResourceBinding, if it has any."""
-    affinities = _find(binding, ("spec", "placement", "clusterAffinities"))
+    affinities = at(binding, "spec", "placement", "clusterAffinities")
     if not isinstance(affinities, list):
         return []
-    resource = _find(binding, ("spec", "resource"))
+    resource = at(binding, "spec", "resource")
     if not isinstance(resource, dict) or resource.get("kind") != VCJOB_KIND:
         return []
     if resource.get("apiVersion") != VCJOB_API_VERSION:
@@ -119,9 +120,9 @@ def _affinity_names(binding: Object) -> list[object]:
 
 def _is_held(binding: Object) -> bool:
     """Return whether the gate is held, by annotation and label: users may change affinity names."""
-    if _find(binding, ("metadata", "annotations", GATE)) != GATE_HELD:
+    if at(binding, "metadata", "annotations", GATE) != GATE_HELD:
         return False
-    if _find(binding, ("metadata", "labels", LABEL_BINDING)) == LABEL_BINDING_VALUE:
+    if at(binding, "metadata", "labels", LABEL_BINDING) == LABEL_BINDING_VALUE:
         return True
     names = _affinity_names(binding)
     return AFFINITY_GATED in names or AFFINITY_HELD in names
@@ -129,15 +130,6 @@ def _is_held(binding: Object) -> bool:
 
 def _has_spec(binding: Object) -> bool:
     return isinstance(binding.get("spec"), dict)
-
-
-def _find(obj: object, path: tuple[str, ...]) -> object:
-    value: object = obj
-    for key in path:
-        if not isinstance(value, dict):
-            return None
-        value = value.get(key)
-    return value
 
 
 def _set(binding: Object, fields: tuple[_Field, ...]) -> list[JsonPatchOp]:

@@ -19,7 +19,7 @@ from hyperjob_rules.configuration import (
     VALIDATE_HYPERJOB,
     VALIDATE_TRAINJOB,
 )
-from hyperjob_rules.defaulting import default
+from hyperjob_rules.defaulting import default, is_being_deleted
 from hyperjob_rules.patch import diff
 from hyperjob_rules.stamp import stamp
 from hyperjob_rules.validation.context import NOTHING_KNOWN, Context
@@ -116,7 +116,7 @@ def check_http(
 def default_hyperjob(request: AdmissionRequest, _: Context) -> Decision:
     """Return the patch with defaults; a HyperJob that is being deleted stays as it is."""
     raw = _required(request)
-    if _is_being_deleted(raw):
+    if is_being_deleted(raw):
         return ALLOWED
     return Decision(patch=diff(raw, _signed(default(raw))))
 
@@ -125,7 +125,7 @@ def validate_hyperjob(request: AdmissionRequest, context: Context) -> Decision:
     """Validate a HyperJob; during its deletion only its finalizers may change, not its spec."""
     raw = _required(request)
     if request.operation == "CREATE":
-        if _is_being_deleted(raw):
+        if is_being_deleted(raw):
             return ALLOWED
         return validate_create(raw, context=context, at_most=request.size)
     if request.old_object is None:
@@ -171,8 +171,3 @@ def _required(request: AdmissionRequest) -> Object:
     if request.object is None:
         raise BadReview(f"request.object: Required value: {request.operation} carries an object")
     return request.object
-
-
-def _is_being_deleted(raw: Object) -> bool:
-    metadata = raw.get("metadata")
-    return isinstance(metadata, dict) and metadata.get("deletionTimestamp") is not None

@@ -178,12 +178,7 @@ def _object(request: dict[str, Any], field: str) -> Object | None:
 
 
 def _mapping(request: dict[str, Any], field: str) -> dict[str, Any]:
-    value = request.get(field)
-    if value is None:
-        return {}
-    if isinstance(value, dict):
-        return value
-    raise BadReview(f"request.{field}: Invalid value: must be an object")
+    return _object(request, field) or {}
 
 
 def _text(mapping: dict[str, Any], field: str) -> str:

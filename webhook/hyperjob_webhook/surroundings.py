@@ -9,7 +9,7 @@ runtime and the namespace of a TrainJob decide whether it becomes a HyperJob, an
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from typing import Final
 
 from hyperjob_core.api.meta import Object
@@ -27,6 +27,7 @@ from hyperjob_core.kube.resources import (
     TRAINING_RUNTIMES,
     Resource,
 )
+from hyperjob_core.tasks import cancel
 from hyperjob_core.telemetry.metrics import Metrics
 from hyperjob_rules.validation.context import (
     NOTHING_KNOWN,
@@ -64,11 +65,7 @@ async def watched(kubeconfig: str, *, metrics: Metrics) -> AsyncIterator["Surrou
         try:
             yield surroundings
         finally:
-            for task in tasks:
-                task.cancel()
-            for task in tasks:
-                with suppress(asyncio.CancelledError):
-                    await task
+            await cancel(tasks)
 
 
 class Surroundings:

@@ -42,7 +42,7 @@ class FairSlots:
             self._leave(namespace, cluster)
 
     async def _take(self, namespace: str, cluster: str) -> None:
-        """Take a free slot, or wait; a cancelled wait gives back a slot that came with it."""
+        """Take a free slot, or wait; a cancelled wait returns a slot that came with it."""
         if self._has_room(cluster):
             self._turns.hold(namespace)
             self._hold(cluster)

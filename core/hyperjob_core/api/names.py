@@ -3,6 +3,8 @@
 from sys import intern
 from typing import Final
 
+from hyperjob_core.api.meta import Object
+
 GROUP: Final = "training.volcano.sh"
 VERSION: Final = "v1alpha1"
 API_VERSION: Final = f"{GROUP}/{VERSION}"
@@ -78,6 +80,12 @@ CONDITION_FAILED: Final = "Failed"
 def child_name(hyperjob: str, replicated_job: str, index: int) -> str:
     """Return the name that a sub-job's vcjob and policy share."""
     return intern(f"{hyperjob}-{replicated_job}-{index}")  # one string in memory for its many uses
+
+
+def task_name(task: Object, index: int) -> str:
+    """Return the name of a task of a vcjob; Volcano gives one to a task without a name."""
+    name = task.get("name")
+    return name if isinstance(name, str) and name else f"default{index}"
 
 
 def binding_name(template: str, *, kind: str = VCJOB_KIND) -> str:

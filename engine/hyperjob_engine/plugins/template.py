@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 
 from hyperjob_core.api.arguments import Flags, Kind, values_of
 from hyperjob_core.api.meta import Object
+from hyperjob_core.api.names import task_name
 from hyperjob_core.api.wire import mapping, objects, string, strings
-from hyperjob_engine.plugins.world import task_name
 
 _SVC_FLAGS: Flags = {
     "publish-not-ready-addresses": Kind.SWITCH,

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from hyperjob_core.api.meta import Object
-from hyperjob_core.api.wire import count, objects, string
+from hyperjob_core.api.names import task_name
+from hyperjob_core.api.wire import count, objects
 from hyperjob_engine.model.observed import HyperJob
 from hyperjob_engine.model.subjobs import SubJob
 
@@ -113,11 +114,6 @@ def world_of(
         checkpoint_dir="" if hyperjob.checkpoint is None else hyperjob.checkpoint.directory,
         resume_step=hyperjob.resume_step,
     )
-
-
-def task_name(task: Object, index: int) -> str:
-    """Return the name that Volcano gives a task."""
-    return string(task.get("name")) or f"default{index}"
 
 
 def _tasks_from(template: Object, offset: int) -> Iterator[TaskPods]:

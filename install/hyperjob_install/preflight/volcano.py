@@ -132,7 +132,7 @@ def queue_policies(observed: ObservedPlane) -> CheckResult:
         )
     queue = named(observed.queues, DEFAULT_QUEUE)
     claimed = ((queue or {}).get("metadata", {}).get("annotations") or {}).get(_CLAIM)
-    # The policy that Karmada has chosen for the Queue, else the one that it would choose.
+    # The policy that Karmada has chosen for the Queue precedes any other.
     name = next(each for each in (claimed, QUEUE_POLICY, *policies) if each in policies)
     if (policies[name].get("spec") or {}).get("conflictResolution") != "Overwrite":
         return failed(

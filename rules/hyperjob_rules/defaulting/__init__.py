@@ -9,19 +9,22 @@ changed parts: an unchanged object is returned as the same object.
 from hyperjob_core.api.checkpoint import DEFAULT_GRACE_SECONDS, DEFAULT_PATH
 from hyperjob_core.api.limits import MAX_ALL_TASKS, count_tasks
 from hyperjob_core.api.meta import Object
+from hyperjob_core.api.wire import at
 from hyperjob_rules.defaulting.job import default_job_spec, edit, edit_items
 
-__all__ = ["default"]
+__all__ = ["default", "is_being_deleted"]
 
 
 def default(raw: Object) -> Object:
     """Return the HyperJob with its defaults; the input stays as it is."""
-    metadata = raw.get("metadata")
-    if isinstance(metadata, dict) and metadata.get("deletionTimestamp") is not None:
-        return raw
-    if count_tasks(raw.get("spec")) > MAX_ALL_TASKS:
+    if is_being_deleted(raw) or count_tasks(raw.get("spec")) > MAX_ALL_TASKS:
         return raw
     return edit(raw, "spec", default_spec)
+
+
+def is_being_deleted(raw: Object) -> bool:
+    """Return whether an object waits for its finalizers."""
+    return at(raw, "metadata", "deletionTimestamp") is not None
 
 
 def default_spec(spec: Object) -> Object:

@@ -10,6 +10,7 @@ from hyperjob_rules.validation.amounts import try_parse
 from hyperjob_rules.validation.rules import FORBIDDEN, INVALID, TOO_LONG, Report, rule
 from hyperjob_rules.validation.size import bytes_of
 from hyperjob_rules.validation.split import MANY_CLUSTERS, JobSize
+from hyperjob_rules.validation.templates import pod_spec_of, tasks_of
 
 COPIES = rule(
     "X19.copies",
@@ -52,9 +53,8 @@ def validate_bounds(
     _validate_copies(jobs, sizes, at, report, max_domains=spec.get("maxDomains"))
     pods_by_amount: dict[tuple[str, str | int], int] = {}
     for index, (job, size) in enumerate(zip(jobs, sizes, strict=True)):
-        tasks = (job.get("templateSpec") or {}).get("tasks") or ()
-        for number, (task, pods) in enumerate(zip(tasks, size.pods_of_tasks, strict=True)):
-            pod = (task.get("template") or {}).get("spec") or {}
+        for number, (task, pods) in enumerate(zip(tasks_of(job), size.pods_of_tasks, strict=True)):
+            pod = pod_spec_of(task)
             _add_requests(pods_by_amount, pod, pods=pods)
             grace = pod.get("terminationGracePeriodSeconds")
             if pod.get("resourceClaims") or (grace is not None and grace > most_grace):

@@ -7,8 +7,10 @@ from typing import Final
 from hyperjob_core.api.checkpoint import DEFAULT_GRACE_SECONDS, DEFAULT_PATH, VOLUME_NAME
 from hyperjob_core.api.field import SPEC, Path
 from hyperjob_core.api.meta import Object
+from hyperjob_core.api.names import task_name
 from hyperjob_rules.validation.rules import FORBIDDEN, INVALID, REQUIRED, WARNING, Report, rule
 from hyperjob_rules.validation.split import sub_jobs
+from hyperjob_rules.validation.templates import pod_spec_of, tasks_of
 
 NO_PLACE = rule(
     "L19.no-place",
@@ -208,7 +210,6 @@ def _pods(spec: Object) -> Iterator[tuple[Object, str, Object, Path]]:
     for index, job in enumerate(spec.get("replicatedJobs") or ()):
         template = job.get("templateSpec") or {}
         at = SPEC.child("replicatedJobs").index(index).child("templateSpec", "tasks")
-        for number, task in enumerate(template.get("tasks") or ()):
-            pod = (task.get("template") or {}).get("spec") or {}
-            name = task.get("name") or f"default{number}"
+        for number, task in enumerate(tasks_of(job)):
+            name, pod = task_name(task, number), pod_spec_of(task)
             yield template, name, pod, at.index(number).child("template", "spec")

@@ -14,7 +14,7 @@ from hyperjob_rules.validation.lifecycle import (
     validate_depends_on,
     validate_failure_policy,
     validate_on_no_progress,
-    validate_success_policy,
+    validate_targets,
 )
 from hyperjob_rules.validation.names import validate_names
 from hyperjob_rules.validation.quorum import validate_quorum
@@ -77,7 +77,7 @@ def validate_hyperjob(hyperjob: Object, report: Report, *, most_grace: int) -> N
         validate_failure_policy(spec["failurePolicy"], names, path.child("failurePolicy"), report)
     validate_on_no_progress(spec, path, report)
     if spec.get("successPolicy"):
-        validate_success_policy(spec["successPolicy"], names, path.child("successPolicy"), report)
+        validate_targets(spec["successPolicy"], names, path.child("successPolicy"), report)
     if spec.get("checkpoint") is not None:
         validate_checkpoint(spec, report)
     validate_deadline(spec, path, report)

@@ -11,6 +11,7 @@ from hyperjob_rules.validation.arguments import GivenArgument, validate_argument
 from hyperjob_rules.validation.lighthouse import TWO_WORLDS, validate_lighthouse
 from hyperjob_rules.validation.rules import FORBIDDEN, INVALID, NOT_SUPPORTED, WARNING, Report, rule
 from hyperjob_rules.validation.split import sub_jobs
+from hyperjob_rules.validation.templates import pod_spec_of, task_names, tasks_of
 
 UNKNOWN = rule(
     "L12",
@@ -95,7 +96,7 @@ def _validate_tasks(
     name: str, found: Mapping[str, GivenArgument], jobs: list[Object], path: Path, report: Report
 ) -> None:
     """Check that the tasks of a plugin's arguments exist."""
-    names = {task for job in jobs for task in _task_names(job)}
+    names = {task for job in jobs for task in task_names(tasks_of(job))}
     for flag, kind in PLUGINS[name].flags.items():
         if kind is not Kind.TASK:
             continue
@@ -113,11 +114,8 @@ def _validate_launcher(
     """Check that mpi has one launcher, whose list of hosts is not overwritten."""
     given = found.get("master")
     task = given.value if given else MPI_MASTER
-    count = sum(
-        1 if replicas is None else replicas
-        for replicas, job in ((sub_jobs(job), job) for job in jobs)
-        if task in _task_names(job)
-    )
+    counts = [sub_jobs(job) for job in jobs if task in task_names(tasks_of(job))]
+    count = sum(1 if each is None else each for each in counts)
     if count > 1:
         at = given.path if given else path
         report.add(MANY_LAUNCHERS, at, f"--master={task}", task=task, count=count)
@@ -131,13 +129,8 @@ def _own_names(jobs: list[Object]) -> Iterator[Path]:
     """Yield the paths of fields that give pods a name of their own."""
     for index, job in enumerate(jobs):
         at = _JOBS.index(index).child("templateSpec", "tasks")
-        for number, task in enumerate((job.get("templateSpec") or {}).get("tasks") or ()):
-            spec = (task.get("template") or {}).get("spec") or {}
+        for number, task in enumerate(tasks_of(job)):
+            spec = pod_spec_of(task)
             for field in ("hostname", "subdomain"):
                 if spec.get(field):
                     yield at.index(number).child("template", "spec", field)
-
-
-def _task_names(job: Object) -> list[str]:
-    tasks = (job.get("templateSpec") or {}).get("tasks") or ()
-    return [task.get("name") or f"default{index}" for index, task in enumerate(tasks)]

@@ -117,7 +117,7 @@ def _validate_rule(each: Object, names: Names, path: Path, report: Report) -> No
         seen.add(phase)
     if not phases and each.get("onClusterLost") is False:
         report.add(NEVER, path, each.get("action") or "")
-    _validate_targets(each, names, path, report)
+    validate_targets(each, names, path, report)
 
 
 def _answers(each: Object) -> tuple[frozenset[str], bool]:
@@ -139,12 +139,7 @@ def _covers(earlier: Object, later: Object) -> bool:
     return later_phases <= phases and (lost or not later_lost)
 
 
-def validate_success_policy(policy: Object, names: Names, path: Path, report: Report) -> None:
-    """Validate the success policy; `names` are those of the replicatedJobs."""
-    _validate_targets(policy, names, path, report)
-
-
-def _validate_targets(policy: Object, names: Names, path: Path, report: Report) -> None:
+def validate_targets(policy: Object, names: Names, path: Path, report: Report) -> None:
     """Check that targetReplicatedJobs names existing replicatedJobs, each once."""
     seen: set[str] = set()
     for index, target in enumerate(policy.get("targetReplicatedJobs") or ()):

@@ -9,6 +9,7 @@ from hyperjob_core.api.meta import Object
 from hyperjob_rules.validation.arguments import GivenArgument
 from hyperjob_rules.validation.rules import FORBIDDEN, INVALID, REQUIRED, WARNING, Report, rule
 from hyperjob_rules.validation.split import sub_jobs
+from hyperjob_rules.validation.templates import task_names, tasks_of
 
 NO_LIGHTHOUSE = rule(
     "L21.no-lighthouse",
@@ -72,12 +73,12 @@ def validate_lighthouse(
         return
     count, shared = 0, False
     for job in jobs:
-        tasks = (job.get("templateSpec") or {}).get("tasks") or ()
-        here = [each for each in tasks if each.get("name") == task.value]
-        if here:
+        tasks = tasks_of(job)
+        if task.value in (names := task_names(tasks)):
             number = sub_jobs(job)
             count += 1 if number is None else number
-            shared = shared or len(tasks) > 1 or (here[0].get("replicas") or 1) > 1
+            pods = tasks[names.index(task.value)].get("replicas") or 1
+            shared = shared or len(tasks) > 1 or pods > 1
     if count > 1:
         report.add(MANY, task.path, f"--lighthouse={task.value}", task=task.value, count=count)
     elif shared:

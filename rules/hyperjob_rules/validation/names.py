@@ -11,12 +11,13 @@ from typing import Final, NamedTuple, Self
 from hyperjob_core.api import formats
 from hyperjob_core.api.field import METADATA, SPEC, Path
 from hyperjob_core.api.meta import Object
-from hyperjob_core.api.names import child_name
+from hyperjob_core.api.names import child_name, task_name
 from hyperjob_core.api.plugins import have_hosts
 from hyperjob_rules.defaulting.job import SVC_USERS
 from hyperjob_rules.validation.forms import check
 from hyperjob_rules.validation.rules import INVALID, REQUIRED, Report, rule
 from hyperjob_rules.validation.split import JobSize, largest_task
+from hyperjob_rules.validation.templates import task_names, tasks_of
 
 MAX_NAME: Final = 63
 GENERATED: Final = 5
@@ -67,7 +68,8 @@ SAME_PODS = rule(
     "rename one of the two, so that neither starts with the other and a number",
 )
 
-_INDEX: Final = re.compile("0|[1-9][0-9]{0,5}")
+INDEX: Final = re.compile("0|[1-9][0-9]{0,5}")
+"""The index of a sub-job, as its name ends with it."""
 _SERVICE: Final = re.compile("[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
@@ -134,18 +136,18 @@ def _validate_composed(own: OwnName, job: Object, last: int, path: Path, report:
         return
     longest, longest_index = "", 0
     resized, most = largest_task(job) or (-1, 0)
-    for index, task in enumerate((job.get("templateSpec") or {}).get("tasks") or ()):
+    for index, task in enumerate(tasks_of(job)):
         pods = task.get("replicas") or 1
         if index == resized and most > pods:
             pods = most
-        pod = f"{name}-{_task_name(task, index)}-{pods - 1 if pods > 0 else 0}"
+        pod = f"{name}-{task_name(task, index)}-{pods - 1 if pods > 0 else 0}"
         if len(pod) > len(longest):
             longest, longest_index = pod, index
     if len(longest) > MAX_NAME:
         excess = len(longest) - MAX_NAME
-        task = longest[len(name) + 1 :].rpartition("-")[0]
+        written = longest[len(name) + 1 :].rpartition("-")[0]
         at = path.child("templateSpec", "tasks").index(longest_index).child("name")
-        report.add(POD_TOO_LONG, at, task, name=longest, length=len(longest), excess=excess)
+        report.add(POD_TOO_LONG, at, written, name=longest, length=len(longest), excess=excess)
 
 
 def _validate_service(own: OwnName, jobs: list[Object], report: Report, *, shared: bool) -> None:
@@ -195,7 +197,7 @@ def _as_sub_job(name: str) -> Iterator[tuple[str, str, int]]:
         return
     parts = name.split("-")
     for position in range(1, len(parts)):
-        if _INDEX.fullmatch(parts[position]):
+        if INDEX.fullmatch(parts[position]):
             start, rest = "-".join(parts[:position]), "-".join(parts[position + 1 :])
             yield start, rest, int(parts[position])
 
@@ -207,10 +209,10 @@ Pods = Mapping[tuple[str, str], int]
 def _pods_of(job: Object) -> Pods:
     """Return the names of the tasks of a replicatedJob in the form of `Pods`."""
     found: dict[tuple[str, str], int] = {}
-    for name in _task_names(job):
+    for name in task_names(tasks_of(job)):
         parts = name.split("-") if len(name) <= MAX_NAME else []
         for position in range(len(parts) - 1):
-            if _INDEX.fullmatch(parts[position]):
+            if INDEX.fullmatch(parts[position]):
                 key = "-".join(parts[:position]), "-".join(parts[position + 1 :])
                 number = int(parts[position])
                 found[key] = min(found.get(key, number), number)
@@ -219,17 +221,5 @@ def _pods_of(job: Object) -> Pods:
 
 def _clashing_task(shorter: Pods, longer: Object, rest: str, last: int) -> str:
     """Return the task of `longer` some of whose pods have names of `shorter`; empty if none."""
-    if not shorter:
-        return ""
-    return next(
-        (task for task in _task_names(longer) if shorter.get((rest, task), last + 1) <= last), ""
-    )
-
-
-def _task_names(job: Object) -> list[str]:
-    tasks = (job.get("templateSpec") or {}).get("tasks") or ()
-    return [_task_name(task, index) for index, task in enumerate(tasks)]
-
-
-def _task_name(task: Object, index: int) -> str:
-    return task.get("name") or f"default{index}"
+    names = task_names(tasks_of(longer)) if shorter else ()
+    return next((task for task in names if shorter.get((rest, task), last + 1) <= last), "")

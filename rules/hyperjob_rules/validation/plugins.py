@@ -10,6 +10,7 @@ from hyperjob_core.api.field import Path
 from hyperjob_core.api.meta import Object
 from hyperjob_rules.validation.arguments import GivenArgument, validate_arguments
 from hyperjob_rules.validation.rules import INVALID, NOT_SUPPORTED, WARNING, Report, rule
+from hyperjob_rules.validation.templates import task_names
 
 TASK, PORT, TEXT, NUMBER, SWITCH = Kind.TASK, Kind.PORT, Kind.TEXT, Kind.NUMBER, Kind.SWITCH
 
@@ -128,7 +129,7 @@ VERSION = rule(
 
 def validate_plugins(plugins: Object, tasks: list[Object], path: Path, report: Report) -> None:
     """Check the plugins of one template, and their arguments against its tasks."""
-    names = [task.get("name") or f"default{index}" for index, task in enumerate(tasks)]
+    names = task_names(tasks)
     for name in sorted(plugins):
         at = path.key(name)
         plugin = PLUGINS.get(name)

@@ -5,6 +5,7 @@ from hyperjob_core.api.meta import Object
 from hyperjob_core.api.plugins import PLUGINS, lighthouse_of
 from hyperjob_rules.validation.rules import FORBIDDEN, INVALID, WARNING, Report, rule
 from hyperjob_rules.validation.split import sub_jobs
+from hyperjob_rules.validation.templates import task_names, tasks_of
 
 TOO_MANY = rule(
     "L20.too-many",
@@ -75,5 +76,4 @@ def validate_quorum(spec: Object, report: Report) -> None:
 
 def _is_only(job: Object, task: str) -> bool:
     """Return whether a replicatedJob runs the lighthouse and nothing else."""
-    tasks = (job.get("templateSpec") or {}).get("tasks") or ()
-    return bool(task) and all(each.get("name") == task for each in tasks)
+    return bool(task) and set(task_names(tasks_of(job))) <= {task}

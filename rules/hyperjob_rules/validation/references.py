@@ -10,6 +10,7 @@ from hyperjob_core.api.field import SPEC, Path
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import child_name
 from hyperjob_rules.validation.context import NOTHING_KNOWN, Context
+from hyperjob_rules.validation.names import INDEX
 from hyperjob_rules.validation.needs import needed_by
 from hyperjob_rules.validation.rules import WARNING, Report, rule
 from hyperjob_rules.validation.split import sub_jobs
@@ -167,7 +168,8 @@ def _warn_objects(template: Object, path: Path, report: Report, context: Context
 
 def _warn_taken(hyperjob: str, job: Object, path: Path, report: Report, context: Context) -> None:
     """Warn of objects that have the names of sub-jobs, of the first few at most."""
-    start, count = child_name(hyperjob, job.get("name") or "", 0)[:-1], sub_jobs(job) or 1
+    count = sub_jobs(job) or 1
+    start = child_name(hyperjob, job.get("name") or "", 0).removesuffix("0")
     others = [name for name, owner in (context.vcjobs or {}).items() if owner != hyperjob]
     for rule_, names in ((JOB_TAKEN, others), (BATCH_JOB_TAKEN, context.batch_jobs or ())):
         taken = sorted(name for name in names if _is_child(name, start, count))
@@ -176,5 +178,6 @@ def _warn_taken(hyperjob: str, job: Object, path: Path, report: Report, context:
 
 
 def _is_child(name: str, start: str, count: int) -> bool:
+    """Return whether a name is that of a sub-job: `start` and an index below `count`."""
     index = name.removeprefix(start)
-    return name.startswith(start) and index.isdecimal() and len(index) < 7 and int(index) < count
+    return name.startswith(start) and bool(INDEX.fullmatch(index)) and int(index) < count

@@ -5,6 +5,7 @@ from typing import Final
 from hyperjob_core.api.field import METADATA
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import MAX_TOKEN, MIGRATE_REQUEST, RESTART_REQUEST
+from hyperjob_core.api.wire import at, mapping
 from hyperjob_rules.validation.rules import TOO_LONG, Report, rule
 
 REQUESTS: Final = (RESTART_REQUEST, MIGRATE_REQUEST)
@@ -30,6 +31,4 @@ def validate_requests(hyperjob: Object, report: Report, *, before: Object | None
 
 
 def _annotations(hyperjob: Object) -> Object:
-    metadata = hyperjob.get("metadata")
-    annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
-    return annotations if isinstance(annotations, dict) else {}
+    return mapping(at(hyperjob, "metadata", "annotations"))

@@ -37,7 +37,7 @@ class Rule:
     remedy: str
 
     def at(self, path: Path, value: object = "", /, **words: object) -> FieldError:
-        """Return the error of this rule at a field; raises ValueError for a warning."""
+        """Return the error of this rule at a field; raises TypeError for a warning."""
         if self.kind is None:
             raise TypeError(f"{self.id} is a warning: {self.form}")
         return FieldError(self.kind, str(path), value, self.text(**words))

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 from hyperjob_core.api.field import Path
 from hyperjob_core.api.meta import Object
+from hyperjob_core.api.names import task_name
 from hyperjob_rules.validation.rules import (
     DUPLICATE,
     FORBIDDEN,
@@ -16,6 +17,7 @@ from hyperjob_rules.validation.rules import (
     Report,
     rule,
 )
+from hyperjob_rules.validation.templates import task_names
 
 UNKNOWN = rule(
     "X10.unknown",
@@ -52,10 +54,10 @@ def validate_task_order(tasks: list[Object], path: Path, report: Report) -> None
     """Validate the dependencies between tasks."""
     if not any(task.get("dependsOn") for task in tasks):
         return
-    names = {task.get("name") or f"default{index}": index for index, task in enumerate(tasks)}
+    names = {name: index for index, name in enumerate(task_names(tasks))}
     edges: dict[str, tuple[str, ...]] = {}
     for index, task in enumerate(tasks):
-        name = task.get("name") or f"default{index}"
+        name = task_name(task, index)
         at = path.index(index).child("dependsOn")
         wanted = task.get("dependsOn") or {}
         edges[name] = _validate_dependencies(name, wanted.get("name") or [], names, at, report)

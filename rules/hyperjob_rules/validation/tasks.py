@@ -3,6 +3,7 @@
 from hyperjob_core.api import formats
 from hyperjob_core.api.field import Path
 from hyperjob_core.api.meta import Object
+from hyperjob_core.api.names import task_name
 from hyperjob_core.api.quantity import NANO
 from hyperjob_rules.validation.amounts import parse
 from hyperjob_rules.validation.forms import check
@@ -72,7 +73,7 @@ def validate_tasks(tasks: list[Object], path: Path, report: Report) -> None:
     names: dict[str, int] = {}
     for index, task in enumerate(tasks):
         at = path.index(index)
-        name = task.get("name") or f"default{index}"
+        name = task_name(task, index)
         if name in names:
             _report_twice(tasks, names[name], index, at, report)
         names.setdefault(name, index)

@@ -12,7 +12,7 @@ from hyperjob_core.api.field import SPEC, Path
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import CONDITION_COMPLETED, CONDITION_FAILED
 from hyperjob_core.api.plugins import knowing_world
-from hyperjob_rules.defaulting import default
+from hyperjob_rules.defaulting import default, is_being_deleted
 from hyperjob_rules.validation.changes import Steps, changes
 from hyperjob_rules.validation.context import NOTHING_KNOWN, Context
 from hyperjob_rules.validation.create import check_structure, inspect, inspect_checked
@@ -127,11 +127,11 @@ def inspect_update(
 ) -> Report:
     """Return the report with the errors of a change and the warnings about it."""
     report = Report()
-    if not _is_deleted(new):
+    if not is_being_deleted(new):
         validate_requests(new, report, before=old)
     if _is_same(new, old):
         return report
-    if _is_deleted(new) or _is_deleted(old):
+    if is_being_deleted(new) or is_being_deleted(old):
         # Not default: a spec that was stored without defaults stays without.
         if next(changes(old.get("spec"), new.get("spec")), None) is not None:
             report.add(DELETED, SPEC)
@@ -166,11 +166,6 @@ def inspect_update(
         remark=lambda text: text not in texts,
     )
     return report
-
-
-def _is_deleted(hyperjob: Object) -> bool:
-    metadata = hyperjob.get("metadata")
-    return isinstance(metadata, dict) and metadata.get("deletionTimestamp") is not None
 
 
 def _is_same(new: Object, old: Object) -> bool:
@@ -232,14 +227,14 @@ def _validate_changes(new: Object, old: Object, status: Object, report: Report) 
 
 
 def _differences(old: Object, new: Object) -> Iterator[Steps]:
-    """Yield the changes between two specs; a list of tasks with another length is one change."""
+    """Yield the changes between two specs, without the names of claims that Volcano generates."""
     for step in changes(old, new):
         if step[-1] != "volumeClaimName" or not _is_generated(new, step):
             yield step
 
 
 def _is_generated(spec: Object, step: Steps) -> bool:
-    """Return whether Volcano generates claims with such a name."""
+    """Return whether Volcano writes the name of a claim that it makes for a volume at this path."""
     volume: Any = spec
     for part in step[:-1]:
         volume = volume[part]

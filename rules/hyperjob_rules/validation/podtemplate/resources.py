@@ -254,7 +254,11 @@ def _of_containers(spec: Object, name: str) -> Quantity:
 
 
 def _requested(container: Object, name: str) -> Quantity:
-    value = ((container.get("resources") or {}).get("requests") or {}).get(name)
+    """Return what a container requests of a resource; its limit is the API server's default."""
+    resources = container.get("resources") or {}
+    value = (resources.get("requests") or {}).get(name)
+    if value is None:
+        value = (resources.get("limits") or {}).get(name)
     return Quantity() if value is None else try_parse(value)
 
 
