@@ -57,6 +57,7 @@ def failed(found: Iterable[MemberQueue]) -> list[str]:
 async def _change_in_member(
     kube: Kube, cluster: Object, name: str, *, opens: bool, seconds: float
 ) -> MemberQueue:
+    """Have a member's Volcano set the state of a Queue; every failure is in the result."""
     where, wanted = key_of(cluster), OPEN if opens else CLOSED
     if not is_ready(cluster):
         return MemberQueue(

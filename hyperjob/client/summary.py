@@ -220,6 +220,7 @@ def pods_text(counts: Mapping[str, int]) -> str:
 
 
 def _groups(spec: Object, status: Object) -> tuple[Group, ...]:
+    """Return the replicated jobs of the spec with the pods that the status counts."""
     reported = {
         string(item.get("name")): item for item in objects(status.get("replicatedJobsStatus"))
     }

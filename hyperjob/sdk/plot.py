@@ -50,6 +50,7 @@ def drawn(
 
 
 def _figure(number: int) -> "Figure":
+    """Return a figure with axes below each other; raise HyperJobError without matplotlib."""
     try:
         from matplotlib.figure import Figure
     except ModuleNotFoundError:

@@ -138,6 +138,7 @@ def _either(base: object, over: object) -> object:
 
 
 def _merged_lists(base: Sequence[Object], over: Sequence[Object]) -> Sequence[Object]:
+    """Return a list with the items of another one, which replace it if they have no identity."""
     identity = next(
         (
             key

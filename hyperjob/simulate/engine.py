@@ -72,6 +72,7 @@ async def _run_static(scenario: Scenario, progress: Progress) -> History:
 
 
 async def _run_controller(scenario: Scenario, progress: Progress) -> History:
+    """Run the controller's manager on an API server in memory, in the simulated world."""
     plane = MemoryServer(now=now)
     options = Options(
         queue_admission=QueueAdmission.BUILTIN,
@@ -91,6 +92,7 @@ async def _run_controller(scenario: Scenario, progress: Progress) -> History:
 
 
 async def _run_to_end(scene: Scene, progress: Progress, manager: Manager | None) -> History:
+    """Run a scene until it ends; an error of the manager ends it too."""
     scene.begin()
     Breakage(scene, scene.scenario.failures, seed=scene.scenario.seed).begin(scene.scenario.outages)
     tasks: list[asyncio.Task[None]] = [asyncio.create_task(_watch(scene, progress))]

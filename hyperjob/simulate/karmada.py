@@ -100,6 +100,7 @@ class Karmada:
         asyncio.get_running_loop().call_later(seconds, do, *arguments)
 
     def _changed(self, kind: str, old: Object | None, new: Object | None) -> None:
+        """Begin Karmada's next step after a change of a vcjob, a policy or a binding."""
         if kind == VCJOBS.kind:
             if old is None and new is not None:
                 self._later(_BIND, self._bind, key_of(new), new["metadata"]["uid"])

@@ -81,6 +81,7 @@ def page(reports: Sequence[SimulationReport], histories: Sequence[History]) -> s
 
 
 def _section(report: SimulationReport, history: History) -> PolicySection:
+    """Return the tables and plots of one policy."""
     waits = {"all": report.wait}
     waits |= {f"{name} accelerators": each for name, each in report.sizes.items()}
     waits |= {f"queue {name}": each.wait for name, each in report.queues.items()}
@@ -164,6 +165,7 @@ def _wait_axis(height: int) -> list[Shape]:
 
 
 def _summary(reports: Sequence[SimulationReport]) -> Table:
+    """Return the table that compares the policies."""
     header = (
         *("policy", "in use", "kept", "wait mean", "p50", "p95", "p99", "slowdown p50", "p95"),
         *("unfair", "free while jobs wait", "free beside use", "stops", "lost", "never started"),

@@ -89,6 +89,7 @@ class Simulation(Scene):
         self.karmada.touch(cluster)
 
     def _changed(self, kind: str, old: Object | None, new: Object | None) -> None:
+        """Record what the status of a HyperJob has; delete an ended one a minute later."""
         if kind != HYPERJOBS.kind or new is None:
             return
         key = key_of(new)
@@ -127,6 +128,7 @@ class Simulation(Scene):
             run.jobs[key] = SubJob(cluster=cluster, own=own)
 
     def _running(self, key: str, uid: str, cluster: str) -> None:
+        """Report that the pods of a vcjob run, and let their sub-job train."""
         pods = self.members[cluster].jobs.get(key)
         if pods is None or pods.uid != uid or not pods.spots:
             return

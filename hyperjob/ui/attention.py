@@ -85,6 +85,7 @@ class Attention:
         self._wake.set()
 
     async def _judging(self) -> None:
+        """Explain requested HyperJobs in short slices of time, without an end."""
         while True:
             await self._wake.wait()
             self._wake.clear()

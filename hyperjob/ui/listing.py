@@ -217,6 +217,7 @@ class Listing:
         return self._value(row), row.key
 
     def _value(self, row: Row) -> _Value:
+        """Return the value by which the query sorts; smaller values come first."""
         summary = row.summary
         match self._query.sort:
             case "name":

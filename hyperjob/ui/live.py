@@ -40,6 +40,7 @@ class Live:
             return await self._streamed(request, page)
 
     async def _streamed(self, request: web.Request, page: Page) -> web.StreamResponse:
+        """Stream a page to a viewer until the viewer disconnects."""
         response = web.StreamResponse(
             headers={"Content-Type": "text/event-stream", "X-Accel-Buffering": "no"}
         )
@@ -75,6 +76,10 @@ class Live:
         return page
 
     async def _stream(self, request: web.Request, response: web.StreamResponse, page: Page) -> None:
+        """Send the marks of the parts, then each part that changes, or a beat without a change.
+
+        The visitor's access is checked before each turn. A page with other parts is loaded again.
+        """
         made = await self._context.cache.parts(page)
         await send_event(response, "marks", made.marks)
         while True:

@@ -73,6 +73,7 @@ class LogProgress:
         await cancel(self._tasks.values())
 
     def _begin(self, kube: Kube, row: Row) -> "asyncio.Task[None] | None":
+        """Return the task that reads a HyperJob's log, also a new one if due; None without."""
         uid = row.summary.uid
         if uid in self._tasks:
             return self._tasks[uid]
@@ -92,6 +93,7 @@ class LogProgress:
         return task
 
     async def _read(self, kube: Kube, summary: Summary, since: float | None) -> None:
+        """Read the log, of the last `since` seconds or whole, into the history."""
         query = {"timestamps": "true"}
         if since is not None:
             query["sinceSeconds"] = str(round(since))

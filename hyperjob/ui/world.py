@@ -5,6 +5,7 @@ with the same version need not be rendered again.
 """
 
 import asyncio
+import contextlib
 from collections import Counter, OrderedDict
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -42,6 +43,7 @@ from hyperjob_engine.queueing.workload import OrderInQueue
 
 _LISTINGS: Final = 64
 _TICK_SECONDS: Final = 0.25
+_QUEUES_SECONDS: Final = 5.0
 _ROW: Final = "row"
 _UNREAD: Final = Unavailable(make_status(503, "not read yet", reason="ServiceUnavailable"))
 
@@ -101,9 +103,15 @@ class LiveState:
             await cancel(tasks)
 
     async def synced(self) -> None:
-        """Wait until HyperJobs, Clusters and Queues have been listed."""
-        wanted = (self._hyperjobs, self._clusters, self._queues)
-        await asyncio.gather(*(informer.synced.wait() for informer in wanted))
+        """Wait until HyperJobs and Clusters have been listed; for Queues at most some seconds.
+
+        The pages do without Queues, which a user may not be allowed to list.
+        """
+        for informer in (self._hyperjobs, self._clusters):
+            await informer.synced.wait()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_QUEUES_SECONDS):
+                await self._queues.synced.wait()
 
     @property
     def is_synced(self) -> bool:

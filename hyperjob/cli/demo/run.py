@@ -147,6 +147,10 @@ class Demo:
     async def _watch(
         self, kube: Kube, follower: Follower, result: DemoResult, applying: asyncio.Task[None]
     ) -> None:
+        """Show the HyperJobs until all have ended, or none has changed for the time of the options.
+
+        `applying` is kubectl's apply, whose error ends the demo; `result` gets the HyperJobs.
+        """
         terminal = self._console.is_terminal and not self._console.is_dumb_terminal
         live = terminal and self._options.output != "json"
         with (
@@ -206,6 +210,7 @@ class Demo:
         self._plane.check()
 
     async def _report(self, result: DemoResult) -> None:
+        """Print the trees, logs of processes, the table of HyperJobs, and what to try next."""
         if self._options.output == "json":
             return
         for each in result.hyperjobs:

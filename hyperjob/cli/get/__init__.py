@@ -57,6 +57,10 @@ def _none_found(namespace: str | None) -> str:
 
 
 async def _follow(kube: Kube, printer: "_Printer", choice: Choice) -> None:
+    """Print the HyperJobs, then each change, without an end.
+
+    The list of a watch ends with a bookmark: its objects are printed sorted.
+    """
     name = choice.names[0] if choice.names else None
     namespace = choice.access.scope(kube)
     if name is not None:  # kubectl's own `get -w NAME` fails too where the object does not exist

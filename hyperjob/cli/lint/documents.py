@@ -201,6 +201,7 @@ def _lines(root: yaml.Node) -> Iterator[tuple[str, int]]:
 
 
 def _text_of(name: str) -> str:
+    """Read a file of at most MAX_BYTES, or standard input; raises UnreadableError."""
     try:
         if name == "-":
             raw = sys.stdin.buffer.read(MAX_BYTES + 1)

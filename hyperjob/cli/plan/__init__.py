@@ -168,6 +168,7 @@ def _world(access: Access, clusters: Path | None, hyperjobs: Sequence[Object]) -
 
 
 def _print(found: Sequence[Judgement], others: Sequence[Prospect] | None, form: str) -> None:
+    """Print the judgements, and with --what-if the HyperJobs of the control plane."""
     if form in (out.JSON, out.YAML):
         answer: Object = {"items": [view.value(each) for each in found]}
         if others is not None:

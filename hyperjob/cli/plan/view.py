@@ -94,6 +94,7 @@ def _head(judgement: Judgement) -> Text:
 
 
 def _remarks(judgement: Judgement) -> list[Text]:
+    """Return errors and warnings of admission, the expected start, and queues with shares."""
     lines = [Text(error, style="red") for error in judgement.errors]
     lines += [Text(f"warning: {text}", style="yellow") for text in judgement.warnings]
     if judgement.expectation:

@@ -43,6 +43,7 @@ def _open(found: Report) -> set[Difference]:
 
 
 def _judge(left: set[Difference], *, unread: list[str]) -> CheckResult:
+    """Return the finding for the differences `left`, and the clusters that are not compared."""
     if left:
         names = [f"{each.namespace}/{each.name}" for each in sorted(left)]
         return warning(

@@ -60,6 +60,8 @@ def open_(name: str, access: Access, timeout: float, form: str) -> None:
 
 
 def _set_state(name: str, access: Access, timeout: float, form: str, *, opens: bool) -> None:
+    """Close or open a Queue in all clusters and print them; FailureError names those that lag."""
+
     async def change() -> None:
         async with access.connect() as kube:
             found = await queues.change(kube, name, opens=opens, seconds=timeout)

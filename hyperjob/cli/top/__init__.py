@@ -111,6 +111,7 @@ async def _tables(kube: Kube, access: Access, by: str | None, form: str) -> None
 
 
 async def _nodes(kube: Kube, access: Access, form: str) -> None:
+    """Print the nodes of Ready clusters; FailureError where no cluster can be read."""
     hyperjobs, clusters = await asyncio.gather(_hyperjobs(kube, access), kube.list(CLUSTERS))
     ready = [key_of(each) for each in clusters.items if is_ready(each)]
     views, errors = await views_of(kube, ready)

@@ -74,6 +74,7 @@ def _why_not_running(job: SubJob) -> str:
 def _job(
     summary: Summary, job: SubJob, why: str, vcjob: Object | None, pods: Sequence[Object] | None
 ) -> TreeLine:
+    """Return the line of a sub-job, with its cluster and below it the tasks and the pods."""
     head = Text.assemble(job.name, "  ", phase(job.phase or "Pending"))
     accelerator, number = summary.accelerators(job)
     if number:
@@ -121,6 +122,7 @@ def _pod(pod: Object) -> TreeLine:
 def _job_value(
     summary: Summary, job: SubJob, vcjob: Object | None, pods: Sequence[Object] | None
 ) -> Object:
+    """Return a sub-job as JSON values; `pods` None where they were not read."""
     accelerator, number = summary.accelerators(job)
     entry: Object = {
         "name": job.name,

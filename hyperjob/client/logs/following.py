@@ -183,6 +183,10 @@ class Following:
         return source.running and source not in self._reader.failed
 
     def _follow(self, fresh: Sequence[ContainerLog], *, first: bool) -> None:
+        """Begin to read logs, as many as the limit leaves room for.
+
+        Raises ClientError where the first look already finds more.
+        """
         room = max(0, self._limit - len(self._pumps))
         if len(fresh) > room:
             many = (

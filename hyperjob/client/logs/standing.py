@@ -91,6 +91,7 @@ class ChosenLogs:
                     yield line
 
     async def _merged(self, chosen: Sequence[ContainerLog]) -> AsyncGenerator[Line, None]:
+        """Yield the lines of logs by time; each log has a task, which reads ahead."""
         queues: list[asyncio.Queue[bytes | None]] = [asyncio.Queue(_LINES_HELD) for _ in chosen]
         tasks = [
             asyncio.create_task(self._fill(source, queue))

@@ -71,6 +71,7 @@ def impossible(wanted: Iterable[SubJob], clusters: Iterable[Cluster]) -> str:
 
 
 def _on_no_node(cluster: Cluster, name: str, amount: int) -> bool:
+    """Return whether no node of a cluster has an amount of a device; False if unknown."""
     total = cluster.allocatable.get(name, 0)
     if total < amount:
         return True

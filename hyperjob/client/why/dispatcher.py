@@ -25,6 +25,7 @@ def passed_over(evidence: Evidence) -> Iterator[Cause]:
 
 
 def _without_priority_class(evidence: Evidence, job: SubJob) -> Iterator[Cause]:
+    """Yield a cause if a sub-job names a PriorityClass that does not exist."""
     summary, group = evidence.summary, evidence.summary.group(job.group)
     wanted = group.priority_class if group is not None else ""
     if not wanted or isinstance(evidence.priority_classes, KubeError):
@@ -40,6 +41,7 @@ def _without_priority_class(evidence: Evidence, job: SubJob) -> Iterator[Cause]:
 
 
 def _beyond_queue(evidence: Evidence, job: SubJob) -> Iterator[Cause]:
+    """Yield a cause if a sub-job exceeds what its queue's capability leaves, or the capability."""
     summary, group = evidence.summary, evidence.summary.group(job.group)
     name = group.queue if group is not None else "default"
     queue = evidence.queue(name) or {}

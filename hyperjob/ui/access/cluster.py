@@ -166,6 +166,7 @@ class ClusterAccess:
             raise KubeError({**error.status, "code": 503}, error.request) from error
 
     async def _scope(self, user: User) -> Scope:
+        """Return what a user may list: HyperJobs of all namespaces or of some, Clusters, Queues."""
         everywhere, clusters, queues = await asyncio.gather(
             self._may_list(user, HYPERJOBS),
             self._may_list(user, CLUSTERS),

@@ -47,6 +47,7 @@ class Login:
         return self._form(request, local_path(request.query.get("next", "/")))
 
     async def _take(self, request: web.Request) -> web.Response:
+        """Exchange the token of the form for a cookie and redirect, or show the form again."""
         check_site(request, self._hosts)
         form = await request.post()
         browser = request.cookies.get(FORM_COOKIE, "")

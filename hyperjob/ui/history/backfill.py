@@ -159,6 +159,7 @@ def _of_job(job: SubJob, now: datetime) -> list[Span]:
 
 
 def _ended_runs(history: Iterable[Run]) -> Iterable[_Run]:
+    """Yield the runs whose end is known; one without a start lasts no time."""
     for run in history:
         end = timestamp(run.end)
         if end is not None:

@@ -45,6 +45,7 @@ async def fed(history: History, world: LiveState, kube: Kube) -> AsyncIterator[H
 
 
 async def _sample(history: History, world: LiveState, kube: Kube) -> None:
+    """Record the present HyperJobs once, then the use after changes and once a minute."""
     await world.synced()
     history.present(datetime.now(UTC), [row.summary.uid for row in world.rows.values()])
     await _fill_in(history, world, kube)

@@ -229,6 +229,7 @@ class History:
                 await self._in_thread(self._trim)
 
     def _open(self) -> "_Recorder":
+        """Open the file, or else a history in memory with `problem` as the reason."""
         try:
             store = HistoryFile(self._path, limits=self._limits if self._path else _IN_MEMORY)
         except HistoryError as error:
@@ -242,6 +243,7 @@ class History:
         return recorder
 
     def _flush(self) -> None:
+        """Take all noted changes over and write them; after an error they stay in memory."""
         assert self._recorder is not None
         with self._watched():
             while self._seen:
@@ -299,6 +301,7 @@ class _Recorder:
         self._store.close()
 
     def take(self, what: _Noted) -> None:
+        """Take a change over into the records of the next write."""
         self._latest = what.now
         match what:
             case _Look():
@@ -318,6 +321,7 @@ class _Recorder:
                 self._use(what.uses)
 
     def _look(self, now: datetime, summary: Summary) -> None:
+        """Record the progress and the spans of a HyperJob as its status has them now."""
         uid = summary.uid
         point = point_of(summary)
         if point is not None and self._progress.get(uid) != point:
@@ -439,6 +443,7 @@ class _Recorder:
         words: Sequence[str],
         limit: int,
     ) -> list[DeletedHyperJob]:
+        """Return deleted HyperJobs as `History.gone` does; `words` are in lower case."""
         found: list[DeletedHyperJob] = []
         for known in self.hyperjobs(_LOOKED_THROUGH):
             text = f"{known.namespace}/{known.name} {known.queue}".lower()

@@ -223,6 +223,7 @@ class HistoryFile:
         return int(pages - free) * _PAGE
 
     def _open(self, path: Path) -> sqlite3.Connection:
+        """Open the file; a damaged one is kept under another name and replaced by a new one."""
         try:
             return self._connect(path)
         except sqlite3.DatabaseError as error:
@@ -239,6 +240,7 @@ class HistoryFile:
             return self._connect(path)
 
     def _connect(self, path: Path) -> sqlite3.Connection:
+        """Open the file for writing, or for reading where another process writes it."""
         if self.writes:
             os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
             database = sqlite3.connect(path, isolation_level=None, timeout=5)
@@ -253,6 +255,10 @@ class HistoryFile:
         return database
 
     def _prepare(self, database: sqlite3.Connection) -> None:
+        """Create the tables of a new file, and upgrade those of an older release.
+
+        Raises HistoryError for a file of a newer release, sqlite3.DatabaseError for a damaged one.
+        """
         version = database.execute("PRAGMA user_version").fetchone()[0]
         if version > SCHEMA_VERSION:
             raise HistoryError(

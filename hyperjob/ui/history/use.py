@@ -79,6 +79,7 @@ def _integrated(
     since: float,
     until: float,
 ) -> Series:
+    """Return the series of the samples of one accelerator: their means over each slot of time."""
     slots, width = _Slots(), (until - since) / SLOTS
     for begin, end, used, total in _lasting(samples, since, until):
         place = min(int((begin - since) / width), SLOTS - 1)

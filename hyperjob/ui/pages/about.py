@@ -99,6 +99,7 @@ def _dumped(found: Object) -> str:
 
 
 def _event_rows(found: list[Object]) -> list[dict[str, object]]:
+    """Return the rows of Events, the latest first."""
     newest = sorted(found, key=event_time, reverse=True)
     return [
         {

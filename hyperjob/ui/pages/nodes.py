@@ -68,6 +68,7 @@ def about_clusters(context: Context) -> Sequence[web.RouteDef]:
 
 
 async def _body(context: Context, visitor: Visitor, name: str) -> str:
+    """Read the nodes of a cluster with the visitor's rights; raises KubeError."""
     views, errors = await views_of(visitor.kube, [name])
     if name in errors:
         raise errors[name]
