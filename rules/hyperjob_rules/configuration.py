@@ -4,6 +4,7 @@ Chart, installer, sandbox and tests all use these objects.
 """
 
 from base64 import b64encode
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -92,7 +93,11 @@ def configurations(
     def client(path: str) -> Object:
         return _client_config(path, url=url, service=service, ca_bundle=ca_bundle)
 
-    mutating = _configuration(
+    return _mutating(client), _validating(client, trainjobs=trainjobs)
+
+
+def _mutating(client: Callable[[str], Object]) -> Object:
+    return _configuration(
         "MutatingWebhookConfiguration",
         MUTATING_NAME,
         [
@@ -111,7 +116,10 @@ def configurations(
             | {"reinvocationPolicy": "IfNeeded"},
         ],
     )
-    validating = _configuration(
+
+
+def _validating(client: Callable[[str], Object], *, trainjobs: bool) -> Object:
+    return _configuration(
         "ValidatingWebhookConfiguration",
         VALIDATING_NAME,
         [
@@ -128,7 +136,6 @@ def configurations(
             ),
         ],
     )
-    return mutating, validating
 
 
 def _rule(group: str, version: str, resource: str) -> Object:

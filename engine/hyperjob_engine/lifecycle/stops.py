@@ -191,7 +191,7 @@ def _settled(observed: Observed, reports: Mapping[str, JobTraining]) -> Object:
     """Return the status fields with the cost of the last stop, after a program has resumed.
 
     They are empty before that. Afterwards `checkpoint` has `resumeStep` alone, and `lostWork` the
-    steps between the one that was reached and the one from which the first program resumed.
+    steps between the step before the stop and the step from which the first program resumed.
     """
     entry = mapping(observed.hyperjob.status.get("checkpoint"))
     at, reached = timestamp(entry.get("stoppedTime")), integer(entry.get("stoppedStep"))

@@ -16,6 +16,7 @@ from hyperjob_core.api.quantity import NANO
 from hyperjob_rules.validation.amounts import try_parse
 from hyperjob_rules.validation.forms import check
 from hyperjob_rules.validation.rules import FORBIDDEN, INVALID, REQUIRED, Report, rule
+from hyperjob_rules.validation.templates import pod_spec_of, tasks_of
 
 INCOMPLETE = rule(
     "X7.incomplete",
@@ -66,11 +67,15 @@ class Demand:
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """The accelerators of a template: the fixed ones, and those of each scaled pod."""
+    """The accelerators of a template: `total`, of which a split keeps `fixed`.
 
-    fixed: int
-    step: int
+    The other accelerators are those of the scaled task: its index, and `step` for each of its pods.
+    """
+
     total: int
+    fixed: int
+    task: int
+    step: int
 
 
 class JobSize(NamedTuple):
@@ -96,51 +101,42 @@ def sub_jobs(job: Object) -> int | None:
     accelerators, kind = policy.get("accelerators"), policy.get("acceleratorType")
     if replicas != 1 or not accelerators or not kind:
         return max(replicas, 0)
-    total = sum(demand.total for demand in demands(job.get("templateSpec") or {}, kind))
-    return -(-accelerators // total) if total else 1
+    sizes = sizes_of(job, kind)
+    return -(-accelerators // sizes.total) if sizes is not None else 1
 
 
 def size_of(job: Object) -> JobSize:
-    """Return how many sub-jobs and pods a replicatedJob has at most."""
+    """Return how many sub-jobs and pods a replicatedJob has at most.
+
+    An automatic split may make a sub-job for each pod of the scaled task.
+    """
     count = sub_jobs(job)
-    tasks: list[Object] = (job.get("templateSpec") or {}).get("tasks") or []
-    each = [task.get("replicas") or 0 for task in tasks]
-    if each and min(each) < 0:
-        each = [max(pods, 0) for pods in each]
+    each = [max(task.get("replicas") or 0, 0) for task in tasks_of(job)]
     unsplit = [(count or 1) * pods for pods in each]
-    pods = sum(unsplit)
-    policy = job.get("splitPolicy")
-    if not policy or not policy.get("accelerators") or not policy.get("acceleratorType"):
-        return JobSize(count, pods, unsplit)
-    accelerators, kind = policy["accelerators"], policy["acceleratorType"]
-    found = list(demands(job.get("templateSpec") or {}, kind))
-    sized = [demand for demand in found if demand.total]
-    if not sized:
-        return JobSize(count, pods, unsplit)
-    elastic = found.index(max(sized, key=lambda demand: demand.pods))
-    step = found[elastic].each
-    many = min(accelerators // step, MANY_CLUSTERS) if count is None else count
-    most = [many * pods for pods in each]
-    most[elastic] = -(-accelerators // step)
-    return JobSize(count, max(pods, sum(most)), most)
+    policy = job.get("splitPolicy") or {}
+    accelerators = policy.get("accelerators")
+    sizes = sizes_of(job, policy.get("acceleratorType"))
+    if not accelerators or sizes is None:
+        return JobSize(count, sum(unsplit), unsplit)
+    many = min(accelerators // sizes.step, MANY_CLUSTERS) if count is None else count
+    split = [many * pods for pods in each]
+    split[sizes.task] = -(-accelerators // sizes.step)
+    return JobSize(count, max(sum(unsplit), sum(split)), split)
 
 
 def largest_task(job: Object) -> tuple[int, int] | None:
-    """Return the task that a split resizes, and the most pods it can get; None without a split."""
+    """Return the index of the task that a split makes larger, and its most pods in a sub-job.
+
+    None without such a split: a static one of a single replica only adds sub-jobs.
+    """
     policy = job.get("splitPolicy") or {}
-    accelerators, kind = policy.get("accelerators"), policy.get("acceleratorType")
-    if not accelerators or not kind:
-        return None
-    found = list(demands(job.get("templateSpec") or {}, kind))
-    sized = [demand for demand in found if demand.total]
-    if not sized:
-        return None
-    sizes, elastic = _sizes(sized), max(sized, key=lambda demand: demand.pods)
-    count = 1 if policy.get("mode") == "auto" else job.get("replicas") or 1
-    if count == 1 and policy.get("mode") != "auto":
+    accelerators, is_auto = policy.get("accelerators"), policy.get("mode") == "auto"
+    count = 1 if is_auto else job.get("replicas") or 1
+    sizes = sizes_of(job, policy.get("acceleratorType"))
+    if not accelerators or sizes is None or (count == 1 and not is_auto):
         return None
     pods = (accelerators - count * sizes.fixed) // sizes.step
-    return found.index(elastic), -(-pods // count)
+    return sizes.task, -(-pods // count)
 
 
 def validate_split(job: Object, path: Path, report: Report, *, max_domains: int | None) -> None:
@@ -155,13 +151,11 @@ def validate_split(job: Object, path: Path, report: Report, *, max_domains: int 
         return
     if not check(formats.qualified_name, kind, at, report, "acceleratorType"):
         return
-    template = job.get("templateSpec") or {}
-    found = [demand for demand in demands(template, kind) if demand.total]
-    if not found:
-        hint = report.hints.did_you_mean(kind, requested(template))
+    sizes = sizes_of(job, kind)
+    if sizes is None:
+        hint = report.hints.did_you_mean(kind, requested(job))
         report.add(NOT_REQUESTED, at.child("acceleratorType"), kind, hint=hint)
         return
-    sizes = _sizes(found)
     reason = _misfit(accelerators, mode, replicas or 1, sizes, max_domains)
     if reason:
         report.add(NOT_WHOLE, at.child("accelerators"), accelerators, reason=reason)
@@ -184,21 +178,36 @@ def _validate_complete(
     return accelerators is not None and bool(kind)
 
 
-def demands(template: Object, kind: str) -> Iterator[Demand]:
-    """Yield the demand of each task of a template for one type of accelerator."""
-    for task in template.get("tasks") or ():
-        spec = (task.get("template") or {}).get("spec") or {}
+def sizes_of(job: Object, kind: str | None) -> Sizes | None:
+    """Return the accelerators of one type in a template; None if its pods request none.
+
+    The scaled task is the first with the most pods that request the accelerator.
+    """
+    found = list(demands(job, kind)) if kind else []
+    asking = [index for index, demand in enumerate(found) if demand.total]
+    if not asking:
+        return None
+    scaled = max(asking, key=lambda index: found[index].pods)
+    total = sum(demand.total for demand in found)
+    return Sizes(
+        total=total, fixed=total - found[scaled].total, task=scaled, step=found[scaled].each
+    )
+
+
+def demands(job: Object, kind: str) -> Iterator[Demand]:
+    """Yield the demand of each task of a replicatedJob for one type of accelerator."""
+    for task in tasks_of(job):
+        spec = pod_spec_of(task)
         running = sum(_limit(container, kind) for container in spec.get("containers") or ())
         before = max((_limit(c, kind) for c in spec.get("initContainers") or ()), default=0)
         yield Demand(pods=max(task.get("replicas") or 0, 0), each=max(running, before))
 
 
-def requested(template: Object) -> list[str]:
-    """Return the names of all resources that the containers of a template limit."""
+def requested(job: Object) -> list[str]:
+    """Return the names of all resources that the containers of a replicatedJob limit."""
     names: dict[str, None] = {}
-    for task in template.get("tasks") or ():
-        spec = (task.get("template") or {}).get("spec") or {}
-        for container in spec.get("containers") or ():
+    for task in tasks_of(job):
+        for container in pod_spec_of(task).get("containers") or ():
             names.update(dict.fromkeys((container.get("resources") or {}).get("limits") or ()))
     return sorted(names)
 
@@ -212,12 +221,6 @@ def _limit(container: Object, kind: str) -> int:
     if value is None:
         return 0
     return max(try_parse(value).nano // NANO, 0)
-
-
-def _sizes(found: list[Demand]) -> Sizes:
-    total = sum(demand.total for demand in found)
-    elastic = max(found, key=lambda demand: demand.pods)
-    return Sizes(fixed=total - elastic.total, step=elastic.each, total=total)
 
 
 def _misfit(

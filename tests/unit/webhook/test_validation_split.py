@@ -129,7 +129,7 @@ def test_an_init_container_may_need_more_than_the_containers_together():
         "initContainers": [{"resources": {"requests": {GPU: 4}}}],
     }
     template = {"tasks": [{"replicas": 2, "template": {"spec": spec}}]}
-    assert [demand.total for demand in demands(template, GPU)] == [8]
+    assert [demand.total for demand in demands({"templateSpec": template}, GPU)] == [8]
 
 
 @pytest.mark.parametrize(
