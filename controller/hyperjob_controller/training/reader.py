@@ -15,7 +15,7 @@ from contextlib import aclosing
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from hyperjob_controller.apply.slots import FairSlots
 from hyperjob_controller.training.schedule import Item, Schedule
@@ -58,6 +58,21 @@ _WAITS_PAST: Final = timedelta(minutes=1)
 _WAITS_LINES: Final = 10
 
 
+class _Trouble(NamedTuple):
+    """A cluster whose logs could not be read: until when no read begins, and for how long."""
+
+    until: float = 0.0
+    pause: float = 0.0
+
+
+class _Waits(NamedTuple):
+    """The waits of a HyperJob: when they may be read again, the pause after that, the last read."""
+
+    due: float = 0.0
+    pause: float = _WAITS_PAUSES[0]
+    shares: tuple[WaitShare, ...] = ()
+
+
 class Counts(Protocol):
     """Counts reads by result: progress, silent, missing, refused, unreachable."""
 
@@ -98,7 +113,7 @@ class Reader:
         self._watches: dict[str, dict[str, Watch]] = {}
         self._schedule = Schedule()
         self._woken: dict[str, float] = {}  # when the last requested pass of a HyperJob is due
-        self._troubles: dict[str, tuple[float, float]] = {}  # by cluster: until when, and the pause
+        self._troubles: dict[str, _Trouble] = {}  # by cluster
         self._news = asyncio.Event()
         self._places = FairSlots(_IN_FLIGHT, of_cluster=_IN_FLIGHT // _PART_OF_CLUSTER)
         self._followers = FairSlots(_FOLLOWED, of_cluster=_FOLLOWED // _PART_OF_CLUSTER)
@@ -107,8 +122,7 @@ class Reader:
         self._batches = TokenBucket(qps=_BATCHES, burst=int(_BATCHES))
         self._hangs: dict[str, Hang] = {}
         self._surveys: dict[str, int] = {}  # how many a stalled HyperJob has had
-        # When a HyperJob's waits may be read again, the pause after that, and what was read last.
-        self._waits: dict[str, tuple[float, float, tuple[WaitShare, ...]]] = {}
+        self._waits: dict[str, _Waits] = {}  # by the key of a HyperJob, while a process waits
 
     def trainings(self, key: str) -> Mapping[str, JobTraining]:
         """Return the progress of a HyperJob's sub-jobs, by name."""
@@ -129,7 +143,7 @@ class Reader:
         All are read at once: the lines of two logs that were read at different times do not show
         which process waits for which.
         """
-        return self._waits[key][2] if key in self._waits else ()
+        return self._waits.get(key, _Waits()).shares
 
     def planned(self, observed: Observed, _decided: Plan) -> None:
         """Update which sub-jobs of a HyperJob have logs to read."""
@@ -224,8 +238,7 @@ class Reader:
 
     def _put_off(self, item: Item, found: Watch) -> bool:
         """Return whether a read waits because its cluster has refused or was unreachable."""
-        until, _ = self._troubles.get(found.source.cluster, (0.0, 0.0))
-        wait = until - _clock()
+        wait = self._troubles.get(found.source.cluster, _Trouble()).until - _clock()
         if wait <= 0:
             return False
         self._plan(item, found, wait * random.uniform(1.0, 1.5))
@@ -360,14 +373,15 @@ class Reader:
 
     async def _survey_waits(self, key: str) -> None:
         """Read how long all processes wait, since those that are read wait for another."""
-        _, pause, before = self._waits.get(key, (0.0, _WAITS_PAUSES[0], ()))
-        self._waits[key] = _clock() + pause, min(_WAITS_PAUSES[1], pause * 2), before
+        last = self._waits.get(key, _Waits())
+        longer = min(_WAITS_PAUSES[1], last.pause * 2)
+        self._waits[key] = _Waits(_clock() + last.pause, longer, last.shares)
         tracks = [each.track for each in self._watches.get(key, {}).values() if each.track]
         usual = [each.usual * _WAITS_LINES for each in tracks if each.usual is not None]
         found = await self._survey_pods(key, max(_WAITS_PAST, *usual, timedelta()))
         if found is None:
             return
-        self._waits[key] = (*self._waits.get(key, (0.0, pause))[:2], found.waits)
+        self._waits[key] = self._waits.get(key, last)._replace(shares=found.waits)
         self._request_pass(key)
 
     def _waits_elsewhere(self, key: str) -> bool:
@@ -376,7 +390,7 @@ class Reader:
         if not any_waits(read):
             self._waits.pop(key, None)
             return False
-        return _clock() >= self._waits.get(key, (0.0,))[0]
+        return _clock() >= self._waits.get(key, _Waits()).due
 
     async def _survey_pods(self, key: str, past: timedelta) -> Found | None:
         """Survey all pods; None if the HyperJob was deleted meanwhile, or another has its name."""
@@ -426,9 +440,9 @@ class Reader:
         self._counts.read("refused" if refused else "unreachable")
         least, most = _TROUBLE_SECONDS
         cluster = found.source.cluster
-        _, before = self._troubles.get(cluster, (0.0, 0.0))
+        before = self._troubles.get(cluster, _Trouble()).pause
         seconds = min(most, max(least, before * 2))
-        self._troubles[cluster] = _clock() + seconds, seconds
+        self._troubles[cluster] = _Trouble(_clock() + seconds, seconds)
         log.log(
             logging.WARNING if refused and not before else logging.INFO,
             "The logs of a cluster cannot be read: the progress of its sub-jobs is unknown",

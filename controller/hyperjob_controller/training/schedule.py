@@ -6,7 +6,7 @@ The last lines of pods that are being stopped come first, then pods that are kno
 import heapq
 from collections import OrderedDict, deque
 from enum import IntEnum
-from typing import Final
+from typing import Final, NamedTuple
 
 Item = tuple[str, str]
 """Key of a HyperJob, name of a sub-job."""
@@ -23,22 +23,32 @@ class Lane(IntEnum):
     SEARCH = 2
 
 
+class _Entry(NamedTuple):
+    """An item with its due time and lane; `number` differs from that of each later entry."""
+
+    item: Item
+    due: float
+    lane: Lane
+    number: int
+
+
 class _Turns:
-    """Due items of one lane; namespaces take turns, and in a namespace its HyperJobs."""
+    """Due entries of one lane; namespaces take turns, and in a namespace its HyperJobs."""
 
     def __init__(self) -> None:
-        self._items: OrderedDict[str, OrderedDict[str, deque[tuple[Item, int]]]] = OrderedDict()
+        self._items: OrderedDict[str, OrderedDict[str, deque[_Entry]]] = OrderedDict()
 
     def __bool__(self) -> bool:
         return bool(self._items)
 
-    def add(self, item: Item, number: int) -> None:
-        """Add an item behind those of its HyperJob."""
-        hyperjobs = self._items.setdefault(item[0].partition("/")[0], OrderedDict())
-        hyperjobs.setdefault(item[0], deque()).append((item, number))
+    def add(self, entry: _Entry) -> None:
+        """Add an entry behind those of its HyperJob."""
+        key, _ = entry.item
+        hyperjobs = self._items.setdefault(key.partition("/")[0], OrderedDict())
+        hyperjobs.setdefault(key, deque()).append(entry)
 
-    def next(self) -> tuple[Item, int] | None:
-        """Remove and return the next item; None without items."""
+    def next(self) -> _Entry | None:
+        """Remove and return the next entry; None without entries."""
         if not self._items:
             return None
         namespace, hyperjobs = self._items.popitem(last=False)
@@ -55,26 +65,26 @@ class Schedule:
     """The items and their due times. The caller passes the time; the schedule starts no task."""
 
     def __init__(self) -> None:
-        # What counts is here. The items of the other two may be out of date: one counts if its
-        # number is that of the item here. `_ripen` moves due items from the heap to their lane.
-        self._due: dict[Item, tuple[float, Lane, int]] = {}
-        self._heap: list[tuple[float, int, Item]] = []
+        # The present entry of each item. The heap and the lanes may also have former entries, which
+        # do not count. `_ripen` moves due entries from the heap to their lane.
+        self._present: dict[Item, _Entry] = {}
+        self._heap: list[tuple[float, int, _Entry]] = []
         self._ready = {lane: _Turns() for lane in Lane}
         self._number = 0
         self._taken = 0
 
     def __len__(self) -> int:
-        return len(self._due)
+        return len(self._present)
 
     def put(self, item: Item, *, due: float, lane: Lane) -> None:
         """Set when an item is due, in place of an earlier due time."""
         self._number += 1
-        self._due[item] = due, lane, self._number
-        heapq.heappush(self._heap, (due, self._number, item))
+        entry = self._present[item] = _Entry(item, due, lane, self._number)
+        heapq.heappush(self._heap, (due, entry.number, entry))
 
     def remove(self, item: Item) -> None:
         """Remove an item."""
-        self._due.pop(item, None)
+        self._present.pop(item, None)
 
     def take(self, now: float) -> Item | None:
         """Remove and return the next due item; None if none is due."""
@@ -83,11 +93,11 @@ class Schedule:
         if self._taken % _SEARCHES == _SEARCHES - 1:
             order = (Lane.LAST, Lane.SEARCH, Lane.REPORT)
         for lane in order:
-            while (item := self._ready[lane].next()) is not None:
-                if item[1] == self._due.get(item[0], (0.0, lane, -1))[2]:
-                    del self._due[item[0]]
+            while (entry := self._ready[lane].next()) is not None:
+                if self._is_present(entry):
+                    del self._present[entry.item]
                     self._taken += 1
-                    return item[0]
+                    return entry.item
         return None
 
     def wait(self, now: float) -> float | None:
@@ -100,10 +110,13 @@ class Schedule:
     def _ripen(self, now: float) -> None:
         """Move due items from the heap to their lanes; drop replaced and removed items."""
         while self._heap:
-            due, number, item = self._heap[0]
-            known = self._due.get(item)
-            if known is not None and known[2] == number and due > now:
+            due, _, entry = self._heap[0]
+            is_present = self._is_present(entry)
+            if is_present and due > now:
                 return
             heapq.heappop(self._heap)
-            if known is not None and known[2] == number:
-                self._ready[known[1]].add(item, number)
+            if is_present:
+                self._ready[entry.lane].add(entry)
+
+    def _is_present(self, entry: _Entry) -> bool:
+        return self._present.get(entry.item) is entry
