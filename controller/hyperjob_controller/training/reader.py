@@ -58,7 +58,7 @@ _WAITS_PAST: Final = timedelta(minutes=1)
 _WAITS_LINES: Final = 10
 
 
-class _Trouble(NamedTuple):
+class Trouble(NamedTuple):
     """A cluster whose logs could not be read: until when no read begins, and for how long."""
 
     until: float = 0.0
@@ -113,7 +113,7 @@ class Reader:
         self._watches: dict[str, dict[str, Watch]] = {}
         self._schedule = Schedule()
         self._woken: dict[str, float] = {}  # when the last requested pass of a HyperJob is due
-        self._troubles: dict[str, _Trouble] = {}  # by cluster
+        self._troubles: dict[str, Trouble] = {}  # by cluster
         self._news = asyncio.Event()
         self._places = FairSlots(_IN_FLIGHT, of_cluster=_IN_FLIGHT // _PART_OF_CLUSTER)
         self._followers = FairSlots(_FOLLOWED, of_cluster=_FOLLOWED // _PART_OF_CLUSTER)
@@ -238,7 +238,7 @@ class Reader:
 
     def _put_off(self, item: Item, found: Watch) -> bool:
         """Return whether a read waits because its cluster has refused or was unreachable."""
-        wait = self._troubles.get(found.source.cluster, _Trouble()).until - _clock()
+        wait = self._troubles.get(found.source.cluster, Trouble()).until - _clock()
         if wait <= 0:
             return False
         self._plan(item, found, wait * random.uniform(1.0, 1.5))
@@ -440,9 +440,9 @@ class Reader:
         self._counts.read("refused" if refused else "unreachable")
         least, most = _TROUBLE_SECONDS
         cluster = found.source.cluster
-        before = self._troubles.get(cluster, _Trouble()).pause
+        before = self._troubles.get(cluster, Trouble()).pause
         seconds = min(most, max(least, before * 2))
-        self._troubles[cluster] = _Trouble(_clock() + seconds, seconds)
+        self._troubles[cluster] = Trouble(_clock() + seconds, seconds)
         log.log(
             logging.WARNING if refused and not before else logging.INFO,
             "The logs of a cluster cannot be read: the progress of its sub-jobs is unknown",

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hyperjob_controller.training.reader import Reader
+from hyperjob_controller.training.reader import Reader, Trouble
 from hyperjob_controller.training.schedule import Lane, Schedule
 from hyperjob_controller.training.watch import (
     LIMIT_BYTES,
@@ -500,7 +500,7 @@ def test_looks_at_a_cluster_in_trouble_are_spread_over_half_as_long_again(
     monkeypatch.setattr("hyperjob_controller.training.reader._clock", lambda: 1000.0)
     bench, waits = Bench(), list[float]()
     bench.reader._plan = lambda _item, _found, wait: waits.append(wait)  # type: ignore[method-assign]
-    bench.reader._troubles["a"] = 1060.0, 1.0
+    bench.reader._troubles["a"] = Trouble(1060.0, 1.0)
     assert bench.reader._put_off((KEY, "j"), watch(source()))
     assert waits == [60 * spread]
 
@@ -509,7 +509,7 @@ async def test_the_log_of_a_sub_job_that_is_stopped_does_not_wait_for_a_cluster_
     None
 ):
     async with Bench() as bench:
-        bench.reader._troubles["a"] = asyncio.get_running_loop().time() + 3600, 1.0
+        bench.reader._troubles["a"] = Trouble(asyncio.get_running_loop().time() + 3600, 1.0)
         bench.logs.holding.set()
         bench.planned(seen(job(phase="Running", deleting=True)))
         await bench.until(lambda: bench.logs.asked)
