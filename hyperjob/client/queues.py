@@ -5,7 +5,6 @@ the status in the Karmada API server has no effect: Karmada aggregates it from t
 """
 
 import asyncio
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -47,11 +46,6 @@ async def change(kube: Kube, name: str, *, opens: bool, seconds: float) -> list[
             return await _change_in_member(kube, cluster, name, opens=opens, seconds=seconds)
 
     return list(await asyncio.gather(*(one(each) for each in sorted(clusters, key=key_of))))
-
-
-def failed(found: Iterable[MemberQueue]) -> list[str]:
-    """Return the clusters whose Queue does not have the new state."""
-    return [each.cluster for each in found if each.error]
 
 
 async def _change_in_member(

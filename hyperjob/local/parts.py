@@ -13,6 +13,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+READY_FILE = "ready"
+"""The file that `hyperjob sandbox up` writes last, beside the kubeconfigs."""
 _GRACE_SECONDS = 10.0
 _TAIL_LINES = 8
 

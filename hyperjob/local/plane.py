@@ -11,8 +11,15 @@ from pathlib import Path
 from typing import Final
 
 from hyperjob.local.lifeline import Lifeline
-from hyperjob.local.parts import StackError, StackProcess, part, run_once, until_file, until_ready
-from hyperjob.local.ready import READY_FILE
+from hyperjob.local.parts import (
+    READY_FILE,
+    StackError,
+    StackProcess,
+    part,
+    run_once,
+    until_file,
+    until_ready,
+)
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import KubeError
 from hyperjob_install.execute import execute

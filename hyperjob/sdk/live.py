@@ -1,7 +1,6 @@
 """A bar and a table of a HyperJob that follow its changes: rich in terminals, HTML in notebooks."""
 
 import sys
-from types import TracebackType
 from typing import Any, Self
 
 from hyperjob.client.summary import Summary
@@ -28,12 +27,7 @@ class Screen:
             self._live.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._live is not None:
             self._live.stop()
 

@@ -90,14 +90,12 @@ class Steps:
         """Return the time of the step after the step at `position`; infinity after the last one."""
         return self.times[position + 1] if position + 1 < len(self.times) else math.inf
 
-    def integral(self, begin: float, end: float) -> float:
-        """Return the integral between two times."""
-        found = 0.0
-        for position, start in enumerate(self.times):
-            low, high = max(start, begin), min(self.until_of(position), end)
-            if high > low:
-                found += (high - low) * self.values[position]
-        return found
+    def integral(self, end: float) -> float:
+        """Return the integral from 0 to `end`."""
+        return sum(
+            max(0.0, min(self.until_of(position), end) - start) * self.values[position]
+            for position, start in enumerate(self.times)
+        )
 
     def averages(self, end: float, parts: int) -> list[float]:
         """Return the means of equal parts of the time from 0 to `end`."""

@@ -144,10 +144,10 @@ def measure(history: History, *, policy: str, shares: Mapping[str, float]) -> Si
         stuck=_stuck(lives),
         window=window,
         end=history.end,
-        use=sum(each.integral(0.0, window) for each in history.used.values()) / capacity,
+        use=sum(each.integral(window) for each in history.used.values()) / capacity,
         goodput=_goodput(lives, window) / capacity,
         clusters={
-            name: each.integral(0.0, window) / (window * (history.sizes[name] or 1))
+            name: each.integral(window) / (window * (history.sizes[name] or 1))
             for name, each in sorted(history.used.items())
         },
         wait=spread(waits.values()),
@@ -156,14 +156,14 @@ def measure(history: History, *, policy: str, shares: Mapping[str, float]) -> Si
         queues={
             name: QueueReport(
                 share=shares.get(name, 0.0),
-                used=used[name].integral(0.0, window) / capacity,
+                used=used[name].integral(window) / capacity,
                 wait=spread(waits[id(life)] for life in lives if life.job.queue == name),
             )
             for name in queues
         },
         sizes=_by_size(lives, waits),
         unfair=_unfair(used, history.asked, shares, window, total),
-        splinters=history.splinters.integral(0.0, window) / capacity,
+        splinters=history.splinters.integral(window) / capacity,
         idle=idle / capacity,
         stops=_stops(lives),
         lost=sum(life.lost for life in lives),

@@ -70,7 +70,7 @@ def _set_state(name: str, access: Access, timeout: float, form: str, *, opens: b
         else:
             rows = [(each.cluster, each.state or "?", Text(each.error)) for each in found]
             out.say(table(("CLUSTER", "STATE", "MESSAGE"), rows))
-        if behind := queues.failed(found):
+        if behind := [each.cluster for each in found if each.error]:
             verb = "open" if opens else "closed"
             raise FailureError(f"queue {name} is not {verb} in {listed(behind)}")
 

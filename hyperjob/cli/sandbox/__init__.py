@@ -15,7 +15,7 @@ from hyperjob.cli.folders import ENDING, folder
 from hyperjob.cli.kubectl.access import Access, access
 from hyperjob.cli.kubectl.exits import run
 from hyperjob.cli.sandbox.options import cluster_options
-from hyperjob.local.ready import READY_FILE
+from hyperjob.local.parts import READY_FILE
 from hyperjob_core.kube.errors import ConfigError, KubeError
 from hyperjob_core.tasks import cancel
 

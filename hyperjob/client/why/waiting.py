@@ -7,8 +7,7 @@ same problem.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from hyperjob.client.clusters import is_ready, why_not_ready
-from hyperjob.client.devices import no_device
+from hyperjob.client.clusters import is_ready, no_device, why_not_ready
 from hyperjob.client.durations import age
 from hyperjob.client.queues import CLOSED
 from hyperjob.client.reading import items

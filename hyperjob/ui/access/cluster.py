@@ -10,7 +10,6 @@ import asyncio
 import hashlib
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Final, NoReturn, Self
 
 from aiohttp import web
@@ -92,13 +91,8 @@ class ClusterAccess:
         await self._reviews.__aenter__()
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self._reviews.__aexit__(kind, error, trace)
+    async def __aexit__(self, *_: object) -> None:
+        await self._reviews.__aexit__(None, None, None)
 
     def listens_on(self, host: str, port: int) -> str:
         """Return the listen address; visitors may use another address, of a proxy."""

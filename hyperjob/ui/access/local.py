@@ -10,7 +10,6 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from ipaddress import ip_address
-from types import TracebackType
 from typing import Final, Self
 
 from aiohttp import web
@@ -74,13 +73,8 @@ class LocalAccess:
         await self._reviews.__aenter__()
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self._reviews.__aexit__(kind, error, trace)
+    async def __aexit__(self, *_: object) -> None:
+        await self._reviews.__aexit__(None, None, None)
 
     def listens_on(self, host: str, port: int) -> str:
         """Return the address to open, which contains the token and must not be logged."""

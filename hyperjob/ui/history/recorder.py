@@ -12,10 +12,9 @@ import sqlite3
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from types import TracebackType
 from typing import Final, Self, TypeAlias, TypeVar
 
 from hyperjob.client.summary import Summary
@@ -45,44 +44,8 @@ _T = TypeVar("_T")
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class _Look:
-    now: datetime
-    summary: Summary
-
-
-@dataclass(frozen=True, slots=True)
-class _Removed:
-    now: datetime
-    uid: str
-
-
-@dataclass(frozen=True, slots=True)
-class _Present:
-    now: datetime
-    uids: frozenset[str]
-
-
-@dataclass(frozen=True, slots=True)
-class _PhaseChanges:
-    now: datetime
-    changes: Mapping[str, Sequence[Change]]
-
-
-@dataclass(frozen=True, slots=True)
-class _Use:
-    now: datetime
-    uses: tuple[Use, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Progressed:
-    now: datetime
-    uid: str
-    points: Sequence[ProgressPoint]
-
-
-_Noted: TypeAlias = _Look | _Removed | _Present | _PhaseChanges | _Use | _Progressed
+_Noted: TypeAlias = tuple[datetime, "Callable[[_Recorder], None]"]
+"""The time of a record, and how the recorder takes it over."""
 
 
 class History:
@@ -107,12 +70,7 @@ class History:
         self._writer = asyncio.create_task(self._write())
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         if self._writer is not None:
             self._writer.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -129,19 +87,20 @@ class History:
 
     def record(self, now: datetime, summary: Summary) -> None:
         """Record the present state of a HyperJob; cheap, also without a change."""
-        self._note(_Look(now, summary))
+        self._note(now, lambda recorder: recorder.look(now, summary))
 
     def removed(self, now: datetime, uid: str) -> None:
         """Record the deletion of a HyperJob."""
-        self._note(_Removed(now, uid))
+        self._note(now, lambda recorder: recorder.end(uid, now))
 
     def present(self, now: datetime, uids: Collection[str]) -> None:
         """Record the existing HyperJobs; all others were deleted while no recorder ran."""
-        self._note(_Present(now, frozenset(uids)))
+        there = frozenset(uids)
+        self._note(now, lambda recorder: recorder.present(there, now))
 
     def phases_changed(self, now: datetime, changes: Mapping[str, Sequence[Change]]) -> None:
         """Record changes of phase from Events, by uid and in order."""
-        self._note(_PhaseChanges(now, changes))
+        self._note(now, lambda recorder: recorder.phases_changed(changes))
 
     def progressed(self, now: datetime, uid: str, points: Sequence[ProgressPoint]) -> None:
         """Record the progress lines of a HyperJob's log; known ones change nothing."""
@@ -149,7 +108,7 @@ class History:
         self._revisions[uid] = self._revisions.pop(uid, 0) + 1
         while len(self._revisions) > _REVISIONS:
             self._revisions.pop(next(iter(self._revisions)))
-        self._note(_Progressed(now, uid, tuple(points)))
+        self._note(now, lambda recorder: recorder.progressed(uid, points))
 
     def revision(self, uid: str) -> int:
         """Return a number that changes with progress lines of a HyperJob's log."""
@@ -160,7 +119,7 @@ class History:
     ) -> None:
         """Record the present use; call this after changes, and about once a minute."""
         uses = (*_of_clusters(now, clusters), *_of_queues(now, queues))
-        self._note(_Use(now, uses))
+        self._note(now, lambda recorder: recorder.sample(uses))
 
     async def spans(self, uid: str) -> Sequence[Span]:
         """Return all spans of a HyperJob and its sub-jobs, by track and time."""
@@ -195,8 +154,8 @@ class History:
         """Return the use of each accelerator of each cluster or queue between two times."""
         return await self._ask(lambda recorder: recorder.use(kind, since, until))
 
-    def _note(self, what: _Noted) -> None:
-        self._seen.append(what)
+    def _note(self, now: datetime, take: "Callable[[_Recorder], None]") -> None:
+        self._seen.append((now, take))
         self._wake.set()
 
     async def _ask(self, question: "Callable[[_Recorder], Sequence[_T]]") -> Sequence[_T]:
@@ -300,27 +259,26 @@ class _Recorder:
     def close(self) -> None:
         self._store.close()
 
-    def take(self, what: _Noted) -> None:
-        """Take a change over into the records of the next write."""
-        self._latest = what.now
-        match what:
-            case _Look():
-                self._look(what.now, what.summary)
-            case _Removed():
-                self._end(what.uid, what.now)
-            case _Present():
-                for uid in self._store.open_uids() - what.uids:
-                    here = uid in self._tracks
-                    self._end(uid, what.now if here else self._seen_until or what.now)
-            case _PhaseChanges():
-                for uid, changes in what.changes.items():
-                    self._add(uid, filled(self.spans(uid), changes))
-            case _Progressed():
-                self._points.extend((what.uid, point) for point in what.points)
-            case _Use():
-                self._use(what.uses)
+    def take(self, noted: _Noted) -> None:
+        """Take a record over into those of the next write."""
+        self._latest, take = noted
+        take(self)
 
-    def _look(self, now: datetime, summary: Summary) -> None:
+    def present(self, uids: Collection[str], now: datetime) -> None:
+        """Close the open spans of all other HyperJobs, when this or an earlier process saw them."""
+        for uid in self._store.open_uids().difference(uids):
+            self.end(uid, now if uid in self._tracks else self._seen_until or now)
+
+    def phases_changed(self, changes: Mapping[str, Sequence[Change]]) -> None:
+        """Fill in phases from Events where the spans have none."""
+        for uid, each in changes.items():
+            self._add(uid, filled(self.spans(uid), each))
+
+    def progressed(self, uid: str, points: Iterable[ProgressPoint]) -> None:
+        """Keep points of a log for the next write."""
+        self._points.extend((uid, point) for point in points)
+
+    def look(self, now: datetime, summary: Summary) -> None:
         """Record the progress and the spans of a HyperJob as its status has them now."""
         uid = summary.uid
         point = point_of(summary)
@@ -351,7 +309,7 @@ class _Recorder:
             self._add(summary.uid, written)
         return before
 
-    def _end(self, uid: str, now: datetime) -> None:
+    def end(self, uid: str, now: datetime) -> None:
         """Close the open spans of a deleted HyperJob."""
         before = self._tracks.pop(uid, None)
         self._progress.pop(uid, None)
@@ -361,7 +319,7 @@ class _Recorder:
         for known in self.known(uid):
             self._known[uid] = replace(known, seen=max(now, known.seen))
 
-    def _use(self, uses: Iterable[Use]) -> None:
+    def sample(self, uses: Iterable[Use]) -> None:
         """Keep each sample that differs from the last one, or comes UNCHANGED after it."""
         last: dict[tuple[Kind, str, str], Sample] = {}
         for kind, name, accelerator, sample in uses:

@@ -36,13 +36,8 @@ _LOGS_SECONDS: Final = 1.0
 _HERE: Final = "<!-- body -->"
 
 
-class Page(Protocol):
-    """One screen for visitors of one scope; equal `key`s are the same page."""
-
-    @property
-    def key(self) -> Hashable:
-        """Return a value that no other page has."""
-        ...
+class Page(Hashable, Protocol):
+    """One screen for visitors of one scope; equal pages show the same."""
 
     @property
     def title(self) -> str:
@@ -95,7 +90,7 @@ class PageCache:
 
     async def parts(self, page: Page, *, oldest: float = math.inf) -> Made:
         """Return the current parts of a page; ages in them may be `oldest` seconds old."""
-        turn = self._turns.setdefault(page.key, _Turn())
+        turn = self._turns.setdefault(page, _Turn())
         turn.requests += 1
         try:
             async with turn.lock:
@@ -103,15 +98,15 @@ class PageCache:
         finally:
             turn.requests -= 1
             if not turn.requests:
-                del self._turns[page.key]
+                del self._turns[page]
 
     async def _parts(self, page: Page, oldest: float) -> Made:
         version, now = page.version(), time.monotonic()
-        made = self._made.pop(page.key, None)
+        made = self._made.pop(page, None)
         if made is None or made.version != version or now - made.at > oldest:
             html = await page.parts()
             made = Made(version, html, {name: mark(text) for name, text in html.items()}, now)
-        self._made[page.key] = made
+        self._made[page] = made
         while len(self._made) > _PAGES_KEPT:
             self._made.popitem(last=False)
         return made

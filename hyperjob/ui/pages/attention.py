@@ -1,7 +1,7 @@
 """The page of HyperJobs, clusters and findings that need a person."""
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from hyperjob.client.clusters import is_ready, why_not_ready
@@ -21,18 +21,13 @@ _SHOWN: Final = 200
 class AttentionPage:
     """HyperJobs, clusters and findings."""
 
-    world: LiveState
-    attention: Attention
+    world: LiveState = field(compare=False)
+    attention: Attention = field(compare=False)
     scope: Scope
 
     title = "Needs attention"
     section = "attention"
     template = "parts.html"
-
-    @property
-    def key(self) -> Hashable:
-        """Return a value that no other page has."""
-        return "attention", self.scope
 
     def version(self) -> Hashable:
         """Return a value that changes when a part may have changed."""

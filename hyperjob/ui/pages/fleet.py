@@ -118,18 +118,13 @@ def _html(card: ClusterCard) -> str:
 class FleetPage:
     """All clusters."""
 
-    world: LiveState
+    world: LiveState = field(compare=False)
     scope: Scope
-    cards: CardCache = field(default_factory=CardCache)
+    cards: CardCache = field(default_factory=CardCache, compare=False)
 
     title = "Fleet"
     section = "fleet"
     template = "fleet.html"
-
-    @property
-    def key(self) -> Hashable:
-        """Return a value that no other page has."""
-        return "fleet", self.scope
 
     def version(self) -> Hashable:
         """Return a value that changes when a part may have changed."""

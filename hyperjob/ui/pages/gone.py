@@ -1,7 +1,7 @@
 """The page of a deleted HyperJob, from the history."""
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from hyperjob.ui.charts.timeline import Subject, timeline
@@ -17,8 +17,8 @@ from hyperjob.ui.world import LiveState
 class GonePage:
     """The page of a deleted HyperJob."""
 
-    world: LiveState
-    history: History
+    world: LiveState = field(compare=False)
+    history: History = field(compare=False)
     known: Known
 
     section = "history"
@@ -33,11 +33,6 @@ class GonePage:
     def namespace(self) -> str:
         """Return the namespace of the HyperJob."""
         return self.known.namespace
-
-    @property
-    def key(self) -> Hashable:
-        """Return a value that no other page has."""
-        return "gone", self.known.uid
 
     def version(self) -> Hashable:
         """Return a value that changes when a part may have changed."""

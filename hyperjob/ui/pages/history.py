@@ -1,7 +1,7 @@
 """The history: use of clusters and queues over time, and deleted HyperJobs."""
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Final
 from urllib.parse import urlencode
@@ -54,8 +54,8 @@ def asked(given: Sequence[tuple[str, str]]) -> HistoryQuery:
 class HistoryPage:
     """Use over time and deleted HyperJobs."""
 
-    world: LiveState
-    history: History
+    world: LiveState = field(compare=False)
+    history: History = field(compare=False)
     scope: Scope
     asked: HistoryQuery = HistoryQuery()
 
@@ -67,11 +67,6 @@ class HistoryPage:
     def ranges(self) -> Sequence[str]:
         """Return the lengths of time that a visitor can choose."""
         return tuple(RANGES)
-
-    @property
-    def key(self) -> Hashable:
-        """Return a value that no other page has."""
-        return "history", self.asked, self.scope
 
     def version(self) -> Hashable:
         """Return a value that changes when a part may have changed."""

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final
 
@@ -33,8 +33,8 @@ TABS: Final[Mapping[str, str]] = {
 class JobPage:
     """The overview page of an existing HyperJob."""
 
-    world: LiveState
-    history: History
+    world: LiveState = field(compare=False)
+    history: History = field(compare=False)
     name: str
 
     section = "hyperjobs"
@@ -55,11 +55,6 @@ class JobPage:
     def path(self) -> str:
         """Return the address of the page."""
         return f"/hyperjobs/{self.name}"
-
-    @property
-    def key(self) -> Hashable:
-        """Return a value that no other page has."""
-        return "hyperjob", self.name
 
     def version(self) -> Hashable:
         """Return a value that changes when a part may have changed."""

@@ -1,7 +1,7 @@
 """The table of HyperJobs."""
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from hyperjob.ui.listing import COLUMNS, SIZES, SORTS, Query
 from hyperjob.ui.render import render
@@ -14,18 +14,13 @@ from hyperjob_core.api.phases import Phase
 class JobsPage:
     """One page of the table."""
 
-    world: LiveState
+    world: LiveState = field(compare=False)
     scope: Scope
     query: Query
 
     title = "HyperJobs"
     section = "hyperjobs"
     template = "jobs.html"
-
-    @property
-    def key(self) -> Hashable:
-        """Return a value that no other page has."""
-        return "hyperjobs", self.query, self.scope
 
     def version(self) -> Hashable:
         """Return a value that changes when a part may have changed."""

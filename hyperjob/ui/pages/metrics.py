@@ -1,7 +1,7 @@
 """The metrics of HyperJobs as curves: of one, or of several over each other."""
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Literal
 from urllib.parse import urlencode
 
@@ -52,8 +52,8 @@ def asked(given: Sequence[tuple[str, str]]) -> MetricsQuery:
 class MetricsPage:
     """The curves of several HyperJobs."""
 
-    world: LiveState
-    history: History
+    world: LiveState = field(compare=False)
+    history: History = field(compare=False)
     scope: Scope
     asked: MetricsQuery = MetricsQuery()
 
@@ -61,11 +61,6 @@ class MetricsPage:
     section = "hyperjobs"
     template = "metrics.html"
     axes: Sequence[Axis] = ("step", "time")
-
-    @property
-    def key(self) -> Hashable:
-        """Return a value that no other page has."""
-        return "metrics", self.asked, self.scope
 
     def version(self) -> Hashable:
         """Return a value that changes when a part may have changed."""

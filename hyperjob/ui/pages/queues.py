@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from hyperjob.client import usage
@@ -70,17 +70,12 @@ class QueueNode:
 class QueuesPage:
     """All queues."""
 
-    world: LiveState
+    world: LiveState = field(compare=False)
     scope: Scope
 
     title = "Queues"
     section = "queues"
     template = "parts.html"
-
-    @property
-    def key(self) -> Hashable:
-        """Return a value that no other page has."""
-        return "queues", self.scope
 
     def version(self) -> Hashable:
         """Return a value that changes when a part may have changed."""

@@ -28,7 +28,7 @@ def test_a_job_runs_for_its_time() -> None:
     assert life.outcome == "Completed"
     assert life.waited == pytest.approx(2, abs=LATENCY)
     assert life.ended == pytest.approx(HOUR + 5, abs=2 * LATENCY)
-    assert history.used["c0"].integral(0.0, history.end) == pytest.approx(8 * HOUR, rel=0.01)
+    assert history.used["c0"].integral(history.end) == pytest.approx(8 * HOUR, rel=0.01)
 
 
 def test_a_job_larger_than_a_cluster_is_split_and_starts_together() -> None:
@@ -120,7 +120,7 @@ def test_queues_get_their_shares_while_both_ask() -> None:
         queues=[queue("a"), queue("b", {"weight": 3, "reclaimable": True})],
     )
     history = simulate(given)
-    used = {name: steps.integral(0.0, 4 * HOUR) for name, steps in history.queues.items()}
+    used = {name: steps.integral(4 * HOUR) for name, steps in history.queues.items()}
     assert used["b"] / used["a"] == pytest.approx(3, rel=0.35)
     report = measure(history, policy="hyperjob", shares=shares_of(given))
     assert report.queues["b"].share == pytest.approx(0.75)
