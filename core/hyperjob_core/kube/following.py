@@ -1,6 +1,6 @@
 """The changes of objects for commands and the SDK, which give up where a process tries on."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import aclosing
 from typing import Final
 
@@ -47,22 +47,16 @@ async def changes(
         async for step in steps:
             patience.reached()
             if isinstance(step, ObjectList):
-                now = {_key_of(item): item for item in step.items}
-                for key, item in now.items():
-                    before = known.get(key)
-                    if before is None:
-                        yield WatchEvent(EventType.ADDED, item)
-                    elif _version(before) != _version(item):
-                        yield WatchEvent(EventType.MODIFIED, item)
-                for key in known.keys() - now.keys():
-                    yield WatchEvent(EventType.DELETED, known[key])
+                now = {_name_of(item): item for item in step.items}
+                for event in _difference(known, now):
+                    yield event
                 known = now
                 yield WatchEvent(EventType.BOOKMARK, {})
             elif step.type is not EventType.BOOKMARK:
                 if step.type is EventType.DELETED:
-                    known.pop(_key_of(step.object), None)
+                    known.pop(_name_of(step.object), None)
                 else:
-                    known[_key_of(step.object)] = step.object
+                    known[_name_of(step.object)] = step.object
                 yield step
 
 
@@ -119,10 +113,27 @@ class _Patience:
             raise failure
 
 
-def _key_of(obj: Object) -> tuple[str, str]:
+def _name_of(obj: Object) -> tuple[str, str]:
     metadata = obj["metadata"]
     return str(metadata.get("namespace") or ""), str(metadata["name"])
 
 
-def _version(obj: Object) -> str:
-    return str(obj["metadata"].get("resourceVersion") or "")
+def _difference(
+    before: Mapping[tuple[str, str], Object], now: Mapping[tuple[str, str], Object]
+) -> Iterator[WatchEvent]:
+    """Yield the changes between two lists; a namesake of a deleted object is another object."""
+    for key, item in now.items():
+        old = before.get(key)
+        if old is not None and _field(old, "uid") != _field(item, "uid"):
+            yield WatchEvent(EventType.DELETED, old)
+            old = None
+        if old is None:
+            yield WatchEvent(EventType.ADDED, item)
+        elif _field(old, "resourceVersion") != _field(item, "resourceVersion"):
+            yield WatchEvent(EventType.MODIFIED, item)
+    for key in before.keys() - now.keys():
+        yield WatchEvent(EventType.DELETED, before[key])
+
+
+def _field(obj: Object, name: str) -> str:
+    return str(obj["metadata"].get(name) or "")

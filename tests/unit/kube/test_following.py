@@ -92,6 +92,17 @@ def test_it_lists_follows_and_gives_the_difference_of_another_list(virtual):
     assert server.asked == [("list", None), ("watch", "5"), ("list", None)]
 
 
+def test_an_object_that_was_replaced_between_two_lists_is_deleted_and_added(virtual):
+    old, new = ({"metadata": {**node("a", v)["metadata"], "uid": v}} for v in "14")
+    server = Server([ObjectList([old], "2"), ObjectList([new], "5")], [[GONE], [None, 1e5]])
+    found = virtual(told(changes(server, NODES), 5))
+    assert [(each.type, each.object) for each in found if each.type is not EventType.BOOKMARK] == [
+        (EventType.ADDED, old),
+        (EventType.DELETED, old),
+        (EventType.ADDED, new),
+    ]
+
+
 def test_a_broken_watch_resumes_from_the_last_version_without_another_list(virtual):
     bookmark = WatchEvent(EventType.BOOKMARK, node("", "7"))
     server = Server([EMPTY], [[None, bookmark, BROKEN], [added("a", "8"), 1e6]])
