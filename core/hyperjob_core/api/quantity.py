@@ -73,7 +73,7 @@ class Quantity:
         exponent = _EXPONENT.fullmatch(suffix)
         if exponent is None:
             raise ValueError(_SUFFIX)
-        power = int(exponent[1][:12])
+        power = int(exponent[1])
         return cls._decimal(text, sign, num, denom, power, Format.DECIMAL_EXPONENT)
 
     @classmethod

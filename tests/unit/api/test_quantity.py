@@ -215,3 +215,7 @@ def test_any_text_is_read_or_refused_with_one_of_three_texts(text: str) -> None:
         assert Quantity.parse(quantity.canonical) == quantity
         return
     assert refusal in {REGEX, SUFFIX, NUMERIC}
+
+
+def test_an_exponent_may_have_leading_zeros() -> None:
+    assert Quantity.parse("1e0000000000003").nano == 1000 * NANO
