@@ -105,7 +105,7 @@ class Exchange(ABC):
                         return await self._once(method, path, params, body, headers)
                     except errors.KubeError as error:
                         wait = _wait_before_retry(error, method, attempt)
-                        if wait is None or _passes(limit, wait):
+                        if wait is None or _is_too_long(limit, wait):
                             raise
                         log.debug("Calling again", extra={"request": line, "seconds": wait})
                         await asyncio.sleep(wait)
@@ -180,7 +180,7 @@ def _wait_before_retry(error: errors.KubeError, method: str, attempt: int) -> fl
     return None
 
 
-def _passes(limit: asyncio.Timeout, wait: float) -> bool:
+def _is_too_long(limit: asyncio.Timeout, wait: float) -> bool:
     """Return whether the wait would reach the time limit or the longest wait.
 
     The request then fails at once.

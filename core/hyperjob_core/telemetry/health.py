@@ -31,7 +31,7 @@ class CheckResults:
     @property
     def passed(self) -> bool:
         """Return whether every check passes."""
-        return all(_passes(reason) for _, reason in self.results)
+        return all(_has_passed(reason) for _, reason in self.results)
 
     def text(self, *, verbose: bool) -> str:
         """Return `ok`, or a line for each check."""
@@ -68,12 +68,12 @@ class Checks:
         return CheckResults(self.name, tuple((name, _run(check)) for name, check in chosen.items()))
 
 
-def _passes(reason: str | None) -> bool:
+def _has_passed(reason: str | None) -> bool:
     return reason is None or isinstance(reason, Remark)
 
 
 def _line(name: str, reason: str | None) -> str:
-    if not _passes(reason):
+    if not _has_passed(reason):
         return f"[-]{name} failed: {reason}"
     return f"[+]{name} ok" if reason is None else f"[+]{name} ok: {reason}"
 

@@ -14,7 +14,7 @@ from hyperjob_engine.lifecycle.decisions import End, Member, Recreation, Restart
 from hyperjob_engine.model.child import Child
 from hyperjob_engine.model.observed import FailurePolicy, Observed
 from hyperjob_engine.model.stalls import LEAST_RESTART, Hang, Stall, StallRecord, parse_stall
-from hyperjob_engine.model.training import known
+from hyperjob_engine.model.training import latest_training
 from hyperjob_engine.reasons.outcomes import RestartsSpent, WithAll
 from hyperjob_engine.reasons.reason import Reason
 from hyperjob_engine.reasons.stall import NoSteps, Stalled
@@ -42,7 +42,7 @@ def stall_of(observed: Observed, members: Sequence[Member]) -> StallRecord | Non
         return None
     for name in before.jobs:
         record = running[name].record
-        now = known(observed.trainings.get(name), record.training if record else None)
+        now = latest_training(observed.trainings.get(name), record.training if record else None)
         if now is None or now.step != before.step or now.phase:
             return None
         if now.attempt != running[name].attempt or now.started > before.since:

@@ -19,7 +19,7 @@ from hyperjob_core.api.wire import count, integer, mapping, objects, rfc3339, st
 from hyperjob_engine.lifecycle.decisions import Member, Restart
 from hyperjob_engine.model.child import Child
 from hyperjob_engine.model.observed import Observed, Stop
-from hyperjob_engine.model.training import JobTraining, known
+from hyperjob_engine.model.training import JobTraining, latest_training
 from hyperjob_engine.reasons.reason import Reason
 
 LONGEST_GRACE: Final = 24 * 3600
@@ -149,7 +149,7 @@ def latest_reports(observed: Observed) -> dict[str, JobTraining]:
             and read.attempt != _attempt(before)
         ):
             continue
-        training = known(read, before)
+        training = latest_training(read, before)
         if training is None or not training.reported or (group and record.replicated_job != group):
             continue
         group = record.replicated_job

@@ -410,7 +410,7 @@ def training_object(training: JobTraining) -> Object:
     return entry
 
 
-def known(read: JobTraining | None, recorded: JobTraining | None) -> JobTraining | None:
+def latest_training(read: JobTraining | None, recorded: JobTraining | None) -> JobTraining | None:
     """Return the progress that was read, else the recorded one.
 
     Progress without a checkpoint keeps the recorded checkpoint: a program that resumed and has not

@@ -31,7 +31,7 @@ from hyperjob_engine.model.observed import (
 )
 from hyperjob_engine.model.runs import Run
 from hyperjob_engine.model.subjobs import queue_of
-from hyperjob_engine.model.training import JobTraining, known, training_object
+from hyperjob_engine.model.training import JobTraining, latest_training, training_object
 from hyperjob_engine.reasons.detail import Delayed, detail_text
 from hyperjob_engine.reasons.failure import apply_failure, container_text
 from hyperjob_engine.reasons.hindrance import queue_closed_text
@@ -163,14 +163,19 @@ def job_state(observed: Observed, outlook: Outlook) -> JobState:
         rejections=outlook.rejections,
         silence=outlook.silence,
         run=present_run(observed, child, reason=reason, message=message),
-        training=known(
+        training=latest_training(
             observed.trainings.get(child.name), record.training if record is not None else None
         ),
     )
 
 
 def _situation(observed: Observed, outlook: Outlook) -> tuple[str, str, str]:
-    """Return phase, reason and message."""
+    """Return phase, reason and message; the first source that has them decides.
+
+    They are, in order: the end of the HyperJob, the report of the cluster, the recorded end of the
+    sub-job, why it is not created, the trouble of its cluster, its last known phase, and the way of
+    its ResourceBinding.
+    """
     child = outlook.child
     if outlook.ended:
         return JobPhase.TERMINATED, Reason.ENDED, _end_message(outlook.ended)
@@ -182,10 +187,10 @@ def _situation(observed: Observed, outlook: Outlook) -> tuple[str, str, str]:
     if outlook.blocked:
         queued = outlook.blocked == Reason.WAITING_FOR_QUEUE
         return QUEUED if queued else UNPLACED, outlook.blocked, detail_text(outlook.detail)
-    known = child.phase
-    if outlook.loss is not None and known is JobPhase.UNKNOWN:
+    last = child.phase
+    if outlook.loss is not None and last is JobPhase.UNKNOWN:
         return PLACED, *_trouble(outlook.loss)
-    if known is not JobPhase.UNKNOWN and record is not None:
+    if last is not JobPhase.UNKNOWN and record is not None:
         return record.phase, *_without_report(outlook, record)
     phase, reason, message = _not_started(observed, outlook)
     left_out = left_out_text(outlook.left_out)
@@ -329,7 +334,10 @@ def _queued(observed: Observed, queue: str) -> str:
 
 
 def left_out_text(rejections: Iterable[Rejection]) -> str:
-    """Return which clusters are left out until when; empty if none is."""
+    """Return which clusters are left out until when; empty if none is.
+
+    Each of `rejections` must have a `retry_time`.
+    """
     return "; ".join(
         f"Karmada could not schedule it on {item.cluster}, left out until"
         f" {item.retry_time:%H:%M:%S}Z"

@@ -208,14 +208,14 @@ def _urgency(job: JobState) -> tuple[int, bool, str]:
     """
     failure = job.run.failure
     follows = failure is not None and failure.follows
-    order = (
+    need_help = (
         Reason.APPLY_FAILED,
         Reason.REFUSED_BY_CLUSTER,
         Reason.SUSPENDED_BY_POLICY,
         Reason.NOTHING_REPORTED,
     )
     patient = (Reason.PODS_PENDING, Reason.WAITING_FOR_GANG, Reason.DISPATCHING)
-    if job.reason in order:
+    if job.reason in need_help:
         return 0, follows, job.name
     patience = 2 + patient.index(Reason(job.reason)) if job.reason in patient else 1
     return patience, follows, job.name

@@ -14,7 +14,7 @@ from hyperjob_engine.model.observed import Observed
 from hyperjob_engine.model.stalls import StallRecord, parse_stall
 from hyperjob_engine.model.training import (
     JobTraining,
-    known,
+    latest_training,
     parse_training,
     training_object,
 )
@@ -63,15 +63,15 @@ def without_end(training: Object) -> Object:
 
 def with_last_lines(observed: Observed, status: Object) -> Object:
     """Return the status of an ended HyperJob with the last progress lines of its programs."""
-    voices = [
+    sub_jobs = [
         SubJobProgress(
             group=record.replicated_job,
             attempt=record.attempt,
-            training=known(observed.trainings.get(record.name), record.training),
+            training=latest_training(observed.trainings.get(record.name), record.training),
         )
         for record in observed.hyperjob.records.values()
     ]
-    training = _training_object(observed, voices)
+    training = _training_object(observed, sub_jobs)
     account = parse_account(status.get("goodput"))
     if training is None or training == status.get("training") or account is None:
         return status
@@ -79,7 +79,7 @@ def with_last_lines(observed: Observed, status: Object) -> Object:
     return {**status, "training": training, "goodput": account_object(after, now=account.since)}
 
 
-def _training_object(observed: Observed, voices: Sequence[SubJobProgress]) -> Object | None:
+def _training_object(observed: Observed, sub_jobs: Sequence[SubJobProgress]) -> Object | None:
     """Return `status.training` from the progress of all sub-jobs.
 
     Without a log that was read, or without a progress line, it is the stored one; None if there is
@@ -88,7 +88,7 @@ def _training_object(observed: Observed, voices: Sequence[SubJobProgress]) -> Ob
     old = mapping(observed.hyperjob.status.get("training"))
     if not observed.trainings:
         return old or None
-    together = whole(voices)
+    together = combined(sub_jobs)
     if together is None:
         return old or None
     steps = together.steps if together.steps is not None else integer(old.get("steps"))
@@ -113,13 +113,13 @@ def _training_object(observed: Observed, voices: Sequence[SubJobProgress]) -> Ob
     return entry
 
 
-def whole(voices: Sequence[SubJobProgress]) -> JobTraining | None:
+def combined(sub_jobs: Sequence[SubJobProgress]) -> JobTraining | None:
     """Return the furthest step of the sub-jobs, and the last checkpoint that all of them have.
 
     Only the first replicatedJob with a progress line counts. If any of its sub-jobs has a progress
     line of the present attempt, its other sub-jobs do not count.
     """
-    found = [(each, each.training) for each in voices if each.training and each.training.reported]
+    found = [(each, each.training) for each in sub_jobs if each.training and each.training.reported]
     if not found:
         return None
     mine = [(each, training) for each, training in found if each.group == found[0][0].group]

@@ -136,7 +136,7 @@ def _hyperjob(
         "plugins": _plugins(training, alone=len(sizes) == 1),
         "failurePolicy": {"maxRestarts": _max_restarts(template, job)},
         "replicatedJobs": [
-            _replicated_job(template, job, training, spread, part, sizes, topology, mpi)
+            _job_of_cluster(template, job, training, spread, part, sizes, topology, mpi)
             for part in range(len(sizes))
         ],
     }
@@ -187,7 +187,7 @@ def _max_restarts(template: Object, job: Object) -> int:
     return min(each * (again + 1) - 1, _MOST_RESTARTS)
 
 
-def _replicated_job(
+def _job_of_cluster(
     template: Object,
     job: Object,
     training: Training,

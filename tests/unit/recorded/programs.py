@@ -16,7 +16,7 @@ from hyperjob_core.api.phases import Phase
 from hyperjob_engine.model.training import (
     MAX_LINE,
     JobTraining,
-    known,
+    latest_training,
     parse_training,
     training_object,
 )
@@ -31,7 +31,7 @@ from hyperjob_engine.status.goodput import (
     parse_account,
     ratio,
 )
-from hyperjob_engine.status.training import SubJobProgress, whole
+from hyperjob_engine.status.training import SubJobProgress, combined
 from tests.unit.controller.builders import NOW
 from tests.unit.recorded.generated import some
 from tests.unit.recorded.recording import Case, changes, line, plain
@@ -126,7 +126,7 @@ def _read(rng: random.Random) -> Iterator[str]:
             heard.ended = True
         yield from _known(heard, rng, shown)
         read = heard.training
-        with_before = known(read, before)
+        with_before = latest_training(read, before)
         if with_before != read:
             yield f"  with what was recorded {line(with_before)}"
         if read is not None and some(rng, 0.5):
@@ -196,7 +196,7 @@ def whole_training_cases(seeds: Iterable[int]) -> Iterator[Case]:
                 for _ in range(rng.choice((0, 1, 2, 3, 4)))
             ]
             rows.extend(line(each) for each in voices)
-            rows.append(f"  together {line(whole(voices))}")
+            rows.append(f"  together {line(combined(voices))}")
         yield f"programs {seed}", rows
 
 
