@@ -4,6 +4,8 @@ An object with another controller is a name conflict: the status reports it, and
 never changes it.
 """
 
+from typing import Literal
+
 from hyperjob_core.api.names import KIND
 from hyperjob_engine.expansion.objects import labels_of, owner_reference
 from hyperjob_engine.model.child import Child
@@ -13,7 +15,7 @@ from hyperjob_engine.model.subjobs import SubJob
 from hyperjob_engine.reasons.detail import NameTaken
 
 
-def predecessor(child: Child, hyperjob: str) -> bool:
+def _is_predecessor(child: Child, hyperjob: str) -> bool:
     """Return whether the conflicting object belongs to a deleted HyperJob of the same name."""
     return any(
         item is not None
@@ -34,7 +36,7 @@ def conflict(child: Child, hyperjob: str) -> NameTaken | None:
                 name=child.name,
                 owner=item.owner,
                 of_hyperjob=item.owner.startswith(f"{KIND} "),
-                of_predecessor=predecessor(child, hyperjob),
+                of_predecessor=_is_predecessor(child, hyperjob),
             )
     return None
 
@@ -61,15 +63,17 @@ def _labels(hyperjob: HyperJob, sub_job: SubJob, attempt: int) -> dict[str, str]
     return labels_of(hyperjob, sub_job.group.name, sub_job.index, attempt=attempt)
 
 
-def _adopt(hyperjob: HyperJob, sub_job: SubJob, kind: str, uid: str, attempt: int) -> Adopt:
+def _adopt(
+    hyperjob: HyperJob,
+    sub_job: SubJob,
+    kind: Literal["Job", "PropagationPolicy"],
+    uid: str,
+    attempt: int,
+) -> Adopt:
+    """Return the patch that gives an object the labels and the ownerReference of the HyperJob."""
     metadata = {
         "uid": uid,  # a precondition: the API server refuses the patch of another object
         "labels": _labels(hyperjob, sub_job, attempt),
         "ownerReferences": [owner_reference(hyperjob)],
     }
-    return Adopt(
-        kind="Job" if kind == "Job" else "PropagationPolicy",
-        name=sub_job.name,
-        uid=uid,
-        patch={"metadata": metadata},
-    )
+    return Adopt(kind=kind, name=sub_job.name, uid=uid, patch={"metadata": metadata})

@@ -88,16 +88,18 @@ def openings(
     """Return the gates to open now: those of all admitted and `ready` sub-jobs.
 
     It is empty while fewer than `minimum` sub-jobs can run. A sub-job whose ResourceBinding has no
-    gate is in its member already and does not delay the others.
+    gate is in its member already and does not delay the others. A held sub-job that a member has
+    received all the same has no need of room: its gate opens with the others.
     """
-    ours = [child for child in children if is_cleared(child, admission)]
-    seen = [
-        child
+    able = {
+        child.name
         for child in children
-        if is_held(child) and _is_ours(child) and not is_undispatched(child)
-    ]
-    able = {child.name: child for child in seen}
-    able |= {child.name: child for child in ours if child.name in ready and _is_ours(child)}
+        if _is_ours(child)
+        and (
+            (is_held(child) and not is_undispatched(child))
+            or (child.name in ready and is_cleared(child, admission))
+        )
+    }
     through = sum(is_through(child) for child in children)
     if len(able) + through < minimum:
         return []
@@ -109,6 +111,11 @@ def openings(
 
 
 def _opening(child: Child, binding: Binding, admission: QueueAdmission) -> OpenGate:
+    """Return the opening of what holds a sub-job: the gate of its policy, of its binding, or both.
+
+    The binding alone has to be written for its own gate, and to release its scheduling where no
+    Volcano Global does that.
+    """
     policy_uid = child.policy.uid if child.policy is not None and _policy_holds(child) else None
     release = admission is not QueueAdmission.VOLCANO_GLOBAL and binding.scheduling_suspended
     alone = policy_uid is not None and binding.gate != GATE_HELD and not release

@@ -34,8 +34,9 @@ _BEGUN: Final = 10_000
 class News:
     """What has happened in a member since the last look.
 
-    `jobs` are the vcjobs, as namespace/name, that have no pod left or a first failure, and `grown`
-    those with a further pod. `freed`: a pod has left a node, or the nodes have changed.
+    `jobs` are the vcjobs, as namespace/name, that have no pod left, a first failure or an Event
+    about refused pods, and `grown` those with a further pod. `freed`: a pod has left a node, or the
+    nodes have changed.
     """
 
     jobs: frozenset[str]
@@ -129,8 +130,8 @@ class MemberFold:
                     self._forget_failure(pod)
                 self._jobs[pod.job] += 1
                 self._grown.add(pod.job)
-                if pod.job not in self._failures:
-                    self._told.discard(pod.job)
+                if pod.job not in self._failures and pod.job not in self._refusals:
+                    self._told.discard(pod.job)  # `_take` has counted it as without a pod
 
     def drop_pod(self, key: str) -> None:
         """Drop a pod."""
@@ -214,19 +215,23 @@ class MemberFold:
             self._view = MemberView(
                 version=self._version,
                 as_of=as_of,
-                jobs=self._counts(),
-                waiting=self._waiting(),
-                nodes=self._members(),  # the last: it clears the marks of changed nodes
+                jobs=self._jobs_shown(),
+                waiting=self._without_node(),
+                nodes=self._shown_nodes(),  # the last: it clears the marks of changed nodes
                 hypernodes=self._resolved(),
             )
         return self._view
 
-    def _waiting(self) -> tuple[PodHeld, ...]:
+    def _without_node(self) -> tuple[PodHeld, ...]:
         if self._view is not None and "" not in self._changed:
             return self._view.waiting
         return _by_key(self._by_node.get("", {}))
 
-    def _members(self) -> tuple[MemberNode, ...]:
+    def _shown_nodes(self) -> tuple[MemberNode, ...]:
+        """Return the nodes by name, and make `_shown`, `_places` and `_changed` agree with them.
+
+        As long as the names are the same, each node stays at its place: that saves the sorting.
+        """
         if self._view is not None and not self._changed:
             return self._view.nodes
         are_same = self._view is not None
@@ -247,7 +252,7 @@ class MemberFold:
         self._changed.clear()
         return tuple(found)
 
-    def _counts(self) -> Mapping[str, int]:
+    def _jobs_shown(self) -> Mapping[str, int]:
         if self._view is not None and self._view.version == self._version:
             return self._view.jobs
         return dict(self._jobs)
@@ -308,7 +313,7 @@ class MemberFold:
             del self._failures[next(iter(self._failures))]
 
     def _resolved(self) -> tuple[HyperNode, ...]:
-        """Return the HyperNodes by name, each with its nodes; lower tiers come first."""
+        """Return the HyperNodes by name, each with its nodes; a higher tier includes lower ones."""
         if self._domains is None:
             found: dict[str, HyperNode] = {}
             for each in sorted(self._hypernodes.values(), key=lambda each: (each.tier, each.name)):
@@ -318,6 +323,7 @@ class MemberFold:
         return self._domains
 
     def _nodes_of(self, hypernode: HyperNodeFact, lower: Mapping[str, HyperNode]) -> frozenset[str]:
+        """Return the known nodes of a HyperNode; `lower` are those resolved before, by name."""
         found = {name for name in hypernode.nodes if name in self._nodes}
         found |= _matching(hypernode.node_patterns, self._nodes)
         for wanted in hypernode.node_labels:

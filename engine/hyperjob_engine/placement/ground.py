@@ -81,7 +81,12 @@ _LEAVES: Final[Mapping[Vacating, Callable[[PodHeld], bool]]] = {
 
 
 class Ground:
-    """The nodes of a view, what is free on each, and the counts of the kinds asked for so far."""
+    """The nodes of a view, what is free on each, and the counts of the kinds asked for so far.
+
+    The view never changes: all other fields are answers that are computed once. `counted`,
+    `known_sorts` and `known_sums` are also read by the next ground, which takes over what
+    `_changed`, the positions of nodes that differ from `_before`, leaves valid.
+    """
 
     def __init__(self, view: MemberView, before: Self | None = None) -> None:
         self.view = view
@@ -304,6 +309,10 @@ class Ground:
         return self.known_sorts
 
     def _count(self, kind: Kind) -> Sequence[int]:
+        """Return how many pods of a kind each node holds, from the ground before if it can.
+
+        With anti-affinity a pod on one node changes the counts of others: all are counted again.
+        """
         before = self._before.counted.get(kind) if self._before is not None else None
         if before is None or self._before is None or self._parting or kind.wants.apart:
             barred = self._barred(kind)

@@ -160,7 +160,11 @@ def _loss(kind: Kind, other: Kind) -> int:
 
 
 def _tried(ground: Ground, wanted: Mapping[Item, int], held: Mapping[Item, int]) -> Unfit | None:
-    """Return which pods find no node in some order; None if all of them do in every order."""
+    """Return which pods find no node in some order; None if all of them do in every order.
+
+    `held` comes before `wanted` in a round, and after it in the second: the member's scheduler has
+    not placed the pods of `held` either. Of the draws of one order a single one has to succeed.
+    """
     first = [(False, held), (True, wanted)]
     rounds = [first, first[::-1]] if held or ground.waiting else [first]
     numbers = kinds_of(held) + kinds_of(wanted) + ground.waiting
@@ -193,7 +197,12 @@ def _by_order(
     *,
     is_second: bool,
 ) -> Unfit | None:
-    """Return which pods of `wanted` find no node in a trial; `parts` are own pods and others."""
+    """Return which pods of `wanted` find no node in a trial that `new` begins; None if all do.
+
+    `parts` are pairs, in order: whether the pods are those of `wanted`, and the pods. `is_second`:
+    `wanted` comes first, and must leave room for pods that alone would fit. Where others come first
+    and do not fit, they do not count.
+    """
     trial = new()
     if parts[0][0] is False:
         trial.settle(ground.waiting)

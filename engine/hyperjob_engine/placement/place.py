@@ -48,7 +48,7 @@ def place(
         return Placement()
     room = FreeRoom.of(clusters, standing)
     done = assign(requests, room, max_domains=max_domains)
-    done.free = {**room.free, **done.free}
+    done.free = {**room.free, **done.free}  # with `max_domains` it lacks the other clusters
     short = {
         request.name: explain(request, clusters, done, max_domains=max_domains)
         for request in requests

@@ -25,7 +25,8 @@ def assign(
 ) -> FreeRoom:
     """Return the room after an assignment of as many requests as possible, preferences first.
 
-    It may assign none if fewer than `least` fit.
+    It may assign none if fewer than `least` fit. With `max_domains` its `free` has the clusters
+    of the chosen set alone. `room` stays as it is.
     """
     if max_domains is None:
         return _assign_freely(requests, room)
@@ -46,6 +47,7 @@ def assign(
 
 
 def _assign_freely(requests: Sequence[PlacementRequest], room: FreeRoom) -> FreeRoom:
+    """Return the room after an assignment to any of its clusters: greedy, then by search."""
     trial = room.copy()
     greedy(requests, trial)
     if len(trial.assigned) == len(requests) or len(requests) > _SEARCHED:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import comb
-from typing import Final
+from typing import Final, NamedTuple
 
 from hyperjob_engine.model.members import ANY_NODE, NodeWants
 from hyperjob_engine.model.nodes import PodGroup
@@ -22,7 +22,22 @@ from hyperjob_engine.placement.assign import FreeRoom, whereabouts
 from hyperjob_engine.resources import Resources, scale, subtract, total
 
 _COMBINATIONS: Final = 5000
-_Cost = tuple[int, int, int, int, int, tuple[str, ...]]
+
+
+class _Cost(NamedTuple):
+    """The cost of a set of clusters, the most important part first: the order of the rules above.
+
+    `others` are the clusters that are not preferred, `ranks` the sum of the places in the list of
+    preferred ones. `unequal` is the difference between the largest and the smallest share on
+    `others`, and `unused` the pods for which the set has room beyond the split.
+    """
+
+    others: int
+    ranks: int
+    distance: int
+    unequal: int
+    unused: int
+    names: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +139,11 @@ def most_together(
 
 
 class _Chooser:
-    """The choice among the clusters of one pool."""
+    """The choice among the clusters of one pool; `capacity` is the most scaled pods on each.
+
+    In all methods `parts` is the number of sub-jobs, one on each cluster of a set `names`, and
+    `pods` is the number of scaled pods of all of them together.
+    """
 
     def __init__(
         self, wish: Wish, room: FreeRoom, capacity: Mapping[str, int], max_domains: int | None
@@ -181,6 +200,7 @@ class _Chooser:
         return [*chosen, *(ample[:left] if len(ample) >= left else rest[-left:])]
 
     def _holds(self, names: Sequence[str], pods: int) -> bool:
+        """Return whether as many sub-jobs as clusters have `pods`, with room, within maxDomains."""
         if (
             self._slots is not None
             and sum(n not in self._room.domains for n in names) > self._slots
@@ -195,13 +215,13 @@ class _Chooser:
         preferred = self._wish.preferred
         tiers = [preferred.index(n) if n in preferred else len(preferred) for n in names]
         others = [s.pods for s in self._shares(names, pods) if s.cluster not in preferred]
-        return (
-            tiers.count(len(preferred)),
-            sum(tiers),
-            self._distance(names),
-            max(others) - min(others) if others else 0,
-            self._sum(names) - pods,
-            tuple(sorted(names)),
+        return _Cost(
+            others=tiers.count(len(preferred)),
+            ranks=sum(tiers),
+            distance=self._distance(names),
+            unequal=max(others) - min(others) if others else 0,
+            unused=self._sum(names) - pods,
+            names=tuple(sorted(names)),
         )
 
     def _distance(self, names: Sequence[str]) -> int:
@@ -240,6 +260,7 @@ def _equally(clusters: Sequence[tuple[str, int]], pods: int) -> list[SplitShare]
 
 
 def _slots(room: FreeRoom, max_domains: int | None) -> int | None:
+    """Return how many clusters may be used beside those in use by `room`; None: any number."""
     return None if max_domains is None else max(0, max_domains - len(room.domains))
 
 

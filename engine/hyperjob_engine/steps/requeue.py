@@ -66,7 +66,7 @@ def _waits(draft: Draft) -> Iterator[timedelta]:
     for _, child in draft.children:
         wait = until_look(child, now=now)
         if wait is not None and child.name in draft.blocked:
-            yield wait or CONFLICT_RECHECK
+            yield wait or CONFLICT_RECHECK  # a read that is due is an action of this plan
     if draft.is_short and observed.capacity_changes_in is not None:
         yield observed.capacity_changes_in
 

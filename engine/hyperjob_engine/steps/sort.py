@@ -159,7 +159,7 @@ def _sort_standing(draft: Draft, sub_job: SubJob, child: Child) -> None:
         draft.standing.append((sub_job.group.name, child.cluster))
 
 
-def _waits(draft: Draft, sub_job: SubJob) -> tuple[Reason, Detail | None]:
+def _not_admitted(draft: Draft, sub_job: SubJob) -> tuple[Reason, Detail | None]:
     """Return why a sub-job that is not admitted waits: for room, or for its queue."""
     observed, verdict = draft.observed, draft.observed.verdict
     lacks = verdict.unplaced.get(sub_job.name) if verdict is not None else None
@@ -198,6 +198,6 @@ def _sort_missing(draft: Draft, sub_job: SubJob, child: Child, *, refused: bool)
     elif observed.verdict is not None and not is_admitted(
         observed.hyperjob.name, sub_job, observed.verdict
     ):
-        draft.blocked[name] = _waits(draft, sub_job)
+        draft.blocked[name] = _not_admitted(draft, sub_job)
     else:
         draft.missing[name] = sub_job, child

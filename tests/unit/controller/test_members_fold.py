@@ -7,9 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hyperjob_engine.members.facts import hypernode_fact, is_pattern, node_fact, pod_fact
+from hyperjob_engine.members.facts import (
+    RefusalFact,
+    hypernode_fact,
+    is_pattern,
+    node_fact,
+    pod_fact,
+)
 from hyperjob_engine.members.fold import MemberFold
 from hyperjob_engine.model.members import MemberView, NodeState
+from hyperjob_engine.reasons.podsrefused import PodsRefused
 from hyperjob_engine.resources import whole
 
 Object = dict[str, Any]
@@ -236,6 +243,15 @@ def test_a_failure_is_news_although_another_pod_of_its_job_is_created_before_the
     )
     fold.put_pod(pod_fact(pod("hj-a-0-main-2", "n1", job="hj-a-0")))
     assert "default/hj-a-0" in fold.news().jobs
+
+
+def test_refused_pods_are_news_although_a_pod_of_the_job_is_bound_before_the_look() -> None:
+    fold = fold_of([node("n1")], [pod("hj-a-0-main-0", job="hj-a-0")])
+    fold.news()
+    refused = PodsRefused("exceeded quota", NOW, NOW)
+    fold.put_refusal(RefusalFact("default/e", "default/hj-a-0", refused))
+    fold.put_pod(pod_fact(pod("hj-a-0-main-0", "n1", job="hj-a-0")))
+    assert fold.news().jobs == {"default/hj-a-0"}
 
 
 def test_pods_that_are_created_again_begin_without_a_failure() -> None:
