@@ -28,15 +28,15 @@ class _Cost(NamedTuple):
     """The cost of a set of clusters, the most important part first: the order of the rules above.
 
     `others` are the clusters that are not preferred, `ranks` the sum of the places in the list of
-    preferred ones. `unequal` is the difference between the largest and the smallest share on
-    `others`, and `unused` the pods for which the set has room beyond the split.
+    preferred ones. `spread` is the difference between the largest and the smallest share on
+    `others`, and `left` the pods for which the set has room beyond the split.
     """
 
     others: int
     ranks: int
     distance: int
-    unequal: int
-    unused: int
+    spread: int
+    left: int
     names: tuple[str, ...]
 
 
@@ -219,8 +219,8 @@ class _Chooser:
             others=tiers.count(len(preferred)),
             ranks=sum(tiers),
             distance=self._distance(names),
-            unequal=max(others) - min(others) if others else 0,
-            unused=self._sum(names) - pods,
+            spread=max(others) - min(others) if others else 0,
+            left=self._sum(names) - pods,
             names=tuple(sorted(names)),
         )
 
