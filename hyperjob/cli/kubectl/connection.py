@@ -3,6 +3,7 @@
 This module reads the kubeconfig and nothing else.
 """
 
+import shlex
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,14 +41,17 @@ class Access:
         return self.namespace or kube.namespace
 
     def command(self, words: str) -> str:
-        """Return the command `words` with the flags for the same API server."""
+        """Return the command `words` with the flags for the same API server.
+
+        A command that names its context, such as that of the host cluster, is returned unchanged.
+        """
         program, _, rest = words.partition(" ")
         flags = [
-            f"--{name} {value}"
+            f"--{name} {shlex.quote(str(value))}"
             for name, value in (("kubeconfig", self.kubeconfig), ("context", self.context))
             if value
         ]
-        if program != "kubectl" or not flags:
+        if program != "kubectl" or not flags or " --context " in words:
             return words
         plugin, _, verb = rest.partition(" ")
         # kubectl accepts no flag before the name of a plugin

@@ -78,7 +78,8 @@ def failed_at(evidence: Evidence) -> Iterator[Cause]:
         yield Cause(
             reason=summary.reason,
             message=summary.message,
-            next="kubectl logs -n karmada-system deploy/hyperjob-controller | grep incident",
+            next="kubectl --context host logs -n karmada-system deploy/hyperjob-controller"
+            " | grep incident",
             needs_help=True,
         )
 

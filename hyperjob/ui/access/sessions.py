@@ -49,7 +49,7 @@ class Sessions:
         """Create a session and return the value of its cookie; may end older sessions."""
         self._drop_expired()
         own = [key for key, session in self._sessions.items() if session.user == user]
-        for key in own[: len(own) - self._per_user + 1]:
+        for key in own[: max(0, len(own) - self._per_user + 1)]:
             del self._sessions[key]
         while len(self._sessions) >= self._size:
             self._sessions.popitem(last=False)

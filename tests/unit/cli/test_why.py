@@ -2,10 +2,12 @@
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from hyperjob.cli.kubectl.connection import Access
 from hyperjob.cli.why import view
 from hyperjob.client.expected import expected_start
 from hyperjob.client.summary import read
@@ -505,7 +507,7 @@ CASES = {
             message=fault_text(InternalFault("b3f44994b6")),
         ),
         HELP, "InternalError", "the controller failed at this HyperJob (incident b3f44994b6)",
-        "kubectl logs -n karmada-system deploy/hyperjob-controller | grep incident",
+        "kubectl --context host logs -n karmada-system deploy/hyperjob-controller | grep incident",
     ),
     "a sub-job failed": Case(
         hyperjob("Failed", sub_job(phase="Failed", cluster="east", message="exit code 3")),
@@ -652,6 +654,18 @@ def test_it_is_said_with_warnings_what_could_not_be_seen_and_the_next_command() 
         "  not visible to you  resourcebindings: you may not",
         "Next:  kubectl hyperjob top --by queue --context c",
     ]
+
+
+@pytest.mark.parametrize(
+    ("words", "aimed"),
+    [
+        ("kubectl get hj", "kubectl --kubeconfig '/a b' --context k get hj"),
+        ("kubectl hyperjob top", "kubectl hyperjob top --kubeconfig '/a b' --context k"),
+        ("kubectl --context host logs x", "kubectl --context host logs x"),
+    ],
+)
+def test_a_command_has_the_flags_of_its_api_server(words: str, aimed: str) -> None:
+    assert Access(kubeconfig=Path("/a b"), context="k").command(words) == aimed
 
 
 @pytest.mark.parametrize(("phase", "named"), [("Queued", True), ("Running", False)])

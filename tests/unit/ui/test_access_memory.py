@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from hyperjob.ui.access.sessions import Sessions
+from hyperjob.ui.access.sessions import PER_USER, Sessions
 from hyperjob_core.kube.cached import Cached
 
 
@@ -130,6 +130,15 @@ def test_sessions_are_bounded_in_all_and_for_each_user():
     sessions.begin("new", "someone")
     assert len(sessions) == 5
     assert sessions.token(others[0]) is None  # not used for longest
+
+
+def test_a_user_keeps_all_sessions_up_to_the_limit():
+    sessions = Sessions(clock=Clock())
+    own = [sessions.begin(f"t{number}", "ann") for number in range(PER_USER)]
+    assert [sessions.token(cookie) for cookie in own] == [f"t{n}" for n in range(PER_USER)]
+    sessions.begin("one more", "ann")
+    assert sessions.token(own[0]) is None
+    assert len(sessions) == PER_USER
 
 
 def test_every_session_has_a_cookie_of_its_own_that_ends_with_it():
