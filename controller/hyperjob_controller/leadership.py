@@ -1,7 +1,8 @@
 """The Lease of the leader: who leads, with which settings, and what it leaves for the next leader.
 
 The annotations of the Lease have what must outlive the process and no other object shows: the pods
-of stopped sub-jobs, which still hold shares of queues. They are written with each renewal.
+of stopped sub-jobs, which still hold shares of queues, and what sub-jobs hold of each cluster, by
+which the next leader knows what has ended. They are written with each renewal.
 """
 
 import logging
@@ -11,9 +12,11 @@ from typing import Final
 
 import hyperjob_core
 from hyperjob_controller.admission.engine import Admission
+from hyperjob_controller.admission.handover import Handover
 from hyperjob_controller.options import Options, annotations_of
 from hyperjob_core.api.leader import user_annotation
 from hyperjob_core.api.names import (
+    CLAIMS,
     CONTROLLER_USER,
     CONTROLLER_VERSION,
     ENDING_PODS,
@@ -40,6 +43,7 @@ class Leadership:
         kube: Kube,
         options: Options,
         admission: Admission,
+        handover: Handover,
         *,
         namespace: str,
         identity: str,
@@ -50,6 +54,7 @@ class Leadership:
         self._kube = kube
         self._options = options
         self._admission = admission
+        self._handover = handover
         self._namespace = namespace
         self._identity = identity
         self._mode = mode
@@ -65,6 +70,7 @@ class Leadership:
 
         async def lead() -> None:
             self._admission.restore(elector.annotations.get(ENDING_PODS, ""))
+            self._handover.restore(elector.annotations.get(CLAIMS, ""))
             self._leads = True
             await work()
 
@@ -94,6 +100,7 @@ class Leadership:
             found[CONTROLLER_USER] = self._user
         if self._leads:  # before, the Lease has what the last leader left
             found[ENDING_PODS] = self._admission.record()
+            found[CLAIMS] = self._handover.record(self._admission.state)
         return found
 
     async def _look_for_namespace(self) -> None:

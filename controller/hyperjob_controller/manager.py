@@ -14,6 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from hyperjob_controller.admission.engine import MESSAGES_PER_SECOND, Admission
+from hyperjob_controller.admission.handover import Handover
 from hyperjob_controller.admission.mode import Mode
 from hyperjob_controller.apply.applier import Applier
 from hyperjob_controller.background import logs_of, members_of, splitter_of
@@ -170,6 +171,7 @@ class Manager:
             now=now,
             views=self.members.views if self.members is not None else lambda *_: views or {},
         )
+        self.handover = Handover(reservations, now=now)
         self.admission = Admission(
             self.caches,
             self.queue,
@@ -187,11 +189,13 @@ class Manager:
             now=now,
             messages_per_second=messages_per_second,
             pods_left=lambda *pods: self.members.pods_of(*pods) if self.members else None,
+            prime=self.handover.prime,
         )
         self.leadership = Leadership(
             kube,
             options,
             self.admission,
+            self.handover,
             namespace=tuning.lease_namespace,
             identity=self.identity,
             mode=lambda: self.mode.current,
@@ -449,6 +453,7 @@ class Manager:
         for number, _ in enumerate(self._handlers.begin(), start=1):
             if number % _SWEEP == 0:
                 await asyncio.sleep(0)  # lets the leader election renew the Lease
+        self.handover.follow(self._now())
         self._begun.set()
 
     async def _wait_for_caches(self) -> None:

@@ -13,16 +13,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from fractions import Fraction
-from typing import TypeAlias, TypeVar
 
+from hyperjob_controller.memory.sums import PodKind, count_pods, on, without
 from hyperjob_core.api.duration import seconds
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import KIND, LABEL_HYPERJOB, LABEL_REPLICATED_JOB
-from hyperjob_core.api.wire import at, mapping, string, string_map
+from hyperjob_core.api.wire import at, mapping, string, string_map, timestamp
 from hyperjob_engine.expansion.expand import pod_groups
-from hyperjob_engine.model.members import NodeWants
 from hyperjob_engine.model.memo import Memo
-from hyperjob_engine.model.nodes import Domain, Frozen, PodGroup
+from hyperjob_engine.model.nodes import PodGroup
 from hyperjob_engine.model.observed import Binding, Cluster, ReportedStatus, grace_of
 from hyperjob_engine.model.parse import (
     controller_of,
@@ -34,12 +33,11 @@ from hyperjob_engine.model.planned import Action, CreateChild, Repin
 from hyperjob_engine.placement.capacity import Reservation, is_complete, is_listed, reservation
 from hyperjob_engine.placement.ground import Ground, among
 from hyperjob_engine.placement.ledger import Ledger
+from hyperjob_engine.queueing.claims import Claims, together
 from hyperjob_engine.queueing.occupancy import Occupancy
 from hyperjob_engine.resources import PODS, Resources, accumulate, scale, subtract, total, whole
 
 Lookup = Callable[[str], Object | None]
-PodKind: TypeAlias = tuple[Frozen, NodeWants, tuple[Domain, ...]]
-T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -51,6 +49,7 @@ class _Known:
     demand: Resources
     pods: tuple[PodGroup, ...]
     grace: timedelta
+    created: datetime | None
     complete_since: datetime | None = None
     shown_on: str = ""  # the cluster whose nodes have shown all of its pods
     cluster: str = ""  # on which it has room, in the summary or not
@@ -190,6 +189,15 @@ class Reservations:
         self._summarised.pop(cluster, None)
         self._ledger.begin(cluster, taken)
 
+    def claims(self, *, now: datetime) -> Claims:
+        """Return what the summaries count of sub-jobs, and may still count of ended ones."""
+        return Claims(now, together(self._occupancy.all, self._ledger.all_ended))
+
+    def unclaimed(self, claims: Claims) -> dict[str, Resources]:
+        """Return what these claims had of sub-jobs that are no longer there, by cluster."""
+        known = ((each.cluster, each.demand, each.created) for each in self._known.values())
+        return claims.without(known)
+
     def take_freed(self) -> list[str]:
         """Return the clusters that have had more room since the last call."""
         freed = sorted(self._freed)
@@ -200,7 +208,7 @@ class Reservations:
         self, *, now: datetime, clusters: Collection[str] | None = None
     ) -> dict[str, Resources]:
         """Return the reserved resources per cluster; `clusters` None: on all."""
-        return self._without(self._on(self._sums, clusters), self._ended(now))
+        return without(on(self._sums, clusters), self._ended(now))
 
     @property
     def versions(self) -> Mapping[str, int]:
@@ -219,7 +227,7 @@ class Reservations:
         self, *, now: datetime, clusters: Collection[str] | None = None
     ) -> dict[str, Resources]:
         """Return the part of sub-jobs with all pods, which the summaries may count already."""
-        return self._without(self._on(self._settling, clusters), self._ended(now))
+        return without(on(self._settling, clusters), self._ended(now))
 
     def credit(self, cluster: str) -> Resources:
         """Return what the summary of a cluster counts of reservations and of ended sub-jobs."""
@@ -239,7 +247,7 @@ class Reservations:
         for key in self._by_cluster.get(cluster, ()):
             entry = self._entries[key]
             shown = among(entry.pods, ground.pods_of(key)) if entry.holds(now) else entry.pods
-            _count_pods(kinds, shown, -1)
+            count_pods(kinds, shown, -1)
         return tuple(PodGroup(dict(kind[0]), n, kind[1], kind[2]) for kind, n in kinds.items())
 
     def pods(
@@ -248,14 +256,14 @@ class Reservations:
         """Return the pods of the reservations per cluster."""
         ended: dict[str, Counter[PodKind]] = {}
         for entry in self._ended(now):
-            _count_pods(ended.setdefault(entry.cluster, Counter()), entry.pods, 1)
+            count_pods(ended.setdefault(entry.cluster, Counter()), entry.pods, 1)
         found = {
             cluster: tuple(
                 PodGroup(dict(kind[0]), left, kind[1], kind[2])
                 for kind, number in sums.items()
                 if (left := number - ended.get(cluster, Counter())[kind])
             )
-            for cluster, sums in self._on(self._pods, clusters).items()
+            for cluster, sums in on(self._pods, clusters).items()
         }
         return {cluster: groups for cluster, groups in found.items() if groups}
 
@@ -287,7 +295,7 @@ class Reservations:
         for action in assumed:
             self._versions[action.cluster] += 1
             accumulate(self._sums.setdefault(action.cluster, {}), action.demand, 1)
-            _count_pods(self._pods.setdefault(action.cluster, Counter()), action.pods, 1)
+            count_pods(self._pods.setdefault(action.cluster, Counter()), action.pods, 1)
             self._occupancy.hold(action.cluster, action.demand)
         try:
             yield
@@ -297,7 +305,7 @@ class Reservations:
             for action in assumed:
                 self._versions[action.cluster] += 1
                 accumulate(self._sums.setdefault(action.cluster, {}), action.demand, -1)
-                _count_pods(self._pods[action.cluster], action.pods, -1)
+                count_pods(self._pods[action.cluster], action.pods, -1)
                 self._occupancy.drop(action.cluster, action.demand)
 
     def counts(self, key: str) -> bool:
@@ -365,7 +373,8 @@ class Reservations:
         known = self._known.get(key)
         if known is None or known.uid != uid or known.generation != generation:
             pods, demand, grace = self._size_of(mapping(raw.get("spec")))
-            made = _Known(uid, generation, demand, pods, grace)
+            created = timestamp(metadata.get("creationTimestamp"))
+            made = _Known(uid, generation, demand, pods, grace, created)
             if known is not None and known.uid == uid:
                 made.complete_since, made.reached = known.complete_since, known.reached
             elif known is not None:
@@ -465,36 +474,9 @@ class Reservations:
     def _is_current(self, due: tuple[datetime, int, str, Reservation]) -> bool:
         return self._entries.get(due[2]) is due[3]
 
-    @staticmethod
-    def _on(sums: Mapping[str, T], clusters: Collection[str] | None) -> Mapping[str, T]:
-        if clusters is None:
-            return sums
-        return {name: sums[name] for name in clusters if name in sums}
-
-    @staticmethod
-    def _without(
-        sums: Mapping[str, Resources], ended: Iterable[Reservation]
-    ) -> dict[str, Resources]:
-        found = {cluster: amounts for cluster, amounts in sums.items() if amounts}
-        for entry in ended:
-            if entry.cluster not in found:
-                continue
-            left = dict(found[entry.cluster])
-            accumulate(left, entry.demand, -1)
-            found[entry.cluster] = left
-        return {cluster: amounts for cluster, amounts in found.items() if amounts}
-
     def _count(self, entry: Reservation, sign: int) -> None:
         self._versions[entry.cluster] += 1
         accumulate(self._sums.setdefault(entry.cluster, {}), entry.demand, sign)
-        _count_pods(self._pods.setdefault(entry.cluster, Counter()), entry.pods, sign)
+        count_pods(self._pods.setdefault(entry.cluster, Counter()), entry.pods, sign)
         if entry.shown_at is not None:
             accumulate(self._settling.setdefault(entry.cluster, {}), entry.demand, sign)
-
-
-def _count_pods(sums: Counter[PodKind], pods: Iterable[PodGroup], sign: int) -> None:
-    for group in pods:
-        kind = group.frozen, group.wants, group.domains
-        sums[kind] += sign * group.number
-        if not sums[kind]:
-            del sums[kind]

@@ -240,6 +240,15 @@ class Ledger:
         least = {name: min(amount, counted.get(name, 0)) for name, amount in slow.items()}
         return {name: amount for name, amount in least.items() if amount > 0}
 
+    @property
+    def all_ended(self) -> dict[str, Resources]:
+        """What summaries may still count of the ended sub-jobs, by cluster."""
+        return {
+            name: total(each.demand for each in page.ended.values())
+            for name, page in self._pages.items()
+            if page.ended
+        }
+
     def ended_on(self, cluster: str) -> list[str]:
         """Return the ended sub-jobs whose pods a cluster may still have."""
         return [each.key for each in self._ended_on(cluster)]

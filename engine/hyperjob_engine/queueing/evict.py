@@ -7,10 +7,11 @@ beyond that estimate makes way, whatever its priority and queue are. A HyperJob 
 whole, and only if the head can then start.
 The choice is tried on copies of the usage and of the space.
 
-A new leader does not know which HyperJobs have ended before it: what a resourceSummary counts
-beside the present sub-jobs may be pods of these. Nor does it know which of the sub-jobs that have
-just started a summary counts. While this lasts, the choice has to be the same with and without that
-room.
+A process that begins to follow the Clusters does not know which HyperJobs have ended before: what
+a resourceSummary counts beside the present sub-jobs may be pods of these, at most as many as the
+last leader's claims leave (`claims.py`). Nor does it know which of the sub-jobs that have just
+started a summary counts. While this lasts, the choice has to be the same with and without that
+room. A standby has long followed the Clusters when it becomes the leader.
 """
 
 from collections.abc import Container, Iterable, Iterator, Sequence
@@ -20,6 +21,7 @@ from typing import Final, NamedTuple
 from hyperjob_core.api.duration import later
 from hyperjob_core.api.quantity import NANO
 from hyperjob_core.api.wire import timestamp
+from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.queueing.admit import Grant, demands_of, try_to_admit
 from hyperjob_engine.queueing.forecast import is_overdue
 from hyperjob_engine.queueing.queues import ROOT, Tree
@@ -27,7 +29,15 @@ from hyperjob_engine.queueing.room import Space
 from hyperjob_engine.queueing.state import Eviction, QueueState
 from hyperjob_engine.queueing.usage import QueueUsage
 from hyperjob_engine.queueing.workload import Entry, Pending, QueuedSubJob
-from hyperjob_engine.resources import Resources, accelerator_of, positive, subtract, total
+from hyperjob_engine.resources import (
+    Resources,
+    accelerator_of,
+    least,
+    positive,
+    scale,
+    subtract,
+    total,
+)
 
 _MOST: Final = 64  # at most so many HyperJobs make way for one
 _MOST_LOSS: Final = timedelta(hours=1)
@@ -116,8 +126,8 @@ def victims_for(
     doubtful = list(_doubtful(state, now=now)) if found else ()
     if not found or not doubtful:
         return Choice(found)
-    least = _victims(state, waiting, gang, doubtful, now=now)
-    if least is not None and set(least) == set(found):
+    fewest = _victims(state, waiting, gang, doubtful, now=now)
+    if fewest is not None and set(fewest) == set(found):
         return Choice(found)
     return Choice((), next(each for each in doubts_until(state) or () if now < each))
 
@@ -125,8 +135,9 @@ def victims_for(
 def _doubtful(state: QueueState, *, now: datetime) -> Iterator[tuple[str, Resources]]:
     """Yield what may be free on a cluster although the first summary of a new leader counts it.
 
-    At first that is all but the present sub-jobs, whether other workloads hold it or not. The pods
-    of a cluster with a view are known.
+    At first that is all but the present sub-jobs, whether other workloads hold it or not; with the
+    claims of the last leader, what these leave and what is reserved. The pods of a cluster with a
+    view are known.
     """
     until = doubts_until(state)
     if until is None or now >= until[1]:
@@ -140,8 +151,15 @@ def _doubtful(state: QueueState, *, now: datetime) -> Iterator[tuple[str, Resour
         if now < until[0]:
             rest = subtract(cluster.allocatable, state.occupancy.held(name))
             amounts = positive(subtract(subtract(rest, free[name]), known))
+            if state.unclaimed is not None:
+                amounts = least(amounts, total((state.unclaimed.get(name, {}), _reserved(cluster))))
         if any(amounts.values()):
             yield name, amounts
+
+
+def _reserved(cluster: Cluster) -> Resources:
+    """Return what sub-jobs hold of a cluster that its summary may not count yet."""
+    return total(scale(each.request, each.number) for each in cluster.reserved_pods)
 
 
 def _counted_twice(state: QueueState, *, now: datetime) -> Iterator[tuple[str, Resources]]:

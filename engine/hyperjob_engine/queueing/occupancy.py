@@ -44,6 +44,11 @@ class Occupancy:
         """Return the demand of all sub-jobs on a cluster."""
         return self._held.get(cluster, {})
 
+    @property
+    def all(self) -> Mapping[str, Resources]:
+        """The demand of all sub-jobs, by cluster."""
+        return self._held
+
     def drop(self, cluster: str, demand: Resources) -> None:
         """Remove the demand of a sub-job that left a cluster."""
         if cluster:

@@ -179,14 +179,16 @@ class Messages:
 class QueueState:
     """All HyperJobs in all queues; `known`: the Queues are known, and rounds admit HyperJobs.
 
-    `began` is the first round. `ending` are the pods of stopped sub-jobs, the first to end first.
-    `later` are the expected starts behind heads, as of `forecast_at`.
+    `began` is when this process began to follow the Clusters, by default its first round;
+    `unclaimed` is what their summaries then counted of ended sub-jobs at most, if it is known.
+    `ending` are the pods of stopped sub-jobs by end, `later` are expected starts behind heads.
     """
 
     settings: Settings
     shares: Shares
     known: bool = False
     began: datetime | None = None
+    unclaimed: Mapping[str, Resources] | None = None
     entries: dict[str, Entry] = field(default_factory=dict)
     index: Index = field(default_factory=Index)
     lines: Lines = field(default_factory=Lines)

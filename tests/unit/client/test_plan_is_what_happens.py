@@ -94,7 +94,7 @@ class Fleet:
             clock=asyncio.get_running_loop().time,
             tuning=Tuning(failure_causes=False, trainjobs_asked=None),
         )
-        manager.admission.state.began = now() - 2 * self.options.lag
+        manager.handover.follow(now() - 2 * self.options.lag)
         self._running = asyncio.create_task(manager.run())
         await manager.working.wait()
 

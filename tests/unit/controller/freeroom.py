@@ -8,6 +8,7 @@ import random
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
+from hyperjob_controller.admission.handover import Handover
 from hyperjob_controller.memory.candidates import Candidates
 from hyperjob_controller.memory.reservations import Reservations
 from hyperjob_engine.members.facts import node_fact, pod_fact
@@ -67,7 +68,8 @@ class Pods:
 class Fleet:
     """The world; `sees`: the controller reads nodes and pods of the members.
 
-    `changing`: other workloads come and go too, where there is room.
+    `changing`: other workloads come and go too, where there is room. `hands_over`: each leader
+    leaves its claims for the next one, as its last renewal of the Lease had them.
     """
 
     seed: int
@@ -82,6 +84,8 @@ class Fleet:
     unseen: list[str] = field(default_factory=list)
     evicted: int = 0
     number: int = 0
+    hands_over: bool = False
+    began: int = 0
 
     def __post_init__(self) -> None:
         self.rng = random.Random(self.seed)
@@ -99,6 +103,7 @@ class Fleet:
     def lead(self) -> None:
         """Let a new leader take over: it knows the objects and summaries, and no past."""
         owner = hyperjob()
+        left = self.handover.record(self.state) if self.now and self.hands_over else ""
         self.began = self.now
         self.reservations = Reservations(
             hyperjob=lambda _key: owner,
@@ -109,6 +114,7 @@ class Fleet:
             pods_of=self.pods_of,
         )
         self.candidates = Candidates(self.reservations)
+        self.handover = Handover(self.reservations, now=self.time)
         self.state = new_state(Settings(lag=LAG))
         set_queues(self.state, QUEUES)
         for name in CLUSTERS:
@@ -117,6 +123,9 @@ class Fleet:
             self.reservations.update(path, now=self.time())
         for key, known in self.units.items():
             update(self.state, key, known, now=self.time())
+        self.handover.follow(self.time())
+        self.handover.restore(left)
+        self.handover.prime(self.state)
 
     def time(self) -> datetime:
         return NOW + timedelta(seconds=self.now)
@@ -270,7 +279,8 @@ class Fleet:
         there = self.now + self.rng.choice((1, 2, 3))
         self.jobs[name] = Pods(name, cluster, gpus, there, there + self.rng.choice((0, 1, 2)))
         path = f"default/{name}"
-        self.objects["jobs"][path] = job(name, gpus=gpus)
+        self.objects["jobs"][path] = made = job(name, gpus=gpus)
+        made["metadata"]["creationTimestamp"] = f"{self.time():%Y-%m-%dT%H:%M:%SZ}"
         self.objects["policies"][path] = policy(name, cluster=cluster)
         self.objects["bindings"][path] = binding(name, cluster=cluster)
         self.reservations.update(path, now=self.time())

@@ -67,6 +67,17 @@ def test_with_the_members_pods_a_new_leader_stops_nothing_without_need(
     assert fleet.needless == []
 
 
+@given(seed=st.integers(0, 2**32), others=st.tuples(st.integers(0, 4), st.integers(0, 4)))
+@settings(max_examples=HISTORIES, deadline=None)
+def test_by_summaries_a_new_leader_with_the_claims_of_the_last_one_stops_nothing_without_need(
+    seed: int, others: tuple[int, int]
+) -> None:
+    others_ = dict(zip(CLUSTERS, others, strict=True))
+    fleet = Fleet(seed, others=others_, hands_over=True)
+    histories(fleet, random.Random(seed), takeovers=0.04)
+    assert fleet.needless == []
+
+
 @pytest.mark.parametrize("seed", range(HISTORIES))
 def test_by_summaries_a_new_leader_stops_nothing_without_need(seed: int) -> None:
     """With a new leader every 25 seconds 1 of 175 stops in 1,000 histories was without need.

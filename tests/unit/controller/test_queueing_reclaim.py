@@ -1,16 +1,20 @@
 """What was lent comes back at once where the borrower's queue allows it, and nowhere else."""
 
+from collections.abc import Mapping
 from datetime import timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hyperjob_core.api.quantity import NANO
 from hyperjob_engine.queueing.evict import evict, evicted_for
 from hyperjob_engine.queueing.queues import Queue
 from hyperjob_engine.queueing.round import begin, next_change, schedule
 from hyperjob_engine.queueing.state import requeue
 from hyperjob_engine.queueing.workload import QueuedHyperJob
+from hyperjob_engine.resources import Resources
+from tests.unit.controller.builders import GPU
 from tests.unit.controller.queueworld import LAG, QueueWorld, queue, unit, world
 
 LENDS = queue("x", reclaimable=True)
@@ -63,6 +67,23 @@ def test_beside_other_workloads_a_new_leader_says_until_when_it_stops_nothing() 
     made.decide()
     assert made.reclaimed == ["lent"]
     assert "begun to lead" not in made.message("owner")
+
+
+@pytest.mark.parametrize(
+    ("ended", "stopped"),
+    [({}, ["lent"]), ({"b": {GPU: 24 * NANO}}, ["lent"]), ({"a": {GPU: 24 * NANO}}, [])],
+)
+def test_with_the_claims_of_the_last_leader_a_new_one_waits_only_for_what_these_leave(
+    ended: Mapping[str, Resources], stopped: list[str]
+) -> None:
+    """Beside other workloads that hold 24 accelerators since long."""
+    made = world([unit("lent", 40, queue="x")], LENDS, OWNER, a=64)
+    made.foreign["a"] = 24
+    made.state.unclaimed = ended
+    made.decide()
+    made.submit(unit("owner", 16, queue="y", age=5))
+    made.decide()
+    assert made.reclaimed == stopped
 
 
 BORROWED = [unit("lent", 32, queue="x")]
