@@ -127,6 +127,7 @@ def _removed_flag(prog: str, unknown: Sequence[str]) -> str:
 
 
 def _refuse_removed_variables(prog: str, environment: Mapping[str, str]) -> None:
+    """Raise SettingError for the environment variable of a removed setting."""
     for name in REMOVED.get(prog, {}):
         if (variable := variable_of(name)) in environment:
             raise SettingError(removed_setting(prog, name, given=variable))
@@ -137,6 +138,7 @@ def _key_of(name: str) -> str:
 
 
 def _require(known: Mapping[str, "Field[Any]"], values: Mapping[str, object]) -> None:
+    """Raise SettingError for settings without a value and without a default."""
     required = [name for name, field in known.items() if field.default is MISSING]
     missing = [flag_of(name) for name in required if name not in values]
     if missing:

@@ -54,6 +54,7 @@ def printable(text: str) -> str:
 
 
 def _escape(found: re.Match[str]) -> str:
+    """Return the JSON escapes of a character, two for one above U+FFFF."""
     units = found[0].encode("utf-16-be")
     return "".join(
         f"\\u{high:02x}{low:02x}" for high, low in zip(units[::2], units[1::2], strict=True)

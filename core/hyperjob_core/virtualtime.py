@@ -47,6 +47,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return self._virtual
 
     def _advance(self, timeout: float | None) -> None:
+        """Move the clock to the next timer; raises StandstillError without one."""
         if timeout is None:
             raise StandstillError("no callback is ready and no timer is set")
         self._virtual += max(0.0, timeout)

@@ -70,6 +70,7 @@ class Cached(Generic[K, V]):
         return value
 
     def _answered(self, key: K, task: "asyncio.Task[V]") -> None:
+        """Forget a request that has ended; its error is no unhandled one."""
         self._asked.pop(key, None)
         if not task.cancelled():
             task.exception()  # the waiting callers get the error, and there may be no caller left

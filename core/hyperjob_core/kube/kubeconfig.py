@@ -79,6 +79,7 @@ class _AbsentError(Exception):
 
 
 def _document(path: Path) -> Entry:
+    """Return the content of a kubeconfig; raises AttributeError for one without keys."""
     content = yaml.load(path.read_bytes(), _LOADER)  # noqa: S506 - it is a safe one
     content.keys()  # AttributeError: the file is empty, or a list
     return dict(content)

@@ -5,6 +5,7 @@ Other modules define the metrics.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import accumulate
 from typing import Generic, TypeAlias, TypeVar
 
@@ -72,11 +73,15 @@ class Families:
 
     def computed(self, name: str, text: str, *labels: str, samples: Samples) -> None:
         """Register a gauge whose series are computed at each scrape."""
-        self._collect(Family(name, "gauge", text, labels), samples, _gauge)
+        self._collect(
+            Family(name, "gauge", text, labels), samples, partial(_numbers, GaugeMetricFamily)
+        )
 
     def counted(self, name: str, text: str, *labels: str, samples: Samples) -> None:
         """Register a counter whose series are computed at each scrape."""
-        self._collect(Family(name, "counter", text, labels), samples, _counter)
+        self._collect(
+            Family(name, "counter", text, labels), samples, partial(_numbers, CounterMetricFamily)
+        )
 
     def distributed(self, name: str, text: str, *labels: str, samples: Distributions) -> None:
         """Register a histogram whose series are computed at each scrape."""
@@ -100,15 +105,13 @@ class _Collected(Collector, Generic[T]):
         yield self._made(self._family, self._samples())
 
 
-def _gauge(family: Family, samples: Iterable[Sample]) -> Metric:
-    made = GaugeMetricFamily(family.name, family.text, labels=family.labels)
-    for labels, value in samples:
-        made.add_metric(labels, value)
-    return made
-
-
-def _counter(family: Family, samples: Iterable[Sample]) -> Metric:
-    made = CounterMetricFamily(family.name, family.text, labels=family.labels)
+def _numbers(
+    kind: type[GaugeMetricFamily] | type[CounterMetricFamily],
+    family: Family,
+    samples: Iterable[Sample],
+) -> Metric:
+    """Return a gauge or a counter with these series."""
+    made = kind(family.name, family.text, labels=family.labels)
     for labels, value in samples:
         made.add_metric(labels, value)
     return made

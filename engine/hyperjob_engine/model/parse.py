@@ -353,6 +353,7 @@ def _success_policy(raw: object) -> SuccessPolicy | None:
 
 
 def _on_no_progress(raw: object) -> OnNoProgress:
+    """Parse `spec.onNoProgress`; Notify for an unknown value."""
     word = string(raw)
     return OnNoProgress(word) if word in set(OnNoProgress) else OnNoProgress.NOTIFY
 

@@ -70,6 +70,7 @@ def _task(task: Object, name: str, of: Callable[[str, Object], Sequence[Object]]
 
 
 def _container(container: Object, variables: Sequence[Object]) -> Object:
+    """Return a container with variables before its own; a name that the user has set stays."""
     own = objects(container.get("env"))
     taken = {string(each.get("name")) for each in own}
     added = [each for each in variables if each["name"] not in taken]

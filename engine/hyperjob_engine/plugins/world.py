@@ -117,6 +117,7 @@ def world_of(
 
 
 def _tasks_from(template: Object, offset: int) -> Iterator[TaskPods]:
+    """Yield the tasks of a vcjob template; `offset` is the rank of their first pod."""
     for index, task in enumerate(objects(template.get("tasks"))):
         pods = count(task.get("replicas"))
         yield TaskPods(task=task_name(task, index), pods=pods, offset=offset)

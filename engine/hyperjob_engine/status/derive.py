@@ -70,21 +70,7 @@ def derive(observed: Observed, outlooks: Outlooks) -> Object:
         "queue": _joined(sorted({job.queue for job in jobs})),
         "restarts": old.get("restarts", 0),
     }
-    if "requests" in old:
-        status["requests"] = old["requests"]
-    if outlooks.gang is not None or "gang" in old:
-        status["gang"] = None if outlooks.gang is None else _gang_entry(outlooks.gang)
-    expected = _expected_start(state, outlooks.verdict)
-    if expected is not None or "expectedStart" in old:
-        status["expectedStart"] = expected
-    passed = sorted(outlooks.verdict.passed) if outlooks.verdict is not None else []
-    if passed or old.get("passed"):
-        status["passed"] = passed or None
-    start = string(old.get("startTime"))
-    if start or state.phase in _STARTED or state.phase.is_terminal:
-        status["startTime"] = start or now
-    if state.phase.is_terminal:
-        status["completionTime"] = string(old.get("completionTime")) or now
+    status |= _occasional(old, outlooks, state, now)
     if stall is not None or "stall" in old:
         status["stall"] = None if stall is None else stall.to_object()
     stops = going_on(observed, members)
@@ -101,6 +87,27 @@ def derive(observed: Observed, outlooks: Outlooks) -> Object:
     share = _ready_share(jobs, outlooks) if state.reason == Reason.QUORUM_MET else 0.0
     status["goodput"] = goodput_status(observed, state, training, share=share, stall=stall)
     return {key: value for key, value in status.items() if value not in ([], "") or key in old}
+
+
+def _occasional(old: Object, outlooks: Outlooks, state: State, now: str) -> Object:
+    """Return the fields that a HyperJob has at times; None removes a field of the `old` status."""
+    found: Object = {}
+    if "requests" in old:
+        found["requests"] = old["requests"]
+    if outlooks.gang is not None or "gang" in old:
+        found["gang"] = None if outlooks.gang is None else _gang_entry(outlooks.gang)
+    expected = _expected_start(state, outlooks.verdict)
+    if expected is not None or "expectedStart" in old:
+        found["expectedStart"] = expected
+    passed = sorted(outlooks.verdict.passed) if outlooks.verdict is not None else []
+    if passed or old.get("passed"):
+        found["passed"] = passed or None
+    start = string(old.get("startTime"))
+    if start or state.phase in _STARTED or state.phase.is_terminal:
+        found["startTime"] = start or now
+    if state.phase.is_terminal:
+        found["completionTime"] = string(old.get("completionTime")) or now
+    return found
 
 
 def _expected_start(state: State, verdict: QueueVerdict | None) -> Object | None:

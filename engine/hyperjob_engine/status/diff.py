@@ -68,6 +68,7 @@ def _without(part: object, names: tuple[str, ...]) -> Object:
 
 
 def _change(old: object, new: object) -> object:
+    """Return the value of a field in a merge patch; of objects only what differs."""
     if not isinstance(old, dict) or not isinstance(new, dict):
         return new
     gone: Object = {key: None for key in old if key not in new}

@@ -76,20 +76,10 @@ def state_of(
     if total - len(unplaced) < minimum:
         return _pending(unplaced, outlooks)
     queued = [job for job in jobs if job.phase == QUEUED]
-    if total - len(unplaced) - len(queued) < minimum:
-        verdict = outlooks.verdict
-        if verdict is not None and verdict.wait is not None:
-            return _state(Phase.QUEUED, verdict.reason, wait_text(verdict.wait))
-        silent = [job for job in queued if job.reason == Reason.DISPATCHER_SILENT]
-        if silent:
-            return _state(Phase.QUEUED, Reason.DISPATCHER_SILENT, _each(silent))
-        queues = listed(sorted({job.queue for job in queued}))
-        homeless = [job for job in queued if job.reason == Reason.INSUFFICIENT_CAPACITY]
-        if homeless:
-            return _state(Phase.QUEUED, Reason.INSUFFICIENT_CAPACITY, _each(homeless))
-        admitted = total - len(unplaced) - len(queued)
-        text = f"{admitted} of {minimum} needed sub-jobs are admitted; waits for queue {queues}"
-        return _state(Phase.QUEUED, Reason.WAITING_FOR_QUEUE, text)
+    admitted = total - len(unplaced) - len(queued)
+    if admitted < minimum:
+        return _queued(queued, admitted, outlooks)
+    # Fewer are ready than the `minimum` that is admitted: at least one sub-job waits.
     waiting = [job for job in jobs if not job.is_ready and job.phase not in (UNPLACED, QUEUED)]
     first = min(waiting, key=_urgency)
     text = f"{ready} of {minimum} needed sub-jobs run; {_each(waiting)}"
@@ -178,6 +168,25 @@ def _pending(unplaced: Sequence[JobState], outlooks: Outlooks) -> State:
     never = outlooks.needed > 1 and outlooks.never
     reason = Reason.EXCEEDS_CLUSTERS if never else Reason.INSUFFICIENT_CAPACITY
     return _state(Phase.PENDING, reason, text)
+
+
+def _queued(queued: Sequence[JobState], admitted: int, outlooks: Outlooks) -> State:
+    """Return the state of a HyperJob with too few admitted sub-jobs; `queued` are the others.
+
+    The verdict of the controller's own queue engine explains it, else Volcano Global's behaviour.
+    """
+    verdict = outlooks.verdict
+    if verdict is not None and verdict.wait is not None:
+        return _state(Phase.QUEUED, verdict.reason, wait_text(verdict.wait))
+    for reason in (Reason.DISPATCHER_SILENT, Reason.INSUFFICIENT_CAPACITY):
+        concerned = [job for job in queued if job.reason == reason]
+        if concerned:
+            return _state(Phase.QUEUED, reason, _each(concerned))
+    queues = listed(sorted({job.queue for job in queued}))
+    text = (
+        f"{admitted} of {outlooks.minimum} needed sub-jobs are admitted; waits for queue {queues}"
+    )
+    return _state(Phase.QUEUED, Reason.WAITING_FOR_QUEUE, text)
 
 
 def _running(jobs: Sequence[JobState], ready: int, total: int) -> str:
