@@ -2,11 +2,12 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 import click
 
-from hyperjob.cli.lint.check import Checked, CheckedDocument, LintFinding
+from hyperjob.cli.lint.check import Checked, CheckedDocument
 
 
 def print_text(results: Sequence[Checked], *, err: bool = False) -> None:
@@ -53,6 +54,7 @@ def print_json(results: Sequence[Checked], *, err: bool = False) -> None:
 
 
 def _file(result: Checked) -> dict[str, Any]:
+    """Return the findings of a file as JSON values."""
     made: dict[str, Any] = {"file": result.name}
     if result.problem:
         made["problem"] = result.problem
@@ -60,7 +62,10 @@ def _file(result: Checked) -> dict[str, Any]:
         {
             "name": document.name,
             "line": document.line,
-            "errors": [_error(found) for found in document.errors],
+            "errors": [
+                {key: value for key, value in asdict(found).items() if key != "text"}
+                for found in document.errors
+            ],
             "warnings": [
                 {
                     "rule": found.rule,
@@ -74,14 +79,3 @@ def _file(result: Checked) -> dict[str, Any]:
         for document in result.documents
     ]
     return made
-
-
-def _error(found: LintFinding) -> dict[str, Any]:
-    return {
-        "rule": found.rule,
-        "line": found.line,
-        "field": found.field,
-        "reason": found.reason,
-        "message": found.message,
-        "remedy": found.remedy,
-    }

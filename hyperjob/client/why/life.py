@@ -35,7 +35,8 @@ def deleted(evidence: Evidence) -> Iterator[Cause]:
     if not summary.deleting:
         return
     since = age(summary.deleting, evidence.now)
-    held = ", ".join(summary.finalizers) or "nothing"
+    names = ", ".join(summary.finalizers)
+    held = f", held by finalizer {names}" if names else ""
     late = is_older(summary.deleting, evidence.now)
     command, text = "", ""
     # The controller and Karmada set no finalizer on a HyperJob; the garbage collector may.
@@ -48,7 +49,7 @@ def deleted(evidence: Evidence) -> Iterator[Cause]:
         text = ": its sub-jobs go first"
     yield Cause(
         reason="BeingDeleted",
-        message=f"is being deleted since {since}, held by finalizer {held}{text}",
+        message=f"is being deleted since {since}{held}{text}",
         next=command,
         needs_help=late and bool(foreign),
     )

@@ -15,6 +15,7 @@ from hyperjob.ui.world import LiveState
 from hyperjob_core.api.phases import Phase
 from hyperjob_core.api.quantity import NANO
 from hyperjob_engine.queueing.queues import ROOT, Tree
+from hyperjob_engine.queueing.workload import OrderInQueue
 from hyperjob_engine.reasons.waiting import trouble_of_queue
 from hyperjob_engine.resources import Resources
 
@@ -117,35 +118,40 @@ def nodes(
     for use in uses:
         by_name.setdefault(use.queue, []).append(use)
     known = [name for name in _below(tree, ROOT) if name != ROOT]
-    names = known + sorted(by_name.keys() - set(known))
-    return [
-        _node(name, tree, by_name.get(name, ()), rows, lines, phases, scope, colour)
-        for name in names
-    ]
+
+    def node(name: str) -> QueueNode:
+        mine = by_name.get(name, ())
+        queue = tree.queues.get(name)
+        guaranteed = queue.guarantee if queue is not None else {}
+        leaf = not tree.children.get(name)
+        line = lines.line(name)
+        seen, hidden = _visible(line, rows, scope)
+        return QueueNode(
+            name=name,
+            depth=max(len(tree.path(name)) - 2, 0),
+            colour=colour(name),
+            state=mine[0].where if mine else (queue.state if queue is not None else ""),
+            problem=trouble_of_queue(tree.trouble(name)) if leaf else "",
+            weight=queue.weight if queue is not None else 1,
+            fifo=queue.fifo if queue is not None else False,
+            leaf=leaf,
+            bars=[_queue_bar(use, guaranteed) for use in mine if _matters(use)],
+            phases=[(str(phase), each) for phase in _LIVING if (each := phases[name, str(phase)])],
+            line=seen,
+            length=len(line),
+            hidden=hidden,
+        )
+
+    return [node(name) for name in (*known, *sorted(by_name.keys() - set(known)))]
 
 
-def _below(tree: Tree, name: str) -> list[str]:
-    found = [name]
-    for child in tree.children.get(name, ()):
-        found += _below(tree, child)
-    return found
+def _visible(
+    line: Sequence[OrderInQueue], rows: Mapping[str, Row], scope: Scope
+) -> tuple[list[tuple[int, Row]], int]:
+    """Return the first HyperJobs of a line that a visitor may see, with their places among all.
 
-
-def _node(
-    name: str,
-    tree: Tree,
-    uses: Sequence[QueueUse],
-    rows: Mapping[str, Row],
-    lines: QueueLines,
-    phases: Counter[tuple[str, str]],
-    scope: Scope,
-    colour: Callable[[str], int],
-) -> QueueNode:
-    """Return a queue; the line has places among all HyperJobs, and only those in the scope."""
-    queue = tree.queues.get(name)
-    guaranteed = queue.guarantee if queue is not None else {}
-    leaf = not tree.children.get(name)
-    line = lines.line(name)
+    Return too the number of hidden HyperJobs between them.
+    """
     seen: list[tuple[int, Row]] = []
     hidden = 0
     for place, (_, _, key) in enumerate(line, start=1):
@@ -154,24 +160,17 @@ def _node(
         row = rows.get(key)
         if row is None or not scope.includes(row.summary.namespace):
             hidden += 1
-            continue
-        seen.append((place, row))
-    problem = trouble_of_queue(tree.trouble(name)) if leaf else ""
-    return QueueNode(
-        name=name,
-        depth=max(len(tree.path(name)) - 2, 0),
-        colour=colour(name),
-        state=uses[0].where if uses else (queue.state if queue is not None else ""),
-        problem=problem,
-        weight=queue.weight if queue is not None else 1,
-        fifo=queue.fifo if queue is not None else False,
-        leaf=leaf,
-        bars=[_queue_bar(use, guaranteed) for use in uses if _matters(use)],
-        phases=[(str(phase), each) for phase in _LIVING if (each := phases[name, str(phase)])],
-        line=seen,
-        length=len(line),
-        hidden=hidden,
-    )
+        else:
+            seen.append((place, row))
+    return seen, hidden
+
+
+def _below(tree: Tree, name: str) -> list[str]:
+    """Return a queue and all queues below it, parents first."""
+    found = [name]
+    for child in tree.children.get(name, ()):
+        found += _below(tree, child)
+    return found
 
 
 def _matters(use: QueueUse) -> bool:
