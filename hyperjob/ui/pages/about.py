@@ -71,7 +71,9 @@ async def plan(context: Context, kube: Kube, namespace: str, name: str) -> str:
     """Return the plan of a HyperJob: its clusters, and why the others are unsuitable."""
     remarks: list[str] = []
     hyperjob = await kube.get(HYPERJOBS, name, namespace=namespace)
-    world = await read_world(kube, namespace=namespace, left_out=remarks.append)
+    world = await read_world(
+        kube, namespace=namespace, hyperjobs=[hyperjob], left_out=remarks.append
+    )
     async with context.planning:  # one plan at a time, since planning needs much CPU time
         judgement = await asyncio.to_thread(judge, hyperjob, world)
     return str(

@@ -7,7 +7,7 @@ from typing import Final
 from urllib.parse import urlencode
 
 from hyperjob.ui.charts.axis import TimeScale, ticks_of
-from hyperjob.ui.charts.use import Chart, chart, fleet
+from hyperjob.ui.charts.use import chart, fleet
 from hyperjob.ui.history.recorder import History
 from hyperjob.ui.history.use import Series
 from hyperjob.ui.render import render
@@ -91,14 +91,16 @@ class HistoryPage:
         )
         parents = {string(at(raw, "spec", "parent")) for raw in world.queues}
         leaves = [one for one in queues if one.name not in parents]
+        shown = _with_accelerators(clusters)
+        drawn = [chart(one, scale) for one in _with_accelerators(queues)[:_CHARTS]]
         return {
             "history-use": str(
                 render(
                     "parts/use.html",
                     fleet=fleet(clusters, leaves, scale, world.colour),
-                    clusters=_small(clusters, scale),
-                    queues=[one for one in _small(queues, scale) if one.peak != "0"],
-                    hidden=max(len(clusters) - _CHARTS, 0),
+                    clusters=[chart(one, scale) for one in shown[:_CHARTS]],
+                    queues=[one for one in drawn if one.peak != "0"],
+                    hidden=max(len(shown) - _CHARTS, 0),
                     ticks=ticks_of(scale),
                     colour=world.colour,
                     problem=self.history.problem,
@@ -117,7 +119,6 @@ class HistoryPage:
         }
 
 
-def _small(found: Iterable[Series], scale: TimeScale) -> list[Chart]:
-    """Return charts of the series with any used or allocatable accelerators."""
-    used = [one for one in found if any(point is not None and any(point) for point in one.points)]
-    return [chart(one, scale) for one in used[:_CHARTS]]
+def _with_accelerators(found: Iterable[Series]) -> list[Series]:
+    """Return the series with any used or allocatable accelerators."""
+    return [one for one in found if any(point is not None and any(point) for point in one.points)]

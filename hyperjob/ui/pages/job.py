@@ -129,18 +129,17 @@ class GroupNode:
 
 
 def tree(row: Row) -> list[GroupNode]:
-    """Return the replicated jobs with their sub-jobs, of which the page shows at most _SHOWN."""
+    """Return the replicated jobs with their sub-jobs.
+
+    Of all sub-jobs together at most _SHOWN are shown, failed ones before others.
+    """
     summary = row.summary
-    order = {job.name: place for place, job in enumerate(summary.jobs)}
-    left = _SHOWN
+    shown = {job.name for job in sorted(summary.jobs, key=lambda job: not job.has_failed)[:_SHOWN]}
     found = []
     for name in summary.group_names:
         group = summary.group(name)
         jobs = [job for job in summary.jobs if job.group == name]
-        # The limit is for the whole page: sub-jobs with problems come first.
-        jobs.sort(key=lambda job: not job.has_failed)
-        visible, left = jobs[:left], max(0, left - len(jobs))
-        visible.sort(key=lambda job: order[job.name])
+        visible = [job for job in jobs if job.name in shown]
         found.append(
             GroupNode(
                 name=name,

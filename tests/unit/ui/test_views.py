@@ -1,7 +1,9 @@
 """What pages show of known objects, without a server."""
 
+import asyncio
 from collections import Counter
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import quote
 
@@ -16,10 +18,15 @@ from hyperjob.ui.charts.timeline import Subject, timeline
 from hyperjob.ui.history.spans import Span
 from hyperjob.ui.holdings import Holdings
 from hyperjob.ui.lines import QueueLines
-from hyperjob.ui.pages import actions, fleet, logs, queues
+from hyperjob.ui.pages import about, actions, fleet, logs, queues
+from hyperjob.ui.pages.job import tree
 from hyperjob.ui.render import expected, hue, render
 from hyperjob.ui.rows import Row, row_of
 from hyperjob.ui.visitor import EVERYTHING, Scope
+from hyperjob_core.api.microtime import utc_now
+from hyperjob_core.kube.client import Kube
+from hyperjob_core.kube.memory import MemoryServer
+from hyperjob_core.kube.resources import CLUSTERS, HYPERJOBS
 from tests.support.fleet import GPU, hyperjob
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
@@ -319,3 +326,30 @@ def test_logs_are_chosen_by_ranks(given: str, ranks: set[int] | None, shown: str
     assert (choice.wanted.ranks, choice.rank) == (ranks, shown)
     source = ContainerLog(cluster="east", pod="p-0", container="main", rank=3)
     assert choice.line(source, b"x") == ("east/p-0 rank 3", "x", "")
+
+
+def test_of_very_many_sub_jobs_the_failed_ones_are_shown() -> None:
+    jobs = [{"name": f"a-{n}", "replicatedJob": "a", "phase": "Running"} for n in range(250)]
+    failed = {"name": "b-0", "replicatedJob": "b", "phase": "Failed"}
+    made = hyperjob(0, clusters=1)
+    made["spec"]["replicatedJobs"] = []
+    made["status"]["jobs"] = [*jobs, failed]
+    first, second = tree(row_of(made))
+    assert (len(first.jobs), first.hidden) == (199, 51)
+    assert ([job.name for job in second.jobs], second.hidden) == (["b-0"], 0)
+
+
+async def test_the_plan_on_the_page_warns_of_objects_that_pods_lack() -> None:
+    server = MemoryServer(now=utc_now)
+    made = hyperjob(0, clusters=1)
+    del made["status"]
+    for group in made["spec"]["replicatedJobs"]:
+        for task in group["templateSpec"]["tasks"]:
+            (container, *_) = task["template"]["spec"]["containers"]
+            container["envFrom"] = [{"secretRef": {"name": "gone"}}]
+    server.put(HYPERJOBS, made)
+    server.put(CLUSTERS, cluster("east"))
+    context: Any = SimpleNamespace(planning=asyncio.Lock())
+    metadata = made["metadata"]
+    text = await about.plan(context, Kube(server), metadata["namespace"], metadata["name"])
+    assert "gone" in text
