@@ -119,6 +119,11 @@ def _decide(
     ready: Sequence[AutoSplit],
     rooms: Iterable[FreeRoom],
 ) -> Split:
+    """Return the split by the first of `rooms` with room for all wishes, else by the last one.
+
+    An external splitter is asked about the first room alone. A split with sub-jobs that are being
+    deleted (`parked`) waits for their deletion.
+    """
     parked: dict[str, tuple[Reason, Detail]] = {
         part.group.name: (Reason.BEING_DELETED, Plain.OLD_SUB_JOBS_LEAVE)
         for part in ready
@@ -185,6 +190,11 @@ def _split(
     shares: Mapping[str, Sequence[SplitShare]],
     short: Mapping[str, tuple[Reason, Detail]],
 ) -> Split:
+    """Return sizes and clusters by sub-job: those that are decided, and `shares` for new indices.
+
+    A decided sub-job keeps its index. The shares get the other indices of the replicatedJob, those
+    that it has before new ones.
+    """
     sizes: dict[str, Sequence[int]] = {}
     pins: dict[str, str] = {}
     overflow: dict[str, SplitOverflow] = {}

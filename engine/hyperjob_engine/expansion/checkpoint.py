@@ -31,6 +31,7 @@ def _task(task: Object, checkpoint: Checkpoint) -> Object:
 
 
 def _mounted(spec: Object, checkpoint: Checkpoint) -> Object:
+    """Return a pod's spec with the claim as a volume, mounted in every container."""
     volume = {
         "name": VOLUME_NAME,
         "persistentVolumeClaim": {"claimName": checkpoint.claim},

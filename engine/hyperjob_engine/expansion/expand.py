@@ -15,10 +15,9 @@ from hyperjob_core.api.wire import count, mapping, objects
 from hyperjob_engine.expansion.split import (
     Scale,
     SplitError,
-    auto_scale,
     request_of,
     resized,
-    scale_of,
+    split_scale,
     static_number,
     static_sizes,
 )
@@ -91,7 +90,7 @@ def _pod_count(group: ReplicatedJob, number: int) -> int:
     if split is None:
         return number * template
     try:
-        scale = auto_scale(split, group.template)
+        scale = split_scale(split, group.template)
     except SplitError as error:
         raise _split_error(group, error) from error
     scaled = max(0, (split.accelerators or 0) - number * scale.fixed) // scale.per_pod
@@ -152,27 +151,26 @@ def pod_groups(template: Object) -> tuple[PodGroup, ...]:
 
 
 def _sizes(group: ReplicatedJob, shares: Sequence[int] | None) -> Sequence[Size]:
+    """Return the size of each sub-job of a replicatedJob, in order; raises SpecError.
+
+    `shares` are those of an automatic split; without them one size represents the whole split.
+    """
     split = group.split
     if split is None:
         return [_size(group.template, None)] * group.replicas
     try:
-        if split.mode == "auto":
-            scale = auto_scale(split, group.template)
-            if shares is None:
-                return [_whole(group.template, split, scale)]
-            return _sized(group.template, split, scale.task, shares)
-        numbers = static_sizes(split, group.template, group.replicas)
-        task = scale_of(group.template, split.accelerator_type or "").task
+        scale = split_scale(split, group.template)
+        if split.mode != "auto":
+            shares = static_sizes(split, group.template, group.replicas)
     except SplitError as error:
         raise _split_error(group, error) from error
-    return _sized(group.template, split, task, numbers)
-
-
-def _sized(
-    template: Object, split: SplitPolicy, task: int, numbers: Sequence[int]
-) -> Sequence[Size]:
-    by_pods = {pods: _size(template, split.accelerator_type, (task, pods)) for pods in set(numbers)}
-    return [by_pods[pods] for pods in numbers]
+    if shares is None:
+        return [_whole(group.template, split, scale)]
+    by_pods = {
+        pods: _size(group.template, split.accelerator_type, (scale.task, pods))
+        for pods in set(shares)
+    }
+    return [by_pods[pods] for pods in shares]
 
 
 def _whole(template: Object, split: SplitPolicy, scale: Scale) -> Size:

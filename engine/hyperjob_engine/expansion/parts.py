@@ -12,7 +12,7 @@ from typing import Final
 from hyperjob_core.api.names import child_name
 from hyperjob_engine.expansion.expand import SpecError, pod_groups
 from hyperjob_engine.expansion.members import present_indices
-from hyperjob_engine.expansion.split import Scale, SplitError, auto_scale
+from hyperjob_engine.expansion.split import Scale, SplitError, split_scale
 from hyperjob_engine.model.child import Child, child_of
 from hyperjob_engine.model.nodes import PodGroup
 from hyperjob_engine.model.observed import Observed, Ownership, Record, ReplicatedJob, SplitPolicy
@@ -115,7 +115,7 @@ def _scale_of(group: ReplicatedJob) -> tuple[SplitPolicy, Scale]:
     if group.split is None:
         raise SpecError(f"replicatedJob {group.name!r}: it has no splitPolicy")
     try:
-        return group.split, auto_scale(group.split, group.template)
+        return group.split, split_scale(group.split, group.template)
     except SplitError as error:
         raise SpecError(f"replicatedJob {group.name!r}: {error}") from error
 

@@ -85,39 +85,41 @@ def static_sizes(split: SplitPolicy, template: Object, replicas: int) -> Sequenc
     Several replicas share the accelerators as equally as whole pods allow. With one replica each
     sub-job has the size of the template, and the last one the rest of the total.
     """
-    if split.accelerators is None or split.accelerator_type is None:
-        raise SplitError("splitPolicy needs accelerators and acceleratorType")
-    scale = scale_of(template, split.accelerator_type)
-    wanted = split.accelerators
+    scale, wanted = split_scale(split, template), split.accelerators or 0
     if replicas > 1:
         return _share(wanted, scale, replicas)
-    if scale.accelerators <= 0:
-        raise SplitError("the template requests no accelerators, and gives the sub-jobs no size")
-    full, rest = divmod(wanted, scale.accelerators)
+    full, rest = divmod(wanted, _size_of(scale))
     sizes = [scale.pods] * full
     return [*sizes, *_share(rest, scale, 1)] if rest else sizes
 
 
 def static_number(split: SplitPolicy, template: Object, replicas: int) -> int:
-    """Return the number of sub-jobs of a static split, without a list of them."""
+    """Return the number of sub-jobs of a static split, without a list; raises SplitError."""
     if replicas > 1:
         return replicas
-    if split.accelerators is None or split.accelerator_type is None:
-        raise SplitError("splitPolicy needs accelerators and acceleratorType")
-    size = scale_of(template, split.accelerator_type).accelerators
-    if size <= 0:
+    size = _size_of(split_scale(split, template))
+    return -(-(split.accelerators or 0) // size)
+
+
+def _size_of(scale: Scale) -> int:
+    """Return the accelerators of a template; raises SplitError if there are none to divide by."""
+    if scale.accelerators <= 0:
         raise SplitError("the template requests no accelerators, and gives the sub-jobs no size")
-    return -(-split.accelerators // size)
+    return scale.accelerators
 
 
-def auto_scale(split: SplitPolicy, template: Object) -> Scale:
-    """Return how the sub-jobs of an automatic split scale; raises SplitError."""
+def split_scale(split: SplitPolicy, template: Object) -> Scale:
+    """Return how the sub-jobs of a split scale; raises SplitError."""
     if not split.accelerators or split.accelerator_type is None:
         raise SplitError("splitPolicy needs accelerators and acceleratorType")
     return scale_of(template, split.accelerator_type)
 
 
 def _share(wanted: int, scale: Scale, parts: int) -> list[int]:
+    """Return the scaled pods of each of `parts` sub-jobs, the larger ones first; raises SplitError.
+
+    Each sub-job has the `fixed` accelerators of the template beside them.
+    """
     pods, rest = divmod(wanted - parts * scale.fixed, scale.per_pod)
     if rest or pods < parts:
         raise SplitError(

@@ -77,6 +77,10 @@ def _rejected_pin(child: Child) -> str:
 
 
 def _rejection(old: Rejection | None, cluster: str, now: datetime) -> Rejection:
+    """Return the record of a refusal that is there now; `old` is the record before.
+
+    It begins with `since`; a refusal that lasts excludes the cluster until `retry_time`.
+    """
     times = old.times if old is not None else 0
     if old is not None and is_active(old, now):
         return old
@@ -90,6 +94,7 @@ def _rejection(old: Rejection | None, cluster: str, now: datetime) -> Rejection:
 
 
 def _wait(rejections: Iterable[Rejection], now: datetime) -> timedelta | None:
+    """Return the time until the next refusal counts or ends; None if there is none."""
     moments = [item.since + STANDS for item in rejections if item.since is not None]
     moments += [
         item.retry_time

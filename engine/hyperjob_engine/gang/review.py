@@ -123,6 +123,7 @@ def _place(
 
 
 def _rearranged(pinned_places: Sequence[PinnedPlace], placement: Placement) -> Review:
+    """Return the review after a new placement of all: those on their pinned cluster stay there."""
     pins = {pinned.name: pinned.pin for pinned in pinned_places}
     held = {pinned.name for pinned in pinned_places if pinned.held}
     same = {name for name, cluster in placement.assigned.items() if cluster == pins[name]}

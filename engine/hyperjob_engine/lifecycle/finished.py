@@ -73,6 +73,12 @@ def _leftovers(observed: Observed) -> Iterator[Action]:
 
 
 def _outlived(child: Child) -> bool:
+    """Return whether a sub-job has objects that an ended HyperJob must not have.
+
+    They are those that its end or a restart stops, those of a failed sub-job that runs again, and
+    those without a record, of vcjobs only its own with its labels. All others stay, with their
+    logs.
+    """
     record = child.record
     if record is None:
         job, policy = child.job, child.policy

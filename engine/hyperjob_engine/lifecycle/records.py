@@ -62,6 +62,11 @@ def with_restart(
 def _record(
     observed: Observed, sub_job: SubJob, child: Child, again: Recreation, why: str
 ) -> Record:
+    """Return the record of a sub-job that is created again, as its next attempt.
+
+    The back-off counts from the start of the attempt before: its `retry_time`, or for the first one
+    the start of the HyperJob.
+    """
     old, attempt = child.record, child.attempt + 1
     began = old.retry_time if old is not None else None
     if began is None:

@@ -355,6 +355,7 @@ def _matching(patterns: Iterable[str], names: Iterable[str]) -> set[str]:
 
 
 def _shown(node: NodeFact, pods: Mapping[str, PodHeld]) -> MemberNode:
+    """Return a node with its pods, and what these leave free of it."""
     free = dict(node.allocatable)
     for pod in pods.values():
         accumulate(free, pod.request, -1)

@@ -117,6 +117,7 @@ def obstacle(
 
 
 def _lacks(demand: Resources, free: Resources, cluster: Cluster) -> tuple[Lack, ...]:
+    """Return the resources that a cluster lacks for a demand, accelerators first, at most two."""
     missing = lacking(demand, free)
     return tuple(
         Lack(
@@ -208,6 +209,10 @@ def _part(
     together: Sequence[str],
     max_domains: int | None,
 ) -> ClusterOffer:
+    """Return what a cluster offers to a split: a sub-job of up to `pods` scaled pods, or why none.
+
+    `together` are the clusters that `max_domains` leaves; the room of another one is used up.
+    """
     if not pods:
         least = wish.request(1)
         return ClusterOffer(

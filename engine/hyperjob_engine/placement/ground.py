@@ -408,6 +408,7 @@ def _room_on(node: MemberNode, kind: Kind) -> int:
 
 
 def _left(node: MemberNode, leaves: Callable[[PodHeld], bool]) -> MemberNode:
+    """Return a node after the pods that leave have ended; a node without such a pod is the same."""
     leaving = [pod for pod in node.pods if leaves(pod)]
     if not leaving:
         return node

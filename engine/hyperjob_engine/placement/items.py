@@ -121,6 +121,10 @@ def _bare(block: Bundle) -> Bundle:
 
 
 def _block(outer: Domain, mates: Sequence[PodGroup]) -> Bundle:
+    """Return the pods that one outer domain of a job has, as a block with its inner domains.
+
+    `mates` are the groups with that outer domain. A domain has `each` pods of a group.
+    """
     tasks: Counter[PodsOfTask] = Counter()
     parts: Counter[Bundle] = Counter()
     for group in mates:

@@ -76,6 +76,10 @@ class _Search:
         return self._best
 
     def _descend(self, depth: int) -> None:
+        """Try all clusters for the request at a depth, then leave it out; keep the best assignment.
+
+        A branch ends where it cannot assign more requests than the best, and with the last step.
+        """
         left = len(self._requests) - depth
         if len(self._room.assigned) + left <= len(self._best.assigned) or self._steps <= 0:
             return

@@ -195,6 +195,10 @@ class Trial:
     def _put_block(
         self, block: Bundle, within: NetworkDomain | None, *, alone: bool = False
     ) -> bool:
+        """Place a block in the first HyperNode that holds its parts and its pods; return whether.
+
+        A HyperNode that does not hold all of them keeps none: the state before is restored.
+        """
         for domain in self._domains(block, within, alone=alone):
             left, used = list(self._left), list(self._used)
             touched, near = set(self._touched), self._near.copy()

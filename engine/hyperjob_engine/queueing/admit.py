@@ -140,6 +140,7 @@ def _smallest_first(parts: Sequence[QueuedSubJob]) -> list[QueuedSubJob]:
 def _is_within(
     capability: Resources, sums: Mapping[str, Resources], queue: str, demand: Resources
 ) -> bool:
+    """Return whether a capability has room for a demand beside what `sums` has of the queue."""
     used = sums.get(queue, {})
     return all(
         used.get(name, 0) + amount <= capability[name]

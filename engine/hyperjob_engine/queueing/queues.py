@@ -155,6 +155,11 @@ class Tree:
         return None
 
     def _path(self, name: str) -> tuple[str, ...]:
+        """Return the queues from root to `name`.
+
+        A queue with a missing parent, or in a circle of parents, counts as a child of root, and
+        `_troubles` has the reason why it takes no jobs.
+        """
         path = [name]
         while path[-1] != ROOT:
             parent = self.queues[path[-1]].parent
@@ -170,6 +175,7 @@ class Tree:
         return tuple(reversed(path))
 
     def _share_out(self, parent: str) -> None:
+        """Divide what a queue is entitled to among its children, and so on below them."""
         children = [self.queues[name] for name in self.children[parent]]
         for child in children:
             self.entitled[child.name] = {}

@@ -76,6 +76,7 @@ def stopping(observed: Observed, members: Sequence[Member]) -> End | Object | No
 
 
 def _time_left(observed: Observed) -> timedelta | None:
+    """Return the time until the deadline, not above 0 after it; None if neither is known."""
     deadline = observed.hyperjob.deadline
     if deadline is None:
         return None
