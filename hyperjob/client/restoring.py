@@ -5,24 +5,20 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from hyperjob.client.changing import patch
-from hyperjob.client.plan.reading import admitting
 from hyperjob.client.restored import Difference, Kind
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import binding_name
-from hyperjob_core.api.volcano_global import queues_bindings
 from hyperjob_core.api.wire import at, mapping, objects, string
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import AlreadyExists, NotFound
 from hyperjob_core.kube.resources import (
     HYPERJOBS,
-    MUTATING_WEBHOOKS,
     PROPAGATION_POLICIES,
     RESOURCE_BINDINGS,
     VCJOBS,
     WORKS,
 )
 from hyperjob_engine.expansion.objects import taken_over
-from hyperjob_engine.model.observed import QueueAdmission
 from hyperjob_engine.model.parse import parse_hyperjob
 
 _WORKS_OF: Final = "karmada-es-"
@@ -40,7 +36,6 @@ async def correct(
     """
     suspended: set[tuple[str, str]] = set()
     works = await _works(kube, {each.expected for each in found if each.expected})
-    admission = await _admission(kube) if any(each.adopts for each in found) else None
     for each in found:
         if each.kind is Kind.ELSEWHERE:
             await _pin_to(kube, each, works)
@@ -52,18 +47,11 @@ async def correct(
                 await patch(kube, each.namespace, each.hyperjob, body)
                 said(f"HyperJob {each.namespace}/{each.hyperjob} is suspended")
             await _without_works(kube, each, works)
-        elif each.adopts and admission is not None:
-            await _adopt(kube, each, admission, said)
+        elif each.adopts:
+            await _adopt(kube, each, said)
 
 
-async def _admission(kube: Kube) -> QueueAdmission:
-    webhooks = (await kube.list(MUTATING_WEBHOOKS)).items
-    return admitting(volcano_global=queues_bindings(webhooks))
-
-
-async def _adopt(
-    kube: Kube, each: Difference, admission: QueueAdmission, said: Callable[[str], None]
-) -> None:
+async def _adopt(kube: Kube, each: Difference, said: Callable[[str], None]) -> None:
     """Create policy and vcjob in Karmada for a vcjob that a member has.
 
     A HyperJob that was suspended at the time of the backup was resumed since. It is resumed first:
@@ -81,7 +69,7 @@ async def _adopt(
     if at(owner, "spec", "suspend") is True:
         await patch(kube, each.namespace, each.hyperjob, {"spec": {"suspend": False}})
         said(f"HyperJob {each.namespace}/{each.hyperjob} is resumed")
-    policy, job = taken_over(parse_hyperjob(owner), running, each.found, admission=admission)
+    policy, job = taken_over(parse_hyperjob(owner), running, each.found)
     try:
         await kube.create(PROPAGATION_POLICIES, policy)
     except AlreadyExists:

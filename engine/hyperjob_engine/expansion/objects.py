@@ -104,13 +104,12 @@ def policy(
     return found
 
 
-def taken_over(
-    hyperjob: HyperJob, found: Object, cluster: str, *, admission: QueueAdmission
-) -> tuple[Object, Object]:
+def taken_over(hyperjob: HyperJob, found: Object, cluster: str) -> tuple[Object, Object]:
     """Return policy and vcjob for a sub-job that a member has and Karmada does not know.
 
     The vcjob has the spec of the member's vcjob, which Volcano has defaulted and does not let
-    Karmada change. Beside Volcano Global its ResourceBinding has a gate, as each has there.
+    Karmada change. It gets no gate, also beside Volcano Global: a held sub-job moves to another
+    cluster where its own has no room, and there its own pods take the room.
     """
     given = found["metadata"]
     metadata: Object = {
@@ -120,7 +119,7 @@ def taken_over(
         "ownerReferences": [owner_reference(hyperjob)],
     }
     own = {key: metadata["labels"][key] for key in _OWN if key in metadata["labels"]}
-    wanted = placement(cluster, admission, gated=False)
+    wanted = placement(cluster, QueueAdmission.NONE, gated=False)
     policy = _policy(metadata | {"labels": own}, wanted)
     if annotations := _without_karmadas(given.get("annotations")):
         metadata["annotations"] = annotations

@@ -8,7 +8,6 @@ import pytest
 from hyperjob.client.restored import Difference, Kind, Restored, differences
 from hyperjob.client.restoring import correct
 from hyperjob_core.api.names import (
-    AFFINITY_GATED,
     AFFINITY_UNGATED,
     LABEL_ATTEMPT,
     LABEL_HYPERJOB,
@@ -18,7 +17,6 @@ from hyperjob_core.kube.memory import Call
 from hyperjob_core.kube.resources import (
     CLUSTERS,
     HYPERJOBS,
-    MUTATING_WEBHOOKS,
     PROPAGATION_POLICIES,
     RESOURCE_BINDINGS,
     VCJOBS,
@@ -266,16 +264,9 @@ async def corrected(server: ApiServer, found: list[Difference]) -> list[str]:
     return said
 
 
-@pytest.mark.parametrize("volcano_global", [False, True])
-async def test_a_sub_job_that_was_admitted_since_is_adopted_where_it_runs(
-    *, volcano_global: bool
-) -> None:
+async def test_a_sub_job_that_was_admitted_since_is_adopted_where_it_runs() -> None:
     server = WithMember()
     server.put(HYPERJOBS, hyperjob("a", "Queued", replicatedJobs=[]))
-    if volcano_global:
-        rule = {"apiGroups": ["work.karmada.io"], "resources": ["resourcebindings"]}
-        hook = {"clientConfig": {"url": "https://vg/resourcebindings/mutate"}, "rules": [rule]}
-        server.put(MUTATING_WEBHOOKS, {"metadata": {"name": "vg"}, "webhooks": [hook]})
     before = restored(hyperjob("a", "Queued"))
     found = differences(before, {"east": [of_member("a-0")]})
     said = await corrected(server, found)
@@ -302,10 +293,7 @@ async def test_a_sub_job_that_was_admitted_since_is_adopted_where_it_runs(
     assert pinned["metadata"]["ownerReferences"] == [owner]
     assert "suspension" not in pinned["spec"]
     assert pinned["spec"]["placement"]["clusterAffinities"] == [
-        {
-            "affinityName": AFFINITY_GATED if volcano_global else AFFINITY_UNGATED,
-            "clusterNames": ["east"],
-        }
+        {"affinityName": AFFINITY_UNGATED, "clusterNames": ["east"]}
     ]
     assert said == ["vcjob ns/a-0 is known to Karmada again, in east"]
     known = Restored(hyperjobs=by_key(hyperjob("a")), jobs=by_key(job), policies=by_key(pinned))
