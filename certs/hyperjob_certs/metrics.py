@@ -34,16 +34,11 @@ class ProtectionError(OSError):
 
 
 @asynccontextmanager
-async def protection(
-    directory: Path | None, *, user_agent: str
-) -> AsyncIterator[Protection | None]:
-    """Yield the protection with tls.crt and tls.key of a directory; None without a directory.
+async def protection(directory: Path, *, user_agent: str) -> AsyncIterator[Protection]:
+    """Yield the protection with tls.crt and tls.key of a directory.
 
     Raises ProtectionError if the pair is unusable or no API server is known.
     """
-    if directory is None:
-        yield None
-        return
     source = FileSource(directory / "tls.crt", directory / "tls.key")
     try:
         source.load()

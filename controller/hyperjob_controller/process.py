@@ -5,12 +5,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
 
-from hyperjob_certs.metrics import protection
 from hyperjob_controller.manager import Manager
 from hyperjob_controller.options import AUTO, Options
 from hyperjob_core.api.choices import MemberAccess
 from hyperjob_core.kube.client import Kube
-from hyperjob_core.telemetry.endpoints import serve
+from hyperjob_core.telemetry.endpoints import Protection, serve
 from hyperjob_core.telemetry.health import Checks
 from hyperjob_core.telemetry.metrics import Metrics
 
@@ -47,7 +46,7 @@ async def run(options: Options) -> None:
             metrics=metrics,
         ) as kube,
         _members_client(options) as members,
-        protection(options.metrics_cert_dir, user_agent=USER_AGENT) as protected,
+        _protection(options) as protected,
     ):
         manager = Manager(kube, options, metrics=metrics, members=members)
         readyz = Checks("readyz")
@@ -73,3 +72,16 @@ async def run(options: Options) -> None:
                 },
             )
             await manager.run()
+
+
+@asynccontextmanager
+async def _protection(options: Options) -> AsyncIterator[Protection | None]:
+    """Yield the protection of /metrics; None without --metrics-cert-dir."""
+    if options.metrics_cert_dir is None:
+        yield None
+        return
+    # The import of cryptography takes a large part of the start, and plain metrics need none.
+    from hyperjob_certs.metrics import protection
+
+    async with protection(options.metrics_cert_dir, user_agent=USER_AGENT) as protected:
+        yield protected

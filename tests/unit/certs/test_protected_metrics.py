@@ -151,5 +151,3 @@ async def test_an_unusable_pair_and_an_unknown_api_server_are_named(certificates
     with pytest.raises(ProtectionError, match=r"--metrics-cert-dir: "):
         async with protection(certificates, user_agent="test/1"):
             pass
-    async with protection(None, user_agent="test/1") as nothing:
-        assert nothing is None

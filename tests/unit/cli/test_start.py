@@ -100,3 +100,8 @@ def test_a_kubeconfig_with_a_token_file_needs_no_second_client(tmp_path: Path) -
     token.write_text("t")
     path.write_text(KUBECONFIG.replace("token: t", "tokenFile: token"))
     assert not DEAR & imported(CONNECT, str(path))
+
+
+def test_the_controller_imports_no_cryptography_before_a_setting_asks_for_it() -> None:
+    names = imported("import sys, hyperjob_controller.process, hyperjob_controller.__main__")
+    assert not {"cryptography", "kubernetes"} & names
