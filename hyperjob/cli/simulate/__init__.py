@@ -1,7 +1,7 @@
 """`hyperjob simulate`: simulate a workload on clusters, queues and policies, in virtual time."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from hyperjob.simulate.measure import SimulationReport, measure
 from hyperjob.simulate.policies import OURS, POLICIES
 from hyperjob.simulate.sites import missing_queues, queue, shares_of, urgent_class
 from hyperjob.simulate.workload import Scenario, WorkloadError
+from hyperjob_core.api.meta import Object
 
 _TABLE = "table"
 _JOBS = 500
@@ -180,8 +181,7 @@ def _scenario(
 
     sites, described, outages = sites_of(clusters)
     objects = Files(files)
-    by_name = {each["metadata"]["name"]: each for each in (*described, *objects.queues)}
-    queues = list(by_name.values())
+    queues = _last_by_name([*described, *objects.queues])
     found = list(objects.jobs)
     if trace is not None:
         jobs = readers.read(trace, form=given.trace.format)[: given.trace.limit]
@@ -190,7 +190,7 @@ def _scenario(
         sites=sites,
         queues=queues,
         jobs=found,
-        priority_classes=objects.classes,
+        priority_classes=list(objects.classes.values()),
         outages=outages,
         seed=size.seed,
         checkpoint=given.checkpoint_minutes * 60,
@@ -208,6 +208,11 @@ def _scenario(
     return replace(scenario, queues=[*scenario.queues, *map(queue, missing)])
 
 
+def _last_by_name(objects: Iterable[Object]) -> list[Object]:
+    """Return the objects, and of those with equal names the last."""
+    return list({each["metadata"]["name"]: each for each in objects}.values())
+
+
 def _generated(scenario: Scenario, given: ScenarioFile, size: GeneratedSize) -> Scenario:
     """Return the scenario with generated jobs beside its own."""
     sizes = view.sizes(scenario.sites)
@@ -223,6 +228,7 @@ def _generated(scenario: Scenario, given: ScenarioFile, size: GeneratedSize) -> 
     )
     largest = sum(sorted(sizes.values())[-given.max_domains :])
     jobs = generate(demand, accelerators=sum(sizes.values()), largest=largest, seed=size.seed)
-    classes = [*scenario.priority_classes, *([urgent_class()] if given.urgent else [])]
+    own = [urgent_class()] if given.urgent else []
+    classes = _last_by_name([*own, *scenario.priority_classes])
     made = [submission(job, max_domains=given.max_domains) for job in jobs]
     return replace(scenario, jobs=[*scenario.jobs, *made], priority_classes=classes)

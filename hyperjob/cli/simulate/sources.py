@@ -55,7 +55,7 @@ class Files:
     def __init__(self, names: Sequence[str]) -> None:
         self.jobs: list[Submission] = []
         self.queues: list[Object] = []
-        self.classes: list[Object] = []
+        self.classes: dict[str, Object] = {}
         for name in (each for given in names for each in files_of(given)):
             source = manifest_of(name)
             for document in source.documents:
@@ -71,7 +71,7 @@ class Files:
                 made = queue(content["metadata"]["name"], content.get("spec") or {})
                 self.queues.append({**made, "metadata": content["metadata"]})
             elif kind == (PRIORITY_CLASSES.api_version, PRIORITY_CLASSES.kind):
-                self.classes.append(content)
+                self.classes[content["metadata"]["name"]] = content
         except (ValueError, KeyError, SpecError) as error:
             raise FailureError(f"{name}, line {line}: {error}", code=Code.USAGE) from None
 

@@ -145,7 +145,10 @@ def _selected_runs(summary: Summary, wanted: Wanted) -> Iterator[tuple[SubJob, R
 
 
 def _is_wanted(failure: ContainerFailure | None, wanted: Wanted) -> bool:
-    """Return whether a failed container is among those selected; without one all are."""
+    """Return whether a failed container is among those selected.
+
+    A run without one belongs to no task, rank or container: it is wanted where none is named.
+    """
     if failure is None:
         return not wanted.task and wanted.ranks is None and not wanted.container
     return (

@@ -66,6 +66,22 @@ def test_a_hyperjob_of_a_file_runs_at_its_time_across_clusters(
     assert report["queues"]["research"]["wait"]["count"] == 1
 
 
+def test_generated_urgent_jobs_use_the_priority_class_of_a_file(
+    clusters: str, tmp_path: Path
+) -> None:
+    classes, shares = tmp_path / "classes.yaml", tmp_path / "scenario.yaml"
+    classes.write_text(
+        "{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, "
+        "metadata: {name: urgent}, value: 7}"
+    )
+    shares.write_text("{urgent: 0.5}")
+    given = ("--clusters", clusters, "-f", str(classes), "--scenario", str(shares))
+    result = simulate(*given, "--jobs", "20", "--days", "1", "--load", "0.2", "-o", "json")
+    assert result.exit_code == 0, result.output
+    (report,) = json.loads(result.stdout)["policies"]
+    assert (report["jobs"], report["completed"]) == (20, 20)
+
+
 def test_policies_run_side_by_side_with_a_page(clusters: str, tmp_path: Path) -> None:
     trace, html = tmp_path / "jobs.csv", tmp_path / "out.html"
     trace.write_text("submit,duration,gpus,queue\n0,1h,24,research\n60,30m,8,research\n")
