@@ -174,6 +174,10 @@ class Observer:
                 found.append((job, parse_binding(binding)))
         return found
 
+    def release(self, key: str) -> None:
+        """Drop the parsed HyperJob if its status has been written: its object is another now."""
+        self._hyperjobs.keep(key, [self._caches.hyperjob(key)])
+
     def forget(self, key: str) -> None:
         """Drop the parsed objects of a deleted HyperJob."""
         for parsed in (self._hyperjobs, self._jobs, self._policies, self._bindings):

@@ -98,6 +98,7 @@ class Reconciler:
         delay = self._writer.delay(observed, decided.status)
         # Only messages or progress are delayed: such a plan has no action and no Event.
         written = await self._writer.write(observed, None if delay else decided.status)
+        self._observer.release(key)
         if written in {Written.STORED, Written.PRUNED}:
             self._events.record(key, decided.events)
         self._events.record(key, action_events(result.done))

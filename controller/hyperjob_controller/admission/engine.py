@@ -40,6 +40,8 @@ from hyperjob_engine.resources import Resources
 log = logging.getLogger(__name__)
 
 SETTLE_SECONDS: Final = 0.05
+_REST: Final = 10.0  # rounds take a tenth of the time at most
+_LONGEST_REST: Final = 0.2
 MESSAGES_PER_SECOND: Final = 50.0
 _SWEEP: Final = 50
 _PATIENCE: Final = 10.0
@@ -96,6 +98,7 @@ class Admission:
         self._settings = settings
         self._now = now
         self._changed = asyncio.Event()
+        self._took = 0.0  # seconds of the last round
         self._patient = True  # False: the list of Queues is late, which verdicts then name
         self._messages_per_second = messages_per_second
         self._next_refresh = 0.0
@@ -297,7 +300,9 @@ class Admission:
                     await self._learn(keys, learn)
                     for key in keys:
                         self._queue.add(key)
+                began = asyncio.get_running_loop().time()
                 self._round()
+                self._took = asyncio.get_running_loop().time() - began
                 pause = 0.0
             except Exception as error:  # noqa: BLE001 - the wall
                 if not self._blame(error):
@@ -312,7 +317,8 @@ class Admission:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(None if wait is None else wait.total_seconds()):
                 await self._changed.wait()
-        await asyncio.sleep(SETTLE_SECONDS)
+        rest = min(_LONGEST_REST, _REST * self._took)
+        await asyncio.sleep(max(SETTLE_SECONDS, rest))
         self._changed.clear()
 
     def _blame(self, error: Exception) -> bool:

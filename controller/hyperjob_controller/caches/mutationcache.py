@@ -54,6 +54,7 @@ class MutationCache:
         self._writes = 0
         self._handlers: list[Handler] = []
         informer.add_handler(self._seen)
+        informer.known = self._known
 
     def add_handler(self, handler: Handler) -> None:
         """Call the handler for every change of the informer, and for entries that expire."""
@@ -123,6 +124,15 @@ class MutationCache:
             kind = EventType.ADDED if written.obj is None else kind
             for handler in self._handlers:
                 self._informer.call(handler, kind, written.obj, known)
+
+    def _known(self, obj: Object) -> Object | None:
+        """Return the written object if an event of the informer has that version of it."""
+        if not self._written:
+            return None
+        written = self._written.get(key_of(obj))
+        if written is None or written.obj is None or _uid(obj) != written.uid:
+            return None
+        return written.obj if _version(obj) == written.version else None
 
     def _seen(self, kind: EventType, old: Object | None, new: Object | None) -> None:
         """Drop an own write that the informer has overtaken.

@@ -43,6 +43,12 @@ class Parsed(Generic[T]):
             self.forget(next(iter(self._known)))
         return [item for _, item in entries.values()]
 
+    def keep(self, key: str, items: Iterable[Object | None]) -> None:
+        """Drop the objects of a HyperJob unless they are these: replaced ones take memory."""
+        _, entries = self._known.get(key, (None, {}))
+        if entries.keys() != {id(item) for item in items}:
+            self.forget(key)
+
     def forget(self, key: str) -> None:
         """Drop the objects of a HyperJob."""
         _, entries = self._known.pop(key, (None, {}))

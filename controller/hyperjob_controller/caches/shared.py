@@ -14,6 +14,7 @@ from hyperjob_core.api.meta import Object
 T = TypeVar("T")
 
 _KNOWN: Final = 8192
+_SHORT: Final = 64
 _WORDS: Final = (
     *("name", "phase", "reason", "message"),
     *("cluster", "replicatedJob", "lastTransitionTime"),
@@ -31,6 +32,8 @@ class Shared:
 
     def part(self, value: T) -> T:
         """Return an equal JSON value that was seen before, else the value itself, part by part."""
+        if isinstance(value, str):
+            return intern(value) if len(value) <= _SHORT else value  # type: ignore[return-value]
         if not isinstance(value, dict | list):
             return value
         # As bytes, 1, true and 1.0 differ, which are equal in Python.

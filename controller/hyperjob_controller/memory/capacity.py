@@ -18,7 +18,7 @@ from hyperjob_engine.model.request import PlacementRequest
 from hyperjob_engine.placement.capacity import (
     ClusterSummary,
     free_of,
-    less_each,
+    less,
     summarise,
 )
 from hyperjob_engine.resources import Resources
@@ -44,6 +44,7 @@ class Capacity:
         self._now = now
         self._summaries: Mapping[str, ClusterSummary] = {}
         self._candidates = Candidates(reservations)
+        self._lessened: dict[str, tuple[Cluster, list[PlacementRequest], Cluster]] = {}
         clusters.add_handler(self._changed)
 
     def clusters(
@@ -51,7 +52,25 @@ class Capacity:
     ) -> tuple[Cluster, ...]:
         """Return the clusters with their free resources, minus the `promised` requests on each."""
         found = self._candidates.of(self._summaries, self._views(now), now=now)
-        return less_each(found, promised) if promised else found
+        return self._less(found, promised) if promised else found
+
+    def _less(
+        self, clusters: Sequence[Cluster], promised: Mapping[str, Iterable[PlacementRequest]]
+    ) -> tuple[Cluster, ...]:
+        """Subtract the requests; of most clusters the last call has done the same."""
+        found, known = [], self._lessened
+        self._lessened = {}
+        for cluster in clusters:
+            requests = list(promised.get(cluster.name, ()))
+            if not requests:
+                found.append(cluster)
+                continue
+            before = known.get(cluster.name)
+            if before is None or before[0] is not cluster or before[1] != requests:
+                before = cluster, requests, less(cluster, requests)
+            self._lessened[cluster.name] = before
+            found.append(before[2])
+        return tuple(found)
 
     def room(self, cluster: str) -> Resources | None:
         """Return the free resources of a cluster after reservations; None if it is not usable."""

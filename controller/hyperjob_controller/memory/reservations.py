@@ -55,6 +55,7 @@ class _Known:
     cluster: str = ""  # on which it has room, in the summary or not
     reached: bool = False  # a member has it, or is about to get it
     left: Fraction = Fraction(1)  # the part of its pods that have not ended
+    versions: tuple[str, ...] = ()  # of the objects that the last update has seen
 
 
 class Reservations:
@@ -124,6 +125,7 @@ class Reservations:
             self._replace(key, None)
             return
         known = self._remember(key, raw, now)
+        known.versions = self._versions_of(key)
         cluster, report = self._whereabouts(key, raw)
         ended = report is not None and report.phase.is_terminal
         if ended or cluster != known.cluster:
@@ -163,6 +165,15 @@ class Reservations:
                 by_pods=by_pods,
                 now=now,
             )
+
+    def is_current(self, key: str) -> bool:
+        """Return whether the last update of a vcjob has seen its present objects."""
+        known = self._known.get(key)
+        return known is not None and known.versions == self._versions_of(key)
+
+    def _versions_of(self, key: str) -> tuple[str, ...]:
+        found = (look(key) for look in (self._job, self._policy, self._binding))
+        return tuple(string(at(obj, "metadata", "resourceVersion")) for obj in found)
 
     def summarised(self, cluster: str, taken: Resources | None, *, now: datetime) -> None:
         """Record a changed summary of a cluster, None for none; drop what it settles."""

@@ -170,7 +170,7 @@ class Handlers:
             for key in hyperjob_keys(obj):
                 self._queue.add(key, low=True)
             return
-        self._update(key_of(obj))
+        self._update_changed(key_of(obj))
         # After the creation of a vcjob its ResourceBinding follows soon: one pass is enough.
         urgent = kind is EventType.DELETED
         for key in sorted({*hyperjob_keys(obj), *(hyperjob_keys(old) if old else ())}):
@@ -186,7 +186,7 @@ class Handlers:
             or (kind is EventType.MODIFIED and _same(old, new, _BINDING))
         ):
             return
-        self._update(job_key)
+        self._update_changed(job_key)
         job = self._caches.job(job_key)
         keys = hyperjob_keys(job) if job is not None else self._by_name(job_key)
         for key in sorted(keys):
@@ -222,6 +222,11 @@ class Handlers:
             jobs = objects(at(obj, "status", "jobs"))
             if any(job.get("cluster") == cluster for job in jobs):
                 self._queue.add(key_of(obj))
+
+    def _update_changed(self, job_key: str) -> None:
+        """Update a reservation unless the pass that wrote the changed object has done it."""
+        if not self._memory.reservations.is_current(job_key):
+            self._update(job_key)
 
     def _update(self, job_key: str) -> None:
         self._memory.reservations.update(job_key, now=self._now())

@@ -71,6 +71,7 @@ class Informer:
         """
         self.resource = resource
         self.synced = asyncio.Event()
+        self.known: Callable[[Object], Object | None] = lambda _obj: None
         self._transform = transform or unchanged
         self._faulty = faulty or _logged
         self._restored = restored
@@ -108,9 +109,13 @@ class Informer:
         return int(version) if version.isdecimal() else 0
 
     def transformed(self, obj: Object) -> Object:
-        """Return an object in the form of the store; the argument itself may be changed."""
+        """Return an object in the form of the store; the argument itself may be changed.
+
+        `known` may return an object that has this form already: the caller's own write.
+        """
         try:
-            return self._transform(obj)
+            known = self.known(obj)
+            return self._transform(obj) if known is None else known
         except Exception as error:  # noqa: BLE001 - `faulty` gets it
             self._faulty(self.resource, obj, error)
             return obj

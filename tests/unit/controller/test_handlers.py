@@ -370,8 +370,10 @@ def test_a_child_that_ends_wakes_those_that_wait(rig: Rig) -> None:
     rig.known["default/hj-trainer-0"] = job()
     rig.jobs.tell(ADDED, None, job())
     rig.queued.clear()
-    rig.known["default/hj-trainer-0"] = job(phase="Completed")
-    rig.jobs.tell(MODIFIED, job(), job(phase="Completed"))
+    ended = job(phase="Completed")
+    ended["metadata"]["resourceVersion"] = "99"
+    rig.known["default/hj-trainer-0"] = ended
+    rig.jobs.tell(MODIFIED, job(), ended)
     rig.queued.remove("default/hj")
     assert rig.queued == ["ns/waiting"]
 
@@ -435,3 +437,21 @@ def test_priorities_are_read_again_only_where_the_value_of_a_class_changed(rig: 
     ):
         handler(kind, old, new)
         assert len(changes) == expected
+
+
+def test_an_event_of_the_own_write_counts_a_reservation_only_once(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rig.known["default/hj"] = hyperjob()
+    rig.policy = policy()
+    rig.known["default/hj-trainer-0"] = job()
+    rig.jobs.tell(ADDED, None, job())
+    updated: list[str] = []
+    monkeypatch.setattr(rig.handlers, "_update", updated.append)
+    rig.jobs.tell(ADDED, None, job())
+    assert updated == []
+    newer = job(phase="Running")
+    newer["metadata"]["resourceVersion"] = "99"
+    rig.known["default/hj-trainer-0"] = newer
+    rig.jobs.tell(MODIFIED, job(), newer)
+    assert updated == ["default/hj-trainer-0"]

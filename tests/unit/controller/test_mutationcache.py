@@ -18,6 +18,7 @@ class Informers:
         self.store = Store({"index": lambda obj: [obj["metadata"]["labels"]["of"]]})
         self.handlers: list[Any] = []
         self.seen_version = 0
+        self.known: Any = None
 
     def get(self, key: str) -> Object | None:
         return self.store.get(key)
@@ -195,3 +196,13 @@ async def test_what_was_written_is_listed_of_one_namespace_alone(cache: Mutation
     cache.note(obj(1))
     assert cache.written("ns/") == [obj(1)]
     assert cache.written("other/") == []
+
+
+async def test_an_event_of_the_own_write_is_the_written_object_itself(
+    informer: Informers, cache: MutationCache
+) -> None:
+    written = obj(2)
+    cache.note(written)
+    assert informer.known(obj(2)) is written
+    assert informer.known(obj(3)) is None
+    assert informer.known(obj(2, uid="other")) is None

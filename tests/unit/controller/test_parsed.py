@@ -61,3 +61,13 @@ def test_a_hyperjob_that_has_more_than_may_be_held_is_held_alone() -> None:
     known.of("small", small, parse, view="v")
     known.of("large", large, parse, view="v")
     assert parse.parsed == [9, 1, 2, 3, 9, 1, 2, 3]
+
+
+def test_a_replaced_object_is_not_held() -> None:
+    parse, known, items = Parser(), Parsed[int](), some(1)
+    known.of("a", items, parse, view="v")
+    known.keep("a", items)
+    known.of("a", items, parse, view="v")
+    assert parse.parsed == [1]
+    known.keep("a", some(1))
+    assert known._known == {}
