@@ -96,7 +96,7 @@ class Reconciler:
             with self._wall.around((), task.place):
                 task.planned(observed, decided)
         delay = self._writer.delay(observed, decided.status)
-        # Only messages or progress are delayed: such a plan has no action and no Event.
+        # The plan of a later pass has the Events of a delayed status again.
         written = await self._writer.write(observed, None if delay else decided.status)
         self._observer.release(key)
         if written in {Written.STORED, Written.PRUNED}:

@@ -1,27 +1,34 @@
 """The step of a pass that writes the status of a HyperJob, with one merge patch.
 
 The plan decides what the status is. The writer only decides how often it writes a status in which
-nothing but messages or the training progress changed.
+nothing but messages or the training progress changed, and it writes one status for the creation of
+the sub-jobs and the opening of their gates if both happen within a second.
 """
 
 import enum
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from hyperjob_controller.caches.informers import Caches
 from hyperjob_controller.insight.measures import Meter
 from hyperjob_controller.memory.memory import Memory
 from hyperjob_core.api.meta import Object
-from hyperjob_core.api.names import FIELD_MANAGER
-from hyperjob_core.api.wire import mapping
+from hyperjob_core.api.names import FIELD_MANAGER, binding_name
+from hyperjob_core.api.phases import Phase
+from hyperjob_core.api.wire import at, mapping, objects, string
 from hyperjob_core.kube.client import Kube, PatchType
 from hyperjob_core.kube.errors import Conflict, NotFound
 from hyperjob_core.kube.resources import HYPERJOBS, split_key
 from hyperjob_engine.model.observed import Observed
+from hyperjob_engine.reasons.reason import Reason
 from hyperjob_engine.status.diff import Weight, merge_patch, weigh
 
+START_SECONDS: Final = 1.0
+"""The longest time for which the status of a HyperJob waits for its ResourceBindings."""
 PRUNED_RECHECK: Final = timedelta(seconds=5)
 """The time until the next write of a status whose fields the API server has dropped."""
+
+_BEFORE_START: Final = ("", Phase.PENDING, Phase.QUEUED)
 
 
 class Written(enum.Enum):
@@ -53,9 +60,15 @@ class StatusWriter:
         self._progress_seconds = progress_seconds
 
     def delay(self, observed: Observed, status: Object | None) -> timedelta | None:
-        """Return how long to delay a status in which only messages or progress changed, if any."""
-        last = self._memory.written.get(observed.hyperjob.key)
-        if status is None or last is None:
+        """Return how long to delay a status: its next change is due, or it has no new facts."""
+        key = observed.hyperjob.key
+        if status is None:
+            return None
+        if _awaits_bindings(observed, status):
+            since = self._memory.starting.setdefault(key, observed.now)
+            return _left(since, START_SECONDS, observed.now)
+        last = self._memory.written.get(key)
+        if last is None:
             return None
         match weigh(observed.hyperjob.status, status):
             case Weight.WORDS:
@@ -64,8 +77,7 @@ class StatusWriter:
                 seconds = self._progress_seconds
             case _:
                 return None
-        wait = last + timedelta(seconds=seconds) - observed.now
-        return wait if wait > timedelta() else None
+        return _left(last, seconds, observed.now)
 
     async def write(self, observed: Observed, status: Object | None) -> Written:
         """Write what has changed in the status; raises KubeError."""
@@ -101,5 +113,25 @@ class StatusWriter:
         if is_pruned and stored == hyperjob.status:
             return Written.IGNORED
         self._memory.written[hyperjob.key] = observed.now
+        self._memory.starting.pop(hyperjob.key, None)
         self._meter.written(hyperjob, status, now=observed.now)
         return Written.PRUNED if is_pruned else Written.STORED
+
+
+def _left(since: datetime, seconds: float, now: datetime) -> timedelta | None:
+    """Return what is left of some seconds; None if they are over."""
+    wait = since + timedelta(seconds=seconds) - now
+    return wait if wait > timedelta() else None
+
+
+def _awaits_bindings(observed: Observed, status: Object) -> bool:
+    """Return whether the first sub-jobs have just been created, and Karmada has not bound all.
+
+    The pass after the last ResourceBinding opens the gates, and its status has both changes.
+    """
+    if string(at(observed.hyperjob.status, "state", "phase")) not in _BEFORE_START:
+        return False
+    if at(status, "state", "phase") != Phase.STARTING:
+        return False
+    placed = [job for job in objects(status.get("jobs")) if job.get("reason") == Reason.DISPATCHING]
+    return any(binding_name(string(job.get("name"))) not in observed.bindings for job in placed)

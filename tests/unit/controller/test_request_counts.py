@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from hyperjob_controller.manager import Manager
+from hyperjob_controller.write import START_SECONDS
 from hyperjob_core.api.names import GATE, GATE_OPEN
 from hyperjob_core.kube.memory import Call
 from hyperjob_core.kube.resources import (
@@ -34,13 +35,13 @@ GATED = {
     "create propagationpolicies": 1.0,
     "create jobs": 1.0,
     "patch propagationpolicies": 1.0,  # opens the gate; Karmada follows in the binding
-    "patch hyperjobs": 3 / REPLICAS,
+    "patch hyperjobs": 2 / REPLICAS,
     "create events": 3 / REPLICAS,
 }
 UNGATED = {
     "create propagationpolicies": 1.0,
     "create jobs": 1.0,
-    "patch hyperjobs": 3 / REPLICAS,
+    "patch hyperjobs": 2 / REPLICAS,
     "create events": 3 / REPLICAS,
 }
 PASSES = 6  # of each HyperJob until then; most have 4
@@ -59,10 +60,10 @@ class Karmada(ApiServer):
             self.made[f"{verb} {call.resource.plural}"] += 1
         answer = super().answer(call)
         if verb == "create" and call.resource is VCJOBS:
-            self._bind(answer)
+            self.bind(answer)
         return answer
 
-    def _bind(self, job: Object) -> None:
+    def bind(self, job: Object) -> None:
         policy = self.get(PROPAGATION_POLICIES, key_of(job))
         assert policy is not None
         spec = policy["spec"]
@@ -134,3 +135,28 @@ async def test_a_sub_job_costs_no_more_requests_than_its_limit(
     async with running(server, admission) as manager:
         await until(lambda: passes(manager) >= COUNT)
         assert not server.made, "a restart writes nothing for what has not changed"
+
+async def test_one_status_has_the_creation_of_sub_jobs_and_the_opening_of_their_gates(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("hyperjob_controller.write.START_SECONDS", 600.0)
+    server = empty()
+    async with running(server) as manager:
+        server.put(HYPERJOBS, named("hj", group(replicas=REPLICAS, gpus=1)))
+        await until(lambda: server.phases() == {"Starting"} and not soon(manager, "hj"))
+    (written,) = server.items(HYPERJOBS)
+    assert {job["message"] for job in written["status"]["jobs"]} == {"is being dispatched"}
+    assert server.made["patch hyperjobs"] == 1
+
+
+async def test_a_status_waits_no_longer_than_a_second_for_resourcebindings() -> None:
+    server = empty()
+    server.bind = lambda _job: None  # Karmada does not run
+    async with running(server) as manager:
+        server.put(HYPERJOBS, named("hj", group(replicas=REPLICAS, gpus=1)))
+        await until(lambda: len(server.items(VCJOBS)) == REPLICAS)
+        await until(lambda: manager.queue.due_in("default/hj") is not None)
+        assert (manager.queue.due_in("default/hj") or 0) <= START_SECONDS
+        await until(lambda: server.phases() == {"Starting"})
+    (written,) = server.items(HYPERJOBS)
+    assert {job["message"] for job in written["status"]["jobs"]} == {"waits for Karmada"}
