@@ -136,6 +136,7 @@ async def test_a_sub_job_costs_no_more_requests_than_its_limit(
         await until(lambda: passes(manager) >= COUNT)
         assert not server.made, "a restart writes nothing for what has not changed"
 
+
 async def test_one_status_has_the_creation_of_sub_jobs_and_the_opening_of_their_gates(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
