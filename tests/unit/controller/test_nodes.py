@@ -12,7 +12,7 @@ from hyperjob_engine.model.nodes import Nodes, PodGroup, parse_nodes
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.model.request import PlacementRequest
 from hyperjob_engine.placement.assign import FreeRoom
-from hyperjob_engine.placement.capacity import less, summarise
+from hyperjob_engine.placement.capacity import less, summarise, unreserved
 from hyperjob_engine.placement.place import place
 from hyperjob_engine.placement.share import Wish, share
 from hyperjob_engine.queueing.reserve import reserved
@@ -240,8 +240,8 @@ def test_what_is_reserved_takes_its_nodes_and_gives_them_back() -> None:
     assert FreeRoom.of([halved()], ()).options(wanted) == ["a"]
     taken = halved(100, other)
     assert FreeRoom.of([taken], ()).options(wanted) == []
-    assert FreeRoom.of([less(taken, [other], -1)], ()).options(wanted) == ["a"]
-    again = less(halved(), [other], -1)  # nobody knows of it
+    assert FreeRoom.of([unreserved(taken, [other])], ()).options(wanted) == ["a"]
+    again = unreserved(halved(), [other])  # nobody knows of it
     assert FreeRoom.of([again], ()).options(replace(wanted, name="l")) == ["a"]
     assert FreeRoom.of([again], ()).options(sized(4, 5)) == [], "that makes no room"
 

@@ -142,8 +142,9 @@ def test_time_grows_no_faster_than_any_list(part: int) -> None:
         short, long = (review(field.hyperjob(n)) for n in (250, 1000))
         if seconds(long) < 0.02:
             continue
-        ratios = []
-        for _ in range(3):
+        ratios: list[float] = []
+        # A quadratic rule has a ratio of 4 every time; a crowded machine does not raise all of ten.
+        while min(ratios, default=4) > 2.5 and len(ratios) < 10:
             per_byte = [seconds(body) / len(body) for body in (long, short)]
             ratios.append(per_byte[0] / per_byte[1])
         if min(ratios) > 2.5:
