@@ -9,7 +9,7 @@ import os
 import socket
 import time
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -26,6 +26,7 @@ from hyperjob_controller.insight.timeuse import TimeUses
 from hyperjob_controller.leadership import Leadership
 from hyperjob_controller.members.causes import CauseReader
 from hyperjob_controller.members.failedlogs import FailedLogs
+from hyperjob_controller.members.reader import Members
 from hyperjob_controller.memory.capacity import Capacity
 from hyperjob_controller.memory.closedqueues import ClosedQueues
 from hyperjob_controller.memory.memory import Memory
@@ -46,6 +47,7 @@ from hyperjob_controller.wake.ratelimit import PassRateLimit, Reconcile
 from hyperjob_controller.wake.workers import CONTROLLER, run_workers
 from hyperjob_controller.wall import Wall
 from hyperjob_controller.write import StatusWriter
+from hyperjob_core.api.microtime import utc_now
 from hyperjob_core.api.names import LEASE_NAME
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.events import EventRecorder
@@ -79,11 +81,6 @@ _PLACES_EVERY: Final = timedelta(seconds=30)
 _IN_FLIGHT: Final = 200  # sub-jobs: a pass subtracts the reservations of all of them
 
 
-def utc_now() -> datetime:
-    """Return the present time in UTC."""
-    return datetime.now(UTC)
-
-
 class Manager:
     """One controller process against one API server."""
 
@@ -109,12 +106,14 @@ class Manager:
         has what only tests change. `through` wraps the pass of a HyperJob.
         """
         self.options = options
-        tuning = tuning or Tuning()
-        self._lease_namespace = tuning.lease_namespace
         self.metrics = metrics or Metrics()
         self.identity = f"{socket.gethostname()}_{os.getpid()}_{id(self):x}"
         self.working = asyncio.Event()
+        self._kube = kube
+        self._now = now
+        self._tuning = tuning or Tuning()
         self._begun = asyncio.Event()
+        self._changed = asyncio.Event()
         self.caches = Caches(
             kube,
             namespace=options.namespace,
@@ -122,7 +121,6 @@ class Manager:
             webhooks=options.queue_admission is None,
             faulty=lambda *event: self._handlers.faulty(*event),  # noqa: PLW0108 - made later
         )
-        self._changed = asyncio.Event()
         self.mode = Mode(
             options.queue_admission, self.caches.mutating_webhooks, changed=self._mode_changed
         )
@@ -134,7 +132,6 @@ class Manager:
             namespace=lambda key: split_key(key)[0] or "",
             most=max(1, options.workers - 1),
         )
-        self._kube = kube
         self._wall = Wall(
             self.caches.hyperjob,
             metrics=self.metrics,
@@ -146,159 +143,31 @@ class Manager:
         self._recorder = EventRecorder(
             kube, "hyperjob-controller", instance=self.identity, metrics=self.metrics
         )
-        reservations = Reservations(
-            hyperjob=self.caches.hyperjob,
-            job=self.caches.job,
-            policy=self.caches.policy,
-            binding=self.caches.binding_of,
-            lag=options.lag,
-            pods_of=lambda *pods: self.members.counted(*pods) if self.members else None,
-        )
-        self.members = members_of(
-            options,
-            members,
-            self.queue,
-            clusters=self.caches.clusters,
-            freed=lambda name: self.memory.wake_freed([name]),
-            shown=lambda jobs: self._handlers.shown(jobs),  # noqa: PLW0108 - made later
-            turned=lambda name: self._handlers.turned(name),  # noqa: PLW0108 - made later
-            now=now,
-            wall=self._wall,
-        )
-        capacity = Capacity(
-            self.caches.clusters,
-            reservations,
-            now=now,
-            views=self.members.views if self.members is not None else lambda *_: views or {},
-        )
-        self.handover = Handover(reservations, now=now)
-        self.admission = Admission(
-            self.caches,
-            self.queue,
-            Settings(
-                most_in_flight=_IN_FLIGHT,
-                lag=options.lag,
-                counts=reservations.counts,
-                names_others=options.tenant_messages == "names",
-                # A search for stale messages is useless before the last ones are written.
-                places_every=max(_PLACES_EVERY, timedelta(seconds=10 / messages_per_second)),
-            ),
-            capacity,
-            wall=self._wall,
-            mode=lambda: self.mode.current,
-            now=now,
-            messages_per_second=messages_per_second,
-            pods_left=lambda *pods: self.members.pods_of(*pods) if self.members else None,
-            prime=self.handover.prime,
-        )
+        self.members = self._make_members(members)
+        self.memory = self._make_memory(views or {}, messages_per_second=messages_per_second)
         self.leadership = Leadership(
             kube,
             options,
             self.admission,
             self.handover,
-            namespace=tuning.lease_namespace,
+            namespace=self._tuning.lease_namespace,
             identity=self.identity,
             mode=lambda: self.mode.current,
             metrics=self.metrics,
         )
-        self.memory = Memory(
-            reservations=reservations,
-            capacity=capacity,
-            admission=self.admission,
-            unplaced=Unplaced(self.queue.add_after),
-            refusals=Refusals(now=now),
-            tombstones=Tombstones(self.caches.jobs, now=now),
-            priorities=Priorities(self.caches.priority_classes),
-            closed_queues=ClosedQueues(
-                self.caches.queue_bindings, changed=self.admission.queue_closed
-            ),
-        )
+        training = TrainingMetrics(self.metrics.families)
         self._splitter = splitter_of(options, self.queue, now=now, wall=self._wall)
-        self._causes = None
-        if tuning.failure_causes:
-            # The ServiceAccount that may read logs may also read failed pods.
-            limit = options.failed_log_bytes
-            logs = FailedLogs(kube, members or kube, limit=limit) if limit else None
-            self._causes = CauseReader(
-                members or kube,
-                logs=logs,
-                answered=self.queue.add,
-                now=now,
-                time_limit=CAUSE_TIME_LIMIT,
-                faulty=partial(self._wall.failed, Place.CAUSES),
-                watched=lambda *job: self.members.failure(*job) if self.members else None,
-            )
-        training_metrics = TrainingMetrics(self.metrics.families)
+        self._causes = self._make_causes(members or kube) if self._tuning.failure_causes else None
         self.reader = logs_of(
-            options, members, self.queue, counts=training_metrics, now=now, wall=self._wall
+            options, members, self.queue, counts=training, now=now, wall=self._wall
         )
-        observer = Observer(
-            self.caches,
-            self.memory,
-            limits=Limits(
-                cluster_lost=options.lost_after,
-                gang=timedelta(seconds=options.gang_timeout),
-                silence=tuning.silence,
-                start=timedelta(seconds=options.start_timeout),
-            ),
-            admission=lambda: self.mode.current,
-            decides_alone=lambda: self.mode.decides_alone,
-            now=now,
-            splitter=self._splitter,
-            cause_reader=self._causes,
-            trainings=(lambda _key: {}) if self.reader is None else self.reader.trainings,
-            hang=(lambda _key: None) if self.reader is None else self.reader.hang,
-            waits=(lambda _key: ()) if self.reader is None else self.reader.waits,
-            members=self.members,
-        )
-        self.observer = observer
-        self.updater = Updater(observer, self.memory)
-        meter = Meter(training_metrics)
-        self._background = [
-            task
-            for task in (self._splitter, self._causes, self.reader, self.members)
-            if task is not None
-        ]
-        events = Events(self.caches, self._recorder)
-        reconciler = Reconciler(
-            self.caches,
-            self.memory,
-            updater=self.updater,
-            observer=observer,
-            applier=Applier(kube, self.caches, in_flight=tuning.writes),
-            writer=StatusWriter(
-                kube,
-                self.caches,
-                self.memory,
-                meter,
-                progress_seconds=options.progress_interval,
-            ),
-            events=events,
-            wall=self._wall,
-            meter=meter,
-            background=self._background,
-        )
-        guard = Guard(
-            through(reconciler.reconcile),
-            self._wall,
-            kube,
-            self.caches,
-            events=events,
-            now=now,
-            refresh=lambda key: self._handlers.refresh(key),  # noqa: PLW0108 - made later
-        )
-        self._rate_limit = PassRateLimit(guard.reconcile, clock=clock)
-        self.caches.hyperjobs.add_handler(meter.seen)
-        time_uses = TimeUses()
-        self.caches.hyperjobs.add_handler(time_uses.seen)
-        show_time_use(
-            self.metrics.families,
-            {
-                "hyperjob_time_seconds": lambda: time_uses.seconds(now()),
-                "hyperjob_goodput_ratio": lambda: time_uses.ratios(now()),
-                "hyperjob_training_reporting": time_uses.reporting,
-            },
-        )
+        background = (self._splitter, self._causes, self.reader, self.members)
+        self._background = [task for task in background if task is not None]
+        self.observer = self._make_observer()
+        self.updater = Updater(self.observer, self.memory)
+        meter = Meter(training)
+        self._rate_limit = PassRateLimit(self._make_passes(meter, through), clock=clock)
+        self._show_metrics(meter)
         self._handlers = Handlers(
             self.caches,
             self.queue,
@@ -307,24 +176,172 @@ class Manager:
             settle=self._rate_limit.settle_seconds,
             now=now,
         )
-        self._trainjobs = None
-        if tuning.trainjobs_asked is not None:
-            self._trainjobs = TrainJobs(
-                kube,
-                self.caches.hyperjobs,
-                self._recorder,
-                namespace=options.namespace,
-                metrics=self.metrics,
-                now=now,
-                look_again=tuning.trainjobs_asked,
-                faulty=lambda _resource, _obj, error: self._wall.failed(Place.TRAINJOBS, error),
-            )
-        self._now = now
-        show_queue_admission(self.metrics.families, lambda: str(self.mode.current))
+        self._trainjobs = self._make_trainjobs()
+
+    @property
+    def admission(self) -> Admission:
+        """Return the queue engine."""
+        return self.memory.admission
+
+    def _make_members(self, client: Kube | None) -> Members | None:
+        return members_of(
+            self.options,
+            client,
+            self.queue,
+            clusters=self.caches.clusters,
+            freed=lambda name: self.memory.wake_freed([name]),
+            shown=lambda jobs: self._handlers.shown(jobs),  # noqa: PLW0108 - made later
+            turned=lambda name: self._handlers.turned(name),  # noqa: PLW0108 - made later
+            now=self._now,
+            wall=self._wall,
+        )
+
+    def _make_memory(
+        self, views: Mapping[str, MemberView], *, messages_per_second: float
+    ) -> Memory:
+        """Make memory and handover; `views` are the members where this process reads none."""
+        now, members = self._now, self.members
+        reservations = Reservations(
+            hyperjob=self.caches.hyperjob,
+            job=self.caches.job,
+            policy=self.caches.policy,
+            binding=self.caches.binding_of,
+            lag=self.options.lag,
+            pods_of=lambda *pods: members.counted(*pods) if members else None,
+        )
+        capacity = Capacity(
+            self.caches.clusters,
+            reservations,
+            now=now,
+            views=members.views if members is not None else lambda *_: views,
+        )
+        settings = Settings(
+            most_in_flight=_IN_FLIGHT,
+            lag=self.options.lag,
+            counts=reservations.counts,
+            names_others=self.options.tenant_messages == "names",
+            # A search for stale messages is useless before the last ones are written.
+            places_every=max(_PLACES_EVERY, timedelta(seconds=10 / messages_per_second)),
+        )
+        self.handover = Handover(reservations, now=now)
+        admission = Admission(
+            self.caches,
+            self.queue,
+            settings,
+            capacity,
+            wall=self._wall,
+            mode=lambda: self.mode.current,
+            now=now,
+            messages_per_second=messages_per_second,
+            pods_left=lambda *pods: members.pods_of(*pods) if members else None,
+            prime=self.handover.prime,
+        )
+        return Memory(
+            reservations=reservations,
+            capacity=capacity,
+            admission=admission,
+            unplaced=Unplaced(self.queue.add_after),
+            refusals=Refusals(now=now),
+            tombstones=Tombstones(self.caches.jobs, now=now),
+            priorities=Priorities(self.caches.priority_classes),
+            closed_queues=ClosedQueues(self.caches.queue_bindings, changed=admission.queue_closed),
+        )
+
+    def _make_causes(self, client: Kube) -> CauseReader:
+        """Return the reader of failed pods: the account that may read logs may read them too."""
+        limit, members = self.options.failed_log_bytes, self.members
+        return CauseReader(
+            client,
+            logs=FailedLogs(self._kube, client, limit=limit) if limit else None,
+            answered=self.queue.add,
+            now=self._now,
+            time_limit=CAUSE_TIME_LIMIT,
+            faulty=partial(self._wall.failed, Place.CAUSES),
+            watched=lambda *job: members.failure(*job) if members else None,
+        )
+
+    def _make_observer(self) -> Observer:
+        limits = Limits(
+            cluster_lost=self.options.lost_after,
+            gang=timedelta(seconds=self.options.gang_timeout),
+            silence=self._tuning.silence,
+            start=timedelta(seconds=self.options.start_timeout),
+        )
+        return Observer(
+            self.caches,
+            self.memory,
+            limits=limits,
+            admission=lambda: self.mode.current,
+            decides_alone=lambda: self.mode.decides_alone,
+            now=self._now,
+            splitter=self._splitter,
+            cause_reader=self._causes,
+            trainings=(lambda _key: {}) if self.reader is None else self.reader.trainings,
+            hang=(lambda _key: None) if self.reader is None else self.reader.hang,
+            waits=(lambda _key: ()) if self.reader is None else self.reader.waits,
+            members=self.members,
+        )
+
+    def _make_passes(self, meter: Meter, through: Callable[[Reconcile], Reconcile]) -> Reconcile:
+        """Return the pass of a HyperJob behind its guard; `through` wraps the pass alone."""
+        caches, seconds = self.caches, self.options.progress_interval
+        events = Events(caches, self._recorder)
+        reconciler = Reconciler(
+            caches,
+            self.memory,
+            updater=self.updater,
+            observer=self.observer,
+            applier=Applier(self._kube, caches, in_flight=self._tuning.writes),
+            writer=StatusWriter(self._kube, caches, self.memory, meter, progress_seconds=seconds),
+            events=events,
+            wall=self._wall,
+            meter=meter,
+            background=self._background,
+        )
+        guard = Guard(
+            through(reconciler.reconcile),
+            self._wall,
+            self._kube,
+            caches,
+            events=events,
+            now=self._now,
+            refresh=lambda key: self._handlers.refresh(key),  # noqa: PLW0108 - made later
+        )
+        return guard.reconcile
+
+    def _make_trainjobs(self) -> TrainJobs | None:
+        if self._tuning.trainjobs_asked is None:
+            return None
+        return TrainJobs(
+            self._kube,
+            self.caches.hyperjobs,
+            self._recorder,
+            namespace=self.options.namespace,
+            metrics=self.metrics,
+            now=self._now,
+            look_again=self._tuning.trainjobs_asked,
+            faulty=lambda _resource, _obj, error: self._wall.failed(Place.TRAINJOBS, error),
+        )
+
+    def _show_metrics(self, meter: Meter) -> None:
+        """Follow HyperJobs for the metrics, and show those that a scrape computes."""
+        families, now, memory, uses = self.metrics.families, self._now, self.memory, TimeUses()
+        self.caches.hyperjobs.add_handler(meter.seen)
+        self.caches.hyperjobs.add_handler(uses.seen)
+        show_time_use(
+            families,
+            {
+                "hyperjob_time_seconds": lambda: uses.seconds(now()),
+                "hyperjob_goodput_ratio": lambda: uses.ratios(now()),
+                "hyperjob_training_reporting": uses.reporting,
+            },
+        )
+        show_queue_admission(families, lambda: str(self.mode.current))
         show_accelerators(
-            self.metrics.families,
+            families,
             accelerator_samples(
-                lambda: capacity.clusters(now=now()), lambda: reservations.reserved(now=now())
+                lambda: memory.capacity.clusters(now=now()),
+                lambda: memory.reservations.reserved(now=now()),
             ),
         )
 
@@ -427,14 +444,10 @@ class Manager:
     def _mode_changed(self) -> None:
         """Restart the queue engine and record an Event; running sub-jobs stay as they are."""
         self._changed.set()
-        mode = self.mode
         lease = {
             "apiVersion": LEASES.api_version,
             "kind": LEASES.kind,
-            "metadata": {
-                "namespace": self._lease_namespace,
-                "name": LEASE_NAME,
-            },
+            "metadata": {"namespace": self._tuning.lease_namespace, "name": LEASE_NAME},
         }
         if self.working.is_set():
             self._recorder.event(
@@ -442,7 +455,7 @@ class Manager:
                 "Normal",
                 "QueueAdmissionChanged",
                 "Follow",
-                f"Queue admission is {mode.current} from now on: {mode.why}",
+                f"Queue admission is {self.mode.current} from now on: {self.mode.why}",
             )
 
     async def _begin(self) -> None:

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from hyperjob_controller.manager import Manager, utc_now
+from hyperjob_controller.manager import Manager
 from hyperjob_controller.memory.unplaced import MESSAGE_SECONDS
 from hyperjob_controller.tuning import Tuning
+from hyperjob_core.api.microtime import utc_now
 from hyperjob_core.kube.client import Kube, PatchType
 from hyperjob_core.kube.resources import (
     CLUSTERS,

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from hyperjob_controller.manager import utc_now
 from hyperjob_controller.tuning import Tuning
+from hyperjob_core.api.microtime import utc_now
 from hyperjob_core.api.names import CLAIMS, LEASE_NAME
 from hyperjob_core.kube.client import Kube, PatchType
 from hyperjob_core.kube.resources import (

@@ -7,10 +7,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from hyperjob_controller.manager import Manager, utc_now
+from hyperjob_controller.manager import Manager
 from hyperjob_controller.options import Options
 from hyperjob_controller.tuning import Tuning
 from hyperjob_controller.wake.ratelimit import LONGEST_REST
+from hyperjob_core.api.microtime import utc_now
 from hyperjob_core.api.names import LABEL_HYPERJOB
 from hyperjob_core.kube.client import Kube, PatchType
 from hyperjob_core.kube.errors import NotFound
