@@ -51,7 +51,6 @@ from hyperjob_core.api.microtime import utc_now
 from hyperjob_core.api.names import LEASE_NAME
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.events import EventRecorder
-from hyperjob_core.kube.informer import Informer
 from hyperjob_core.kube.ratelimit import ItemBackoff
 from hyperjob_core.kube.resources import LEASES, key_of, split_key
 from hyperjob_core.kube.workqueue import WorkQueue
@@ -433,9 +432,8 @@ class Manager:
                 self.queue.add(key_of(obj))
 
     async def _rounds(self) -> None:
-        others: tuple[Informer, ...] = ()
-        if self.mode.current is QueueAdmission.VOLCANO_GLOBAL:
-            others = self.caches.beside_volcano_global
+        follows = self.mode.current is QueueAdmission.VOLCANO_GLOBAL
+        others = self.caches.beside_volcano_global if follows else ()
         async with asyncio.TaskGroup() as group:
             for informer in others:
                 group.create_task(self._wall.keep(Place.INFORMER, informer.run))
