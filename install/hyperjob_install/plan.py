@@ -182,7 +182,8 @@ class _Planner:
             and (gone := lost_fields(live))
         ):
             return problems.lost(item.title, gone)
-        fields = changed_fields(live, await self._dry_run(_keeping_bundles(item, live)))
+        item = _keeping_bundles(item, live)  # the step applies it too
+        fields = changed_fields(live, await self._dry_run(item))
         return _step(item, Action.CONFIGURED if fields else Action.UNCHANGED, fields=fields)
 
     async def _create(self, item: Item, items: Sequence[Item]) -> Step:
