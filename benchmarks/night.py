@@ -355,7 +355,7 @@ async def closed_in_one(night: Night) -> None:
     await night.submit("bound", only_on=first)
     seconds, status = await night.until("bound", lambda each: words in message(each), within=20)
     night.row("", "kubectl get hj", message(status)[:200], seconds, right=words in message(status))
-    await night.told("", "kubectl-hyperjob why bound", code=3, words=words)
+    await night.told("", "kubectl-hyperjob why bound", code=4, words=words)
     await set_state(queue, "Open")
     seconds, status = await night.until("bound", runs)
     right = runs(status) and clusters(status) == [first]

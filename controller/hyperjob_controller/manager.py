@@ -372,6 +372,7 @@ class Manager:
             ]
             tasks.append(group.create_task(keep(Place.EVENTS, self._recorder.run)))
             tasks.append(group.create_task(keep(Place.INFORMER, self._begin)))
+            tasks.append(group.create_task(keep(Place.INFORMER, self.caches.say_what_is_missing)))
             if self._splitter is not None:
                 tasks.append(group.create_task(keep(Place.SPLITTER, self._splitter.run)))
             if self._causes is not None:

@@ -3,6 +3,8 @@
 The caches hold raw objects; `hyperjob_controller.observe` parses them.
 """
 
+import asyncio
+import logging
 from collections.abc import Iterable
 from sys import intern
 from typing import Final
@@ -45,7 +47,10 @@ from hyperjob_core.kube.resources import (
 from hyperjob_engine.model.parse import controller_of
 from hyperjob_engine.status.diff import merge_patch
 
+log = logging.getLogger(__name__)
+
 BY_HYPERJOB: Final = "hyperjob"
+_PATIENCE: Final = 10.0
 
 
 def hyperjob_keys(obj: Object) -> Iterable[str]:
@@ -226,6 +231,21 @@ class Caches:
         webhooks = () if self._needs_webhooks else (self.mutating_webhooks,)
         queues = self.queues, self.queue_bindings
         return *self.required, *webhooks, *queues, self.priority_classes, self.other_jobs
+
+    async def say_what_is_missing(self) -> None:
+        """Log once if the states of Queues in the clusters cannot be read, as with an older role.
+
+        A Queue that one cluster has closed then counts as open there.
+        """
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                await self.queue_bindings.synced.wait()
+        except TimeoutError:
+            log.warning(
+                "Cannot list ClusterResourceBindings: a Queue that one cluster has closed counts as"
+                " open there; run `hyperjob install` for the right",
+                extra={"error": str(self.queue_bindings.last_error or "no answer yet")},
+            )
 
     @property
     def beside_volcano_global(self) -> tuple[Informer, ...]:

@@ -163,6 +163,11 @@ class JobStatus(Model):
         description="Clusters from which the sub-job was moved away.",
         json_schema_extra=atomic_list(),
     )
+    excluded_until: Time | None = Field(
+        default=None,
+        description="When the controller tries the excluded clusters again, if no pod of the"
+        " sub-job started there.",
+    )
     retry_time: Time | None = Field(
         default=None,
         description="The earliest time at which the controller creates the present attempt.",

@@ -59,7 +59,7 @@ def part_of(observed: Observed, group: ReplicatedJob) -> AutoSplit:
         child = child_of(observed, child_name(observed.hyperjob.name, group.name, index))
         record = child.record
         parked = parked or _is_leaving(child) or _is_resting(observed, record)
-        excluded.update(record.excluded_clusters if record is not None else ())
+        excluded.update(record.excluded(observed.now) if record is not None else ())
         if child.exists and child.job is not None:
             tasks = child.job.tasks
             standing[index] = tasks[scale.task].replicas if scale.task < len(tasks) else 0

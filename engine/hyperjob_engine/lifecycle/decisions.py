@@ -6,6 +6,7 @@ that restarts in between finds the decision in the status and acts on it once.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 
 from hyperjob_engine.model.child import Child
 from hyperjob_engine.model.observed import GangRecord
@@ -20,13 +21,15 @@ Member = tuple[SubJob, Child]
 class Recreation:
     """A sub-job that the controller recreates, and why.
 
-    `leave` are the clusters that are excluded for it from now on.
+    `leave` are the clusters that are excluded for it from now on; `leave_for` is for how long they
+    and those excluded before are, None for good.
     """
 
     name: str
     reason: Reason
     cause: AgainCause
     leave: tuple[str, ...] = ()
+    leave_for: timedelta | None = None
     delayed: bool = False
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from hyperjob_core.api.choices import TimeUse
+from hyperjob_core.api.duration import later
 from hyperjob_core.api.wire import count, mapping, rfc3339, timestamp
 from hyperjob_engine.lifecycle.backoff import retry_time
 from hyperjob_engine.lifecycle.decisions import Member, Recreation, Restart
@@ -72,7 +73,10 @@ def _record(
     if began is None:
         began = timestamp(observed.hyperjob.status.get("startTime"))
     due = retry_time(attempt, now=observed.now, began=began) if again.delayed else observed.now
-    excluded = old.excluded_clusters if old is not None else ()
+    excluded = old.excluded(observed.now) if old is not None else ()
+    until = old.excluded_until if old is not None else None
+    if again.leave:
+        until = None if again.leave_for is None else later(observed.now, again.leave_for)
     return Record(
         name=child.name,
         replicated_job=sub_job.group.name,
@@ -84,6 +88,7 @@ def _record(
         attempt=attempt,
         admitted=old is not None and old.admitted,
         excluded_clusters=_excluded(observed, sub_job, excluded, again.leave),
+        excluded_until=until,
         retry_time=due,
         history=_history(observed, sub_job, child, again, why),
         training=old.training if old is not None else None,

@@ -13,12 +13,17 @@ A cluster whose API server refuses the pods is left after seconds: a quota of an
 have room, and Volcano ends such a vcjob soon. That end is no failure, as no program has run.
 Without the Events of the member the end is the first sign of it.
 
+The exclusion of a cluster where no pod started ends after a time that doubles with each attempt:
+its quota may be raised, and the other clusters may have no room.
+
 A cluster that has closed the queue is left after seconds too: Volcano creates no pod of the vcjob
-there. The sub-job may use the cluster again once the queue is open there.
+there, and gives no node to those that exist. The sub-job may use the cluster again once the queue
+is open there.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
+from typing import Final
 
 from hyperjob_core.api.phases import JobPhase
 from hyperjob_core.api.wire import integer, objects
@@ -41,6 +46,10 @@ from hyperjob_engine.reasons.outcomes import (
 from hyperjob_engine.reasons.podsrefused import PATIENCE, PodsRefused
 from hyperjob_engine.reasons.reason import Reason
 from hyperjob_engine.resources import Resources, measure_of
+
+_EXCLUDED_FIRST: Final = timedelta(minutes=1)
+_EXCLUDED_LONGEST: Final = timedelta(hours=1)
+_DOUBLINGS: Final = 10
 
 
 def not_started(
@@ -110,8 +119,10 @@ def closed_in(observed: Observed, sub_job: SubJob, child: Child) -> str:
     closed, report = closed_queue_of(observed, sub_job.size.template), child.report
     if closed is None or child.cluster not in closed.clusters or report is None:
         return ""
-    waits = report.phase is JobPhase.PENDING and not report.pods.total and not _began(child)
-    return closed.name if waits and not observed.hyperjob.suspend else ""
+    if report.phase is not JobPhase.PENDING or _began(child) or observed.hyperjob.suspend:
+        return ""
+    nodeless = not report.pods.total or _without_node(observed, sub_job, child)
+    return closed.name if nodeless else ""
 
 
 def _given_back(
@@ -143,6 +154,7 @@ def _given_back(
                 reason=Reason.RESTARTED_WITH_ALL,
                 cause=GivenBackWith(first.name, first.cluster),
                 leave=refusing,
+                leave_for=_excluded_for(child, _EXCLUDED_FIRST),
             )
             for child in others
             if not child.is_terminal
@@ -180,6 +192,7 @@ def _refusing(
 def next_due(observed: Observed, members: Sequence[Member]) -> timedelta | None:
     """Return the time until the next start timeout; None if no sub-job waits for a pod."""
     known = [due for each in members if (due := _due(observed, *each)) is not None]
+    known += [due for _, child in members if (due := _pods_due(child)) is not None]
     return min((due - observed.now for due in known if due > observed.now), default=None)
 
 
@@ -210,6 +223,21 @@ def _due(observed: Observed, sub_job: SubJob, child: Child) -> datetime | None:
     return binding.applied_since + observed.start_timeout
 
 
+def lacks_pods(observed: Observed, child: Child) -> bool:
+    """Return whether a cluster has created no pod of a vcjob for some seconds."""
+    due = _pods_due(child)
+    return due is not None and due <= observed.now
+
+
+def _pods_due(child: Child) -> datetime | None:
+    """Return when the lack of all pods of a vcjob is worth a message; None if it has some."""
+    report, binding = child.report, child.binding
+    if report is None or binding is None or binding.applied_since is None or _began(child):
+        return None
+    waits = report.phase is JobPhase.PENDING and not report.pods.total
+    return binding.applied_since + PATIENCE if waits else None
+
+
 def _began(child: Child) -> bool:
     """Return whether a pod of the present attempt has run."""
     report, record = child.report, child.record
@@ -224,6 +252,13 @@ def _on_nodes(demand: Resources, cluster: Cluster) -> bool:
     measure = measure_of(demand)
     waiting = cluster.unscheduled
     return waiting is not None and waiting.get(measure, 0) < demand.get(measure, 0)
+
+
+def _without_node(observed: Observed, sub_job: SubJob, child: Child) -> bool:
+    """Return whether no pod of a sub-job has a node, as far as its cluster reports that."""
+    found = next((each for each in observed.clusters if each.name == child.cluster), None)
+    known = found is not None and found.unscheduled is not None
+    return known and found is not None and not _on_nodes(sub_job.size.demand, found)
 
 
 def _counts(child: Child) -> bool:
@@ -243,6 +278,7 @@ def _again(
             reason=Reason.PODS_REFUSED,
             cause=PodsNotAllowed(child.cluster, refused.message),
             leave=leave,
+            leave_for=_excluded_for(child, _EXCLUDED_FIRST),
             delayed=observed.admission is QueueAdmission.NONE,
         )
     if queue := closed_in(observed, sub_job, child):
@@ -257,5 +293,11 @@ def _again(
         reason=Reason.PODS_PENDING,
         cause=NoPodRan(child.cluster, observed.start_timeout),
         leave=leave,
+        leave_for=_excluded_for(child, max(_EXCLUDED_FIRST, observed.start_timeout)),
         delayed=observed.admission is QueueAdmission.NONE,
     )
+
+
+def _excluded_for(child: Child, first: timedelta) -> timedelta:
+    """Return for how long a sub-job does not use a cluster again where no pod of it started."""
+    return min(first * (1 << min(child.attempt, _DOUBLINGS)), max(first, _EXCLUDED_LONGEST))

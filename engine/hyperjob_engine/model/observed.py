@@ -195,6 +195,7 @@ class Record:
     attempt: int = 0
     running: int = 0
     excluded_clusters: tuple[str, ...] = ()
+    excluded_until: datetime | None = None  # None: for good
     admitted: bool = False
     retry_time: datetime | None = None
     rejections: tuple[Rejection, ...] = ()
@@ -204,6 +205,11 @@ class Record:
     history: tuple[Run, ...] = ()
     training: JobTraining | None = None
     last_transition_time: str = ""
+
+    def excluded(self, now: datetime) -> tuple[str, ...]:
+        """Return the clusters that are excluded at a time."""
+        over = self.excluded_until is not None and self.excluded_until <= now
+        return () if over else self.excluded_clusters
 
 
 @dataclass(frozen=True, slots=True)

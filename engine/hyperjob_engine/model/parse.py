@@ -432,6 +432,7 @@ def _records(status: Object) -> Iterable[Record]:
             attempt=count(item.get("attempt")),
             running=count(item.get("running")),
             excluded_clusters=strings(item.get("excludedClusters")),
+            excluded_until=timestamp(item.get("excludedUntil")),
             admitted=item.get("admitted") is True,
             retry_time=timestamp(item.get("retryTime")),
             rejections=tuple(_rejection(each) for each in objects(item.get("rejections"))),

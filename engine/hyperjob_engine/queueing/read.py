@@ -110,7 +110,9 @@ def _parts(
         queue = queue_of(sub_job.size.template)
         more = growth(observed, sub_job, child)
         closed = closed_queue_of(observed, sub_job.size.template)
-        request = _request(sub_job, child, alike, closed=closed, grows=more is not None)
+        record = child.record
+        excluded = frozenset(record.excluded(observed.now)) if record is not None else _NONE
+        request = _request(sub_job, child, alike, excluded, closed=closed, grows=more is not None)
         parts.append(QueuedSubJob(queue=queue, request=request))
         if more is not None:
             growing.append(QueuedSubJob(queue=queue, request=more, grows=True))
@@ -301,11 +303,14 @@ def unit_of_remains(key: str, remains: Sequence[tuple[Object, Binding]]) -> Queu
 def _is_in_member(binding: Binding) -> bool:
     """Return whether a member cluster has, or is about to get, a vcjob that has not ended.
 
-    After the gate was opened Karmada applies the vcjob in the member, also without its HyperJob.
+    After the gate was opened Karmada applies the vcjob in the member, also without its HyperJob. So
+    it does with a ResourceBinding that has a cluster and is not suspended.
     """
     if binding.report is not None:
         return not binding.report.phase.is_terminal
-    return binding.applied or binding.gate == GATE_OPEN
+    suspended = binding.dispatching_suspended or binding.scheduling_suspended
+    sent = bool(binding.cluster) and not (suspended or binding.gate or binding.apply_error)
+    return sent or binding.applied or binding.gate == GATE_OPEN
 
 
 def _lives(child: Child) -> bool:
@@ -373,6 +378,7 @@ def _request(
     sub_job: SubJob,
     child: Child,
     alike: dict[tuple[str, int, frozenset[str]], PlacementRequest],
+    excluded: frozenset[str],
     *,
     closed: ClosedQueue | None,
     grows: bool,
@@ -381,9 +387,7 @@ def _request(
 
     Equal templates of two replicatedJobs have one size, and their clusterNames differ.
     """
-    record = child.record
-    excluded = record.excluded_clusters if record is not None else ()
-    key = sub_job.group.name, id(sub_job.size), frozenset(excluded) if excluded else _NONE
+    key = sub_job.group.name, id(sub_job.size), excluded or _NONE
     if key in alike:
         request = alike[key].named(sub_job.name)
     else:

@@ -3,7 +3,7 @@
 The last round has decided it; `hyperjob_engine.reasons.waiting` turns its codes into messages.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -19,8 +19,9 @@ from hyperjob_engine.queueing.room import Space
 from hyperjob_engine.queueing.state import QueueState, admitted, block_of, exceeds
 from hyperjob_engine.queueing.workload import Entry, Pending
 from hyperjob_engine.reasons.detail import Detail
+from hyperjob_engine.reasons.hindrance import Obstacle
 from hyperjob_engine.reasons.reason import Reason
-from hyperjob_engine.reasons.shortage import ShortageCode
+from hyperjob_engine.reasons.shortage import Shortage, ShortageCode
 from hyperjob_engine.reasons.waiting import (
     OTHER_NAMESPACE,
     GangShortage,
@@ -79,6 +80,8 @@ def verdict_of(state: QueueState, key: str, *, patient: bool = False) -> QueueVe
         room, unplaced = _shortage(state, waiting)
         if code is WaitCode.CAPACITY and isinstance(room, GangShortage) and room.never:
             reason = Reason.EXCEEDS_CLUSTERS
+        elif _are_closed(unplaced.values()):
+            reason = Reason.QUEUE_NOT_OPEN
     wait = _wait_of(state, entry, waiting, code=code, room=room)
     return QueueVerdict(
         admitted=admitted(state, key),
@@ -91,6 +94,16 @@ def verdict_of(state: QueueState, key: str, *, patient: bool = False) -> QueueVe
         message_facts=message_facts(state, entry, wait.place),
         unplaced=unplaced,
     )
+
+
+def _are_closed(shortages: Collection[Detail]) -> bool:
+    """Return whether every cluster that could take the sub-jobs has closed their queue."""
+    found = [
+        each.code is Obstacle.QUEUE_CLOSED
+        for short in shortages
+        for each in (short.hindrances if isinstance(short, Shortage) else ())
+    ]
+    return len(found) >= len(shortages) > 0 and all(found)
 
 
 def _code_of(state: QueueState, waiting: Pending, block: Block | None) -> tuple[WaitCode, Reason]:

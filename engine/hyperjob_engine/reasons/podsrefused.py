@@ -35,3 +35,11 @@ def refused_text(cluster: str, message: str) -> str:
     if not message:
         return f"Volcano on {cluster} ended its vcjob before a pod ran; its Events there say why"
     return f"cluster {cluster} refuses its pods: {message}"
+
+
+def no_pod_text(cluster: str, hyperjob: str) -> str:
+    """Return that a cluster has created no pod of a sub-job; the vcjob's status has no reason."""
+    return (
+        f"{cluster} has created none: Volcano there waits for room in its queue, or the cluster"
+        f" refuses the pods; see kubectl hyperjob why {hyperjob}"
+    )

@@ -20,7 +20,7 @@ from hyperjob_engine.lifecycle.history import (
     present_run,
 )
 from hyperjob_engine.lifecycle.loss import reason_of_loss
-from hyperjob_engine.lifecycle.unstarted import closed_in, refusal_of
+from hyperjob_engine.lifecycle.unstarted import closed_in, lacks_pods, refusal_of
 from hyperjob_engine.model.observed import (
     Observed,
     QueueAdmission,
@@ -36,7 +36,7 @@ from hyperjob_engine.reasons.detail import Delayed, detail_text
 from hyperjob_engine.reasons.failure import apply_failure, container_text
 from hyperjob_engine.reasons.hindrance import queue_closed_text
 from hyperjob_engine.reasons.outcomes import Loss, end_text, loss_text
-from hyperjob_engine.reasons.podsrefused import refused_text
+from hyperjob_engine.reasons.podsrefused import no_pod_text, refused_text
 from hyperjob_engine.reasons.reason import Reason
 from hyperjob_engine.status.outlook import Outlook
 
@@ -77,6 +77,7 @@ class JobState:
     starts_again: str = ""
     retry_time: str = ""
     excluded_clusters: tuple[str, ...] = ()
+    excluded_until: str = ""
     rejections: tuple[Rejection, ...] = ()
     silence: Silence | None = None
     training: JobTraining | None = None
@@ -114,6 +115,7 @@ class JobState:
             "running": self.running,
             "pods": self.pods,
             "excludedClusters": list(self.excluded_clusters),
+            "excludedUntil": self.excluded_until,
             "retryTime": self.retry_time,
             "rejections": [_rejection_entry(item) for item in self.rejections],
             "silence": _silence_entry(self.silence),
@@ -137,6 +139,7 @@ def job_state(observed: Observed, outlook: Outlook) -> JobState:
         since = record.last_transition_time
     else:
         since = ""
+    excluded = record.excluded(observed.now) if record is not None else ()
     return JobState(
         name=child.name,
         group=outlook.sub_job.group.name,
@@ -159,7 +162,10 @@ def job_state(observed: Observed, outlook: Outlook) -> JobState:
         and (record is None or JobPhase(record.phase) not in _READY),
         starts_again=rfc3339(outlook.detail.until) if isinstance(outlook.detail, Delayed) else "",
         retry_time=rfc3339(record.retry_time) if record and record.retry_time else "",
-        excluded_clusters=record.excluded_clusters if record is not None else (),
+        excluded_clusters=excluded,
+        excluded_until=rfc3339(record.excluded_until)
+        if excluded and record is not None and record.excluded_until is not None
+        else "",
         rejections=outlook.rejections,
         silence=outlook.silence,
         run=present_run(observed, child, reason=reason, message=message),
@@ -219,6 +225,8 @@ def _reported(observed: Observed, outlook: Outlook, report: ReportedStatus) -> t
         return Reason.QUEUE_NOT_OPEN, queue_closed_text(outlook.child.cluster, queue)
     pods = outlook.sub_job.size.pods
     text = f"{report.pods.running} of {pods} pods run"
+    if lacks_pods(observed, outlook.child):
+        text = f"{text}; {no_pod_text(outlook.child.cluster, observed.hyperjob.name)}"
     why = report.message or detail_text(outlook.unheard)
     text = f"{text}: {why}" if why else text
     return report.reason or Reason.PODS_PENDING, text

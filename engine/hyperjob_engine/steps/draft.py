@@ -108,7 +108,7 @@ class Draft:
 
     def excluded(self, child: Child) -> frozenset[str]:
         """Return the clusters excluded for a sub-job: by moves, and by Karmada's refusals."""
-        recorded = child.record.excluded_clusters if child.record is not None else ()
+        recorded = child.record.excluded(self.observed.now) if child.record is not None else ()
         rejection_check = self.rejection_checks.get(child.name, RejectionCheck())
         return rejection_check.excluded.union(recorded)
 

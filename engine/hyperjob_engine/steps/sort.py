@@ -193,7 +193,7 @@ def _sort_missing(draft: Draft, sub_job: SubJob, child: Child, *, refused: bool)
     elif refused:
         return
     elif backs_off(observed):
-        left = child.record.excluded_clusters if child.record is not None else ()
+        left = child.record.excluded(observed.now) if child.record is not None else ()
         draft.blocked[name] = Reason.GANG_BACK_OFF, gave_back(observed, left, name=name)
     elif observed.verdict is not None and not is_admitted(
         observed.hyperjob.name, sub_job, observed.verdict

@@ -136,6 +136,8 @@ def _not_admitted(evidence: Evidence, queue: str, members: Sequence[SubJob]) -> 
         by_queue = ("kubectl hyperjob top --by queue", False)
         command, needs_help = _NEXT.get(summary.reason, by_queue)
         large, text = "", summary.message
+        if summary.reason == Reason.QUEUE_NOT_OPEN:  # in each cluster that could take it
+            command = _to_open(queue, "Closed")
         if summary.reason in (Reason.INSUFFICIENT_CAPACITY, Reason.EXCEEDS_CLUSTERS):
             command, large = "kubectl hyperjob top", too_large(evidence, members)
             if missing := _no_device(evidence, members):

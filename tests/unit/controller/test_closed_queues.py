@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 
-from hyperjob_controller.caches.informers import slim_queue_binding
+from hyperjob_controller.caches.informers import Caches, slim_queue_binding
 from hyperjob_controller.memory.closedqueues import ClosedQueues
 from hyperjob_core.api.wire import rfc3339
-from hyperjob_core.kube.client import EventType
+from hyperjob_core.kube.client import EventType, Kube
 from hyperjob_core.kube.informer import Handler
+from hyperjob_core.kube.memory import MemoryServer
+from hyperjob_core.virtualtime import now, run
 from hyperjob_engine.model.observed import Observed, QueueAdmission, QueueVerdict
 from hyperjob_engine.model.parse import parse_hyperjob
 from hyperjob_engine.model.planned import CreateChild, DeleteChild, Repin, Resize
@@ -19,8 +21,11 @@ from hyperjob_engine.placement.place import could_hold, place
 from hyperjob_engine.plan import plan
 from hyperjob_engine.queueing.queues import closed_queue
 from hyperjob_engine.queueing.read import unit_of
+from hyperjob_engine.queueing.verdict import verdict_of
 from hyperjob_engine.reasons.shortage import shortage_text
+from hyperjob_engine.resources import parse_resources
 from tests.unit.controller.builders import (
+    GPU,
     NOW,
     Object,
     binding,
@@ -35,6 +40,7 @@ from tests.unit.controller.builders import (
     template,
     vcjob_status,
 )
+from tests.unit.controller.queueworld import QueueWorld, queue, unit
 
 A, B = cluster("a"), cluster("b")
 RESEARCH = "research"
@@ -174,6 +180,31 @@ def test_a_waiting_sub_job_says_which_cluster_has_closed_which_queue() -> None:
     assert "b lacks 1 nvidia.com/gpu" in text
 
 
+@pytest.mark.parametrize(
+    ("preferred", "reason"),
+    [(("a",), "QueueNotOpen"), (("a", "b"), "InsufficientCapacity")],
+    ids=["in the only cluster that it may use", "and another cluster is full"],
+)
+def test_a_person_must_open_a_queue_that_no_cluster_of_a_hyperjob_has_open(
+    preferred: tuple[str, ...], reason: str
+) -> None:
+    made = QueueWorld({"a": 64, "b": 4})
+    made.set_queues(queue("default"))
+    waits = unit("waits", 8)
+    closed = ClosedQueue("default", frozenset({"a"}))
+    (part,) = waits.parts
+    bound_ = replace(
+        part.request,
+        preferred=preferred,
+        required=True,
+        excluded=frozenset({"a"}),
+        closed=closed,
+    )
+    made.submit(replace(waits, parts=(replace(part, request=bound_),)))
+    assert made.decide() == []
+    assert verdict_of(made.state, "ns/waits").reason == reason
+
+
 def test_a_closed_queue_is_no_reason_why_a_gang_can_never_fit() -> None:
     requests = [request(name, 60, excluded=frozenset({"a", "c"}), closed=ON_A) for name in "xy"]
     assert could_hold(requests, (A, B), minimum=2, max_domains=None)
@@ -245,6 +276,32 @@ def test_pods_that_exist_keep_their_place() -> None:
         status = plan(look(*member(**pods), status=told)).status
         assert status is not None
         assert status["jobs"][0].get("attempt", 0) == 0
+
+
+@pytest.mark.parametrize(("without_node", "attempt"), [(8, 1), (7, 0)])
+def test_pods_without_a_node_leave_a_cluster_that_has_closed_the_queue(
+    without_node: int, attempt: int
+) -> None:
+    """Volcano gives no node to pods of a queue that is not open."""
+    seen = look(*member(pending=8), status={"jobs": [record()]})
+    waiting = parse_resources({GPU: without_node})
+    clusters = tuple(
+        replace(each, unscheduled=waiting) if each.name == "a" else each for each in seen.clusters
+    )
+    status = plan(replace(seen, clusters=clusters)).status
+    assert status is not None
+    assert status["jobs"][0].get("attempt", 0) == attempt
+
+
+def test_a_role_without_the_right_to_read_the_states_of_queues_is_said_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def main() -> None:
+        await Caches(Kube(MemoryServer(now=now))).say_what_is_missing()
+
+    run(main())
+    (said,) = [each.getMessage() for each in caplog.records]
+    assert said.startswith("Cannot list ClusterResourceBindings")
 
 
 def test_a_sub_job_that_the_closed_queue_refuses_moves_before_a_member_has_it() -> None:

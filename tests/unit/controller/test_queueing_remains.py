@@ -41,7 +41,15 @@ def orphan(queue: str = "team") -> Object:
         ),
         pytest.param(binding(NAME, gate="open"), True, id="is applied next: its gate is open"),
         pytest.param(binding(NAME, gate="held"), False, id="its gate is closed"),
-        pytest.param(binding(NAME, cluster="a"), False, id="in no member: labels are anybody's"),
+        pytest.param(binding(NAME, cluster="a"), True, id="is applied next: it has no gate"),
+        pytest.param(
+            binding(NAME, cluster="a", suspension={"dispatching": True}),
+            False,
+            id="suspended: labels are anybody's",
+        ),
+        pytest.param(
+            binding(NAME, cluster="a", apply_error="no such API"), False, id="the member refuses it"
+        ),
         pytest.param(binding("other"), False, id="the binding of another vcjob"),
     ],
 )

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from hyperjob_core.api.names import LABEL_ATTEMPT
 from hyperjob_core.api.v1alpha1 import HyperJobStatus
 from hyperjob_core.api.wire import rfc3339, timestamp
 from hyperjob_engine.gang.giveback import next_try
@@ -272,6 +273,42 @@ def test_no_sub_job_of_a_gang_tries_a_cluster_again_that_has_refused_another(cas
     decided = plan(replace(seen, pods_refused=dict.fromkeys(names, words)))
     found = [entry.get("excludedClusters") or [] for entry in status_of(decided)["jobs"]]
     assert found == excluded
+
+
+def test_a_cluster_that_refused_pods_may_get_the_sub_job_again_after_a_growing_time() -> None:
+    late = refused(look(*member(0, pods={}), *member(1, pods={}), at=timedelta(seconds=11)))
+    status = status_of(plan(late))
+    until = timestamp(status["jobs"][0]["excludedUntil"])
+    assert until == late.now + timedelta(minutes=1)
+    status.pop("gang")
+    later_ = [entry | {"attempt": 3, "cluster": "a"} for entry in status["jobs"]]
+    objects_ = [*member(0, pods={}), *member(1, pods={})]
+    for raw in objects_:
+        raw["metadata"].setdefault("labels", {})[LABEL_ATTEMPT] = "3"
+    third = refused(look(*objects_, at=timedelta(seconds=11), status={"jobs": later_}))
+    until_third = timestamp(status_of(plan(third))["jobs"][0]["excludedUntil"])
+    assert until_third == late.now + timedelta(minutes=8)
+    seconds = (until - NOW).total_seconds()
+    for at, excluded in ((seconds - 1, {"a"}), (seconds, set())):
+        seen = look(at=timedelta(seconds=at), status=copy.deepcopy(status))
+        waiting = unit_of(seen)
+        assert waiting is not None
+        assert {each.request.excluded for each in waiting.parts} == {frozenset(excluded)}
+        decided = plan(seen)
+        entry = status_of(decided)["jobs"][0]
+        assert entry.get("excludedClusters", []) == sorted(excluded)
+        assert ("excludedUntil" in entry) == bool(excluded)
+
+
+def test_without_the_events_the_lack_of_pods_names_the_two_causes_and_the_next_command() -> None:
+    both = [*member(0, pods={}), *member(1, pods={})]
+    early, late = (look(*both, at=timedelta(seconds=at)) for at in (5, 11))
+    assert plan(early).requeue_after == timedelta(seconds=5)
+    assert status_of(plan(early))["jobs"][0]["message"] == "0 of 8 pods run"
+    assert status_of(plan(late))["jobs"][0]["message"] == (
+        "0 of 8 pods run; a has created none: Volcano there waits for room in its queue, or the"
+        " cluster refuses the pods; see kubectl hyperjob why hj"
+    )
 
 
 def test_another_cluster_gets_refused_pods_within_seconds() -> None:
