@@ -225,9 +225,9 @@ def _reported(observed: Observed, outlook: Outlook, report: ReportedStatus) -> t
         return Reason.QUEUE_NOT_OPEN, queue_closed_text(outlook.child.cluster, queue)
     pods = outlook.sub_job.size.pods
     text = f"{report.pods.running} of {pods} pods run"
-    if lacks_pods(observed, outlook.child):
-        text = f"{text}; {no_pod_text(outlook.child.cluster, observed.hyperjob.name)}"
     why = report.message or detail_text(outlook.unheard)
+    if not why and lacks_pods(observed, outlook.child):
+        why = no_pod_text(outlook.child.cluster, observed.hyperjob.name)
     text = f"{text}: {why}" if why else text
     return report.reason or Reason.PODS_PENDING, text
 

@@ -14,6 +14,7 @@ from hyperjob_engine.lifecycle.silence import FEW, TIMES, UNCOUNTED
 from hyperjob_engine.model.observed import Observed
 from hyperjob_engine.model.planned import AskAgain, DeleteChild, DeletionCause, Plan
 from hyperjob_engine.plan import plan
+from hyperjob_engine.reasons.podsrefused import no_pod_text
 from hyperjob_engine.status.transitions import action_events
 from tests.unit.controller.builders import (
     NOW,
@@ -298,7 +299,7 @@ def test_a_namesake_that_volcano_does_nothing_with_is_made_again(
 def test_what_is_no_namesake_only_waits_for_room_in_its_cluster() -> None:
     decided = plan(world(unmoved(), at=20 * LIMIT, phase="Pending"))
     assert (decided.actions, decided.requeue_after) == ((), None)
-    assert entry(decided)["message"] == "0 of 8 pods run"
+    assert entry(decided)["message"] == f"0 of 8 pods run: {no_pod_text('a', 'hj')}"
 
 
 def test_a_namesake_is_left_alone_in_the_end() -> None:

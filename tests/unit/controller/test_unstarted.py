@@ -306,7 +306,7 @@ def test_without_the_events_the_lack_of_pods_names_the_two_causes_and_the_next_c
     assert plan(early).requeue_after == timedelta(seconds=5)
     assert status_of(plan(early))["jobs"][0]["message"] == "0 of 8 pods run"
     assert status_of(plan(late))["jobs"][0]["message"] == (
-        "0 of 8 pods run; a has created none: Volcano there waits for room in its queue, or the"
+        "0 of 8 pods run: a has created none: Volcano there waits for room in its queue, or the"
         " cluster refuses the pods; see kubectl hyperjob why hj"
     )
 
