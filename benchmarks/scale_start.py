@@ -77,8 +77,8 @@ class Copies(ApiServer):
     def _bind(self, job: Object) -> None:
         policy = self.get(PROPAGATION_POLICIES, key_of(job))
         assert policy is not None
-        (cluster,) = policy["spec"]["placement"]["clusterAffinities"][0]["clusterNames"]
-        self.put(RESOURCE_BINDINGS, bound(job["metadata"], cluster, job["metadata"]["namespace"]))
+        namespace = job["metadata"]["namespace"]
+        self.put(RESOURCE_BINDINGS, bound(job["metadata"], policy["spec"], namespace))
 
     def settled(self, phase: str) -> bool:
         """Return whether all HyperJobs are in `phase`."""
