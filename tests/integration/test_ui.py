@@ -203,6 +203,16 @@ async def test_an_action_is_asked_for_once_more_and_then_done(ui: Ui, world: Cli
         await world.hyperjob("acted")
 
 
+async def test_a_form_in_an_unknown_charset_is_refused_and_does_nothing(
+    ui: Ui, world: CliWorld
+) -> None:
+    headers = {"Content-Type": "application/x-www-form-urlencoded; charset=foo"}
+    async with ui.session.post(f"{ui.base}{ONE}/suspend", data=b"typed=x", headers=headers) as sent:
+        assert sent.status == 400
+        assert "charset" in await sent.text()
+    assert (await world.hyperjob("llm"))["spec"].get("suspend") is not True
+
+
 async def test_a_read_only_page_offers_and_does_nothing(world: CliWorld) -> None:
     async with AsyncExitStack() as stack:
         ui = await open_ui(stack, world.kube, read_only=True)

@@ -30,6 +30,7 @@ def login_first(request: web.BaseRequest, path: str) -> web.HTTPException:
 
 
 _BY_STATUS: Final[Mapping[int, type[web.HTTPError]]] = {
+    400: web.HTTPBadRequest,
     401: web.HTTPUnauthorized,
     403: web.HTTPForbidden,
     503: web.HTTPServiceUnavailable,

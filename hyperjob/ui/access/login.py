@@ -10,7 +10,7 @@ from aiohttp import web
 from hyperjob.ui.access.answers import refusal
 from hyperjob.ui.access.checks import local_path
 from hyperjob.ui.access.csrf import FIELD, Csrf
-from hyperjob.ui.access.forms import check_site
+from hyperjob.ui.access.forms import check_site, form_fields
 from hyperjob.ui.render import render
 from hyperjob_core.kube.errors import KubeError
 
@@ -49,14 +49,14 @@ class Login:
     async def _take(self, request: web.Request) -> web.Response:
         """Exchange the token of the form for a cookie and redirect, or show the form again."""
         check_site(request, self._hosts)
-        form = await request.post()
+        form = await form_fields(request)
         browser = request.cookies.get(FORM_COOKIE, "")
-        following = local_path(str(form.get("next", "/")))
-        if not browser or not self._csrf.accepts(browser, str(form.get(FIELD, ""))):
+        following = local_path(form.get("next", "/"))
+        if not browser or not self._csrf.accepts(browser, form.get(FIELD, "")):
             why = "The form has expired, or the browser refuses cookies. Try again."
             return self._form(request, following, why=why, status=403)
         try:
-            session = await self._enter(str(form.get("token", "")).strip())
+            session = await self._enter(form.get("token", "").strip())
         except KubeError as error:
             raise refusal(503, f"the API server does not answer: {error.message}") from error
         if session is None:

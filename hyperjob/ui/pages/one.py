@@ -6,6 +6,7 @@ from typing import Final
 from aiohttp import web
 
 from hyperjob.client.errors import ClientError, words
+from hyperjob.ui.access.forms import form_fields
 from hyperjob.ui.pages import logs
 from hyperjob.ui.pages.about import SECTIONS, Section
 from hyperjob.ui.pages.actions import LABELS, VERBS, act, available, confirmation
@@ -177,7 +178,7 @@ class _One:
             page, visitor = self._page(request), request[VISITOR]
             row = page.row
             assert row is not None, "a page is made of a row"
-            form = await request.post()
+            form = await form_fields(request)
             if not await visitor.may(VERBS[action], row.summary.namespace, row.summary.name):
                 raise web.HTTPForbidden(text=f"You may not {VERBS[action]} this HyperJob here.")
             try:
@@ -185,8 +186,8 @@ class _One:
                     visitor.kube,
                     row,
                     action,
-                    target=str(form.get("target", "")),
-                    typed=str(form.get("typed", "")),
+                    target=form.get("target", ""),
+                    typed=form.get("typed", ""),
                 )
             except ClientError as error:
                 return html(await self._asked(request, page, action, str(error)), status=409)

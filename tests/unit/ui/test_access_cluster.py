@@ -212,6 +212,19 @@ async def test_a_login_form_of_another_site_is_refused(client):
         assert not cookie(answer, "__Host-hyperjob-ui")
 
 
+@pytest.mark.parametrize(
+    ("kind", "status"),
+    [
+        ("application/x-www-form-urlencoded; charset=foo", 400),
+        ("multipart/form-data", 403),
+    ],
+)
+async def test_a_login_form_that_cannot_be_read_is_refused(client, kind, status):
+    answer = await client.post("/login", data=b"token=x", headers={**ORIGIN, "Content-Type": kind})
+    assert answer.status == status
+    assert not cookie(answer, "__Host-hyperjob-ui")
+
+
 async def test_logout_ends_the_session(client):
     own = await session(client)
     csrf = (await who(client, own))["csrf"]

@@ -139,21 +139,39 @@ async def test_a_page_of_another_site_that_leads_here_opens_once_more_with_the_c
     assert again.status == 403
 
 
-async def test_a_form_needs_the_token_of_its_session(client, kube):
+URLENCODED = "application/x-www-form-urlencoded"
+
+
+@pytest.mark.parametrize(
+    ("body", "headers", "status"),
+    [
+        ("", {}, 403),
+        ("csrf=" + "0" * 64, {}, 403),
+        ("csrf={csrf}", {"Origin": "http://evil.example"}, 403),
+        ("csrf={csrf}", {"Origin": "http://127.0.0.1:1"}, 403),
+        ("csrf={csrf}", {}, 200),
+        ("csrf={csrf}", {"Content-Type": f"{URLENCODED}; charset=utf-8"}, 200),
+        ("", {"X-CSRF-Token": "{csrf}"}, 200),
+        ("csrf={csrf}", {"X-CSRF-Token": "0"}, 403),
+        ("csrf={csrf}", {"Content-Type": "text/plain"}, 403),
+        ("csrf={csrf}", {"Content-Type": "multipart/form-data"}, 403),
+        ("csrf={csrf}", {"Content-Type": "multipart/form-data; boundary=x"}, 403),
+        ("csrf={csrf}", {"Content-Type": f"{URLENCODED}; charset=foo"}, 400),
+        ("csrf={csrf}", {"Content-Type": f"{URLENCODED}; charset=hex"}, 400),
+        (b"csrf=\xff", {}, 400),
+        ("csrf=" + "0" * 99_999, {}, 413),
+    ],
+    ids=lambda value: str(value)[:60],
+)
+async def test_a_form_needs_the_token_of_its_session(client, body, headers, status):
     session = await enter(client)
     csrf = (await (await client.get("/who", headers=session)).json())["csrf"]
-    origin = {"Origin": f"http://127.0.0.1:{client.port}"}
-    for form, headers, status in (
-        ({}, origin, 403),
-        ({"csrf": "0" * 64}, origin, 403),
-        ({"csrf": csrf}, {"Origin": "http://evil.example"}, 403),
-        ({"csrf": csrf}, {"Origin": "http://127.0.0.1:1"}, 403),
-        ({"csrf": csrf}, origin, 200),
-        ({}, {**origin, "X-CSRF-Token": csrf}, 200),
-    ):
-        answer = await client.post("/do", data=form, headers={**session, **headers})
-        assert answer.status == status, (form, headers)
-    assert client.app[DONE] == ["", ""]
+    headers = {name: value.replace("{csrf}", csrf) for name, value in headers.items()}
+    data = body.replace("{csrf}", csrf).encode() if isinstance(body, str) else body
+    sent = {"Content-Type": URLENCODED, "Origin": f"http://127.0.0.1:{client.port}", **headers}
+    answer = await client.post("/do", data=data, headers={**session, **sent})
+    assert answer.status == status, await answer.text()
+    assert client.app[DONE] == ([""] if status == 200 else [])
 
 
 async def test_the_token_of_a_form_is_not_enough_without_session(client):
