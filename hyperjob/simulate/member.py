@@ -96,7 +96,11 @@ class Member:
         return list(node.held)
 
     def summary(self) -> tuple[dict[str, int], dict[str, int], dict[str, int]]:
-        """Return the sums of allocatable, allocated and allocating, as in Karmada's Cluster."""
+        """Return allocatable, allocated and allocating as in Karmada's Cluster, in nano-units.
+
+        They are the sums of the nodes that are not out, of the requests of pods that have nodes,
+        and of the requests of pods that wait.
+        """
         allocated: dict[str, int] = {}
         allocating: dict[str, int] = {}
         for pods in self.jobs.values():

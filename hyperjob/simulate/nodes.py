@@ -21,6 +21,12 @@ class Node:
     out: bool = False
     held: dict[str, None] = field(default_factory=dict)  # keys of the vcjobs with pods here
 
+    @property
+    def free_devices(self) -> int:
+        """Return the number of free accelerators of the kind of which the node has the most."""
+        kind = accelerator_of(self.size)
+        return self.free.get(kind, 0) // whole(1) if kind is not None else 0
+
     def room(self, request: Mapping[str, int]) -> int:
         """Return the number of pods of this size that fit."""
         if self.out:
@@ -89,15 +95,15 @@ class Nodes:
         return found
 
     def free(self) -> int:
-        """Return the number of free accelerators."""
-        return sum(devices(node.free) for node in self.all if not node.out)
+        """Return the sum of the free accelerators of all nodes that are not `out`."""
+        return sum(node.free_devices for node in self.all if not node.out)
 
     def splinters(self) -> int:
-        """Return the number of free accelerators on nodes in partial use."""
+        """Return how many of the accelerators that `free` counts are on nodes in partial use."""
         return sum(
             free
             for node in self.all
-            if not node.out and 0 < (free := devices(node.free)) < devices(node.size)
+            if not node.out and 0 < (free := node.free_devices) < devices(node.size)
         )
 
 

@@ -8,7 +8,7 @@ from hyperjob.simulate.nodes import Nodes
 from hyperjob_engine.model.nodes import PodGroup
 from hyperjob_engine.resources import whole
 
-GPU = "nvidia.com/gpu"
+GPU, AMD = "nvidia.com/gpu", "amd.com/gpu"
 
 
 def groups(*pods: tuple[int, int]) -> list[PodGroup]:
@@ -31,6 +31,26 @@ def test_small_pods_fill_nodes_that_are_in_use() -> None:
     nodes.place("b", groups((3, 1)))
     assert sorted(node.free.get(GPU, 0) for node in nodes.all) == [whole(3), whole(8)]
     assert nodes.splinters() == 3
+
+
+def test_a_node_with_two_kinds_of_accelerators_counts_those_of_which_it_has_the_most() -> None:
+    nodes = Nodes([("n", {GPU: 8, AMD: 4}, 1)])
+    seen = [(nodes.free(), nodes.splinters())]
+    for number in (6, 2):
+        nodes.place(f"job-{number}", groups((1, number)))
+        seen.append((nodes.free(), nodes.splinters()))
+    nodes.place("other", [PodGroup({AMD: whole(1)}, 1)])
+    assert [*seen, (nodes.free(), nodes.splinters())] == [(8, 0), (2, 2), (0, 0), (0, 0)]
+
+
+def test_a_node_that_is_out_has_nothing_free() -> None:
+    nodes = Nodes([("n", {GPU: 8}, 2)])
+    nodes.place("job", groups((3, 1)))
+    used = next(node for node in nodes.all if node.held)
+    assert (nodes.free(), nodes.splinters()) == (13, 5)
+    used.out = True
+    assert (nodes.free(), nodes.splinters()) == (8, 0)
+    assert nodes.allocatable() == {GPU: whole(8), "pods": whole(110)}
 
 
 @given(st.lists(st.tuples(st.integers(1, 8), st.integers(1, 6)), max_size=12))
