@@ -134,20 +134,18 @@ def pods_of_stop(observed: Observed, stop: Stop) -> int | None:
 def latest_reports(observed: Observed) -> dict[str, JobTraining]:
     """Return the last progress of each sub-job of the first replicatedJob that has any.
 
-    The progress of the whole training is computed from it, too. Progress of an earlier attempt does
-    not count if the log of the present one has ended without a progress line: a launcher such as
-    torchrun may start the process that prints them in another sub-job each time.
+    `status.training` has the progress of the same replicatedJob, by `combined`. There a sub-job
+    whose progress is of an earlier attempt ceases to count with the first progress line of another
+    one in the present attempt: the field shows the program that runs. Here it counts until the log
+    of its later attempt has ended without a progress line, because all must have saved the step
+    from which they start. After such an end it does not count: a launcher such as torchrun may
+    start the process that prints the lines in another sub-job each time.
     """
     found: dict[str, JobTraining] = {}
     group = ""
     for name, record in observed.hyperjob.records.items():
         read, before = observed.trainings.get(name), record.training
-        if (
-            read is not None
-            and read.ended
-            and not read.reported
-            and read.attempt != _attempt(before)
-        ):
+        if read is not None and before is not None and _ended_silently(read, after=before.attempt):
             continue
         training = latest_training(read, before)
         if training is None or not training.reported or (group and record.replicated_job != group):
@@ -206,8 +204,9 @@ def _settled(observed: Observed, reports: Mapping[str, JobTraining]) -> Object:
     return {"checkpoint": rest, "lostWork": lost}
 
 
-def _attempt(training: JobTraining | None) -> int | None:
-    return None if training is None else training.attempt
+def _ended_silently(read: JobTraining, *, after: int) -> bool:
+    """Return whether a log of an attempt later than `after` has ended without a progress line."""
+    return read.ended and not read.reported and read.attempt > after
 
 
 def _took(entry: Object, at: datetime, steps: int) -> timedelta:
