@@ -29,7 +29,10 @@ Choice = Callable[[Summary], Sequence[SubJob]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestKind:
-    """A kind of request; `choose` gives its sub-jobs, an empty sequence for all of them."""
+    """A kind of request; `choose` gives its sub-jobs, an empty sequence for all of them.
+
+    `word` says in a command's output what has happened to the HyperJob: `hyperjob/llm moved`.
+    """
 
     kind: str
     annotation: str
@@ -57,7 +60,11 @@ def restart(jobs: Sequence[str] = ()) -> RequestKind:
 
 
 def migrate(jobs: Sequence[str] = (), *, cluster: str | None = None) -> RequestKind:
-    """Return a request to move these sub-jobs, or all sub-jobs on `cluster`, to other clusters."""
+    """Return a request to move sub-jobs to other clusters: these ones, of them those on `cluster`.
+
+    Without `jobs` all sub-jobs on `cluster` move, and with neither argument all sub-jobs that are
+    on any cluster.
+    """
     return RequestKind(
         kind="migrate",
         annotation=MIGRATE_REQUEST,

@@ -127,9 +127,12 @@ async def _works(kube: Kube, clusters: Iterable[str]) -> Works:
 
 
 async def _without_works(kube: Kube, each: Difference, works: Works) -> None:
-    """Delete the Works of a vcjob for the cluster in which Karmada would start it.
+    """Delete the listed Works of a vcjob for the cluster in which Karmada would start it.
 
-    A Work that is deleted while Karmada's controller manager is away starts nothing.
+    `works` is the listing from before all changes. A Work that is gone already is no error. A new
+    Work of the same name has another uid: it stays, and Conflict is raised. Raises KubeError for
+    other failures. A Work that is deleted while Karmada's controller manager is away starts
+    nothing.
     """
     for work in works.get((each.expected, each.namespace, binding_name(each.name)), ()):
         metadata = work["metadata"]

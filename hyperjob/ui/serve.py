@@ -1,7 +1,7 @@
 """Serve the page: to visitors of a host, or to this machine with the rights of one kubeconfig."""
 
 import errno
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
 
@@ -65,7 +65,7 @@ async def serving(
 
 
 @asynccontextmanager
-async def served_here(kube: Kube, *, command: Callable[[str], str] = str) -> AsyncIterator[str]:
+async def served_here(kube: Kube) -> AsyncIterator[str]:
     """Serve on a free port for the length of the block; yield the address with its token."""
     async with (
         running(kube) as known,
@@ -76,7 +76,6 @@ async def served_here(kube: Kube, *, command: Callable[[str], str] = str) -> Asy
             history=known.history,
             attention=known.attention,
             access=access,
-            command=command,
         )
         async with serving(context, LOOPBACK, 0) as port:
             yield access.listens_on(LOOPBACK, port)

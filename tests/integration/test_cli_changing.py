@@ -94,6 +94,13 @@ async def test_a_restart_waits_until_the_controller_has_taken_it(world: CliWorld
     assert annotation.split()[1:] == ["llm-trainer-1"]
 
 
+async def test_a_move_waits_until_the_controller_has_taken_it(world: CliWorld) -> None:
+    taking = asyncio.create_task(world.take("migrate"))
+    done = await world.run("migrate", "llm", "trainer-0")
+    await taking
+    assert done.stdout == "hyperjob.training.volcano.sh/llm moved\n", done.stderr
+
+
 async def test_a_second_request_does_not_overwrite_one_that_nobody_took(world: CliWorld) -> None:
     assert (await world.run("restart", "llm", "--no-wait")).exit_code == 0
     done = await world.run("restart", "llm", "--no-wait")

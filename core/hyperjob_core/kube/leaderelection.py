@@ -226,7 +226,11 @@ class LeaderElector:
         return sight.holder in ("", self.identity) or now >= sight.expires(self._lease_seconds)
 
     async def _stop(self, task: asyncio.Task[None]) -> None:
-        """Cancel the body and await its end, however long that takes, even when cancelled."""
+        """Cancel the body and await its end, however long that takes, even when cancelled.
+
+        Raises the last CancelledError of this call, after the end of the body. Calls `overdue` once
+        if the Lease expires before that end. An exception of the body is logged, not raised.
+        """
         if task.done():
             return
         expires = self._held_since + self._lease_seconds

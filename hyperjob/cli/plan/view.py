@@ -129,7 +129,9 @@ def _position(judgement: Judgement) -> Object:
 
 
 def _branch(piece: Piece) -> TreeLine:
-    head = Text.assemble(piece.name, dim(f"  {_size(piece)}  {piece.pods} pods"))
+    """Return a sub-job with its size and message; below it its cluster, and why not the others."""
+    pods = f"{piece.pods} pod{'s' if piece.pods != 1 else ''}"
+    head = Text.assemble(piece.name, dim(f"  {_size(piece)}  {pods}"))
     if piece.message:
         head.append(f"  {piece.message}")
     children = [TreeLine(Text.assemble("on ", (piece.cluster, "bold")))] if piece.cluster else []

@@ -13,6 +13,7 @@ from hyperjob_core.api.names import (
     LABEL_HYPERJOB,
     LABEL_INDEX,
 )
+from hyperjob_core.kube.errors import Conflict, Forbidden
 from hyperjob_core.kube.memory import Call
 from hyperjob_core.kube.resources import (
     CLUSTERS,
@@ -25,6 +26,7 @@ from hyperjob_core.kube.resources import (
 from tests.support.apiserver import ApiServer
 
 Object = dict[str, Any]
+FIRST_WORK = "karmada-es-east/work-0"
 
 
 def hyperjob(name: str, phase: str = "Running", **spec: object) -> Object:
@@ -227,6 +229,53 @@ async def test_a_hyperjob_whose_sub_jobs_are_gone_is_suspended_once() -> None:
     assert suspended is not None
     assert suspended["spec"]["suspend"] is True
     assert server.items(WORKS) == []
+
+
+def listed_works(server: ApiServer) -> list[Difference]:
+    """Store two Works of a sub-job that its member lacks; return this difference."""
+    server.put(HYPERJOBS, hyperjob("a"))
+    for number in range(2):
+        found = work("east", "a-0-job")
+        found["metadata"] |= {"name": f"work-{number}", "uid": f"uid-{number}"}
+        server.put(WORKS, found)
+    return differences(restored(hyperjob("a"), vcjob("a-0")), {"east": []})
+
+
+async def test_a_work_that_is_gone_since_the_listing_is_no_error() -> None:
+    server = ApiServer()
+    found = listed_works(server)
+    async with asyncio.timeout(10):
+        await correct(server.kube, found, said=lambda _: server.remove(WORKS, FIRST_WORK))
+    assert server.items(WORKS) == []
+
+
+async def test_a_work_that_was_created_again_since_the_listing_stays() -> None:
+    server = ApiServer()
+    found = listed_works(server)
+
+    def create_again(_: str) -> None:
+        first = server.get(WORKS, FIRST_WORK)
+        assert first is not None
+        server.remove(WORKS, FIRST_WORK)
+        server.put(WORKS, {**first, "metadata": {**first["metadata"], "uid": "another"}})
+
+    async with asyncio.timeout(10):
+        with pytest.raises(Conflict):
+            await correct(server.kube, found, said=create_again)
+    kept = server.get(WORKS, FIRST_WORK)
+    assert kept is not None
+    assert kept["metadata"]["uid"] == "another"
+
+
+async def test_a_work_that_may_not_be_deleted_is_an_error() -> None:
+    server = ApiServer()
+    server.put(HYPERJOBS, hyperjob("a"))
+    server.put(WORKS, work("east", "a-0-job"))
+    server.fails = lambda verb, _resource, _name: Forbidden({}) if verb == "delete" else None
+    found = differences(restored(hyperjob("a"), vcjob("a-0")), {"east": []})
+    async with asyncio.timeout(10):
+        with pytest.raises(Forbidden):
+            await correct(server.kube, found)
 
 
 def of_member(name: str) -> Object:

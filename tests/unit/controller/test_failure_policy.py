@@ -8,7 +8,12 @@ from typing import Any
 import pytest
 
 from hyperjob_core.api.wire import rfc3339
+from hyperjob_engine.expansion.expand import expand, sub_jobs
 from hyperjob_engine.lifecycle.backoff import FIRST, LONGEST, STABLE, delay, retry_time
+from hyperjob_engine.lifecycle.decisions import Restart
+from hyperjob_engine.lifecycle.failures import judge
+from hyperjob_engine.lifecycle.loss import losses_of
+from hyperjob_engine.model.child import child_of
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.model.planned import CreateChild, DeleteChild
 from hyperjob_engine.plan import AT_ONCE, plan
@@ -411,3 +416,35 @@ def test_each_further_restart_of_a_failed_sub_job_waits_longer(attempt: int, wai
     (told,) = decided.status["jobs"]
     assert told["attempt"] == attempt + 1
     assert told["retryTime"] == rfc3339(NOW + timedelta(seconds=wait))
+
+
+@pytest.mark.parametrize(
+    ("ends", "order"),
+    [
+        pytest.param({0: "03:00:30", 1: "03:00:10", 2: "03:00:20"}, [1, 2, 0], id="by time"),
+        pytest.param({2: "03:00:10", 1: "03:00:10", 0: "03:00:10"}, [0, 1, 2], id="then by name"),
+        pytest.param({0: "?", 1: "03:00:10", 2: "?"}, [1, 0, 2], id="without a time last"),
+        pytest.param({1: "03:03:30", 2: "03:00:05"}, [2, 0, 1], id="a loss by its time"),
+    ],
+)
+def test_the_earliest_failure_comes_first(ends: dict[int, str], order: list[int]) -> None:
+    """A sub-job without an end is lost with its cluster at 03:03:05."""
+    raw = hyperjob(group(replicas=3), failurePolicy={"maxRestarts": 9, "rules": [ONE]})
+    made = [
+        each
+        for index in range(3)
+        for each in (
+            failed(index, since=f"2026-01-02T{ends[index]}Z")
+            if index in ends
+            else running(index, on="b")
+        )
+    ]
+    seen = observed(raw, *made, clusters=(A, lost("b")))
+    groups = expand(seen.hyperjob)
+    indices = {each.replicated_job.name: range(len(each.sizes)) for each in groups}
+    members = [
+        (each, child_of(seen, each.name)) for each in sub_jobs(seen.hyperjob, groups, indices)
+    ]
+    decided = judge(seen, members[::-1], losses_of(seen, members))
+    assert isinstance(decided, Restart)
+    assert [each.name for each in decided.again] == [f"hj-trainer-{index}" for index in order]

@@ -1,0 +1,28 @@
+"""The lines that `hyperjob plan` prints of a judgement."""
+
+from hyperjob.cli.plan.view import as_tree
+from hyperjob.client.plan.judge import Judgement, Verdict
+from hyperjob.client.plan.pieces import Piece
+
+
+def test_a_tree_shows_a_sub_job_without_a_cluster_and_with_one_pod() -> None:
+    waiting = Piece(
+        name="llm-loader-0",
+        group="loader",
+        cluster="",
+        accelerator="",
+        accelerators=0,
+        pods=1,
+        phase="Unplaced",
+        message="waits for the queue",
+        elsewhere={"gpu-east": "is full"},
+    )
+    found = Judgement(
+        namespace="ml", name="llm", line=1, verdict=Verdict.WAITS, message="waits", pieces=[waiting]
+    )
+    assert [line.plain for line in as_tree(found)] == [
+        "ml/llm  Waits  waits",
+        "└─ loader",
+        "   └─ llm-loader-0  <none>  1 pod  waits for the queue",
+        "      └─ not on gpu-east: is full",
+    ]
