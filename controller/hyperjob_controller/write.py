@@ -125,13 +125,16 @@ def _left(since: datetime, seconds: float, now: datetime) -> timedelta | None:
 
 
 def _awaits_bindings(observed: Observed, status: Object) -> bool:
-    """Return whether the first sub-jobs have just been created, and Karmada has not bound all.
+    """Return whether all sub-jobs have just been created, and Karmada has not bound each.
 
-    The pass after the last ResourceBinding opens the gates, and its status has both changes.
+    The pass after the last ResourceBinding opens the gates, and its status has both changes. A
+    status in which a sub-job waits for anything else, or was refused, does not wait.
     """
     if string(at(observed.hyperjob.status, "state", "phase")) not in _BEFORE_START:
         return False
     if at(status, "state", "phase") != Phase.STARTING:
         return False
-    placed = [job for job in objects(status.get("jobs")) if job.get("reason") == Reason.DISPATCHING]
-    return any(binding_name(string(job.get("name"))) not in observed.bindings for job in placed)
+    jobs = objects(status.get("jobs"))
+    if any(job.get("reason") != Reason.DISPATCHING for job in jobs):
+        return False
+    return any(binding_name(string(job.get("name"))) not in observed.bindings for job in jobs)

@@ -129,9 +129,9 @@ async def test_one_is_made_at_a_time_and_a_restart_admits_nobody_twice(
             assert [job["phase"] for job in waiting["jobs"]] == ["Queued", "Queued"]
             for policy in (await kube.list(PROPAGATION_POLICIES, namespace=namespace)).items:
                 assert policy["spec"]["suspension"] == {"dispatching": True}
+            await settled(manager, kube, namespace)
             admitted = (await kube.get(HYPERJOBS, "first", namespace=namespace))["status"]
             assert [job["admitted"] for job in admitted["jobs"]] == [True, True]
-            await settled(manager, kube, namespace)
         before = await versions(kube, namespace)
         async with running_controller(
             control_plane.kubeconfig, namespace, admission=BUILTIN, cluster_status_lag=0

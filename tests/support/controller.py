@@ -11,6 +11,7 @@ from hyperjob_controller.manager import Manager
 from hyperjob_controller.options import Options
 from hyperjob_controller.tuning import Tuning
 from hyperjob_controller.wake.ratelimit import LONGEST_REST
+from hyperjob_controller.write import START_SECONDS
 from hyperjob_core.api.microtime import utc_now
 from hyperjob_core.api.names import LABEL_HYPERJOB
 from hyperjob_core.kube.client import Kube, PatchType
@@ -29,6 +30,8 @@ from hyperjob_engine.model.observed import QueueAdmission
 
 Object = dict[str, Any]
 TIME_LIMIT = 30.0
+WAITS = max(LONGEST_REST, START_SECONDS)
+"""The longest wait of a controller that has work left, in seconds."""
 
 
 @contextlib.asynccontextmanager
@@ -109,7 +112,7 @@ def at_rest(manager: Manager) -> bool:
         round_is_due(manager)
         or len(queue)
         or queue.longest_running_seconds()
-        or any(due is not None and due <= LONGEST_REST for due in dues)
+        or any(due is not None and due <= WAITS for due in dues)
     )
 
 
