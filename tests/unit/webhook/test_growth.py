@@ -139,15 +139,16 @@ LISTS = [field for field in FIELDS if field.kind == "full"]
 def test_time_grows_no_faster_than_any_list(part: int) -> None:
     slow = []
     for field in LISTS[part::PARTS]:
-        short, long = (review(field.hyperjob(n)) for n in (250, 1000))
+        short, long = (review(field.hyperjob(n)) for n in (125, 1000))
         if seconds(long) < 0.02:
             continue
         ratios: list[float] = []
-        # A quadratic rule has a ratio of 4 every time; a crowded machine does not raise all of ten.
-        while min(ratios, default=4) > 2.5 and len(ratios) < 10:
+        # A quadratic rule has a ratio of 8 every time. Processor caches that others use raise the
+        # ratio of a linear one to 4, but not in all of ten tries.
+        while min(ratios, default=8) > 5 and len(ratios) < 10:
             per_byte = [seconds(body) / len(body) for body in (long, short)]
             ratios.append(per_byte[0] / per_byte[1])
-        if min(ratios) > 2.5:
+        if min(ratios) > 5:
             slow.append((field.name, ratios))
     assert not slow
 
