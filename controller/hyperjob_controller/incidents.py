@@ -13,6 +13,7 @@ from pathlib import PurePath
 from traceback import walk_tb
 from typing import Final
 
+from hyperjob_core.api.duration import doubled
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import at
 from hyperjob_engine.queueing.state import HyperJobFault
@@ -65,7 +66,7 @@ class Incidents:
         times = 1
         if known is not None and known.edition == edition:
             times = known.times + (not same_try)
-        wait = min(_LONGEST, _FIRST * (1 << min(times - 1, 16)))
+        wait = doubled(_FIRST, times - 1, _LONGEST)
         incident = Incident(
             number=number_of(key, error), times=times, until=now + wait, edition=edition
         )

@@ -38,6 +38,12 @@ def later(moment: datetime, span: timedelta) -> datetime:
     return moment + span if span < LATEST - moment else max(moment, LATEST)
 
 
+def doubled(first: timedelta, times: int, most: timedelta) -> timedelta:
+    """Return `first`, doubled so many times, at most `most`: the wait of a back-off."""
+    factor = 1 << min(times, 16)
+    return first * factor if first <= most // factor else most
+
+
 def nanoseconds(text: str) -> int:
     """Return the nanoseconds of a duration, which may be negative.
 

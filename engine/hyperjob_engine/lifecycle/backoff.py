@@ -7,11 +7,12 @@ does not change it.
 from datetime import datetime, timedelta
 from typing import Final
 
+from hyperjob_core.api.duration import doubled
+
 FIRST: Final = timedelta(seconds=10)
 LONGEST: Final = timedelta(minutes=5)
 STABLE: Final = timedelta(minutes=30)
 """After an attempt of this length the next one has no back-off: the program did not crash."""
-_DOUBLINGS: Final = 10
 
 
 def delay(attempt: int, lasted: timedelta | None) -> timedelta:
@@ -21,7 +22,7 @@ def delay(attempt: int, lasted: timedelta | None) -> timedelta:
     """
     if attempt <= 1 or (lasted is not None and lasted >= STABLE):
         return timedelta()
-    return min(LONGEST, FIRST * (1 << min(attempt - 2, _DOUBLINGS)))
+    return doubled(FIRST, attempt - 2, LONGEST)
 
 
 def retry_time(attempt: int, *, now: datetime, began: datetime | None) -> datetime:

@@ -25,6 +25,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
+from hyperjob_core.api.duration import doubled
 from hyperjob_core.api.phases import JobPhase
 from hyperjob_core.api.wire import integer, objects
 from hyperjob_engine.lifecycle.decisions import Member, Recreation, Restart
@@ -49,7 +50,6 @@ from hyperjob_engine.resources import Resources, measure_of
 
 _EXCLUDED_FIRST: Final = timedelta(minutes=1)
 _EXCLUDED_LONGEST: Final = timedelta(hours=1)
-_DOUBLINGS: Final = 10
 
 
 def not_started(
@@ -215,7 +215,7 @@ def _due(observed: Observed, sub_job: SubJob, child: Child) -> datetime | None:
     if report.phase is not JobPhase.PENDING or _began(child):
         return None
     pods = report.pods
-    cluster = next((each for each in observed.clusters if each.name == child.cluster), None)
+    cluster = _cluster_of(observed, child)
     if cluster is None or cluster.not_ready_since is not None:
         return None
     if pods.pending >= sub_job.size.pods and _on_nodes(sub_job.size.demand, cluster):
@@ -256,9 +256,14 @@ def _on_nodes(demand: Resources, cluster: Cluster) -> bool:
 
 def _without_node(observed: Observed, sub_job: SubJob, child: Child) -> bool:
     """Return whether no pod of a sub-job has a node, as far as its cluster reports that."""
-    found = next((each for each in observed.clusters if each.name == child.cluster), None)
-    known = found is not None and found.unscheduled is not None
-    return known and found is not None and not _on_nodes(sub_job.size.demand, found)
+    cluster = _cluster_of(observed, child)
+    if cluster is None or cluster.unscheduled is None:
+        return False
+    return not _on_nodes(sub_job.size.demand, cluster)
+
+
+def _cluster_of(observed: Observed, child: Child) -> Cluster | None:
+    return next((each for each in observed.clusters if each.name == child.cluster), None)
 
 
 def _counts(child: Child) -> bool:
@@ -300,4 +305,4 @@ def _again(
 
 def _excluded_for(child: Child, first: timedelta) -> timedelta:
     """Return for how long a sub-job does not use a cluster again where no pod of it started."""
-    return min(first * (1 << min(child.attempt, _DOUBLINGS)), max(first, _EXCLUDED_LONGEST))
+    return doubled(first, child.attempt, max(first, _EXCLUDED_LONGEST))

@@ -23,7 +23,7 @@ from sys import intern
 from typing import Final
 from weakref import WeakKeyDictionary
 
-from hyperjob_core.api.duration import later
+from hyperjob_core.api.duration import doubled, later
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.queueing.admit import Block, gang_of
 from hyperjob_engine.queueing.confirm import BuiltinQueues, Confirmer
@@ -281,7 +281,7 @@ def requeue(
         entry.rests = 0
         return None
     entry.granted -= names
-    rest = min(_LONGEST_REST, _FIRST_REST * (1 << min(entry.rests, 16)))
+    rest = doubled(_FIRST_REST, entry.rests, _LONGEST_REST)
     entry.rests += 1
     entry.rests_until = now + rest
     _replace(state, entry, entry.unit, now)
@@ -436,13 +436,8 @@ def _hold(state: QueueState, entry: Entry, stopped: Mapping[str, timedelta], now
         for name, cluster in entry.reserved_clusters.items()
         if name in holds and name not in unit.made
     }
-    entry.hold(
-        {
-            part.name: (part, entry.cluster_of(part.name))
-            for part in unit.parts
-            if part.name in holds
-        }
-    )
+    held = [part for part in unit.parts if part.name in holds]
+    entry.hold({part.name: (part, entry.cluster_of(part.name)) for part in held})
     _mark(state.index.holders, unit.key, marked=bool(entry.holding))
     missing = any(name not in unit.made for name in entry.holding)
     _mark(state.index.missing, unit.key, marked=missing)

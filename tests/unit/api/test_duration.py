@@ -1,10 +1,12 @@
 """Lengths of time are read as Go reads them."""
 
+from datetime import timedelta
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hyperjob_core.api.duration import nanoseconds
+from hyperjob_core.api.duration import doubled, nanoseconds
 
 
 @pytest.mark.parametrize(
@@ -62,3 +64,23 @@ def test_what_go_does_not_take_is_refused(text: str) -> None:
 def test_the_parts_add_up(parts: list[tuple[int, str]]) -> None:
     written = "".join(f"{number}{unit}" for number, unit in parts)
     assert nanoseconds(written) == sum(nanoseconds(f"{number}{unit}") for number, unit in parts)
+
+
+@pytest.mark.parametrize(
+    ("first", "times", "expected"),
+    [
+        pytest.param(5, 0, 5, id="not doubled"),
+        pytest.param(5, 3, 40, id="doubled"),
+        pytest.param(75, 2, 300, id="the most exactly"),
+        pytest.param(5, 6, 300, id="at most the most"),
+        pytest.param(5, 10**9, 300, id="often"),
+        pytest.param(0, 10**9, 0, id="nothing"),
+    ],
+)
+def test_a_wait_doubles_up_to_its_most(first: int, times: int, expected: int) -> None:
+    most = timedelta(seconds=300)
+    assert doubled(timedelta(seconds=first), times, most) == timedelta(seconds=expected)
+
+
+def test_a_wait_of_any_length_doubles_without_an_overflow() -> None:
+    assert doubled(timedelta.max, 10, timedelta.max) == timedelta.max
