@@ -45,8 +45,7 @@ def is_ungated(child: Child) -> bool:
     policy, binding = child.policy, child.binding
     if policy is None or binding is None or policy.ownership is Ownership.FOREIGN:
         return False
-    suspended = binding.dispatching_suspended or binding.scheduling_suspended
-    return not (policy.gate or is_held(child) or suspended) and bool(binding.cluster)
+    return not (policy.gate or is_held(child) or binding.suspended) and bool(binding.cluster)
 
 
 def is_released(child: Child) -> bool:

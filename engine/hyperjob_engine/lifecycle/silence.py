@@ -121,7 +121,7 @@ def _silent_since(observed: Observed, child: Child) -> datetime | None:
         return None
     if child.report is not None and not _may_be_lost(observed, child):
         return None
-    if binding.scheduling_suspended or binding.dispatching_suspended:
+    if binding.suspended:
         return None
     reachable = any(
         cluster.name == binding.cluster and cluster.not_ready_since is None

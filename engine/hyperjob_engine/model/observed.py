@@ -383,6 +383,11 @@ class Binding:
     requests: bool = False
     workless_since: datetime | None = None
 
+    @property
+    def suspended(self) -> bool:
+        """Return whether Karmada applies nothing, since scheduling or dispatching is suspended."""
+        return self.scheduling_suspended or self.dispatching_suspended
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:

@@ -308,8 +308,7 @@ def _is_in_member(binding: Binding) -> bool:
     """
     if binding.report is not None:
         return not binding.report.phase.is_terminal
-    suspended = binding.dispatching_suspended or binding.scheduling_suspended
-    sent = bool(binding.cluster) and not (suspended or binding.gate or binding.apply_error)
+    sent = bool(binding.cluster) and not (binding.suspended or binding.gate or binding.apply_error)
     return sent or binding.applied or binding.gate == GATE_OPEN
 
 
