@@ -311,7 +311,7 @@ def _rest(*, reserved: int, other: int, free: int) -> list[BarSegment]:
 
 def placed(segments: Sequence[BarSegment]) -> list[BarSegment]:
     """Return the segments with start and width in the bar."""
-    total = sum(segment.number for segment in segments) or 1
+    total = sum(segment.number for segment in segments)
     found: list[BarSegment] = []
     start = 0.0
     for segment in segments:

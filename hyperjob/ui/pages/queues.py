@@ -188,8 +188,8 @@ def _queue_bar(use: QueueUse, guaranteed: Resources) -> QueueBar:
     limit = use.capability if use.capability is not None else 0
     whole = max(use.used, share, limit, least or 0, 1)
 
-    def at(number: int | None) -> float | None:
-        return None if number is None else round(100 * number / whole, 2)
+    def at(number: int) -> float:
+        return round(100 * number / whole, 2)
 
     return QueueBar(
         accelerator=use.accelerator,
@@ -200,8 +200,8 @@ def _queue_bar(use: QueueUse, guaranteed: Resources) -> QueueBar:
         capability=use.capability,
         waiting=use.waiting,
         borrowed=borrowed,
-        own_width=at(use.used - borrowed) or 0.0,
-        borrowed_width=at(borrowed) or 0.0,
-        share_at=at(use.share),
-        guarantee_at=at(least),
+        own_width=at(use.used - borrowed),
+        borrowed_width=at(borrowed),
+        share_at=None if use.share is None else at(use.share),
+        guarantee_at=None if least is None else at(least),
     )

@@ -1,7 +1,7 @@
 """`hyperjob-certs` on a directory, and what it says when it cannot."""
 
 import stat
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -62,6 +62,9 @@ WRONG = {
     "no place": (("issue", "--name", "x"), "--directory --secret"),
     "two places": (("issue", "--name", "x", "--directory", "d", "--secret", "a/b"), "not allowed"),
     "no name": (("issue", "--directory", "d"), "--name"),
+    "a secret of two slashes": (("issue", "--secret", "a/b/c", "--name", "x"), "NAMESPACE/NAME"),
+    "a secret of an empty namespace": (("issue", "--secret", "/b", "--name", "x"), "NAMESPACE"),
+    "a secret of an empty name": (("issue", "--secret", "b/", "--name", "x"), "NAMESPACE/NAME"),
     "a secret without a namespace": (("issue", "--secret", "b", "--name", "x"), "NAMESPACE/NAME"),
     "a leaf that outlives its authority": (
         ("issue", "--directory", "d", "--name", "x", "--days", "9999"),
@@ -146,3 +149,43 @@ def test_client_makes_a_client_certificate_once_and_keeps_no_key_that_signs(tmp_
     assert run("client", "--directory", tmp_path / "client") == 1
     assert (tmp_path / "client/client.key").read_bytes() == files["client.key"]
     assert "File exists" in capsys.readouterr().err
+
+
+def test_an_interrupted_rotation_of_a_directory_goes_on_with_what_can_be_read(tmp_path, capsys):
+    place = ("--directory", tmp_path / "tls")
+    run("issue", *place, "--name", "a")
+    authority = (tmp_path / "tls/ca.crt").read_bytes()
+    (tmp_path / "tls/tls.key").unlink()
+    assert run("rotate", *place, "--name", "a") == 0
+    assert (tmp_path / "tls/ca.crt").read_bytes() == authority
+    assert "reissue-leaf: there is no serving certificate" in capsys.readouterr().out
+    (tmp_path / "tls/ca.key").unlink()
+    assert run("rotate", *place, "--name", "a") == 0
+    assert "new-ca: there is no authority" in capsys.readouterr().out
+    assert len(split_bundle((tmp_path / "tls/ca.crt").read_bytes())) == 2, "the old one is trusted"
+
+
+def test_a_directory_that_is_a_link_elsewhere_loses_no_foreign_file(tmp_path):
+    kept = tmp_path / "elsewhere" / "kept"
+    kept.parent.mkdir()
+    kept.write_text("x")
+    (tmp_path / "tls").mkdir()
+    (tmp_path / "tls/..data").symlink_to(kept.parent)
+    assert run("issue", "--directory", tmp_path / "tls", "--name", "a") == 0
+    assert kept.read_text() == "x"
+    assert (tmp_path / "tls/..data").resolve().parent == tmp_path / "tls"
+
+
+def test_issue_reports_each_step_and_the_certificate(tmp_path, capsys):
+    assert run("issue", "--directory", tmp_path, "--name", "b", "--name", "a", "--days", "2") == 0
+    lines = capsys.readouterr().out.splitlines()
+    found = facts((tmp_path / "tls.crt").read_bytes())
+    assert lines == [
+        "new-ca: there is no authority",
+        "reissue-leaf: there is no serving certificate",
+        f"serving certificate for a, b, valid until {found.not_after.isoformat()}",
+    ]
+    life = found.not_after - datetime.now(UTC)
+    assert timedelta(days=1.9) < life <= timedelta(days=2)
+    ends = facts((tmp_path / "ca.crt").read_bytes()).not_after - datetime.now(UTC)
+    assert timedelta(days=3649) < ends <= timedelta(days=3650)

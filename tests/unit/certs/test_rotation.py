@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hyperjob_certs.rotation import Action, Bundle, RotationPolicy, advance, decide
+from hyperjob_certs.rotation import Action, Bundle, RotationPolicy, advance, decide, perform
 from hyperjob_certs.x509 import Pair, facts, is_signed_by, issue_ca, issue_serving
 
 NOW = datetime(2027, 1, 1, tzinfo=UTC)
@@ -103,22 +103,134 @@ def test_after_everything_has_expired_all_is_new_at_once():
     assert bundle.trusted == (bundle.ca.certificate,)
 
 
-def test_every_step_says_why():
-    step = decide(Bundle(), policy=POLICY, now=NOW)
-    assert step.reason == "there is no authority"
+SECOND = timedelta(seconds=1)
+
+
+def staged(now=NOW):
+    """Return a bundle whose new authority, of `now`, has signed nothing yet."""
+    return perform(fresh(), Action.NEW_CA, policy=POLICY, now=now)
+
+
+def moved(now=NOW):
+    """Return a bundle whose new authority, of `now`, has signed the serving certificate."""
+    return perform(staged(now), Action.REISSUE_LEAF, policy=POLICY, now=now)
+
+
+STEPS = {
+    "no authority": (Bundle(), NOW, "new-ca: there is no authority"),
+    "an authority without its key": (
+        replace(fresh(), ca=Pair(fresh().ca.certificate, fresh().ca.key)),
+        NOW,
+        "new-ca: the authority cannot sign: the private key does not belong to the certificate",
+    ),
+    "an authority before its renewal": (
+        perform(fresh(), Action.REISSUE_LEAF, policy=POLICY, now=NOW + 190 * DAY),
+        NOW + 200 * DAY - SECOND,
+        "keep: nothing is due",
+    ),
+    "an authority with a third of its life": (
+        perform(fresh(), Action.REISSUE_LEAF, policy=POLICY, now=NOW + 190 * DAY),
+        NOW + 200 * DAY,
+        "new-ca: the authority is near its end",
+    ),
+    "no serving certificate": (
+        replace(fresh(), serving=None),
+        NOW,
+        "reissue-leaf: there is no serving certificate",
+    ),
+    "a serving certificate after its end": (
+        fresh(),
+        NOW + 30 * DAY,
+        (
+            "reissue-leaf: the serving certificate cannot be used: "
+            "the certificate expired at 2027-01-31T00:00:00+00:00"
+        ),
+    ),
+    "a serving certificate before its renewal": (
+        fresh(),
+        NOW + 20 * DAY - SECOND,
+        "keep: nothing is due",
+    ),
+    "a serving certificate with a third of its life": (
+        fresh(),
+        NOW + 20 * DAY,
+        "reissue-leaf: the serving certificate is near its end",
+    ),
+    "the signature of an authority that is not trusted": (
+        replace(fresh(), serving=moved().serving),
+        NOW,
+        "reissue-leaf: no trusted authority has signed the serving certificate",
+    ),
+    "a new authority before the overlap": (staged(), NOW + HOUR - SECOND, "keep: nothing is due"),
+    "a new authority after the overlap": (
+        staged(),
+        NOW + HOUR,
+        "reissue-leaf: the new authority is known everywhere by now",
+    ),
+    "an old authority before the overlap": (moved(), NOW + HOUR - SECOND, "keep: nothing is due"),
+    "an old authority after the overlap": (
+        moved(),
+        NOW + HOUR,
+        "retire-ca: no served certificate is signed by the old authority",
+    ),
+    "an old authority after its end": (
+        moved(NOW + 300 * DAY - SECOND),
+        NOW + 300 * DAY,
+        "retire-ca: the old authority has expired",
+    ),
+    "one of two old authorities after its end": (
+        replace(
+            (late := moved(NOW + 300 * DAY - SECOND)),
+            trusted=(*late.trusted, fresh(NOW + DAY).ca.certificate),
+        ),
+        NOW + 300 * DAY,
+        "keep: nothing is due",
+    ),
+    "the same authority in other white space": (
+        replace((own := fresh()), trusted=(own.ca.certificate.strip(),)),
+        NOW + 10 * DAY,
+        "keep: nothing is due",
+    ),
+}
+
+
+@pytest.mark.parametrize(("bundle", "now", "step"), STEPS.values(), ids=STEPS.keys())
+def test_the_next_step_and_its_reason(bundle, now, step):
+    found = decide(bundle, policy=POLICY, now=now)
+    assert f"{found.action}: {found.reason}" == step
+
+
+def test_a_new_authority_replaces_expired_ones_and_is_trusted_before_the_others():
+    old, young = fresh(), fresh(NOW + DAY)
+    both = replace(young, trusted=(*young.trusted, old.ca.certificate))
+    found = perform(both, Action.NEW_CA, policy=POLICY, now=NOW + 300 * DAY)
+    assert found.trusted == (found.ca.certificate, young.ca.certificate)
+    assert facts(found.ca.certificate).subject == "CN=hyperjob-webhook-ca"
+    assert found.serving == young.serving
+
+
+def test_a_step_without_the_authority_that_it_needs_is_refused():
+    for action, text in (
+        (Action.REISSUE_LEAF, "needs an authority first"),
+        (Action.RETIRE_CA, "cannot be retired"),
+    ):
+        with pytest.raises(ValueError, match=text):
+            perform(Bundle(), action, policy=POLICY, now=NOW)
+    assert perform(Bundle(), Action.KEEP, policy=POLICY, now=NOW) == Bundle()
 
 
 @pytest.mark.parametrize(
-    "wrong",
+    ("wrong", "text"),
     [
-        {"names": ()},
-        {"renew_at": 0.0},
-        {"renew_at": 1.0},
-        {"leaf_lifetime": POLICY.ca_lifetime},
+        ({"names": ()}, "at least one name"),
+        ({"renew_at": 0.0}, "between 0 and 1"),
+        ({"renew_at": 1.0}, "between 0 and 1"),
+        ({"leaf_lifetime": timedelta()}, "longer than 0 days"),
+        ({"leaf_lifetime": POLICY.ca_lifetime}, "shorter than its authority"),
     ],
 )
-def test_a_policy_that_cannot_work_is_refused(wrong):
-    with pytest.raises(ValueError):
+def test_a_policy_that_cannot_work_is_refused(wrong, text):
+    with pytest.raises(ValueError, match=text):
         replace(POLICY, **wrong)
 
 

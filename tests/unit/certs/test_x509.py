@@ -15,8 +15,10 @@ from hyperjob_certs.x509 import (
     facts,
     is_signed_by,
     issue_ca,
+    issue_client,
     issue_serving,
     join_bundle,
+    served_name,
     split_bundle,
 )
 
@@ -53,6 +55,96 @@ def test_the_extensions_are_those_of_a_server_and_of_an_authority(ca, leaf):
     issued = server.extensions.get_extension_for_class(cx.AuthorityKeyIdentifier).value
     own = authority.extensions.get_extension_for_class(cx.SubjectKeyIdentifier).value
     assert issued.key_identifier == own.digest
+
+
+def key_usage(certificate):
+    usage = certificate.extensions.get_extension_for_class(cx.KeyUsage)
+    assert usage.critical
+    names = ("digital_signature", "content_commitment", "key_encipherment", "data_encipherment")
+    others = ("key_agreement", "key_cert_sign", "crl_sign")
+    return {name for name in (*names, *others) if getattr(usage.value, name)}
+
+
+def test_an_authority_signs_certificates_and_a_server_signs_handshakes(ca, leaf):
+    assert key_usage(cx.load_pem_x509_certificate(leaf.certificate)) == {"digital_signature"}
+    authority = cx.load_pem_x509_certificate(ca.certificate)
+    assert key_usage(authority) == {"key_cert_sign", "crl_sign"}
+    own = authority.extensions.get_extension_for_class(cx.SubjectKeyIdentifier).value.digest
+    above = authority.extensions.get_extension_for_class(cx.AuthorityKeyIdentifier).value
+    assert above.key_identifier == own, "an authority names itself as its issuer"
+    assert facts(ca.certificate).names == frozenset()
+    assert facts(ca.certificate).subject == "CN=ca"
+
+
+def test_a_client_certificate_names_a_user_and_the_users_groups(ca):
+    pair = issue_client(ca, name="jane", groups=("system:masters", "b"), lifetime=DAY, now=NOW)
+    client = cx.load_pem_x509_certificate(pair.certificate)
+    named = [(part.oid._name, part.value) for part in client.subject]
+    assert named == [
+        ("organizationName", "system:masters"),
+        ("organizationName", "b"),
+        ("commonName", "jane"),
+    ]
+    usage = client.extensions.get_extension_for_class(cx.ExtendedKeyUsage).value
+    assert list(usage) == [cx.ExtendedKeyUsageOID.CLIENT_AUTH]
+    assert check_pair(pair, now=NOW).names == frozenset()
+    alone = issue_client(ca, name="jane", lifetime=DAY, now=NOW)
+    assert facts(alone.certificate).subject == "CN=jane"
+
+
+def test_the_subject_of_a_long_name_is_cut_and_its_alternative_name_is_not(ca):
+    name = "n" * 60 + ".example"
+    found = facts(issue_serving(ca, names=[name, "b"], lifetime=DAY, now=NOW).certificate)
+    assert found.subject == f"CN={name[:64]}"
+    assert found.names == {name, "b"}
+
+
+def test_only_an_ecdsa_authority_issues(ca):
+    authority = Pair(ca.certificate, rsa_key())
+    with pytest.raises(InvalidPair, match="not an ECDSA key"):
+        issue_serving(authority, names=["x"], lifetime=DAY, now=NOW)
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("0:0:0:0:0:0:0:1", "::1"),
+        ("10.0.0.1", "10.0.0.1"),
+        ("Hooks.Example", "hooks.example"),
+        ("*.hooks.example", "*.hooks.example"),
+        ("my_host", "my_host"),
+        ("fe80::1%eth0", None),
+        ("a.*.example", None),
+        ("-a", None),
+        ("", None),
+    ],
+)
+def test_names_have_the_form_that_a_certificate_shows(text, name):
+    if name is None:
+        with pytest.raises(ValueError, match="neither a DNS name nor an IP address"):
+            served_name(text)
+    else:
+        assert served_name(text) == name
+
+
+def test_a_certificate_is_valid_from_its_first_moment_until_before_its_last(leaf):
+    found = facts(leaf.certificate)
+    second = timedelta(seconds=1)
+    assert found.not_before == NOW - timedelta(minutes=5)
+    check_pair(leaf, now=found.not_before)
+    check_pair(leaf, now=found.not_after - second)
+    with pytest.raises(InvalidPair, match="expired at"):
+        check_pair(leaf, now=found.not_after)
+    with pytest.raises(InvalidPair, match="not valid before"):
+        check_pair(leaf, now=found.not_before - second)
+
+
+def test_a_chain_is_judged_by_its_first_certificate(ca, leaf):
+    chain = leaf.certificate + ca.certificate
+    assert facts(chain).names == facts(leaf.certificate).names
+    assert check_pair(Pair(chain, leaf.key), now=NOW) == facts(leaf.certificate)
+    assert is_signed_by(chain, ca.certificate + leaf.certificate)
+    assert not is_signed_by(ca.certificate, leaf.certificate)
 
 
 def test_openssl_accepts_the_pair_and_its_authority(ca, leaf, tmp_path):
