@@ -27,6 +27,8 @@ from hyperjob_core.kube.resources import (
     PROPAGATION_POLICIES,
     QUEUES,
     RESOURCE_BINDINGS,
+    ROLE_BINDINGS,
+    ROLES,
     SECRETS,
     SERVICE_ACCOUNTS,
     SERVICE_EXPORTS,
@@ -50,9 +52,6 @@ MEMBERS: Final = "hyperjob-members"
 
 # Karmada copies each namespace to every member unless the namespace has this label.
 SKIP_PROPAGATION: Final = "namespace.karmada.io/skip-auto-propagation"
-
-ROLES: Final = Resource("rbac.authorization.k8s.io", "v1", "roles", "Role")
-ROLE_BINDINGS: Final = Resource("rbac.authorization.k8s.io", "v1", "rolebindings", "RoleBinding")
 
 _RUNTIMES: Final = (TRAINING_RUNTIMES, CLUSTER_TRAINING_RUNTIMES)
 _READ: Final = ("get", "list", "watch")

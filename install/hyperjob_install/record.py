@@ -149,12 +149,13 @@ async def _inferred(kube: Kube) -> Settings | None:
     subject = next(iter(objects(binding.get("subjects"))), {})
     account = account_user(string(subject.get("namespace")), string(subject.get("name")))
     user = account if subject.get("kind") == "ServiceAccount" else string(subject.get("name"))
+    role = await _get(kube, CLUSTER_ROLES, CONTROLLER)
     parts = {
         "tenancy": await _get(kube, ADMISSION_POLICY_BINDINGS, POLICIES[0]),
         "ui": await _get(kube, CLUSTER_ROLE_BINDINGS, UI),
         "secret-warnings": _reads(await _get(kube, CLUSTER_ROLES, WEBHOOK), SECRETS),
-        "trainjobs": _reads(await _get(kube, CLUSTER_ROLES, CONTROLLER), TRAINJOBS),
-        "failed-logs": _reads(await _get(kube, CLUSTER_ROLES, CONTROLLER), CONFIG_MAPS),
+        "trainjobs": _reads(role, TRAINJOBS),
+        "failed-logs": _reads(role, CONFIG_MAPS),
     }
     read = step_of(await _get(kube, CLUSTER_ROLES, MEMBER_ROLE))
     if await _get(kube, CLUSTER_PROPAGATION_POLICIES, OLD_ACCOUNT) is not None:
@@ -166,7 +167,7 @@ async def _inferred(kube: Kube) -> Settings | None:
         user_prefix=PREFIX if user == account else user.removesuffix("controller"),
         service_accounts=user == account_user(LEASE_NAMESPACE, CONTROLLER),
         members=read,
-        release=string(at(binding, "metadata", "annotations", MARK)),
+        release=string(at(role or {}, "metadata", "annotations", MARK)),
     ).with_parts([part for part, found in parts.items() if found])
 
 

@@ -194,3 +194,5 @@ CLUSTER_ROLE_BINDINGS = Resource(
     "ClusterRoleBinding",
     namespaced=False,
 )
+ROLES = Resource("rbac.authorization.k8s.io", "v1", "roles", "Role")
+ROLE_BINDINGS = Resource("rbac.authorization.k8s.io", "v1", "rolebindings", "RoleBinding")

@@ -137,6 +137,17 @@ def test_a_definition_that_keeps_unknown_fields_lacks_nothing() -> None:
     assert missing_fields(live, VCJOBS) == []
 
 
+def test_a_missing_parent_includes_its_fields() -> None:
+    live = definition("Queue")
+    schema = live["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    assert "properties" in schema["properties"]["spec"]["properties"]["guarantee"]
+    del schema["properties"]["spec"]["properties"]["guarantee"]
+    assert missing_fields(live, QUEUES) == ["spec.guarantee"]
+    del live["spec"]["versions"][0]["schema"]
+    assert missing_fields(live, QUEUES) == ["apiVersion", "kind", "metadata", "spec", "status"]
+    assert missing_fields({"spec": {}}, QUEUES)[:2] == ["apiVersion", "kind"]
+
+
 def test_fields_in_lists_and_maps_are_found() -> None:
     live = definition("Queue")
     spec = live["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]

@@ -37,6 +37,8 @@ DIFFERENCES = {
     "the length of a list": (thing({"a": [1]}), thing({"a": [1, 2]}), ("spec.a",)),
     "a label": (thing({}), thing({}, labels={"a": "b"}), ("metadata.labels",)),
     "a type": (thing({"a": {}}), thing({"a": []}), ("spec.a",)),
+    "a list becomes a text": (thing({"a": ["x"]}), thing({"a": "y"}), ("spec.a",)),
+    "a text becomes a list": (thing({"a": "y"}), thing({"a": ["x"]}), ("spec.a",)),
     "null is not nothing": (thing({"a": None}), thing({}), ("spec.a",)),
 }
 

@@ -8,6 +8,7 @@ import pytest
 from hyperjob_controller.caches.informers import Caches
 from hyperjob_core.api.choices import MemberAccess
 from hyperjob_install import rbac
+from hyperjob_install.guard import certs_guard
 from hyperjob_install.interpreters import SCRIPTS, Clash, clashes, interpreters
 from hyperjob_install.manifest import manifest
 from hyperjob_install.members import step_of
@@ -347,3 +348,34 @@ def test_without_the_members_reader_its_objects_are_deleted() -> None:
     assert len(of_reader) == 11
     assert all(item.absent for item in of_reader)
     assert step_of(None) is MemberAccess.OFF
+
+
+def test_people_get_rights_by_aggregation() -> None:
+    found = {item.name: item.object for item in rbac.rbac(Settings())}
+    labels = {
+        name: {
+            key.rpartition("/")[2]
+            for key in found[name]["metadata"]["labels"]
+            if key.startswith("rbac.authorization.k8s.io/")
+        }
+        for name in ("hyperjob-edit", "hyperjob-view")
+    }
+    assert labels == {
+        "hyperjob-edit": {"aggregate-to-edit", "aggregate-to-admin"},
+        "hyperjob-view": {"aggregate-to-view"},
+    }
+    read = ["get", "list", "watch"]
+    rule = {"apiGroups": ["training.volcano.sh"], "resources": ["hyperjobs"]}
+    assert found["hyperjob-view"]["rules"] == [{**rule, "verbs": read}]
+    edit = [*read, "create", "update", "patch", "delete"]
+    assert found["hyperjob-edit"]["rules"] == [{**rule, "verbs": edit}]
+
+
+def test_the_policy_of_certificates_is_left_out_where_no_api_server_evaluates_it() -> None:
+    assert [item.only_where_served for item in certs_guard("u")] == [True, True]
+    policy, binding = (item.object["spec"] for item in certs_guard('a"b'))
+    (condition,) = policy["matchConditions"]
+    assert condition["expression"] == 'request.userInfo.username == "a\\"b"'
+    assert binding == {"policyName": "hyperjob-certs", "validationActions": ["Deny"]}
+    (rule,) = policy["matchConstraints"]["resourceRules"]
+    assert rule["operations"] == ["UPDATE"]

@@ -1,5 +1,6 @@
 """Each check of preflight: what it says of a state, how bad that is, and the remedy."""
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -546,6 +547,86 @@ CASES: dict[str, tuple[str, ObservedPlane, Status, str, str]] = {
         FAILED,
         "do not serve vcjobs",
         "kubectl get cluster east",
+    ),
+    "devices are summed over members, without cpu and without zeros": (
+        "members-resources",
+        healthy(
+            clusters=[
+                cluster("a", resourceSummary={"allocatable": {GPU: "16", "cpu": "4", "x/y": "0"}}),
+                cluster("b", resourceSummary={"allocatable": {GPU: "8", "a/b": "2"}}),
+            ]
+        ),
+        OK,
+        f"all report their resources: 2 a/b, 24 {GPU}",
+        "",
+    ),
+    "members without devices": (
+        "members-resources",
+        healthy(clusters=[cluster("a", resourceSummary={"allocatable": {"cpu": "4"}})]),
+        OK,
+        "all report their resources: no devices",
+        "",
+    ),
+    "the first authority that ends decides": (
+        "webhook-ca",
+        replace(
+            with_bundle(ca_pem(300)),
+            validating=with_bundle(ca_pem(3)).validating,
+        ),
+        WARNING,
+        "caBundle expires on",
+        "--name hj.svc --inject",
+    ),
+    "a webhook without clientConfig": (
+        "webhook-ca",
+        healthy(
+            mutating=[{"metadata": {"name": "hyperjob-mutating"}, "webhooks": [{"name": "x"}]}]
+        ),
+        WARNING,
+        "hyperjob-mutating x has no caBundle",
+        "hyperjob-certs inject",
+    ),
+    "configurations without webhooks": (
+        "webhook-ca",
+        healthy(mutating=[], validating=[]),
+        FAILED,
+        "no webhook is configured",
+        "hyperjob install ",
+    ),
+    "an authority that ends in 14 days": (
+        "webhook-ca",
+        with_bundle(ca_pem(14)),
+        WARNING,
+        "caBundle expires on",
+        "hyperjob-certs rotate",
+    ),
+    "an authority that ends in 15 days": (
+        "webhook-ca",
+        with_bundle(ca_pem(15)),
+        OK,
+        "caBundle is valid until",
+        "",
+    ),
+    "an authority that ends now": (
+        "webhook-ca",
+        with_bundle(ca_pem(0)),
+        FAILED,
+        "caBundle expired on",
+        "inject",
+    ),
+    "a controller without a version is not compared": (
+        "webhook-answers",
+        healthy(leases=[lease(version="")]),
+        OK,
+        "admitted a HyperJob in a dry run",
+        "",
+    ),
+    "a controller that no longer leads is not compared": (
+        "webhook-answers",
+        healthy(leases=[lease(version="9.3.0", renewed=timedelta(hours=1))]),
+        OK,
+        "admitted a HyperJob in a dry run",
+        "",
     ),
     "devices are counted": ("members-resources", healthy(), OK, f"32 {GPU}", ""),
     "a silent member": (
