@@ -5,6 +5,7 @@ They put keys into the workqueue and update the reservations.
 
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
+from functools import partial
 from typing import Final
 
 from hyperjob_controller.caches.informers import Caches, hyperjob_keys, job_key_of_binding
@@ -58,6 +59,8 @@ _CANDIDACY: Final = (
     ("status", "apiEnablements"),
 )
 _CLUSTER: Final = (*_CANDIDACY, ("status", "resourceSummary"))
+_FOLLOWS_SECONDS: Final = 1.0
+"""A pass waits for so long after a change of a policy: Karmada then changes its ResourceBinding."""
 _COUNTED: Final = (
     ("status", "resourceSummary", "allocated"),
     ("status", "resourceSummary", "allocating"),
@@ -91,7 +94,7 @@ class Handlers:
         self._begun = False
         caches.add_handler(HYPERJOBS, self._hyperjob)
         caches.add_handler(VCJOBS, self._child)
-        caches.add_handler(PROPAGATION_POLICIES, self._child)
+        caches.add_handler(PROPAGATION_POLICIES, partial(self._child, followed=True))
         caches.add_handler(RESOURCE_BINDINGS, self._binding)
         caches.clusters.add_handler(self._cluster)
         caches.priority_classes.add_handler(self._priority_class)
@@ -161,8 +164,14 @@ class Handlers:
             return
         self._queue.add(key)
 
-    def _child(self, kind: EventType, old: Object | None, new: Object | None) -> None:
-        """Update the reservation of a changed vcjob or policy; request passes of its HyperJobs."""
+    def _child(
+        self, kind: EventType, old: Object | None, new: Object | None, *, followed: bool = False
+    ) -> None:
+        """Update the reservation of a changed vcjob or policy; request passes of its HyperJobs.
+
+        `followed`: Karmada changes the ResourceBinding after a change of this object, its policy.
+        That change requests a pass too, and the pass waits for it, up to a second.
+        """
         obj = new if new is not None else old
         if obj is None or (kind is EventType.MODIFIED and _same(old, new, _CHILD)):
             return
@@ -173,8 +182,9 @@ class Handlers:
         self._update_changed(key_of(obj))
         # After the creation of a vcjob its ResourceBinding follows soon: one pass is enough.
         urgent = kind is EventType.DELETED
+        least = _FOLLOWS_SECONDS if followed and kind is EventType.MODIFIED else 0.0
         for key in sorted({*hyperjob_keys(obj), *(hyperjob_keys(old) if old else ())}):
-            self._queue.add_after(key, 0 if urgent else self._settle(key))
+            self._queue.add_after(key, 0 if urgent else max(least, self._settle(key)))
 
     def _binding(self, kind: EventType, old: Object | None, new: Object | None) -> None:
         """Update the reservation of a changed ResourceBinding; request passes of its HyperJobs."""

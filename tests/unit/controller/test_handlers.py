@@ -237,6 +237,21 @@ def test_what_changes_keeps_the_pace_of_its_hyperjob_and_what_is_gone_does_not_w
     assert rig.queued == ["default/hj"] * 2
 
 
+def test_a_changed_policy_waits_for_the_change_of_its_binding_and_new_or_gone_ones_do_not(
+    rig: Rig,
+) -> None:
+    rig.known["default/hj-trainer-0"] = job()
+    held, opened = policy(), changed(policy(), "spec", "suspension", value={})
+    rig.policies.tell(ADDED, None, held)
+    assert (rig.queued, rig.later) == (["default/hj"], [])
+    rig.policies.tell(MODIFIED, held, opened)
+    assert (rig.queued, rig.later) == (["default/hj"], ["default/hj"])
+    rig.bindings.tell(MODIFIED, binding(), binding(cluster="a"))
+    rig.jobs.tell(MODIFIED, job(), job(phase="Running"))
+    rig.policies.tell(DELETED, opened, None)
+    assert (rig.queued, rig.later) == (["default/hj"] * 4, ["default/hj"])
+
+
 def test_what_was_there_before_the_start_is_looked_at_last_and_each_sub_job_taken_in_once(
     rig: Rig,
 ) -> None:

@@ -68,7 +68,7 @@ def test_after_a_bug_of_placement_by_nodes_all_hyperjobs_are_placed_by_sums(
 def test_a_member_that_shows_its_changes_a_minute_late_delays_only_its_own_sub_jobs(
     access: MemberAccess,
 ) -> None:
-    world = SlowEnds(30, access=access, late={"b": 60.0})
+    world = SlowEnds(31, access=access, late={"b": 60.0})
     play(world, STOPS)
     assert not world.together()
     assert world.delays("a") < 15.0
