@@ -1,0 +1,522 @@
+"""Commands about running HyperJobs, on an API server in memory: output, requests, exit codes."""
+
+import json
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import Result
+
+from hyperjob_core.api.names import LABEL_HYPERJOB, MIGRATE_REQUEST, RESTART_REQUEST
+from hyperjob_core.kube.resources import CLUSTERS, COMMANDS, HYPERJOBS, NODES, PODS, QUEUES
+from tests.support.apiserver import ApiServer, refusal
+from tests.unit.cli.fleet import Fleet, Object, Run, runner
+from tests.unit.cli.objects import GPU, cluster, hyperjob, queue, sub_job
+
+
+def running(*, attempt: int = 1, **more: Any) -> Object:
+    jobs = [
+        sub_job(index, phase="Running", cluster=where, attempt=attempt)
+        for index, where in enumerate(("east", "west"))
+    ]
+    return hyperjob("Running", *jobs, **more)
+
+
+@pytest.fixture
+def fleet() -> Fleet:
+    server = Fleet()
+    server.hyperjob(running())
+    server.hyperjob(hyperjob("Completed"), "done")
+    server.hyperjob(hyperjob("Queued", sub_job(), spec={"suspend": True}), "held")
+    return server
+
+
+@pytest.fixture
+def run(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> Run:
+    return runner(fleet, monkeypatch)
+
+
+def said(result: Result) -> tuple[int, str, str]:
+    return result.exit_code, result.stdout, result.stderr
+
+
+HJ = "hyperjob.training.volcano.sh/"
+ENDED = f"error: {HJ}done is Completed: a HyperJob that has ended cannot be suspended or resumed\n"
+SWITCHED = {
+    "suspend": (["suspend", "llm"], (0, f"{HJ}llm suspended\n", "")),
+    "suspend again": (["suspend", "held"], (0, f"{HJ}held already suspended\n", "")),
+    "resume": (["resume", "held"], (0, f"{HJ}held resumed\n", "")),
+    "resume what runs": (["resume", "llm"], (0, f"{HJ}llm not suspended\n", "")),
+    "an ended HyperJob": (["suspend", "done"], (4, "", ENDED)),
+    "an ended one beside another": (["suspend", "done", "llm"], (4, f"{HJ}llm suspended\n", ENDED)),
+    "only the name": (["suspend", "llm", "-o", "name"], (0, f"{HJ}llm\n", "")),
+}
+
+
+@pytest.mark.parametrize(("words", "expected"), SWITCHED.values(), ids=SWITCHED.keys())
+def test_suspend_and_resume(run: Run, words: list[str], expected: tuple[int, str, str]) -> None:
+    assert said(run(*words)) == expected
+
+
+def test_a_hyperjob_that_does_not_exist_fails_the_command_whatever_else_it_does(
+    run: Run, fleet: Fleet
+) -> None:
+    code, out, err = said(run("suspend", "none", "done", "llm"))
+    assert (code, out) == (1, f"{HJ}llm suspended\n")
+    assert "Error from server (NotFound)" in err
+    assert ENDED in err
+    assert fleet.stored()["spec"]["suspend"] is True
+    assert run("resume", "llm").exit_code == 0
+    assert fleet.stored()["spec"]["suspend"] is False
+    assert len(fleet.calls) == 2, "nothing is written for a state that is there"
+
+
+def test_several_hyperjobs_are_a_list_and_one_is_an_object(run: Run) -> None:
+    assert json.loads(run("suspend", "llm", "-o", "json").stdout)["kind"] == "HyperJob"
+    several = yaml.safe_load(run("resume", "llm", "held", "-o", "yaml").stdout)
+    assert several["kind"] == "List"
+    assert [each["metadata"]["name"] for each in several["items"]] == ["llm", "held"]
+    assert all("managedFields" not in each["metadata"] for each in several["items"])
+
+
+def accepting(fleet: Fleet, *, again: bool = False) -> None:
+    """Let a controller accept requests, and start the sub-jobs again."""
+
+    def heard(kind: str, _old: Object | None, new: Object | None) -> None:
+        if kind != HYPERJOBS.kind or new is None:
+            return
+        notes = new["metadata"].get("annotations") or {}
+        status = dict(new["status"])
+        for word, annotation in (("restart", RESTART_REQUEST), ("migrate", MIGRATE_REQUEST)):
+            if annotation in notes:
+                status |= {"requests": {word: notes[annotation].split()[0]}}
+        if again:
+            status |= {"jobs": [{**job, "attempt": 2} for job in status["jobs"]]}
+        if status != new["status"]:
+            fleet.put(HYPERJOBS, {**new, "status": status})
+
+    fleet.listen(heard)
+
+
+def words_of(fleet: Fleet, annotation: str) -> list[str]:
+    token, *jobs = fleet.stored()["metadata"]["annotations"][annotation].split()
+    assert token
+    return jobs
+
+
+REQUESTS = {
+    "restart all": (["restart", "llm"], RESTART_REQUEST, [], "restarted"),
+    "restart one": (
+        ["restart", "llm", "--job", "trainer-1"],
+        RESTART_REQUEST,
+        ["llm-trainer-1"],
+        "restarted",
+    ),
+    "restart a replicated job": (
+        ["restart", "llm", "--job", "trainer"],
+        RESTART_REQUEST,
+        ["llm-trainer-0", "llm-trainer-1"],
+        "restarted",
+    ),
+    "move one": (["migrate", "llm", "trainer-0"], MIGRATE_REQUEST, ["llm-trainer-0"], "moved"),
+    "move from a cluster": (
+        ["migrate", "llm", "--from", "west"],
+        MIGRATE_REQUEST,
+        ["llm-trainer-1"],
+        "moved",
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("words", "annotation", "jobs", "word"), REQUESTS.values(), ids=REQUESTS.keys()
+)
+def test_a_request_is_written_and_accepted(
+    run: Run, fleet: Fleet, words: list[str], annotation: str, jobs: list[str], word: str
+) -> None:
+    assert said(run(*words, "--no-wait")) == (0, f"{HJ}llm requested\n", "")
+    assert words_of(fleet, annotation) == jobs
+    fleet.hyperjob(running())
+    accepting(fleet)
+    assert said(run(*words)) == (0, f"{HJ}llm {word}\n", "")
+    assert words_of(fleet, annotation) == jobs
+
+
+def test_with_wait_the_sub_jobs_run_again_in_a_later_attempt(run: Run, fleet: Fleet) -> None:
+    accepting(fleet)
+    late = run("restart", "llm", "--wait", "--timeout", "50ms")
+    assert late.exit_code == 3
+    assert "waiting until hyperjob.training.volcano.sh/llm has 2 sub-jobs running again" in (
+        late.stderr
+    )
+    fleet.hyperjob(running())
+    accepting(fleet, again=True)
+    assert said(run("restart", "llm", "--wait"))[:2] == (0, f"{HJ}llm restarted\n")
+
+
+REFUSED = {
+    "an ended HyperJob": (
+        ["restart", "done"],
+        4,
+        (
+            f"error: {HJ}done is Completed: a HyperJob that has ended never runs again;"
+            " delete it, then apply it again"
+        ),
+    ),
+    "a restart of a suspended HyperJob": (
+        ["restart", "held"],
+        4,
+        (
+            f"error: {HJ}held is suspended: it has no sub-job to restart; to start it:"
+            " kubectl hyperjob resume held -n ml"
+        ),
+    ),
+    "an unknown sub-job": (
+        ["restart", "llm", "--job", "x"],
+        1,
+        "error: llm has no sub-job 'x'; there are llm-trainer-0, llm-trainer-1",
+    ),
+    "a cluster without sub-jobs": (
+        ["migrate", "llm", "--from", "north"],
+        1,
+        (
+            "error: no sub-job to move is on cluster north: llm-trainer-0 on east, llm-trainer-1 on"
+            " west"
+        ),
+    ),
+    "a sub-job on no cluster": (
+        ["migrate", "held", "trainer"],
+        1,
+        "error: no sub-job to move is on a cluster: no sub-job is on a cluster",
+    ),
+    "nothing to move": (
+        ["migrate", "llm"],
+        2,
+        "error: give the sub-jobs to move, or --from CLUSTER for all sub-jobs on a cluster",
+    ),
+}
+
+
+@pytest.mark.parametrize(("words", "code", "line"), REFUSED.values(), ids=REFUSED.keys())
+def test_a_request_that_cannot_be_is_refused_before_it_is_written(
+    run: Run, fleet: Fleet, words: list[str], code: int, line: str
+) -> None:
+    found = run(*words)
+    assert found.exit_code == code
+    assert line in found.stderr.splitlines()
+    assert fleet.calls == []
+
+
+def test_a_sub_job_on_no_cluster_beside_another_is_named(run: Run, fleet: Fleet) -> None:
+    jobs = [sub_job(0, phase="Running", cluster="east"), sub_job(1, phase="Queued")]
+    fleet.hyperjob(hyperjob("Running", *jobs))
+    found = run("migrate", "llm", "trainer")
+    assert found.stderr == (
+        "error: these sub-jobs are on no cluster or have ended: llm-trainer-1\n"
+    )
+    assert run("migrate", "llm", "trainer", "--from", "east", "--no-wait").exit_code == 0
+
+
+def test_an_earlier_request_that_no_controller_has_accepted_is_not_overwritten(
+    run: Run, fleet: Fleet
+) -> None:
+    assert run("restart", "llm", "--no-wait").exit_code == 0
+    again = run("restart", "llm", "--no-wait")
+    assert again.exit_code == 3
+    assert "the controller has not accepted an earlier restart of" in again.stderr
+    assert f"kubectl annotate hj llm -n ml {RESTART_REQUEST}-" in again.stderr
+    assert run("migrate", "llm", "trainer", "--no-wait").exit_code == 0, "another kind"
+
+
+def test_a_hyperjob_that_is_being_deleted_takes_no_request(run: Run, fleet: Fleet) -> None:
+    fleet.hyperjob(running(metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"}))
+    found = run("restart", "llm")
+    assert (found.exit_code, found.stderr) == (
+        4,
+        f"error: {HJ}llm is being deleted: kubectl hyperjob why llm -n ml\n",
+    )
+
+
+def test_a_request_is_written_again_after_conflicts_five_times_at_most(
+    run: Run, fleet: Fleet
+) -> None:
+    left = [refusal(409, "Conflict")] * 4
+    fleet.fails = lambda verb, *_: left.pop() if verb == "patch" and left else None
+    assert run("restart", "llm", "--no-wait").exit_code == 0
+    assert len(fleet.calls) == 5
+    fleet.hyperjob(running())
+    fleet.calls.clear()
+    left = [refusal(409, "Conflict")] * 9
+    found = run("restart", "llm", "--no-wait")
+    assert (found.exit_code, len(fleet.calls)) == (1, 5)
+    assert "Error from server (Conflict): no" in found.stderr
+
+
+class Volcano(ApiServer):
+    """A member whose Volcano carries out Commands about Queues."""
+
+    def __init__(self, state: str = "Open", *, answers: bool = True) -> None:
+        super().__init__()
+        self.put(QUEUES, {**queue(), "status": {"state": state}})
+        self.answers = answers
+        self.asked: list[Object] = []
+
+    def answer(self, call: Any) -> Any:
+        if call.resource is not COMMANDS:
+            return super().answer(call)
+        body = call.content()
+        self.asked.append(body)
+        if self.answers:
+            state = "Open" if body["action"] == "OpenQueue" else "Closing"
+            name = body["target"]["name"]
+            self.change(QUEUES, name, {"status": {"state": state}}, status=True)
+        return body
+
+
+@pytest.fixture
+def members(fleet: Fleet) -> dict[str, Volcano]:
+    fleet.put(QUEUES, queue())
+    found = {"east": Volcano(), "west": Volcano("Closed")}
+    fleet.members.update(found)
+    for name in ("west", "east"):
+        fleet.put(CLUSTERS, cluster(name))
+    return found
+
+
+def rows(text: str) -> list[list[str]]:
+    return [line.split(maxsplit=2) for line in text.splitlines()[1:]]
+
+
+def test_a_queue_is_closed_where_it_is_open(run: Run, members: dict[str, Volcano]) -> None:
+    found = run("queue", "close", "default")
+    assert (found.exit_code, found.stderr) == (0, "")
+    assert found.stdout.splitlines()[0].split() == ["CLUSTER", "STATE", "MESSAGE"]
+    assert rows(found.stdout) == [["east", "Closing"], ["west", "Closed"]]
+    (command,) = members["east"].asked
+    live = members["east"].get(QUEUES, "default")
+    assert live is not None
+    assert command["action"] == "CloseQueue"
+    assert command["metadata"]["generateName"] == "default-closequeue-"
+    assert command["metadata"]["namespace"] == "default"
+    assert command["metadata"]["ownerReferences"] == [command["target"]]
+    assert command["target"] == {
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "Queue",
+        "name": "default",
+        "uid": live["metadata"]["uid"],
+        "controller": True,
+    }
+    assert members["west"].asked == []
+
+
+def test_a_queue_is_opened_where_it_is_closed(run: Run, members: dict[str, Volcano]) -> None:
+    members["east"].change(QUEUES, "default", {"status": {"state": None}}, status=True)
+    found = json.loads(run("queue", "open", "default", "-o", "json").stdout)
+    assert found == {
+        "queue": "default",
+        "clusters": [
+            {"cluster": "east", "state": "Open", "error": ""},
+            {"cluster": "west", "state": "Open", "error": ""},
+        ],
+    }
+    assert members["east"].asked == [], "a Queue without a state takes jobs"
+    assert [each["action"] for each in members["west"].asked] == ["OpenQueue"]
+
+
+def test_clusters_that_do_not_close_a_queue_are_named(
+    run: Run, fleet: Fleet, members: dict[str, Volcano]
+) -> None:
+    members["east"].answers = False
+    fleet.put(CLUSTERS, cluster("lost", ready=False))
+    fleet.put(CLUSTERS, cluster("north"))
+    found = run("queue", "close", "default", "--timeout", "1ms")
+    assert found.exit_code == 1
+    assert found.stderr == "error: queue default is not closed in east, lost, north\n"
+    shown = {row[0]: row[1:] for row in rows(found.stdout)}
+    assert shown["east"] == [
+        "Open",
+        "Volcano's controller did not answer the Command within 0.001s",
+    ]
+    assert shown["lost"] == ["?", "the cluster is not Ready: repeat the command when it is"]
+    assert "cluster north is unreachable" in shown["north"][1]
+    opened = run("queue", "open", "default", "--timeout", "1ms")
+    assert opened.stderr == "error: queue default is not open in lost, north\n"
+
+
+def test_a_queue_that_does_not_exist_is_an_error(run: Run, fleet: Fleet) -> None:
+    found = run("queue", "close", "none")
+    assert (found.exit_code, found.stdout) == (1, "")
+    assert found.stderr.startswith("Error from server (NotFound)")
+
+
+def pod(name: str, job: str, index: str) -> Object:
+    labels = {"volcano.sh/job-name": job, "volcano.sh/task-spec": "worker"}
+    return {
+        "metadata": {
+            "name": name,
+            "namespace": "ml",
+            "labels": {**labels, "volcano.sh/task-index": index},
+        },
+        "status": {"phase": "Running"},
+    }
+
+
+def test_a_tree_shows_sub_jobs_and_with_pods_their_pods_in_order(run: Run, fleet: Fleet) -> None:
+    fleet.vcjob("llm-trainer-0", **{LABEL_HYPERJOB: "llm"})
+    east = fleet.members["east"] = ApiServer()
+    for index in ("10", "2"):
+        east.put(PODS, pod(f"llm-trainer-0-worker-{index}", "llm-trainer-0", index))
+    east.put(PODS, pod("other-0-worker-0", "other-0", "0"))
+    plain = run("tree", "llm")
+    assert plain.exit_code == 0
+    assert "llm-trainer-1" in plain.stdout
+    assert "worker-10" not in plain.stdout
+    found = run("tree", "llm", "--pods")
+    assert found.exit_code == 0
+    assert found.stdout.index("worker-2") < found.stdout.index("worker-10")
+    assert "other-0" not in found.stdout
+    assert found.stderr.startswith("llm-trainer-1: ")
+    assert "cluster west is unreachable" in found.stderr
+
+
+def test_trees_as_json_are_one_object_or_items(run: Run, fleet: Fleet) -> None:
+    one = json.loads(run("tree", "llm", "-o", "json").stdout)
+    assert one["name"] == "llm"
+    every = json.loads(run("tree", "-o", "json").stdout)
+    assert [each["name"] for each in every["items"]] == ["done", "held", "llm"]
+    part = run("tree", "llm", "none", "-o", "json")
+    assert part.exit_code == 1
+    assert [each["name"] for each in json.loads(part.stdout)["items"]] == ["llm"]
+    none = run("tree", "none", "-o", "json")
+    assert (none.exit_code, none.stdout) == (1, "")
+
+
+USAGE = {
+    "watch of a list": (["tree", "--watch"], "--watch needs one name"),
+    "watch as JSON": (["tree", "llm", "-w", "-o", "json"], "--watch needs one name"),
+    "watch of two": (["get", "llm", "done", "-w"], "give one name, or none, to watch"),
+    "names and all namespaces": (["get", "llm", "-A"], "give names, or -A and -l, not both"),
+    "names and labels": (["describe", "llm", "-l", "a=b"], "give names, or -A and -l, not both"),
+    "nodes by queue": (["top", "--nodes", "--by", "queue"], "give either --nodes or --by"),
+}
+
+
+@pytest.mark.parametrize(("words", "line"), USAGE.values(), ids=USAGE.keys())
+def test_options_that_exclude_each_other_are_wrong_usage(
+    run: Run, words: list[str], line: str
+) -> None:
+    found = run(*words)
+    assert found.exit_code == 2
+    assert line in found.stderr
+
+
+NOTHING = {
+    "tree": (["tree", "-l", "a=b"], "No resources found.\n"),
+    "describe": (["describe", "-l", "a=b"], "No resources found.\n"),
+    "get": (["get", "-l", "a=b"], "No resources found in ml namespace.\n"),
+    "get in a namespace": (["get", "-n", "x"], "No resources found in x namespace.\n"),
+    "get in all": (["get", "-A", "-l", "a=b"], "No resources found.\n"),
+}
+
+
+@pytest.mark.parametrize(("words", "remark"), NOTHING.values(), ids=NOTHING.keys())
+def test_nothing_found_is_a_remark_and_no_failure(run: Run, words: list[str], remark: str) -> None:
+    assert said(run(*words)) == (0, "", remark)
+
+
+def test_get_prints_a_sorted_table_and_the_error_of_a_missing_name(run: Run) -> None:
+    every = run("get")
+    names = [line.split()[0] for line in every.stdout.splitlines()]
+    assert names == ["NAME", "done", "held", "llm"]
+    assert run("get", "--no-headers").stdout.splitlines()[0].split()[0] == "done"
+    assert run("get", "-A").stdout.splitlines()[1].split()[:2] == ["ml", "done"]
+    part = run("get", "none", "llm", "-o", "name")
+    assert (part.exit_code, part.stdout) == (1, f"{HJ}llm\n")
+    assert "NotFound" in part.stderr
+    none = run("get", "none", "-o", "json")
+    assert (none.exit_code, none.stdout) == (1, "")
+    empty = run("get", "-l", "a=b", "-o", "json")
+    assert json.loads(empty.stdout)["items"] == []
+
+
+def test_describe_separates_hyperjobs_and_goes_on_without_events(run: Run, fleet: Fleet) -> None:
+    found = run("describe", "llm", "done")
+    assert found.exit_code == 0
+    assert found.stdout.index("done") < found.stdout.index("llm")
+    assert "\n\n\n" in found.stdout
+    value = json.loads(run("describe", "llm", "-o", "json").stdout)
+    assert value["hyperjob"]["metadata"]["name"] == "llm"
+    assert value["events"] == []
+    items = json.loads(run("describe", "llm", "none", "-o", "json").stdout)["items"]
+    assert [each["hyperjob"]["metadata"]["name"] for each in items] == ["llm"]
+    fleet.fails = lambda verb, resource, _name: (
+        refusal(403, "Forbidden", "no events") if resource.plural == "events" else None
+    )
+    assert "no events" in run("describe", "llm").stdout
+
+
+@pytest.mark.parametrize(("name", "code"), [("llm", 0), ("done", 0), ("held", 4), ("none", 1)])
+def test_the_exit_code_of_why_follows_the_state(run: Run, name: str, code: int) -> None:
+    found = run("why", name)
+    assert found.exit_code == code, found.output
+    if code != 1:
+        assert json.loads(run("why", name, "-o", "json").stdout)["outcome"]
+
+
+def test_top_counts_the_namespace_where_the_user_may_not_list_all(run: Run, fleet: Fleet) -> None:
+    fleet.put(CLUSTERS, cluster("east", gpus=16))
+    every = json.loads(run("top", "-o", "json").stdout)
+    assert every["clusters"][0]["hyperjobs"] == 8
+    other = json.loads(run("top", "-n", "other", "-o", "json").stdout)
+    assert other["clusters"][0]["hyperjobs"] == 0
+    answer = fleet.answer
+
+    def limited(call: Any) -> Any:
+        if call.resource is HYPERJOBS and not call.namespace:
+            raise refusal(403, "Forbidden")
+        return answer(call)
+
+    fleet.answer = limited  # type: ignore[method-assign]
+    found = run("top", "-o", "json")
+    assert json.loads(found.stdout)["clusters"][0]["hyperjobs"] == 8
+    assert found.stderr.startswith("only HyperJobs in namespace ml are counted: you may not list")
+
+
+def test_top_prints_the_tables_that_are_asked_for(run: Run, fleet: Fleet) -> None:
+    fleet.put(CLUSTERS, cluster("east", gpus=16))
+    fleet.put(QUEUES, queue())
+    both = run("top").stdout
+    assert both.index("CLUSTER") < both.index("\n\n") < both.index("QUEUE")
+    clusters = run("top", "--by", "cluster").stdout
+    assert "CLUSTER" in clusters
+    assert "QUEUE" not in clusters
+    queues = run("top", "--by", "queue").stdout
+    assert queues.startswith("QUEUE")
+    fleet.fails = lambda _verb, resource, _name: (
+        refusal(403, "Forbidden", "no queues") if resource is QUEUES else None
+    )
+    assert "no queues" in run("top").stderr
+
+
+def test_top_of_nodes_reads_the_ready_clusters_and_needs_one(run: Run, fleet: Fleet) -> None:
+    fleet.put(CLUSTERS, cluster("east"))
+    fleet.put(CLUSTERS, cluster("lost", ready=False))
+    none = run("top", "--nodes")
+    assert none.exit_code == 1
+    assert "nodes of cluster east left out: " in none.stderr
+    assert "lost" not in none.stderr
+    assert "no cluster lets you list its nodes and pods: ask its administrator" in none.stderr
+    east = fleet.members["east"] = ApiServer()
+    east.put(NODES, {
+        "metadata": {"name": "n1"},
+        "status": {
+            "allocatable": {GPU: "8"},
+            "conditions": [{"type": "Ready", "status": "True"}],
+        },
+    })  # fmt: skip
+    fleet.put(CLUSTERS, cluster("west"))
+    some = run("top", "--nodes")
+    assert some.exit_code == 0
+    assert "n1" in some.stdout
+    assert "nodes of cluster west left out" in some.stderr
+    assert json.loads(run("top", "--nodes", "-o", "json").stdout)["nodes"][0]["node"] == "n1"
