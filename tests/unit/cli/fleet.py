@@ -2,14 +2,17 @@
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
+import orjson
 import pytest
 from click.testing import CliRunner, Result
 
 from hyperjob.cli import main
 from hyperjob.cli.kubectl.connection import Access
 from hyperjob_core.kube.client import Kube
+from hyperjob_core.kube.memory import Call
 from hyperjob_core.kube.resources import HYPERJOBS, VCJOBS
 from hyperjob_core.kube.transport import Response
 from tests.support.apiserver import ApiServer, refusal
@@ -33,6 +36,13 @@ class Fleet(ApiServer):
                 raise refusal(503, "ServiceUnavailable", f"cluster {name} is unreachable")
             return await self.members[name].request(method, f"/{rest}", **more)
         return await super().request(method, path, **more)
+
+    def answer(self, call: Call) -> Any:
+        if call.method == "POST" and call.namespace:  # an object gets the namespace of its path
+            made = call.content()
+            made["metadata"].setdefault("namespace", call.namespace)
+            call = replace(call, body=orjson.dumps(made))
+        return super().answer(call)
 
     def hyperjob(self, obj: Object, name: str = "llm") -> None:
         """Store a HyperJob under another name."""
