@@ -35,6 +35,8 @@ from hyperjob_engine.model.stalls import Hang
 from hyperjob_engine.model.training import JobTraining
 from hyperjob_engine.model.waits import WaitShare
 
+_PARSED: Final = 1024
+"""The parsed HyperJobs in memory: each needs ten times the memory of another parsed object."""
 _SOON: Final = timedelta(seconds=1)
 """The shortest time until a pass for capacity that changes without a change of an object."""
 
@@ -80,7 +82,7 @@ class Observer:
         self._hang = hang
         self._waits = waits
         self._members = members
-        self._hyperjobs: Parsed[HyperJob] = Parsed()
+        self._hyperjobs: Parsed[HyperJob] = Parsed(_PARSED)
         self._jobs: Parsed[Job] = Parsed()
         self._policies: Parsed[Policy] = Parsed()
         self._bindings: Parsed[Binding] = Parsed()

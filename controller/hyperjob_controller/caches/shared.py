@@ -14,11 +14,8 @@ from hyperjob_core.api.meta import Object
 T = TypeVar("T")
 
 _KNOWN: Final = 8192
+_STATUSES: Final = 1024
 _SHORT: Final = 64
-_WORDS: Final = (
-    *("name", "phase", "reason", "message"),
-    *("cluster", "replicatedJob", "lastTransitionTime"),
-)
 
 
 class Shared:
@@ -45,7 +42,8 @@ class Shared:
             return known  # type: ignore[no-any-return]
         made: Any
         if isinstance(value, dict):
-            made = {name: self.part(each) for name, each in value.items()}
+            # A dict that grows by its keys has a smaller table than one of the JSON parser.
+            made = {intern(name): self.part(each) for name, each in value.items()}
         else:
             made = [self.part(each) for each in value]
         self._keep(key, made)
@@ -57,26 +55,26 @@ class Shared:
         self._young[key] = value
 
     def of(self, slim: Callable[[Object], Object]) -> Callable[[Object], Object]:
-        """Return a transform for informers: `slim`, then shared parts."""
+        """Return a transform for informers: `slim`, then shared parts.
+
+        Statuses have generations of their own, a small one: their parts change often, and would
+        keep replaced ones in memory and drop the templates.
+        """
+        statuses = Shared(_STATUSES)
 
         def transform(obj: Object) -> Object:
             obj = slim(obj)
-            metadata = obj["metadata"]
+            obj["metadata"] = {
+                name: each if name == "resourceVersion" else self.part(each)
+                for name, each in obj["metadata"].items()
+            }
             for name in ("apiVersion", "kind"):
                 if name in obj:
                     obj[name] = intern(obj[name])
-            for name in ("name", "namespace", "uid", "creationTimestamp"):
-                if type(metadata.get(name)) is str:
-                    metadata[name] = intern(metadata[name])
-            for name in ("labels", "annotations", "ownerReferences", "finalizers"):
-                if name in metadata:
-                    metadata[name] = self.part(metadata[name])
             if "spec" in obj:
                 obj["spec"] = self.part(obj["spec"])
-            for job in (obj.get("status") or {}).get("jobs") or ():
-                for word in _WORDS:
-                    if type(job.get(word)) is str:
-                        job[word] = intern(job[word])
+            if "status" in obj:
+                obj["status"] = statuses.part(obj["status"])
             return obj
 
         return transform

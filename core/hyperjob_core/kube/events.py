@@ -60,9 +60,10 @@ class EventWriter(Protocol):
 
 @dataclass(slots=True)
 class _Series:
-    """One Event and its number of repetitions."""
+    """One Event and its number of repetitions; its body is in memory until it is written."""
 
-    event: Object
+    name: str
+    began: datetime
     last: float
     count: int = 1
     created: bool = False
@@ -93,7 +94,7 @@ class EventRecorder:
         self._wall = wall
         self._series: OrderedDict[Key, _Series] = OrderedDict()
         self._buckets: OrderedDict[str, TokenBucket] = OrderedDict()
-        self._waiting: OrderedDict[Key, None] = OrderedDict()
+        self._waiting: OrderedDict[Key, Object] = OrderedDict()
         self._arrived = asyncio.Event()
 
     def event(
@@ -118,22 +119,20 @@ class EventRecorder:
         if series is not None and now - series.last < _SERIES_SECONDS:
             series.count += 1
             series.last = now
-            series.event["series"] = {
-                "count": series.count,
-                "lastObservedTime": micro_time(self._wall()),
-            }
         elif not self._allowed(key[0] + key[1]):
             self._metrics.event_dropped("spam")
             return
         else:
-            event = self._build(regarding, type, reason, action, note, related)
-            self._series[key] = _Series(event, now)
+            series = self._series[key] = _Series(_name(regarding), self._wall(), now)
         self._series.move_to_end(key)
         if key not in self._waiting and len(self._waiting) >= _WAITING:
             self._series.pop(key, None)
             self._metrics.event_dropped("full")
             return
-        self._waiting[key] = None
+        event = self._build(series, regarding, type, reason, action, note)
+        if related is not None:
+            event["related"] = reference(related)
+        self._waiting[key] = event
         self._arrived.set()
         while len(self._series) > _REMEMBERED:
             self._forget_oldest()
@@ -155,65 +154,66 @@ class EventRecorder:
     async def _flush(self) -> None:
         """Write all waiting Events; an Event that the API server refuses is counted and dropped."""
         while self._waiting:
-            key, _ = self._waiting.popitem(last=False)
+            key, event = self._waiting.popitem(last=False)
             series = self._series.get(key)
             if series is None:
                 continue
             try:
-                await self._write(series)
+                await self._write(series, event)
             except asyncio.CancelledError:
-                self._waiting[key] = None
+                self._waiting.setdefault(key, event)
                 raise
             except KubeError as error:
                 self._metrics.event_dropped("failed")
                 log.info(
                     "Event not recorded",
                     extra={
-                        "about": _object_text(series.event["regarding"]),
-                        "reason": series.event["reason"],
+                        "about": _object_text(event["regarding"]),
+                        "reason": event["reason"],
                         "error": str(error),
                     },
                 )
         self._arrived.clear()
 
-    async def _write(self, series: _Series) -> None:
+    async def _write(self, series: _Series, event: Object) -> None:
         """Create an Event, or patch the series of an existing Event; raises KubeError."""
-        metadata = series.event["metadata"]
-        if series.created and "series" in series.event:
+        metadata = event["metadata"]
+        if series.created and "series" in event:
             try:
                 await self._kube.patch(
                     EVENTS,
-                    metadata["name"],
-                    {"series": series.event["series"]},
+                    series.name,
+                    {"series": event["series"]},
                     kind=PatchType.MERGE,
                     namespace=metadata["namespace"],
                 )
             except NotFound:  # the API server deletes an Event after an hour
-                metadata["name"] = _name(series.event["regarding"])
+                series.name = _name(event["regarding"])
             else:
                 return
+        metadata["name"] = series.name
         with suppress(AlreadyExists):  # an earlier try succeeded, but its response was lost
-            await self._kube.create(EVENTS, series.event)
+            await self._kube.create(EVENTS, event)
         series.created = True
 
     def _build(
         self,
+        series: _Series,
         regarding: Object,
         kind: EventKind,
         reason: str,
         action: str,
         note: str,
-        related: Object | None,
     ) -> Object:
-        """Return a new Event, with the fields cut to the limits of the API server."""
+        """Return an Event, with the fields cut to the limits of the API server."""
         event: Object = {
             "apiVersion": EVENTS.api_version,
             "kind": EVENTS.kind,
             "metadata": {
-                "name": _name(regarding),
+                "name": series.name,
                 "namespace": regarding.get("namespace") or "default",
             },
-            "eventTime": micro_time(self._wall()),
+            "eventTime": micro_time(series.began),
             "reportingController": self._controller,
             "reportingInstance": self._instance,
             "type": kind,
@@ -222,8 +222,11 @@ class EventRecorder:
             "regarding": regarding,
             "note": note,
         }
-        if related is not None:
-            event["related"] = reference(related)
+        if series.count > 1:
+            event["series"] = {
+                "count": series.count,
+                "lastObservedTime": micro_time(self._wall()),
+            }
         return event
 
     def _allowed(self, about: str) -> bool:

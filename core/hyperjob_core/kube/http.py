@@ -9,6 +9,7 @@ patches.
 import asyncio
 import copy
 import socket
+from asyncio.sslproto import SSLProtocol
 from collections.abc import AsyncGenerator, Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -27,6 +28,10 @@ from hyperjob_core.kube.transport import CONNECTIONS, Params, Response
 
 _TURNS_TO_CLOSE = 100
 _CONNECT_SECONDS = 10.0
+
+# asyncio allocates this for each TLS connection, 256 KiB by default: a quarter of the controller's
+# memory beside a hundred members. A TLS record has at most 16 KiB.
+SSLProtocol.max_size = 2**16
 
 
 def why_not_connected(error: Exception) -> str:

@@ -37,12 +37,11 @@ from hyperjob_engine.model.request import ClosedQueue, PlacementRequest
 from hyperjob_engine.model.subjobs import Group, SubJob, closed_queue_of, queue_of
 from hyperjob_engine.placement.share import Wish
 from hyperjob_engine.queueing.queues import estimate
-from hyperjob_engine.queueing.workload import QueuedHyperJob, QueuedSubJob
+from hyperjob_engine.queueing.workload import NONE, QueuedHyperJob, QueuedSubJob
 
 _DEFAULT_QUEUE: Final = "default"
 _LEAST_GRACE: Final = 2
 """Seconds that the kubelet lets a container end, also with a grace period of 0."""
-_NONE: Final[frozenset[str]] = frozenset()  # one object for all entries, to save memory
 
 
 def unit_of(observed: Observed) -> QueuedHyperJob | None:
@@ -89,7 +88,7 @@ def unit_of(observed: Observed) -> QueuedHyperJob | None:
         parts=(*parts, *growing),
         held=made if held == made else frozenset(held),
         made=made,
-        ended=frozenset(ended) if ended else _NONE,
+        ended=frozenset(ended) if ended else NONE,
         clusters={child.name: child.cluster for child in children if child.cluster},
         preempts=observed.preempts,
         since=max((_started(child) for child in children), default=""),
@@ -111,7 +110,7 @@ def _parts(
         more = growth(observed, sub_job, child)
         closed = closed_queue_of(observed, sub_job.size.template)
         record = child.record
-        excluded = frozenset(record.excluded(observed.now)) if record is not None else _NONE
+        excluded = frozenset(record.excluded(observed.now)) if record is not None else NONE
         request = _request(sub_job, child, alike, excluded, closed=closed, grows=more is not None)
         parts.append(QueuedSubJob(queue=queue, request=request))
         if more is not None:
@@ -122,7 +121,7 @@ def _parts(
 def _passed(hyperjob: HyperJob) -> frozenset[str]:
     """Return the heads that a HyperJob has passed, by UID, as its status has them."""
     known = strings(hyperjob.status.get("passed"))
-    return frozenset(known) if known else _NONE
+    return frozenset(known) if known else NONE
 
 
 def _put_off(observed: Observed, members: Sequence[tuple[SubJob, Child]]) -> set[str]:
@@ -386,7 +385,7 @@ def _request(
 
     Equal templates of two replicatedJobs have one size, and their clusterNames differ.
     """
-    key = sub_job.group.name, id(sub_job.size), excluded or _NONE
+    key = sub_job.group.name, id(sub_job.size), excluded or NONE
     if key in alike:
         request = alike[key].named(sub_job.name)
     else:

@@ -16,7 +16,7 @@ No function here does I/O or reads a clock: callers pass the time.
 from bisect import insort
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from math import inf
 from sys import intern
@@ -34,6 +34,7 @@ from hyperjob_engine.queueing.room import Space
 from hyperjob_engine.queueing.stopped import EndingPods, PodsLeft, still_ending
 from hyperjob_engine.queueing.usage import QueueUsage, Shares
 from hyperjob_engine.queueing.workload import (
+    NONE,
     Entry,
     Pending,
     PlacementNeeds,
@@ -250,7 +251,9 @@ def update(state: QueueState, key: str, workload: QueuedHyperJob | None, *, now:
         empty = QueuedHyperJob(key=key, minimum=0, parts=())
         entry = state.entries[key] = Entry(empty, passed=workload.passed)
     elif entry.unit == workload and entry.unit.grace.keys() <= workload.grace.keys():
-        entry.unit = workload  # it may have a newer checkpoint
+        entry.unit = replace(
+            entry.unit, kept=workload.kept, grace=workload.grace, passed=workload.passed
+        )  # with the parts that `holding` has
         return False
     elif entry.unit.parts != workload.parts:
         entry.rests_until, entry.rests = None, 0
@@ -397,11 +400,12 @@ def _replace(state: QueueState, entry: Entry, workload: QueuedHyperJob, now: dat
         _let_end(state, entry, name, grace, now)
     entry.unit, entry.end = workload, None
     if entry.granted:
-        entry.granted &= {part.name for part in workload.parts} - workload.held - workload.ended
+        open_ = {part.name for part in workload.parts} - workload.held - workload.ended
+        entry.granted = entry.granted & open_ or NONE
     _hold(state, entry, stopped, now)
     _line_up(state, entry)
     if not entry.holding:
-        entry.passed = frozenset()
+        entry.passed = NONE
     index, key = state.index, workload.key
     _mark(index.resting, key, marked=entry.rests_until is not None)
     if entry.granted:

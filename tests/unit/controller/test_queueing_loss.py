@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hyperjob_core.api.microtime import micro_time
 from hyperjob_core.api.quantity import NANO
 from hyperjob_engine.queueing.evict import loss_of
-from hyperjob_engine.queueing.state import update
+from hyperjob_engine.queueing.state import admit, update
 from hyperjob_engine.queueing.workload import Entry, QueuedHyperJob
 from tests.unit.controller.builders import NOW
 from tests.unit.controller.queueworld import LAG, QueueWorld, unit, world
@@ -101,3 +101,13 @@ def test_a_new_checkpoint_is_learnt_and_wakes_nobody() -> None:
     newer = replace(made.units["ns/one"], kept=micro_time(NOW))
     assert not update(made.state, "ns/one", newer, now=NOW)
     assert made.state.entries["ns/one"].unit.kept == micro_time(NOW)
+
+
+def test_a_hyperjob_that_is_learnt_again_keeps_the_sub_jobs_that_hold_its_share() -> None:
+    made: QueueWorld = world([saved("one", 8, seconds_ago=100)])
+    entry = made.state.entries["ns/one"]
+    admit(made.state, "ns/one", {part.name: "a" for part in entry.unit.parts}, now=NOW)
+    same = replace(entry.unit, parts=tuple(replace(part) for part in entry.unit.parts))
+    assert not update(made.state, "ns/one", same, now=NOW)
+    held = {id(part) for part, _ in entry.holding.values()}
+    assert held == {id(part) for part in entry.unit.parts}

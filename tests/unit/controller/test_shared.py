@@ -91,13 +91,33 @@ def test_what_is_used_again_is_kept_and_what_is_not_is_made_anew() -> None:
     assert shared.part([2]) is not unused
 
 
-def test_the_words_of_the_jobs_of_statuses_are_kept_once() -> None:
+def running(name: str) -> dict[str, Any]:
+    """Return a HyperJob as the JSON parser returns it."""
+    made = {
+        "metadata": {"name": name},
+        "status": {
+            "clusters": [{"name": "a", "jobs": 1}, {"name": "b", "jobs": 1}],
+            "jobs": [{"name": f"{name}-0", "cluster": "a-long-name", "phase": "Running"}],
+            "replicatedJobsStatus": [{"name": "t", "jobStates": {f"{name}-0": {}}}],
+        },
+    }
+    found: dict[str, Any] = orjson.loads(orjson.dumps(made))
+    return found
+
+
+def test_statuses_share_all_that_is_equal_in_them() -> None:
     transform = Shared().of(strip_managed_fields)
+    one, two = (transform(running(name)) for name in ("hj", "hk"))
+    first, second = one["status"], two["status"]
+    assert first["clusters"] is second["clusters"]
+    assert first["jobs"][0]["cluster"] is second["jobs"][0]["cluster"]
+    assert first["jobs"][0]["name"] is next(iter(first["replicatedJobsStatus"][0]["jobStates"]))
+    assert [each["status"]["jobs"][0]["name"] for each in (one, two)] == ["hj-0", "hk-0"]
 
-    def status() -> dict[str, Any]:
-        jobs = [{"name": "hj-0", "cluster": "a-".join("bcd"), "phase": "Running"}]
-        return orjson.loads(orjson.dumps({"metadata": {"name": "hj"}, "status": {"jobs": jobs}}))
 
-    one, two = (transform(status())["status"]["jobs"][0] for _ in range(2))
-    assert one["cluster"] is two["cluster"]
-    assert one["phase"] is two["phase"]
+def test_many_statuses_drop_no_template() -> None:
+    transform = Shared(known=16).of(strip_managed_fields)
+    first = transform(vcjob(0))["spec"]["tasks"]
+    for number in range(64):
+        transform({**running("hj"), "status": {"jobs": [{"index": number}]}})
+    assert transform(vcjob(0))["spec"]["tasks"] is first

@@ -2,6 +2,7 @@
 
 import asyncio
 import copy
+import gc
 from collections import Counter
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -334,6 +335,47 @@ def test_a_series_that_goes_on_is_remembered_longer_than_those_begun_after_it(vi
     virtual(main())
     counts = Counter(event["regarding"]["name"] for event in server.events.values())
     assert (counts["j0"], counts["j1"]) == (1, 2)
+
+
+def dicts(value, seen=None):
+    """Count the plain dicts that an object of the recorder refers to."""
+    seen = set() if seen is None else seen
+    if id(value) in seen or isinstance(value, type):
+        return 0
+    seen.add(id(value))
+    inner = sum(dicts(each, seen) for each in gc.get_referents(value))
+    return inner + (type(value) is dict)
+
+
+def test_a_written_event_leaves_no_body_in_memory(virtual):
+    counts = []
+
+    async def main():
+        async with recording(Server()) as recorder:
+            for number in range(100):
+                happened(recorder, {"kind": "Job", "metadata": {"name": f"j{number}"}})
+                await asyncio.sleep(1)
+                counts.append(dicts(recorder._series))
+
+    virtual(main())
+    assert counts[-1] == counts[0]
+
+
+def test_a_repetition_while_its_event_is_being_written_is_in_the_series(virtual):
+    server = Server()
+    server.slow = 1.0
+
+    async def main():
+        async with recording(server) as recorder:
+            happened(recorder)
+            await asyncio.sleep(0.5)
+            happened(recorder)
+            await asyncio.sleep(3)
+
+    virtual(main())
+    assert [verb for verb, _ in server.writes] == ["create", "patch"]
+    (event,) = server.events.values()
+    assert event["series"]["count"] == 2
 
 
 def test_a_reference_leaves_out_what_the_object_lacks():
