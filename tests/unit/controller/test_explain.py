@@ -1,12 +1,16 @@
 """The debug document of a HyperJob: everything a pass depends on, and nothing of its templates."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import orjson
 
 from hyperjob_controller.insight.explain import QueueState, explain
-from hyperjob_engine.model.observed import QueueAdmission, Refusal
+from hyperjob_engine.model.members import MemberView
+from hyperjob_engine.model.observed import QueueAdmission, QueueVerdict, Refusal
 from hyperjob_engine.plan import plan
+from hyperjob_engine.reasons.waiting import Wait, WaitCode, wait_text
+from hyperjob_engine.resources import parse_resources
 from tests.unit.controller.builders import (
     GPU,
     NOW,
@@ -76,17 +80,97 @@ def test_planned_actions_are_named_without_what_they_carry() -> None:
     assert "hush" not in orjson.dumps(told).decode()
 
 
-def test_a_gated_sub_job_shows_its_objects() -> None:
+def test_a_gated_sub_job_shows_its_objects_and_the_opening_of_its_gate() -> None:
     look = observed(
-        hyperjob(group(replicas=1)),
+        hyperjob(group(replicas=1), minAvailable=1, maxDomains=2),
         job("hj-trainer-0"),
-        policy("hj-trainer-0"),
-        binding("hj-trainer-0"),
-        clusters=(cluster("a"),),
+        policy("hj-trainer-0", suspended=True),
+        binding("hj-trainer-0", cluster="a", suspension={"dispatching": True}, gate="Closed"),
+        clusters=(cluster("a", settling=parse_resources({"cpu": "2", GPU: "1", "pods": "0"})),),
         admission=QueueAdmission.VOLCANO_GLOBAL,
+        queues={"default": "Open"},
     )
-    told = document(look)["jobs"][0]
-    assert told["name"] == "hj-trainer-0"
-    assert told["job"]["ownership"] == "Ours"
-    assert told["binding"]["name"] == "hj-trainer-0-job"
-    assert told["told"]["phase"]
+    made = document(look)
+    assert made["hyperjob"] == {
+        "namespace": "default",
+        "name": "hj",
+        "uid": "hj-uid",
+        "generation": 1,
+        "resourceVersion": "",
+        "suspend": False,
+        "minAvailable": 1,
+        "maxDomains": 2,
+        "state": None,
+        "gang": None,
+    }
+    assert (made["now"], made["queueAdmission"], made["queues"], made["verdict"]) == (
+        "2026-01-02T03:04:05Z",
+        "volcano-global",
+        {"default": "Open"},
+        None,
+    )
+    assert made["jobs"] == [
+        {
+            "name": "hj-trainer-0",
+            "cluster": "a",
+            "phase": "Unknown",
+            "attempt": 0,
+            "told": {"phase": "Placed", "reason": "Dispatching", "message": "is being dispatched"},
+            "job": {
+                "uid": "uid-hj-trainer-0",
+                "ownership": "Ours",
+                "owner": "",
+                "attempt": 0,
+                "queue": "",
+                "deleting": False,
+            },
+            "policy": {
+                "clusters": ["a"],
+                "ownership": "Ours",
+                "attempt": 0,
+                "suspended": True,
+                "deleting": False,
+            },
+            "binding": {
+                "name": "hj-trainer-0-job",
+                "cluster": "a",
+                "gate": "Closed",
+                "schedulingSuspended": False,
+                "dispatchingSuspended": True,
+                "applied": False,
+                "applyError": "",
+                "unscheduled": "",
+            },
+        }
+    ]
+    assert made["clusters"][0]["settling"] == [f"1 {GPU}", "2 cpu"]
+    assert made["plan"]["actions"] == [
+        {
+            "action": "OpenGate",
+            "name": "hj-trainer-0",
+            "binding": "hj-trainer-0-job",
+            "binding_uid": None,
+            "policy_uid": "pp-hj-trainer-0",
+            "release_scheduling": False,
+        }
+    ]
+    assert made["plan"]["waitsForCapacity"] is False
+    assert made["plan"]["lookAgainAfterSeconds"] is None
+    assert made["capacityChangesInSeconds"] is None
+
+
+def test_an_admitted_hyperjob_shows_its_verdict_and_the_time_of_the_nodes() -> None:
+    wait = Wait(queue="q", place=1, length=2, code=WaitCode.CAPACITY)
+    verdict = QueueVerdict(admitted=frozenset({"b", "a"}), reason="QueueLimitReached", wait=wait)
+    nodes = MemberView(version=1, as_of=NOW, nodes=())
+    look = replace(
+        observed(hyperjob(group(replicas=1)), clusters=(cluster("a", view=nodes),)),
+        verdict=verdict,
+    )
+    made = document(look)
+    assert made["verdict"] == {
+        "admitted": ["a", "b"],
+        "reason": "QueueLimitReached",
+        "message": wait_text(wait),
+    }
+    assert made["clusters"][0]["nodesAsOf"] == "2026-01-02T03:04:05Z"
