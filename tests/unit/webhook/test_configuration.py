@@ -31,6 +31,21 @@ def test_kinds_and_names():
     )
 
 
+def test_both_have_the_labels_of_the_webhook():
+    for each in configurations(url=URL):
+        assert each["apiVersion"] == "admissionregistration.k8s.io/v1"
+        assert each["metadata"]["labels"] == {
+            "app.kubernetes.io/name": "hyperjob",
+            "app.kubernetes.io/component": "webhook",
+            "app.kubernetes.io/part-of": "hyperjob",
+        }
+
+
+def test_a_slash_at_the_end_of_the_url_is_not_doubled():
+    urls = {hook["clientConfig"]["url"] for hook in webhooks(url=f"{URL}/").values()}
+    assert urls == {hook["clientConfig"]["url"] for hook in webhooks().values()}
+
+
 def test_ours_is_called_before_volcano_global_and_again_after_it():
     assert configuration.MUTATING_NAME < "volcano-global-mutating"
     assert webhooks()["mresourcebinding.training.volcano.sh"]["reinvocationPolicy"] == "IfNeeded"
