@@ -8,6 +8,7 @@ import pytest
 
 from hyperjob_controller.training.watch import Doing, Watch, sources_of, watch
 from hyperjob_engine.model.training import JobTraining, Track
+from hyperjob_engine.model.waits import WaitShare
 from tests.unit.controller.builders import Object, binding, hyperjob, job, observed, owner, policy
 from tests.unit.controller.builders import vcjob_status as reported
 from tests.unit.controller.test_training_reader import T0, source
@@ -34,6 +35,11 @@ PAUSES: dict[str, tuple[Watch, float, float]] = {
     "the second search": (Watch(source=source(), cycles=1), 15, 3),
     "the third search": (Watch(source=source(), cycles=2), 15, 4.5),
     "the third search with a short interval": (Watch(source=source(), cycles=2), 1, 2.25),
+    "progress is known from the status, its pod not yet": (
+        Watch(source=source(), track=track(0, 60)),
+        15,
+        2,
+    ),
     "the hundredth search": (Watch(source=source(), cycles=99), 15, 900),
     "a program that loads": (Watch(source=source(), found=True), 15, 5),
     "a program that loads, with a short interval": (Watch(source=source(), found=True), 3, 3),
@@ -144,8 +150,7 @@ def test_the_wait_for_others_is_that_of_the_pod_that_reports(
     found: bool, waits: tuple[float, ...], share: float | None
 ) -> None:
     made = Watch(source=source(), number=2, found=found, track=track(0, 1, waits=waits))
-    assert (made.wait and made.wait.part) == share
-    assert made.wait is None or made.wait.pod.name == "j-worker-2"
+    assert made.wait == (share and WaitShare(source().pod(2)[0], share))
     assert Watch(source=source(), found=True).wait is None
 
 
