@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from hyperjob_core.api.trainer import RUNS_AS
 from hyperjob_core.api.wire import condition
 from hyperjob_engine.trainjob.convert import convert
-from hyperjob_engine.trainjob.decide import NOTHING, Decided, Seen, decide
+from hyperjob_engine.trainjob.decide import NOTHING, Decided, Seen, decide, is_owned
+from hyperjob_engine.trainjob.status import is_finished
 from tests.support.trainjobs import job, runtime, stored
 from tests.support.trainjobs import trainjob as written
 
@@ -132,6 +133,182 @@ def test_the_numbers_of_sub_jobs_are_those_of_the_child_jobs() -> None:
             }
         ]
     }
+
+
+JOBS = [
+    sub_job("Running", 2, pods=2),
+    sub_job("Running", 1, pods=2),
+    sub_job("Running", 0, pods=0),
+    sub_job("Completed"),
+    sub_job("Failed"),
+    sub_job("Aborted"),
+    sub_job(""),
+]
+
+
+@pytest.mark.parametrize(
+    ("suspend", "expected"),
+    [
+        (False, {"ready": 1, "succeeded": 1, "failed": 2, "active": 3, "suspended": 0}),
+        (True, {"ready": 1, "succeeded": 1, "failed": 0, "active": 3, "suspended": 6}),
+    ],
+)
+def test_sub_jobs_that_failed_are_counted_unless_the_trainjob_is_suspended(
+    suspend: bool, expected: Object
+) -> None:
+    tj = trainjob(suspend=suspend)
+    decided = decide(seen(tj, hyperjob=running(tj, jobs=JOBS)))
+    assert (decided.status or {})["jobsStatus"] == [{"name": "node", **expected}]
+
+
+def test_the_numbers_have_the_name_that_trainer_gave_the_job_that_trains() -> None:
+    tj = trainjob()
+    hyperjob = deepcopy(running(tj, jobs=[sub_job("Running", 1)]))
+    (task,) = hyperjob["spec"]["replicatedJobs"][0]["templateSpec"]["tasks"]
+    labels = task["template"].setdefault("metadata", {}).setdefault("labels", {})
+    labels["jobset.sigs.k8s.io/replicatedjob-name"] = "trainer"
+    status = decide(seen(tj, hyperjob=hyperjob)).status
+    assert (status or {})["jobsStatus"][0]["name"] == "trainer"
+    del labels["jobset.sigs.k8s.io/replicatedjob-name"]
+    status = decide(seen(tj, hyperjob=hyperjob)).status
+    assert (status or {})["jobsStatus"][0]["name"] == "node"
+
+
+THEN = "2026-01-01T00:00:30Z"
+PROGRESS: dict[str, tuple[Object, Object | None]] = {
+    "nothing was reported": ({"percent": 40}, None),
+    "a time alone": ({"updateTime": THEN}, {"lastUpdatedTime": THEN}),
+    "more than all": (
+        {"updateTime": THEN, "percent": 101},
+        {"lastUpdatedTime": THEN, "progressPercentage": 100},
+    ),
+    "less than nothing": (
+        {"updateTime": THEN, "percent": -1},
+        {"lastUpdatedTime": THEN, "progressPercentage": 0},
+    ),
+    "an end that has passed": (
+        {"updateTime": THEN, "estimatedCompletionTime": "2026-01-01T00:00:00Z"},
+        {"lastUpdatedTime": THEN, "estimatedRemainingSeconds": 0},
+    ),
+    "metrics of 64 characters, in order": (
+        {"updateTime": THEN, "metrics": {"x" * 64: "1", "a": "y" * 64, "b": "y" * 65, "c": ""}},
+        {
+            "lastUpdatedTime": THEN,
+            "metrics": [{"name": "a", "value": "y" * 64}, {"name": "x" * 64, "value": "1"}],
+        },
+    ),
+    "256 metrics at most": (
+        {"updateTime": THEN, "metrics": {f"{number:03}": "1" for number in range(257)}},
+        {
+            "lastUpdatedTime": THEN,
+            "metrics": [{"name": f"{number:03}", "value": "1"} for number in range(256)],
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize(("training", "expected"), PROGRESS.values(), ids=list(PROGRESS))
+def test_progress_is_written_within_the_bounds_of_the_crd_of_trainer(
+    training: Object, expected: Object | None
+) -> None:
+    decided = decide(seen(trainjob(), hyperjob=running(trainjob(), training=training)))
+    assert (decided.status or {}).get("trainerStatus") == expected
+
+
+def test_a_condition_keeps_its_time_while_its_status_is_the_same() -> None:
+    tj = trainjob(suspend=True)
+    paused = after(tj, decide(seen(tj)))
+    (before,) = paused["status"]["conditions"]
+    assert before == {
+        "type": "Suspended",
+        "status": "True",
+        "reason": "Suspended",
+        "message": "TrainJob is suspended",
+        "lastTransitionTime": "2026-01-01T00:01:00Z",
+    }
+    later = NOW + timedelta(hours=1)
+    assert decide(seen(paused, hyperjob=running(tj), now=later)).status is None
+    paused["spec"]["suspend"] = False
+    (resumed,) = (decide(seen(paused, now=later)).status or {})["conditions"]
+    assert resumed["lastTransitionTime"] == "2026-01-01T01:01:00Z"
+    # Trainer's controller, which a user has gone back to, wrote the generation that it observed.
+    paused["metadata"]["generation"] = 5
+    paused["status"]["conditions"][0]["observedGeneration"] = 3
+    (observed,) = (decide(seen(paused, now=later)).status or {})["conditions"]
+    assert observed["observedGeneration"] == 5
+
+
+def test_a_message_is_cut_to_the_limit_of_a_condition() -> None:
+    ended = {"type": "Failed", "status": "True", "message": "x" * 40000}
+    decided = decide(seen(trainjob(), hyperjob=running(trainjob(), conditions=[ended])))
+    found = condition(decided.status or {}, "Failed")
+    assert found["message"] == "x" * 32768
+    assert found["reason"] == "Failed", "a HyperJob that gives no reason"
+
+
+def test_events_say_what_was_created_what_ended_and_for_what_a_trainjob_waits() -> None:
+    (created,) = decide(seen(trainjob())).events
+    assert (created.type, created.action, created.note) == (
+        "Normal",
+        "Create",
+        "created the HyperJob of the same name",
+    )
+    (waits,) = decide(seen(trainjob(), runtime=None)).events
+    assert (waits.type, waits.action) == ("Warning", "Reconcile")
+    for kind, expected in (("Completed", "Normal"), ("Failed", "Warning")):
+        ended = {"type": kind, "status": "True", "reason": "Why", "message": "said"}
+        decided = decide(seen(trainjob(), hyperjob=running(trainjob(), conditions=[ended])))
+        (event,) = decided.events
+        assert (event.type, event.action, event.note) == (expected, "Reconcile", "said")
+
+
+@pytest.mark.parametrize(
+    ("reference", "owned"),
+    [
+        ({"uid": "uid-tj", "controller": True}, True),
+        ({"uid": "uid-tj"}, False),
+        ({"uid": "uid-tj", "controller": False}, False),
+        ({"uid": "", "controller": True}, False),
+        ({"uid": "another", "controller": True}, False),
+    ],
+)
+def test_a_hyperjob_belongs_to_the_trainjob_that_its_controller_reference_has(
+    reference: Object, owned: bool
+) -> None:
+    hyperjob = {"metadata": {"ownerReferences": [{"uid": "other"}, reference]}}
+    assert is_owned(hyperjob, {"metadata": {"uid": "uid-tj"}}) is owned
+    assert not is_owned(hyperjob, {"metadata": {}})
+    assert not is_owned(None, {"metadata": {"uid": "uid-tj"}})
+
+
+@pytest.mark.parametrize(
+    ("conditions", "finished"),
+    [
+        ([], False),
+        ([("Suspended", "True", "")], False),
+        ([("Complete", "True", "")], True),
+        ([("Complete", "False", "")], False),
+        ([("Failed", "True", "JobFailed")], True),
+        ([("Failed", "False", "JobFailed")], False),
+        ([("Failed", "True", "TrainingRuntimeNotSupported")], False),
+    ],
+)
+def test_a_trainjob_has_ended_by_a_condition_that_stays(
+    conditions: list[tuple[str, str, str]], finished: bool
+) -> None:
+    given = [{"type": kind, "status": value, "reason": why} for kind, value, why in conditions]
+    assert is_finished({"status": {"conditions": given}}) is finished
+
+
+def test_the_time_to_live_counts_from_the_end_also_of_a_failed_trainjob() -> None:
+    rt = runtime(ttlSecondsAfterFinished=60)
+    hyperjob = running(trainjob(), rt)
+    tj = trainjob()
+    ended = {"type": "Failed", "status": "True", "reason": "JobFailed"}
+    tj["status"] = {"conditions": [{**ended, "lastTransitionTime": "2026-01-01T00:00:50Z"}]}
+    assert decide(seen(tj, hyperjob=hyperjob)) == Decided(again=timedelta(seconds=50))
+    tj["status"] = {"conditions": [ended]}
+    assert decide(seen(tj, hyperjob=hyperjob)).again == timedelta(seconds=60), "its time is unknown"
 
 
 def test_progress_becomes_the_status_of_the_trainer() -> None:
