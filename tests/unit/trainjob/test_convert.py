@@ -350,6 +350,7 @@ def test_what_cannot_be_carried_over_is_refused_by_field(
         ('{"clusters": true}', "clusters must be"),
         ('{"clusters": 3}', "not be more than the 2 nodes"),
         ('{"clusters": 2, "split": [1, 2]}', "with the sum 2"),
+        ('{"clusters": 2, "split": [2]}', "must have 2 numbers"),
         ('{"clusters": 2, "quorum": 3}', "quorum must be a number from 1 to 2"),
         ('{"queue": 1}', "queue must be"),
     ],

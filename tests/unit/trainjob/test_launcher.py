@@ -35,6 +35,8 @@ def test_the_end_of_the_launcher_is_the_end_and_volcano_gives_keys_and_host_name
     spec = part(found)["templateSpec"]
     assert spec["minAvailable"] == 4
     assert spec["plugins"]["ssh"] == ["--ssh-key-file-path=/home/m/.ssh"]
+    usual = part(hyperjob_of(trainjob(trainer=NODES), mpi_runtime()))["templateSpec"]["plugins"]
+    assert usual["ssh"] == ["--ssh-key-file-path=/root/.ssh"]
     assert "--publish-not-ready-addresses=true" in spec["plugins"]["svc"]
     ends = {name: task.get("policies") for name, task in tasks(found).items()}
     assert ends.pop("launcher-0") == [{"event": "TaskCompleted", "action": "CompleteJob"}]
