@@ -15,17 +15,21 @@ from hyperjob_engine.gang.rejections import check_rejection
 from hyperjob_engine.lifecycle.causes import unread
 from hyperjob_engine.lifecycle.decisions import Member
 from hyperjob_engine.lifecycle.history import kept, next_attempt
+from hyperjob_engine.lifecycle.outage import records_share
+from hyperjob_engine.lifecycle.quorum import has_trained
 from hyperjob_engine.lifecycle.requests import answer
-from hyperjob_engine.lifecycle.stops import is_over
+from hyperjob_engine.lifecycle.stops import going_on, is_over
 from hyperjob_engine.lifecycle.unstarted import closed_in, not_started
 from hyperjob_engine.model.child import child_of
-from hyperjob_engine.model.observed import GangRecord, Observed, QueueAdmission, Stop
+from hyperjob_engine.model.observed import GangRecord, Observed, QueueAdmission, Refusal, Stop
+from hyperjob_engine.model.planned import CreateChild
 from hyperjob_engine.model.request import ClosedQueue
 from hyperjob_engine.model.runs import Run
 from hyperjob_engine.model.training import JobTraining
+from hyperjob_engine.plan import plan
 from hyperjob_engine.reasons.detail import GaveBack
 from hyperjob_engine.reasons.failure import ContainerFailure
-from hyperjob_engine.reasons.outcomes import RequestProblem
+from hyperjob_engine.reasons.outcomes import Loss, RequestProblem
 from hyperjob_engine.reasons.podsrefused import PodsRefused
 from hyperjob_engine.reasons.shortage import Shortage, ShortageCode
 from hyperjob_engine.steps.deadline import until_deadline
@@ -38,6 +42,7 @@ from tests.unit.controller.builders import (
     hyperjob,
     job,
     observed,
+    owner,
     policy,
     vcjob_status,
 )
@@ -339,3 +344,175 @@ def test_a_planned_stop_is_over_when_no_pod_is_left_and_the_last_lines_are_read(
         pods_left={NAME: left},
     )
     assert is_over(seen, members_of(seen)) is over
+
+
+def ended(*conditions: Object, **status: Any) -> Object:
+    """Build a HyperJob that completed, with conditions as the Go controller writes them too."""
+    end = {"type": "Completed", "status": "True", "reason": "JobsCompleted", "message": "m"}
+    state = {"phase": "Completed", "reason": "JobsCompleted", "message": "m"}
+    return {"state": state, "conditions": [{**end, **each} for each in conditions], **status}
+
+
+TIMES = [{"lastTransitionTime": f"2026-01-02T03:0{minute}:05Z"} for minute in range(5)]
+ENDS: dict[str, tuple[Object, timedelta]] = {
+    "its completionTime": (
+        ended(TIMES[4], completionTime="2026-01-02T03:02:05Z"),
+        timedelta(minutes=8),
+    ),
+    "the last condition that is true": (
+        ended(TIMES[1], TIMES[3], {"type": "Suspended", "status": "False", **TIMES[4]}),
+        timedelta(minutes=9),
+    ),
+    "now, without a time": (ended({}), timedelta(minutes=10)),
+}
+
+
+@pytest.mark.parametrize(("status", "left"), ENDS.values(), ids=list(ENDS))
+def test_the_time_to_live_counts_from(status: Object, left: timedelta) -> None:
+    found = plan(observed(hyperjob(ttlSecondsAfterFinished=600, status=status)))
+    assert (found.actions, found.requeue_after) == ((), left)
+
+
+LEFT: dict[str, tuple[Object, list[Object], list[str]]] = {
+    "a policy without a vcjob and a record": (entry(1), [policy(NAME)], [NAME]),
+    "its own vcjob without a record": (entry(1), [job(NAME)], [NAME]),
+    "its own vcjob without the labels": (entry(1), [job(NAME, marked={})], []),
+    "the vcjob of another": (entry(1), [job(NAME, owners=owner("other"))], []),
+    "one that completed": (entry(phase="Completed"), [job(NAME, phase="Completed")], []),
+    "one that its end stopped": (
+        entry(phase="Terminated", reason="EndedWithHyperJob"),
+        [job(NAME, phase="Running")],
+        [NAME],
+    ),
+    "one of an earlier attempt": (entry(attempt=1), [job(NAME, phase="Running")], [NAME]),
+    "one that failed": (entry(phase="Failed"), [job(NAME, phase="Failed")], []),
+    "one that failed and runs again": (entry(phase="Failed"), [job(NAME, phase="Running")], [NAME]),
+    "one that completed and runs again": (
+        entry(phase="Completed"),
+        [job(NAME, phase="Running")],
+        [],
+    ),
+}
+
+
+@pytest.mark.parametrize(("record", "objects", "deleted"), LEFT.values(), ids=list(LEFT))
+def test_an_ended_hyperjob_keeps_its_sub_jobs_except(
+    record: Object, objects: list[Object], deleted: list[str]
+) -> None:
+    status = ended({}, jobs=[record])
+    found = plan(observed(hyperjob(status=status), *objects))
+    assert [each.name for each in found.actions] == deleted
+
+
+@pytest.mark.parametrize(
+    ("stop", "seconds"),
+    [
+        ({}, 0),
+        ({"keptTime": "2026-01-02T03:01:00Z"}, 30),
+        ({"keptTime": "2026-01-02T03:02:00Z"}, 0),
+        ({"keptTime": "2026-01-02T03:03:00Z"}, 0),
+        ({"keptTime": "2026-01-02T03:01:00Z", "keptStep": 100}, 0),
+    ],
+)
+def test_lost_steps_took_their_part_of_the_time_since_the_step_that_was_kept(
+    stop: Object, seconds: int
+) -> None:
+    checkpoint = {
+        "stopCause": "Failure",
+        "stoppedTime": "2026-01-02T03:02:00Z",
+        "stoppedStep": 100,
+        "keptStep": 20,
+        "resumeStep": 60,
+        **stop,
+    }
+    resumed = replace(READ, start_step=60, started=NOW, step=70)
+    raw = hyperjob(group(replicas=1), status={"jobs": [entry()], "checkpoint": checkpoint})
+    seen = replace(observed(raw, job(NAME)), trainings={NAME: resumed})
+    found = going_on(seen, members_of(seen))
+    assert found["checkpoint"] == {"resumeStep": 60}
+    assert found["lostWork"] == [
+        {"cause": "Failure", "stops": 1, "steps": 40, "milliseconds": seconds * 1000}
+    ]
+    silent = replace(seen, trainings={NAME: replace(resumed, reported=False)})
+    assert going_on(silent, members_of(silent)) == {"checkpoint": checkpoint}
+    before = replace(seen, trainings={NAME: replace(resumed, started=NOW - timedelta(hours=1))})
+    assert going_on(before, members_of(before)) == {"checkpoint": checkpoint}
+
+
+@pytest.mark.parametrize(
+    ("lost", "decided"), [(None, False), (False, False), (True, True)], ids=str
+)
+def test_a_sub_job_on_a_lost_cluster_does_not_keep_a_completed_training_from_its_end(
+    lost: bool | None, decided: bool
+) -> None:
+    """A cluster that is not Ready for a moment is no lost one."""
+    raw = hyperjob(quorum=1)
+    seen = observed(raw, job(NAME, phase="Completed"), job("hj-trainer-1", phase="Running"))
+    losses = (
+        {} if lost is None else {"hj-trainer-1": Loss(cluster="a", at=NOW, is_lost=lost, since=NOW)}
+    )
+    found = has_trained(seen.hyperjob, members_of(seen), losses)
+    assert (found is not None) is decided
+
+
+@pytest.mark.parametrize(
+    ("records", "live", "since", "shown"),
+    [
+        ([{"admitted": True}, {}], [], -1, True),
+        ([{"admitted": True}, {}], [job(NAME)], -1, False),
+        ([{"admitted": True}, {}], [], 1, False),
+        ([{}, {}], [], -1, False),
+    ],
+)
+def test_the_share_of_a_missing_sub_job_is_recorded_while_an_outage_gives_its_room_back(
+    records: list[Object], live: list[Object], since: int, shown: bool
+) -> None:
+    jobs = [entry(number, phase="Queued", **fields) for number, fields in enumerate(records)]
+    refusal = Refusal(
+        reason="FailedCreate",
+        message="m",
+        retry_at=NOW + SECOND,
+        gives_back_at=NOW + since * SECOND,
+    )
+    seen = observed(hyperjob(status={"jobs": jobs}), *live, refusals={NAME: refusal})
+    assert records_share(seen, [child for _, child in members_of(seen)]) is shown
+    over = replace(seen, now=NOW + SECOND)
+    assert not records_share(over, [child for _, child in members_of(over)])
+
+
+def test_a_success_policy_for_no_sub_job_is_never_satisfied() -> None:
+    policy_ = {"operator": "All", "targetReplicatedJobs": ["nobody"]}
+    status = {"state": {"phase": "Running"}}
+    objects = [job(NAME, phase="Completed"), job("hj-trainer-1", phase="Running")]
+    decided = plan(observed(hyperjob(successPolicy=policy_, status=status), *objects))
+    assert decided.status is not None
+    assert decided.status["state"]["phase"] != "Completed"
+
+
+@pytest.mark.parametrize(
+    ("admission", "bound", "held"),
+    [
+        (QueueAdmission.BUILTIN, binding(NAME, cluster="a", gate="held"), True),
+        (QueueAdmission.BUILTIN, binding(NAME, cluster="a", gate="open"), False),
+        (QueueAdmission.NONE, binding(NAME, cluster="a", gate="held"), False),
+    ],
+)
+def test_a_policy_that_a_person_deleted_is_created_with_the_gate_of_its_vcjob(
+    admission: QueueAdmission, bound: Object, held: bool
+) -> None:
+    seen = observed(
+        hyperjob(group(replicas=1), status={"jobs": [entry(phase="Placed")]}),
+        job(NAME),
+        bound,
+        clusters=(cluster("a"),),
+        admission=admission,
+    )
+    created = next(each for each in plan(seen).actions if isinstance(each, CreateChild))
+    assert created.job is None
+    assert created.policy is not None
+    suspension = created.policy["spec"].get("suspension") or {}
+    assert bool(suspension.get("dispatching")) is held
+    (affinity,) = created.policy["spec"]["placement"]["clusterAffinities"]
+    # The webhook closes the gate of a ResourceBinding with this name.
+    named = "hyperjob-held" if admission is QueueAdmission.BUILTIN else "hyperjob"
+    assert affinity["affinityName"] == named
