@@ -48,7 +48,7 @@ class JobPhase(StrEnum):
 
     @property
     def is_failed(self) -> bool:
-        """Whether the vcjob ended without success."""
+        """Whether the vcjob ended without success: a failed phase is terminal."""
         return self in _TERMINAL and self is not JobPhase.COMPLETED
 
 

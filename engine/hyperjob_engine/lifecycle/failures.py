@@ -193,7 +193,7 @@ def _failure(observed: Observed, member: Member, losses: Mapping[str, Loss]) -> 
     A failed end whose time nothing reports counts as the latest one.
     """
     child = member[1]
-    if child.is_terminal and child.phase.is_failed:
+    if child.phase.is_failed:
         report, record = child.report, child.record
         at = report.since if report is not None else None
         if at is None and record is not None:

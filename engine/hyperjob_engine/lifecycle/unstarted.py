@@ -89,7 +89,7 @@ def not_allowed(
     ended = {
         child.name: (sub_job, child)
         for sub_job, child in members
-        if child.is_terminal and child.phase.is_failed and refusal_of(observed, child) is not None
+        if child.phase.is_failed and refusal_of(observed, child) is not None
     }
     return _given_back(observed, members, ended, minimum=minimum, next_try=next_try)
 

@@ -10,10 +10,7 @@ from hyperjob_engine.steps.draft import Draft
 def no_target(draft: Draft, name: str) -> Sequence[Shortage]:
     """Return why no other cluster can take a sub-job now; empty if one can."""
     observed = draft.observed
-    found = next((member for member in draft.children if member[0].name == name), None)
-    if found is None:
-        return ()
-    sub_job, child = found
+    sub_job, child = next(member for member in draft.children if member[0].name == name)
     others = [
         (other.group.name, each.cluster)
         for other, each in draft.children
