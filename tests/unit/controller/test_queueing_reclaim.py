@@ -244,6 +244,26 @@ def test_nobody_else_gets_what_was_given_back_and_nobody_more_gives_back_meanwhi
     assert made.running() == {"lent0", "lent1", "owner"}
 
 
+def test_what_was_given_back_is_for_its_owner_though_another_queue_is_next_in_turn() -> None:
+    made = world(
+        [unit(f"lent{n}", 8, queue="x", age=n) for n in range(4)],
+        LENDS,
+        OWNER,
+        queue("z", weight=2),
+    )
+    made.shows_after = timedelta(seconds=20)
+    made.decide()
+    made.now += 2 * LAG
+    made.submit(unit("owner", 8, queue="y", age=9))
+    made.decide()
+    assert made.reclaimed == ["lent3"]
+    made.submit(unit("quick", 8, queue="z", age=1))  # uses less of its share than queue y would
+    made.now += timedelta(seconds=20)
+    made.decide()
+    assert "owner" in made.running()
+    assert "quick" not in made.running()
+
+
 def test_a_controller_that_has_just_begun_stops_a_hyperjob_if_sub_jobs_hold_all_room() -> None:
     made = world([unit("lent", 32, queue="x")], LENDS, OWNER)
     made.decide()
