@@ -1,0 +1,179 @@
+"""Parts of the queue engine, each by itself: claims, kept room, ends, facts and shared answers."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from hyperjob_core.api.microtime import micro_time
+from hyperjob_core.api.quantity import NANO
+from hyperjob_engine.queueing.claims import Claims, from_text, to_text, together
+from hyperjob_engine.queueing.messages import message_facts
+from hyperjob_engine.queueing.room import Space
+from hyperjob_engine.queueing.state import QueueState, Settings, exceeds, new_state, update
+from hyperjob_engine.resources import Resources
+from tests.unit.controller.builders import GPU, NOW, cluster, request
+from tests.unit.controller.queueworld import LAG, queue, unit, world
+
+
+def gpus(number: int) -> Resources:
+    return {GPU: number * NANO}
+
+
+@pytest.mark.parametrize(
+    ("created", "left"),
+    [
+        (NOW - timedelta(seconds=5), {"a": gpus(6), "b": gpus(4)}),
+        (NOW - timedelta(seconds=4), {"a": gpus(8), "b": gpus(4)}),
+        (None, {"a": gpus(8), "b": gpus(4)}),
+    ],
+)
+def test_claims_are_left_without_the_present_sub_jobs_that_are_older(
+    created: Any, left: dict[str, Resources]
+) -> None:
+    claims = Claims(NOW, {"a": gpus(8), "b": gpus(4)})
+    assert claims.without([("a", gpus(2), created), ("c", gpus(1), created)]) == left
+
+
+def test_nothing_is_left_of_claims_whose_sub_jobs_are_all_there() -> None:
+    old = NOW - timedelta(hours=1)
+    claims = Claims(NOW, {"a": gpus(8), "b": gpus(4)})
+    present = [("a", gpus(5), old), ("a", gpus(5), old), ("b", gpus(3), old)]
+    assert claims.without(present) == {"b": gpus(1)}
+
+
+def test_sums_of_the_same_cluster_are_added() -> None:
+    assert together({"b": gpus(1), "a": gpus(2)}, {"b": gpus(3)}, {}) == {
+        "a": gpus(2),
+        "b": gpus(4),
+    }
+
+
+def test_claims_read_back_as_they_were_written_without_empty_amounts() -> None:
+    claims = Claims(NOW, {"b": gpus(1), "a": {GPU: 0}})
+    assert from_text(to_text(claims)) == Claims(NOW, {"b": gpus(1)})
+    many = Claims(NOW, {f"cluster-{number}": gpus(1) for number in range(3000)})
+    assert to_text(many) == "", "an annotation that would be too long"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        "{}",
+        '{"at": "%s"}',
+        '{"at": "yesterday", "on": {}}',
+        '{"at": "%s", "on": []}',
+        '{"at": "%s", "on": {"a": 1}}',
+        '{"at": "%s", "on": {"a": {"cpu": "1"}}}',
+        '{"at": "%s", "on": {"a": {"cpu": -1}}}',
+    ],
+)
+def test_claims_of_another_form_are_no_claims(text: str) -> None:
+    assert from_text(text.replace("%s", micro_time(NOW))) is None
+
+
+def test_claims_may_be_of_nothing() -> None:
+    assert from_text(f'{{"at": "{micro_time(NOW)}", "on": {{"a": {{"cpu": 0}}}}}}') is not None
+
+
+def test_kept_room_is_taken_from_its_cluster_and_from_the_sum_and_from_no_copy() -> None:
+    space = Space([cluster("a", 8), cluster("b", 4)], {})
+    copied = space.copy()
+    space.keep({"a": gpus(6), "b": gpus(9)})
+    assert (space.free["a"][GPU], space.free["b"][GPU]) == (2 * NANO, 0)
+    assert space.sum[GPU] == 2 * NANO
+    assert (copied.free["a"][GPU], copied.sum[GPU]) == (8 * NANO, 12 * NANO)
+    before = space.free["b"]
+    space.keep({"b": gpus(1)})
+    assert space.free["b"] is before, "there is nothing left to keep"
+
+
+def test_room_is_allowed_up_to_the_sum_of_all_clusters() -> None:
+    space = Space([cluster("a", 8), cluster("b", 4), cluster("c", 9, unusable="is not Ready")], {})
+    assert space.allows(gpus(12))
+    assert not space.allows(gpus(13))
+    assert not space.allows({"x": 1})
+
+
+def test_in_the_end_there_is_the_room_that_all_hyperjobs_leave() -> None:
+    full = replace(cluster("a", 0), allocatable={**gpus(8), "pods": 99 * NANO})
+    space = Space([full], {"a": {**gpus(8), "pods": 99 * NANO}})
+    wanted = [request(f"x-{number}", 3) for number in range(4)]
+    assert len(space.assign(wanted, [], None)) == 0
+    assert space.could(wanted, [], None) == 2
+
+
+def test_the_removal_of_a_hyperjob_changes_the_state_once() -> None:
+    state = new_state(Settings(lag=LAG))
+    made = unit("j", 1)
+    assert update(state, made.key, made, now=NOW)
+    assert not update(state, made.key, made, now=NOW)
+    assert update(state, made.key, None, now=NOW)
+    assert made.key not in state.entries
+    assert not update(state, made.key, None, now=NOW)
+
+
+def test_a_gang_is_compared_again_with_a_capability_that_changes() -> None:
+    made = world([unit("j", 8, 8)], queue("default", gpus=12), a=32)
+    made.decide()
+    waiting = made.state.entries["ns/j"].waiting
+    assert waiting is not None
+    assert exceeds(made.state, waiting)
+    assert made.running() == set()
+    made.set_queues(queue("default", gpus=16))
+    assert not exceeds(made.state, waiting)
+    made.set_queues(queue("default", gpus=15))
+    assert exceeds(made.state, waiting)
+    made.set_queues(queue("default", gpus=16))
+    made.decide()
+    assert made.running() == {"j"}
+
+
+def line_of(length: int) -> QueueState:
+    """Return a queue with a running HyperJob, and a line of HyperJobs of which none has room."""
+    made = world([unit("old", 20)], queue("default"), a=32)
+    made.decide()
+    made.submit(*(unit(f"j{number:03}", 16, age=number) for number in range(length)))
+    made.decide()
+    return made.state
+
+
+@pytest.mark.parametrize(
+    ("place", "shown", "free", "used"), [(1, 1, 12, 20), (10, 10, 12, 20), (11, 10, 0, 0)]
+)
+def test_only_the_first_ten_of_a_line_have_the_use_of_their_queue_in_their_messages(
+    place: int, shown: int, free: int, used: int
+) -> None:
+    state = line_of(12)
+    entry = state.entries[f"ns/j{place - 1:03}"]
+    facts = message_facts(state, entry, place)
+    assert facts.place == shown
+    assert (facts.free // NANO, facts.used // NANO) == (free, used)
+
+
+def test_a_hyperjob_that_waits_for_nothing_has_facts_without_numbers() -> None:
+    state = line_of(1)
+    facts = message_facts(state, state.entries["ns/old"], 1)
+    assert (facts.code, facts.free, facts.used, facts.expected) == (None, 0, 0, "")
+
+
+def test_rounds_that_stop_before_the_end_of_a_line_keep_the_reasons_of_the_others() -> None:
+    made = world(
+        [unit("large", 99), unit("free", 1, queue="y", age=1)],
+        queue("default"),
+        queue("y"),
+        a=32,
+    )
+    made.decide()
+    before = dict(made.state.last.blocks)
+    assert before
+    made.state.settings = replace(made.state.settings, most_in_flight=0)
+    made.decide()
+    assert made.state.last.blocks == before
+    made.state.settings = replace(made.state.settings, most_in_flight=9)
+    made.end("ns/large")
+    made.decide()
+    assert made.state.last.blocks == {}
