@@ -15,6 +15,7 @@ from hyperjob_engine.queueing.state import QueueState, Settings, exceeds, new_st
 from hyperjob_engine.resources import Resources
 from tests.unit.controller.builders import GPU, NOW, cluster, request
 from tests.unit.controller.queueworld import LAG, queue, unit, world
+from tests.unit.controller.views import held, job, node, seen, task, view
 
 
 def gpus(number: int) -> Resources:
@@ -104,6 +105,17 @@ def test_in_the_end_there_is_the_room_that_all_hyperjobs_leave() -> None:
     wanted = [request(f"x-{number}", 3) for number in range(4)]
     assert len(space.assign(wanted, [], None)) == 0
     assert space.could(wanted, [], None) == 2
+
+
+@pytest.mark.parametrize(("of", "room"), [("ns/running", 2), ("", 1)])
+def test_in_the_end_the_nodes_are_without_the_pods_of_jobs(of: str, room: int) -> None:
+    """A pod of no vcjob stays."""
+    shown = view([node("n0", 8, held("p", 8, job=of)), node("n1", 8)])
+    room_of = seen(shown)
+    total = {name: 99 * amount for name, amount in room_of.free.items()}
+    space = Space([room_of], {room_of.name: total})
+    wanted = [job(task(1, 8), name=f"x-{number}") for number in range(3)]
+    assert space.could(wanted, [], None) == room
 
 
 def test_the_removal_of_a_hyperjob_changes_the_state_once() -> None:
