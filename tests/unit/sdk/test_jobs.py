@@ -1,0 +1,368 @@
+"""The SDK's client and job on an API server in memory: requests, waits, and the errors raised."""
+
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+import yaml
+
+from hyperjob.sdk.aio import AsyncClient, _clusters_file
+from hyperjob.sdk.errors import (
+    HyperJobError,
+    NeverReachedError,
+    NotFoundError,
+    NotReachedError,
+    SourceError,
+)
+from hyperjob.sdk.job import AsyncJob, _pattern
+from hyperjob.sdk.lines import LogLine, line_of, row_of
+from hyperjob_core.api.lines import LogLine as Line
+from hyperjob_core.api.names import MIGRATE_REQUEST, RESTART_REQUEST
+from hyperjob_core.kube.client import Kube
+from hyperjob_core.kube.resources import HYPERJOBS
+from hyperjob_engine.model.training import parse
+from tests.support.apiserver import refusal
+from tests.unit.cli.fleet import Fleet, Object
+from tests.unit.cli.objects import hyperjob, sub_job
+
+
+def running(*, attempt: int = 1, **more: Any) -> Object:
+    jobs = [
+        sub_job(index, phase="Running", cluster=where, attempt=attempt)
+        for index, where in enumerate(("east", "west"))
+    ]
+    return hyperjob("Running", *jobs, **more)
+
+
+@pytest.fixture
+def fleet(monkeypatch: pytest.MonkeyPatch) -> Fleet:
+    server = Fleet()
+    server.hyperjob(running())
+    server.hyperjob(hyperjob("Completed", queue="other"), "done")
+
+    @asynccontextmanager
+    async def connect(**_more: Any) -> AsyncIterator[Kube]:
+        yield server.kube
+
+    monkeypatch.setattr(Kube, "connect", connect)
+    return server
+
+
+@pytest.fixture
+async def client(fleet: Fleet) -> AsyncIterator[AsyncClient]:
+    async with AsyncClient() as found:
+        yield found
+
+
+@pytest.fixture
+async def job(client: AsyncClient) -> AsyncJob:
+    return await client.get("llm")
+
+
+def controller(fleet: Fleet, **answers: Any) -> None:
+    """Let a controller accept requests, and set phases after a change of suspend."""
+
+    def heard(kind: str, _old: Object | None, new: Object | None) -> None:
+        if kind != HYPERJOBS.kind or new is None:
+            return
+        status = dict(new["status"])
+        notes = new["metadata"].get("annotations") or {}
+        for word, annotation in (("restart", RESTART_REQUEST), ("migrate", MIGRATE_REQUEST)):
+            if annotation in notes:
+                status["requests"] = {word: notes[annotation].split()[0]}
+        suspended = new["spec"].get("suspend")
+        if suspended is not None:
+            phase = "Suspended" if suspended else "Running"
+            generation = new["metadata"]["generation"]
+            status |= {"state": {"phase": phase}, "observedGeneration": generation}
+        if "attempt" in answers:
+            status["jobs"] = [{**one, "attempt": answers["attempt"]} for one in status["jobs"]]
+        if status != new["status"]:
+            fleet.put(HYPERJOBS, {**new, "status": status})
+
+    fleet.listen(heard)
+
+
+async def test_a_client_has_the_namespace_of_its_context_unless_it_has_its_own(
+    fleet: Fleet,
+) -> None:
+    closed = AsyncClient()
+    with pytest.raises(HyperJobError, match="the client is not open: use it as `async with"):
+        _ = closed.kube
+    async with closed:
+        assert closed.namespace == "ml"
+        assert closed.kube is fleet.kube
+    async with AsyncClient(namespace="other") as client:
+        assert client.namespace == "other"
+        with pytest.raises(NotFoundError):
+            await client.get("llm")
+        assert (await client.get("llm", namespace="ml")).name == "llm"
+
+
+async def test_hyperjobs_are_listed_by_namespace_queue_and_labels(
+    client: AsyncClient, fleet: Fleet
+) -> None:
+    labelled = hyperjob("Running", metadata={"namespace": "other", "labels": {"a": "b"}})
+    fleet.put(HYPERJOBS, labelled)
+
+    async def names(**how: Any) -> list[str]:
+        return sorted(f"{each.namespace}/{each.name}" for each in await client.list(**how))
+
+    assert await names() == ["ml/done", "ml/llm"]
+    assert await names(namespace="other") == ["other/llm"]
+    assert await names(all_namespaces=True) == ["ml/done", "ml/llm", "other/llm"]
+    assert await names(all_namespaces=True, labels="a=b") == ["other/llm"]
+    assert await names(queue="other") == ["ml/done"]
+    assert await names(queue="none") == []
+
+
+DOCUMENT = {"metadata": {"name": "new"}, "spec": {"replicatedJobs": []}}
+
+
+async def test_a_document_is_submitted_into_its_namespace(
+    client: AsyncClient, fleet: Fleet, tmp_path: Path
+) -> None:
+    made = await client.submit(DOCUMENT)
+    assert (made.namespace, made.name) == ("ml", "new")
+    stored = fleet.stored("new")
+    assert stored["apiVersion"] == "training.volcano.sh/v1alpha1"
+    there = {"metadata": {"name": "new", "namespace": "other"}, "spec": {}}
+    assert (await client.submit(there)).namespace == "other"
+    path = tmp_path / "one.yaml"
+    path.write_text("---\n" + yaml.safe_dump({**DOCUMENT, "metadata": {"generateName": "g-"}}))
+    fleet.calls.clear()
+    with pytest.raises(KeyError):  # the server in memory makes no names
+        await client.submit(path)
+    assert len(fleet.calls) == 1, "a document without a name may have a prefix"
+
+
+WRONG = {
+    "a number": (3, "the HyperJob: expected a mapping, found int"),
+    "another kind": ({"kind": "Job", "metadata": {"name": "x"}}, "expected kind HyperJob, found"),
+    "no metadata": ({}, "the HyperJob has no metadata.name: `trainer` returns a whole HyperJob"),
+    "an empty name": ({"metadata": {"name": ""}}, "has no metadata.name"),
+    "two documents": ("two.yaml", r"two.yaml: expected one HyperJob, found 2 documents"),
+    "no document": ("none.yaml", r"none.yaml: expected one HyperJob, found 0 documents"),
+    "no YAML": ("bad.yaml", r"bad.yaml: not YAML: "),
+    "no text": ("bytes.yaml", r"bytes.yaml: not YAML: "),
+    "no file": ("gone.yaml", r"gone.yaml: No such file"),
+    "a list in a file": ("list.yaml", r"list.yaml: expected a mapping, found list"),
+}
+
+
+@pytest.mark.parametrize(("given", "text"), WRONG.values(), ids=WRONG.keys())
+async def test_what_is_no_hyperjob_is_refused_before_any_request(
+    client: AsyncClient, fleet: Fleet, given: Any, text: str, tmp_path: Path
+) -> None:
+    (tmp_path / "two.yaml").write_text("a: 1\n---\nb: 2\n")
+    (tmp_path / "none.yaml").write_text("---\n")
+    (tmp_path / "bad.yaml").write_text("{")
+    (tmp_path / "bytes.yaml").write_bytes(b"\xff\xfe\xff")
+    (tmp_path / "list.yaml").write_text("[1]")
+    with pytest.raises(SourceError, match=text):
+        await client.submit(tmp_path / given if isinstance(given, str) else given)
+    assert fleet.calls == []
+
+
+def test_the_clusters_of_a_local_installation_are_a_number_names_or_a_file(tmp_path: Path) -> None:
+    def clusters(given: Any, gpus: int = 8) -> Any:
+        document = yaml.safe_load(_clusters_file(given, gpus, tmp_path).read_text())
+        return [
+            (each["name"], each["nodes"][0]["count"], each["nodes"][0]["allocatable"])
+            for each in document["clusters"]
+        ]
+
+    amounts = {"cpu": "1000", "memory": "1Ti", "nvidia.com/gpu": 8}
+    assert clusters(2) == [("local-1", 1, amounts), ("local-2", 1, amounts)]
+    assert clusters(["a"], 3) == [("a", 1, {**amounts, "nvidia.com/gpu": 3})]
+    mine = tmp_path / "mine.yaml"
+    assert _clusters_file(mine, 8, tmp_path) == mine
+
+
+async def test_a_wait_returns_the_status_and_keeps_the_object(job: AsyncJob, fleet: Fleet) -> None:
+    assert (await job.wait("Running")).phase == "Running"
+    fleet.hyperjob(hyperjob("Completed"))
+    assert job.phase == "Running"
+    assert (await job.wait()).phase == "Completed"
+    assert job.phase == "Completed"
+    assert (await job.wait("condition=Completed")).phase == "Completed"
+
+
+async def test_a_wait_that_fails_reads_the_hyperjob_again(job: AsyncJob, fleet: Fleet) -> None:
+    with pytest.raises(ValueError, match="timeout=-1: expected seconds, and 0 for no limit"):
+        await job.wait(timeout=-1)
+    with pytest.raises(NotReachedError, match="timed out after"):
+        await job.wait(timeout=0.05)
+    fleet.hyperjob(hyperjob("Failed", reason="JobFailed"))
+    with pytest.raises(NeverReachedError, match="is Failed"):
+        await job.wait()
+    assert job.phase == "Failed"
+    fleet.remove(HYPERJOBS, "ml/llm")
+    with pytest.raises(NotFoundError):
+        await job.wait("Running")
+    assert job.phase == "Failed", "the last object stays"
+    with pytest.raises(NotFoundError):
+        await job.refresh()
+
+
+async def test_a_wait_tells_its_progress_and_ends_what_it_shows(
+    job: AsyncJob, fleet: Fleet
+) -> None:
+    def told(line: str) -> None:
+        lines.append(line)
+        fleet.put(HYPERJOBS, {**fleet.stored(), "status": hyperjob("Completed")["status"]})
+
+    lines: list[str] = []
+    assert (await job.wait(show=True, progress=told)).phase == "Completed"
+    (line,) = lines
+    assert line.startswith("llm is Running")
+    assert line.endswith("waiting until it is Completed")
+
+
+async def test_a_watch_ends_with_the_hyperjob(job: AsyncJob, fleet: Fleet) -> None:
+    seen = []
+    async for summary in job.watch():
+        seen.append(summary.phase)
+        if len(seen) == 1:
+            fleet.put(HYPERJOBS, {**fleet.stored(), "status": hyperjob("Completed")["status"]})
+    assert seen == ["Running", "Completed"]
+    assert job.phase == "Completed"
+
+
+async def test_a_watch_of_a_hyperjob_does_not_follow_another_of_its_name(
+    job: AsyncJob, fleet: Fleet
+) -> None:
+    seen = []
+    async for summary in job.watch():
+        seen.append(summary.phase)
+        fleet.remove(HYPERJOBS, "ml/llm")
+        fleet.hyperjob({**running(), "metadata": {**running()["metadata"], "labels": {"a": "b"}}})
+        new = fleet.stored()
+        fleet.put(HYPERJOBS, {**new, "metadata": {**new["metadata"], "uid": "another"}})
+        assert len(seen) < 9
+    assert seen == ["Running"]
+
+
+async def test_suspend_and_resume_wait_for_their_phase_unless_told_not_to(
+    job: AsyncJob, fleet: Fleet
+) -> None:
+    assert (await job.suspend(wait=False)).phase == "Running"
+    assert fleet.stored()["spec"]["suspend"] is True
+    fleet.hyperjob(running())
+    controller(fleet)
+    assert (await job.suspend()).phase == "Suspended"
+    assert (await job.resume()).phase == "Running"
+    assert fleet.stored()["spec"]["suspend"] is False
+
+
+async def test_a_restart_and_a_move_wait_for_the_controller_and_for_running_sub_jobs(
+    job: AsyncJob, fleet: Fleet
+) -> None:
+    controller(fleet, attempt=2)
+    assert [each.attempt for each in (await job.restart("trainer-1")).jobs] == [3, 3]
+    value = fleet.stored()["metadata"]["annotations"][RESTART_REQUEST]
+    assert value.split()[1:] == ["llm-trainer-1"]
+    await job.migrate(cluster="east", wait=False)
+    value = fleet.stored()["metadata"]["annotations"][MIGRATE_REQUEST]
+    assert value.split()[1:] == ["llm-trainer-0"]
+
+
+async def test_a_restart_that_never_runs_again_is_out_of_time(job: AsyncJob, fleet: Fleet) -> None:
+    controller(fleet)
+    with pytest.raises(NotReachedError, match="1 sub-jobs running again"):
+        await job.restart("trainer-0", timeout=0.05)
+    with pytest.raises(HyperJobError, match="no sub-job 'x'"):
+        await job.migrate("x")
+
+
+async def test_a_deletion_waits_until_the_hyperjob_is_gone(job: AsyncJob, fleet: Fleet) -> None:
+    await job.delete(timeout=5)
+    assert fleet.get(HYPERJOBS, "ml/llm") is None
+    with pytest.raises(NotFoundError):
+        await job.delete()
+
+
+async def test_a_deletion_with_finalizers_is_out_of_time_and_not_waited_for_unless_asked(
+    job: AsyncJob, fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fleet, "remove", lambda *_: None)
+    await job.delete(wait=False)
+    with pytest.raises(NotReachedError):
+        await job.delete(timeout=0.05)
+
+
+async def test_events_are_those_of_the_api_server_or_its_error(job: AsyncJob, fleet: Fleet) -> None:
+    assert await job.events() == []
+    fleet.fails = lambda _verb, resource, _name: (
+        refusal(403, "Forbidden", "no events") if resource.plural == "events" else None
+    )
+    with pytest.raises(HyperJobError, match="no events"):
+        await job.events()
+
+
+async def test_logs_that_cannot_be_are_refused_before_any_request(job: AsyncJob) -> None:
+    with pytest.raises(ValueError, match="logs: give follow or previous, not both"):
+        await anext(job.logs(follow=True, previous=True))
+    with pytest.raises(ValueError, match=r"search='\(' is no regular expression"):
+        await anext(job.logs(search="("))
+    assert _pattern(None).search("anything") is not None
+    assert _pattern("a+").search("bab") is not None
+    assert _pattern(re.escape("a+")).search("aa") is None
+
+
+@pytest.mark.parametrize(
+    ("page", "url"),
+    [
+        ("http://h:1", "http://h:1/hyperjobs/ml/llm"),
+        ("http://h:1/", "http://h:1/hyperjobs/ml/llm"),
+        ("http://h:1/base/?token=t", "http://h:1/base/hyperjobs/ml/llm?token=t"),
+    ],
+)
+async def test_a_hyperjob_has_an_address_on_the_web_page(fleet: Fleet, page: str, url: str) -> None:
+    async with AsyncClient(page=page) as client:
+        assert (await client.get("llm")).url == url
+    async with AsyncClient() as client:
+        with pytest.raises(HyperJobError, match="the client knows no web page: give page="):
+            _ = (await client.get("llm")).url
+
+
+def source(rank: int | None) -> Any:
+    class Source:
+        cluster, pod, container = "east", "p", "c"
+
+    Source.rank = rank  # type: ignore[attr-defined]
+    return Source
+
+
+def test_a_line_of_a_log_has_its_time_and_its_rank_or_pod() -> None:
+    line = line_of(source(3), b"2026-01-01T01:02:03.5Z hello \xff")
+    assert (line.text, line.rank) == ("hello \ufffd", 3)
+    assert line.time is not None
+    assert line.time.hour == 1
+    assert str(line) == "01:02:03 east/3 hello \ufffd"
+    assert str(LogLine("east", "p", "c", "x")) == "east/p x"
+    assert line_of(source(None), b"no time").time is None
+
+
+def test_a_progress_line_is_a_row_with_what_it_reports() -> None:
+    def row(rank: int | None, **fields: Any) -> Object:
+        text = b"2026-01-01T01:02:03Z " + orjson.dumps({"hyperjob": fields} | fields)
+        found = parse(Line.of(text))
+        assert found is not None
+        return row_of(source(rank), found)
+
+    full = row(0, step=5, steps=9, saved=4, metrics={"loss": 0.5})
+    assert full == {
+        "time": datetime(2026, 1, 1, 1, 2, 3, tzinfo=UTC),
+        "rank": 0,
+        "step": 5,
+        "steps": 9,
+        "saved": 4,
+        "loss": 0.5,
+    }
+    assert row(None, step=5).keys() == {"time", "step"}
