@@ -399,3 +399,13 @@ def test_a_hundred_items_may_fail_at_once_before_the_bucket_slows_them_down(cloc
     waits = [limiter.when(item) for item in range(102)]
     assert set(waits[:100]) == {0.005}
     assert waits[100:] == pytest.approx([0.1, 0.2])
+
+
+def test_the_time_until_an_item_is_queued(clock):
+    queue = WorkQueue(clock=clock)
+    assert queue.due_in("a") is None
+    queue.add_after("a", 5)
+    clock.advance(2)
+    assert queue.due_in("a") == 3
+    queue.add("a")
+    assert queue.due_in("a") == 0
