@@ -409,3 +409,23 @@ def test_a_file_that_would_grow_without_bound_is_refused_before_it_grows(
 def test_an_alias_is_a_copy(tmp_path: Path) -> None:
     documents = list(parse("a: &x {b: 1}\nc: *x\nd: {<<: *x, e: 2}\n"))
     assert documents[0].content == {"a": {"b": 1}, "c": {"b": 1}, "d": {"b": 1, "e": 2}}
+
+
+def test_a_field_without_a_line_has_that_of_its_nearest_parent():
+    (found,) = parse("kind: x\nspec:\n  jobs:\n    - a: 1\n    - b:\n        c.d: 2\n  more: 1\n")
+    lines = {
+        "kind": 1,
+        "spec": 2,
+        "spec.jobs": 3,
+        "spec.jobs[1]": 5,
+        "spec.jobs[1].b": 5,
+        "spec.jobs[0].missing": 4,
+        "spec.jobs[7]": 3,
+        "spec.jobs[7].a[2].b": 3,
+        "spec.none.deeper[1]": 2,
+        "none": 1,
+        "": 1,
+    }
+    assert {path: found.line_of(path) for path in lines} == lines
+    second = list(parse("a: 1\n---\nb: 2\n"))[1]
+    assert (second.line, second.line_of("none"), second.line_of("b")) == (3, 3, 3)

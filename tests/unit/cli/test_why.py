@@ -376,6 +376,16 @@ CASES = {
             ],
         },
     ),
+    "a gang of which others are missing": Case(
+        hyperjob(
+            "Starting",
+            waiting("WaitingForGang", phase="Placed", cluster="east"),
+            waiting("WaitingForGang", index=1),
+        ),
+        WAITS,
+        "WaitingForGang",
+        "llm-trainer-0 is admitted and held; the gang still needs llm-trainer-1",
+    ),
     "a held binding is not applied, and that is no failure": Case(
         hyperjob("Starting", waiting("WaitingForGang", phase="Placed", cluster="east")),
         WAITS, "WaitingForGang", "llm-trainer-0 is admitted and held", "tree llm -n ml -w",

@@ -311,6 +311,8 @@ CLASHES = {
 def test_what_keeps_ours_out(case: str) -> None:
     live, expected = CLASHES[case]
     assert clashes([live]) == expected
+    ours = interpreter("hyperjob-vcjob", "Job", "retention")
+    assert clashes([ours, live, ours]) == expected
 
 
 @pytest.mark.parametrize(
