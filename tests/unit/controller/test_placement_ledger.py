@@ -194,3 +194,77 @@ def test_another_cluster_counts_nothing_of_it() -> None:
     assert book.ledger.counted("b") == {}
     assert book.ledger.ended_on("b") == []
     assert book.ledger.ending("b") == {}
+
+
+@pytest.mark.parametrize(("reported", "counted"), [(19, 0), (20, 8)])
+def test_what_a_summary_lost_explains_the_ends_of_ten_seconds(reported: int, counted: int) -> None:
+    book = settled(j=8)
+    book.summary(8, at=8)
+    book.summary(0, at=10)
+    book.summary(8, at=11)  # another workload has the room since
+    book.end("j", at=reported)
+    assert book.counted == counted
+
+
+def test_losses_of_two_summaries_explain_two_ends() -> None:
+    book = settled(j=8, k=8, other=8)
+    book.summary(16, at=10)
+    book.summary(8, at=12)
+    book.summary(24, at=13)
+    for key in ("j", "k"):
+        book.end(key, at=14)
+        assert book.counted == 0
+    book.end("other", at=15)
+    assert book.counted == 8
+
+
+def test_a_sub_job_with_pods_stays_unsettled_however_old_it_is() -> None:
+    book = Book()
+    book.summary(0)
+    book.ledger.hold("j", "a", gpus(8), settled=False, pods=True, now=NOW)
+    book.expire(31)
+    book.summary(8, at=32)
+    assert book.counted == 8
+
+
+def test_without_a_summary_nothing_is_counted() -> None:
+    book = settled(j=8)
+    book.end("j", at=1)
+    book.ledger.summarised("a", None, now=NOW + 2 * SECOND)
+    assert book.counted == 0
+    book.summary(8, at=3)
+    assert book.counted == 0
+
+
+def test_the_same_state_again_changes_nothing() -> None:
+    book = settled(j=8)
+    book.changes.clear()
+    book.hold("j", 8, settled=True)
+    assert book.changes == []
+    book.end("j", at=1)
+    assert book.counted == 8
+
+
+def test_a_settled_sub_job_that_grows_counts_as_before() -> None:
+    book = settled(j=8, k=4)
+    book.hold("j", 12, settled=True)
+    book.end("k", at=1)
+    assert book.counted == 4
+    book.hold("j", 16, settled=True)
+    assert book.counted == 4
+
+
+def test_a_sub_job_that_its_nodes_have_settled_may_be_no_part_of_the_summary() -> None:
+    book = Book()
+    book.summary(0)
+    hold = book.ledger.hold
+    hold("j", "a", gpus(8), settled=True, pods=True, by_pods=True, now=NOW)
+    hold("j", "a", gpus(8), settled=False, pods=True, now=NOW)
+    book.ledger.begin("a", gpus(8))
+    assert book.counted == 0
+    book = Book()
+    book.summary(8)
+    hold = book.ledger.hold
+    hold("j", "a", gpus(8), settled=True, pods=True, by_pods=True, now=NOW)
+    hold("j", "a", gpus(8), settled=False, pods=True, now=NOW)
+    assert book.counted == 0, "the nodes are no longer read"
