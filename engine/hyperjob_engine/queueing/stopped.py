@@ -89,7 +89,7 @@ def to_text(ending: Iterable[EndingPods]) -> str:
 def from_text(text: str) -> list[EndingPods]:
     """Return the pods of a text; an entry with another form is left out."""
     try:
-        entries = json.loads(text or "[]")
+        entries = json.loads(text)
     except ValueError:
         return []
     found = (_pods(entry) for entry in entries) if isinstance(entries, list) else ()

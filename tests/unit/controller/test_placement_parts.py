@@ -151,8 +151,7 @@ def test_pods_without_a_wish_leave_none_unmet() -> None:
 def test_the_tier_of_a_soft_topology_is_the_lowest_that_could_hold_all_pods(
     pods: int, tier: int
 ) -> None:
-    soft = {"networkTopology": {"mode": "soft"}}
-    wanted = job(task(pods, 8), **soft).pods
+    wanted = job(task(pods, 8), networkTopology={"mode": "soft"}).pods
     assert prefers(wanted)
     shown = view([node(f"n{n}") for n in range(5)], tiers=TIERS)
     assert unmet(Ground(shown), wanted) == UnmetWishes(tier=tier)

@@ -9,6 +9,8 @@ import pytest
 from hyperjob_core.api.microtime import micro_time
 from hyperjob_core.api.quantity import NANO
 from hyperjob_engine.queueing.claims import Claims, from_text, to_text, together
+from hyperjob_engine.queueing.evict import evict, evicted_for
+from hyperjob_engine.queueing.forecast import renew_forecast
 from hyperjob_engine.queueing.messages import message_facts
 from hyperjob_engine.queueing.room import Space
 from hyperjob_engine.queueing.state import QueueState, Settings, exceeds, new_state, update
@@ -189,3 +191,40 @@ def test_rounds_that_stop_before_the_end_of_a_line_keep_the_reasons_of_the_other
     made.end("ns/large")
     made.decide()
     assert made.state.last.blocks == {}
+
+
+def test_each_further_eviction_for_the_same_head_waits_twice_as_long() -> None:
+    state = line_of(1)
+    waits = []
+    for _ in range(8):
+        evict(state, "ns/j000", ["ns/old"], now=NOW)
+        assert state.eviction is not None
+        assert state.eviction.until is not None
+        waits.append((state.eviction.until - NOW) / LAG)
+    assert waits == [1, 2, 4, 8, 16, 32, 64, 64]
+    assert evicted_for(state, "ns/old") == "ns/j000"
+    assert evicted_for(state, "ns/j000") == ""
+
+
+def test_only_what_a_hyperjob_asks_for_can_exceed_a_capability() -> None:
+    made = world([unit("old", 4)], queue("default", gpus=4), a=32)
+    made.decide()
+    made.set_queues(queue("default", gpus=2))
+    usage = made.state.usage
+    assert usage.limit("default", {GPU: 0, "cpu": 10**15}) is None
+    found = usage.limit("default", gpus(1))
+    assert found is not None
+    assert (found.queue, found.resource) == ("default", GPU)
+
+
+def test_the_forecast_is_computed_again_after_its_interval_while_a_head_has_a_start() -> None:
+    state = line_of(2)
+    every = state.settings.forecast_every
+    times = [NOW, NOW + every - timedelta(microseconds=1), NOW + every]
+    for now in times:
+        renew_forecast(state, now=now)
+    assert state.forecast_at is None, "no head has an expected start"
+    state.last.starts = {"ns/j000": None}  # type: ignore[dict-item] # only that it is there counts
+    for now, made in zip(times, (NOW, NOW, NOW + every), strict=True):
+        renew_forecast(state, now=now)
+        assert state.forecast_at == made
