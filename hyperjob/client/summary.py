@@ -70,8 +70,9 @@ class SubJob:
 class Group:
     """A replicated job: its requests in the spec, and the number of its pods by state.
 
-    `per_pod` is the largest number of accelerators that one of its pods requests; the controller
-    splits an `automatic` group over clusters by their free accelerators.
+    `size` is the number of accelerators of a sub-job by the template, `whole` that of all sub-jobs,
+    also before the controller has made any. `per_pod` is the largest number that one of its pods
+    requests; the controller splits an `automatic` group over clusters by their free accelerators.
     """
 
     name: str
@@ -79,6 +80,7 @@ class Group:
     priority_class: str
     accelerator: str
     size: int
+    whole: int
     pods: Mapping[str, int]
     tasks: tuple[str, ...] = ()
     per_pod: int = 0
@@ -231,6 +233,8 @@ def _groups(spec: Object, status: Object) -> tuple[Group, ...]:
         pods = [pod_request(mapping(at(task, "template", "spec"))) for task in tasks]
         demand = total(scale(pod, _replicas(task)) for task, pod in zip(tasks, pods, strict=True))
         chosen = string(at(item, "splitPolicy", "acceleratorType")) or accelerator_of(demand) or ""
+        size = demand.get(chosen, 0) // NANO
+        split = integer(at(item, "splitPolicy", "accelerators"))
         counters = reported.get(name, {})
         result.append(
             Group(
@@ -238,7 +242,8 @@ def _groups(spec: Object, status: Object) -> tuple[Group, ...]:
                 queue=string(template.get("queue")) or "default",
                 priority_class=string(template.get("priorityClassName")),
                 accelerator=chosen,
-                size=demand.get(chosen, 0) // NANO,
+                size=size,
+                whole=size * _replicas(item) if split is None else split,
                 pods={key: count(counters.get(key)) for key in COUNTERS if counters.get(key)},
                 per_pod=max((pod.get(chosen, 0) for pod in pods), default=0) // NANO,
                 tasks=tuple(string(task.get("name")) for task in tasks),

@@ -90,7 +90,7 @@ def demands(summary: Summary) -> Iterator[tuple[Key, int, bool]]:
     if not summary.jobs:
         for group in summary.groups:
             if group.accelerator and not summary.suspend:
-                yield (group.queue, group.accelerator), group.size, True
+                yield (group.queue, group.accelerator), group.whole, True
     for job in summary.jobs:
         accelerator, number = summary.accelerators(job)
         if number and not job.has_ended and not (summary.suspend and not job.cluster):

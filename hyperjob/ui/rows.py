@@ -230,5 +230,5 @@ def _accelerators(summary: Summary) -> Mapping[str, int]:
     if not summary.jobs:
         for group in summary.groups:
             if group.accelerator:
-                found[group.accelerator] = found.get(group.accelerator, 0) + group.size
+                found[group.accelerator] = found.get(group.accelerator, 0) + group.whole
     return found

@@ -141,7 +141,7 @@ def _replicated_jobs(spec: Object, summary: Summary) -> list[Text]:
         clusters = [*(item.get("clusterNames") or ())]
         wanted = ",".join(map(str, clusters)) or "any"
         policy = f" ({item['clusterPolicy']})" if clusters and item.get("clusterPolicy") else ""
-        number = sum(summary.accelerators(job)[1] for job in jobs) or group.size
+        number = sum(summary.accelerators(job)[1] for job in jobs) or group.whole
         accelerators = f"{number} {group.accelerator}" if group.accelerator else _NOTHING
         pods = pods_text(group.pods) or _NOTHING
         rows.append((group.name, str(len(jobs)), accelerators, wanted + policy, group.queue, pods))

@@ -393,8 +393,8 @@ def test_a_queue_that_nobody_made_is_told_so_unless_queues_cannot_be_seen() -> N
     assert usage.queues([], Tally.of(waits), readable=False)[0].state == "?"
 
 
-def test_what_nobody_has_looked_at_waits_as_the_template_says() -> None:
-    assert Tally.of([read(hyperjob())]).waits_for == {GPU: 8}
+def test_a_hyperjob_without_sub_jobs_waits_for_the_accelerators_of_all_of_them() -> None:
+    assert Tally.of([read(hyperjob())]).waits_for == {GPU: 16}
     assert Tally.of([read(hyperjob(spec={"suspend": True}))]).waits_for == {}
 
 
