@@ -20,9 +20,8 @@ from hyperjob_controller.apply.applier import Applier
 from hyperjob_controller.background import logs_of, members_of, splitter_of
 from hyperjob_controller.caches.informers import Caches
 from hyperjob_controller.events import Events
-from hyperjob_controller.insight.accelerators import accelerator_samples
+from hyperjob_controller.insight import scrape
 from hyperjob_controller.insight.measures import Meter
-from hyperjob_controller.insight.timeuse import TimeUses
 from hyperjob_controller.leadership import Leadership
 from hyperjob_controller.members.causes import CauseReader
 from hyperjob_controller.members.failedlogs import FailedLogs
@@ -56,12 +55,7 @@ from hyperjob_core.kube.resources import LEASES, key_of, split_key
 from hyperjob_core.kube.workqueue import WorkQueue
 from hyperjob_core.tasks import cancel
 from hyperjob_core.telemetry.metrics import Metrics, Place
-from hyperjob_core.telemetry.training import (
-    TrainingMetrics,
-    show_accelerators,
-    show_queue_admission,
-    show_time_use,
-)
+from hyperjob_core.telemetry.training import TrainingMetrics
 from hyperjob_engine.lifecycle.causes import CAUSE_TIME_LIMIT
 from hyperjob_engine.model.members import MemberView
 from hyperjob_engine.model.observed import QueueAdmission
@@ -113,47 +107,18 @@ class Manager:
         self._tuning = tuning or Tuning()
         self._begun = asyncio.Event()
         self._changed = asyncio.Event()
-        self.caches = Caches(
-            kube,
-            namespace=options.namespace,
-            metrics=self.metrics,
-            webhooks=options.queue_admission is None,
-            faulty=lambda *event: self._handlers.faulty(*event),  # noqa: PLW0108 - made later
-        )
+        self.caches = self._make_caches()
         self.mode = Mode(
             options.queue_admission, self.caches.mutating_webhooks, changed=self._mode_changed
         )
-        self.queue: WorkQueue[str] = WorkQueue(
-            CONTROLLER,
-            # No bucket for all: failures in one namespace would delay the retries of the others.
-            limiter=ItemBackoff(cap=_LONGEST_BACKOFF),
-            metrics=self.metrics,
-            namespace=lambda key: split_key(key)[0] or "",
-            most=max(1, options.workers - 1),
-        )
-        self._wall = Wall(
-            self.caches.hyperjob,
-            metrics=self.metrics,
-            now=now,
-            wake=self.queue.add,
-            set_aside=self._set_aside,
-            distrust=lambda: self.members.distrust() if self.members is not None else None,
-        )
+        self.queue = self._make_queue()
+        self._wall = self._make_wall()
         self._recorder = EventRecorder(
             kube, "hyperjob-controller", instance=self.identity, metrics=self.metrics
         )
         self.members = self._make_members(members)
         self.memory = self._make_memory(views or {}, messages_per_second=messages_per_second)
-        self.leadership = Leadership(
-            kube,
-            options,
-            self.admission,
-            self.handover,
-            namespace=self._tuning.lease_namespace,
-            identity=self.identity,
-            mode=lambda: self.mode.current,
-            metrics=self.metrics,
-        )
+        self.leadership = self._make_leadership()
         training = TrainingMetrics(self.metrics.families)
         self._splitter = splitter_of(options, self.queue, now=now, wall=self._wall)
         self._causes = self._make_causes(members or kube) if self._tuning.failure_causes else None
@@ -166,7 +131,14 @@ class Manager:
         self.updater = Updater(self.observer, self.memory)
         meter = Meter(training)
         self._rate_limit = PassRateLimit(self._make_passes(meter, through), clock=clock)
-        self._show_metrics(meter)
+        scrape.show(
+            self.metrics.families,
+            self.caches,
+            self.memory,
+            meter=meter,
+            mode=lambda: str(self.mode.current),
+            now=now,
+        )
         self._handlers = Handlers(
             self.caches,
             self.queue,
@@ -181,6 +153,47 @@ class Manager:
     def admission(self) -> Admission:
         """Return the queue engine."""
         return self.memory.admission
+
+    def _make_caches(self) -> Caches:
+        return Caches(
+            self._kube,
+            namespace=self.options.namespace,
+            metrics=self.metrics,
+            webhooks=self.options.queue_admission is None,
+            faulty=lambda *event: self._handlers.faulty(*event),  # noqa: PLW0108 - made later
+        )
+
+    def _make_queue(self) -> WorkQueue[str]:
+        return WorkQueue(
+            CONTROLLER,
+            # No bucket for all: failures in one namespace would delay the retries of the others.
+            limiter=ItemBackoff(cap=_LONGEST_BACKOFF),
+            metrics=self.metrics,
+            namespace=lambda key: split_key(key)[0] or "",
+            most=max(1, self.options.workers - 1),
+        )
+
+    def _make_wall(self) -> Wall:
+        return Wall(
+            self.caches.hyperjob,
+            metrics=self.metrics,
+            now=self._now,
+            wake=self.queue.add,
+            set_aside=self._set_aside,
+            distrust=lambda: self.members.distrust() if self.members is not None else None,
+        )
+
+    def _make_leadership(self) -> Leadership:
+        return Leadership(
+            self._kube,
+            self.options,
+            self.admission,
+            self.handover,
+            namespace=self._tuning.lease_namespace,
+            identity=self.identity,
+            mode=lambda: self.mode.current,
+            metrics=self.metrics,
+        )
 
     def _make_members(self, client: Kube | None) -> Members | None:
         return members_of(
@@ -320,28 +333,6 @@ class Manager:
             now=self._now,
             look_again=self._tuning.trainjobs_asked,
             faulty=lambda _resource, _obj, error: self._wall.failed(Place.TRAINJOBS, error),
-        )
-
-    def _show_metrics(self, meter: Meter) -> None:
-        """Follow HyperJobs for the metrics, and show those that a scrape computes."""
-        families, now, memory, uses = self.metrics.families, self._now, self.memory, TimeUses()
-        self.caches.hyperjobs.add_handler(meter.seen)
-        self.caches.hyperjobs.add_handler(uses.seen)
-        show_time_use(
-            families,
-            {
-                "hyperjob_time_seconds": lambda: uses.seconds(now()),
-                "hyperjob_goodput_ratio": lambda: uses.ratios(now()),
-                "hyperjob_training_reporting": uses.reporting,
-            },
-        )
-        show_queue_admission(families, lambda: str(self.mode.current))
-        show_accelerators(
-            families,
-            accelerator_samples(
-                lambda: memory.capacity.clusters(now=now()),
-                lambda: memory.reservations.reserved(now=now()),
-            ),
         )
 
     def _set_aside(self, key: str) -> None:

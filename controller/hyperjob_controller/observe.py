@@ -99,17 +99,15 @@ class Observer:
         (hyperjob,) = self._hyperjobs.of(key, [raw], parse_hyperjob, view=None)
         owner = hyperjob.name, hyperjob.uid
         names = _wanted(hyperjob)
-        jobs = self._jobs.of(
-            key, self._caches.jobs_of(key, names), partial(parse_job, owner=hyperjob), view=owner
-        )
+        of_job = partial(parse_job, owner=hyperjob)
+        jobs = self._jobs.of(key, self._caches.jobs_of(key, names), of_job, view=owner)
+        of_policy = partial(parse_policy, owner=hyperjob)
         policies = self._policies.of(
-            key,
-            self._caches.policies_of(key, names),
-            partial(parse_policy, owner=hyperjob),
-            view=owner,
+            key, self._caches.policies_of(key, names), of_policy, view=owner
         )
         bindings = self._bindings_of(key, hyperjob.namespace, [job.name for job in jobs], names)
         refused = {each.job_uid for each in bindings.values() if each.apply_error}
+        members, recorded = self._members, (hyperjob.namespace, hyperjob.records)
         return Observed(
             hyperjob=hyperjob,
             jobs={job.name: job for job in jobs},
@@ -138,12 +136,8 @@ class Observer:
             trainings=self._trainings(key),
             hang=self._hang(key),
             waits=self._waits(key),
-            pods_left={}
-            if self._members is None
-            else self._members.pods_left(hyperjob.namespace, hyperjob.records, now),
-            pods_refused={}
-            if self._members is None
-            else self._members.refused(hyperjob.namespace, hyperjob.records),
+            pods_left=members.pods_left(*recorded, now) if members is not None else {},
+            pods_refused=members.refused(*recorded) if members is not None else {},
             split_answers=None if self._splitter is None else self._splitter.answers(key),
             causes=None if self._cause_reader is None else self._cause_reader.causes(key),
             asked={} if self._cause_reader is None else self._cause_reader.asked(key),

@@ -156,6 +156,7 @@ def trainer(
     require_template(pod_template)
     if grace_seconds is not None:
         require_whole("grace_seconds", grace_seconds, least=0)
+    require_whole("max_restarts", max_restarts, least=0)
     requirements = requirements_of(packages)
     image = image_of(image, framework, names_of(requirements), _machine)
     made = program(
@@ -174,43 +175,23 @@ def trainer(
         "image": image,
         "command": list(made.command),
         "env": _variables({**made.variables, **(env or {})}),
-        **_given(
-            envFrom=env_from(env_from_secret),
-            volumeMounts=mounts,
-            resources=requests and {"requests": requests, "limits": requests},
-        ),
+        **_given(envFrom=env_from(env_from_secret), volumeMounts=mounts),
+        **_given(resources=requests and {"requests": requests, "limits": requests}),
     }
-    pod: Object = {
-        "restartPolicy": "Never",
-        "containers": [container],
-        **_given(
-            volumes=pod_volumes,
-            nodeSelector=dict(node_selector or {}),
-            tolerations=[toleration_of(each) for each in tolerations],
-            terminationGracePeriodSeconds=grace_seconds,
-        ),
-    }
-    template: Object = {
-        # Volcano fails the sub-job at its first failed pod; the failurePolicy alone restarts it.
-        "policies": [{"events": ["PodFailed", "PodEvicted"], "action": "RestartJob"}],
-        "maxRetry": 1,
-        "tasks": [
-            {
-                "name": "worker",
-                "replicas": replicas // number,
-                "template": merged({"spec": pod}, pod_template or {}),
-            }
-        ],
-        **_given(queue=queue, priorityClassName=priority_class),
-    }
-    named = {} if isinstance(clusters, int) else {"clusterNames": list(clusters)}
-    group = {"name": "trainer", "replicas": number, "templateSpec": template, **named}
-    require_whole("max_restarts", max_restarts, least=0)
+    optional = _given(
+        volumes=pod_volumes,
+        nodeSelector=dict(node_selector or {}),
+        tolerations=[toleration_of(each) for each in tolerations],
+        terminationGracePeriodSeconds=grace_seconds,
+    )
+    pod: Object = {"restartPolicy": "Never", "containers": [container], **optional}
+    workers = merged({"spec": pod}, pod_template or {})
+    template = _sub_job(workers, replicas // number, queue=queue, priority_class=priority_class)
     spec: Object = {
         "maxDomains": number,
         "plugins": {key: list(value) for key, value in _PLUGINS[framework].items()},
         "failurePolicy": {"maxRestarts": max_restarts},
-        "replicatedJobs": [group | ({"clusterPolicy": "Required"} if named else {})],
+        "replicatedJobs": [_group(template, number, clusters)],
         **_given(quorum=quorum),
         **({} if checkpoint is None else {"checkpoint": checkpoint_of(checkpoint)}),
         **({} if time_limit is None else {"activeDeadlineSeconds": seconds_of(time_limit)}),
@@ -220,6 +201,27 @@ def trainer(
         **_given(namespace=namespace, labels=dict(labels or {})),
     }
     return {"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata, "spec": spec}
+
+
+def _group(template: Object, number: int, clusters: int | Sequence[str]) -> Object:
+    """Return the replicatedJob with a sub-job for each cluster, on named clusters alone if any."""
+    group: Object = {"name": "trainer", "replicas": number, "templateSpec": template}
+    if not isinstance(clusters, int):
+        group |= {"clusterNames": list(clusters), "clusterPolicy": "Required"}
+    return group
+
+
+def _sub_job(
+    template: Object, pods: int, *, queue: str | None, priority_class: str | None
+) -> Object:
+    """Return the templateSpec of a training: its workers, and no restart by Volcano alone."""
+    return {
+        # Volcano fails the sub-job at its first failed pod; the failurePolicy alone restarts it.
+        "policies": [{"events": ["PodFailed", "PodEvicted"], "action": "RestartJob"}],
+        "maxRetry": 1,
+        "tasks": [{"name": "worker", "replicas": pods, "template": template}],
+        **_given(queue=queue, priorityClassName=priority_class),
+    }
 
 
 def with_its_parameters(method: _C) -> _C:

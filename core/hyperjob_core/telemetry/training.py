@@ -75,8 +75,6 @@ class TrainingMetrics:
             "Objects of sub-jobs that the API server refused, by reason",
             "reason",
         )
-        for reason in _REFUSALS:
-            self._refusals.labels(reason)
         self._reads = families.counter(
             "hyperjob_progress_reads_total",
             "Reads of logs for progress lines: the log has some (progress) or none (silent), the"
@@ -84,6 +82,10 @@ class TrainingMetrics:
             " (refused), the cluster does not answer (unreachable)",
             "result",
         )
+        self._show_from_start(families)
+
+    def _show_from_start(self, families: Families) -> None:
+        """Show the phases, and a zero for each outcome that has not occurred yet."""
         families.computed(
             "hyperjob_hyperjobs",
             "HyperJobs by phase",
@@ -96,6 +98,8 @@ class TrainingMetrics:
             "phase",
             samples=lambda: _samples(self._job_phases),
         )
+        for reason in _REFUSALS:
+            self._refusals.labels(reason)
         for outcome in ("opened", "gave_back"):
             self._gang_wait.labels(outcome)
         for result in ("placed", "no_room"):

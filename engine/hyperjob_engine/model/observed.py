@@ -489,8 +489,7 @@ class Observed:
     stopped_by: TimeUse | None = None  # the use to which goodput counts the time of a restart
     # Why vcjobs failed, by UID: a value None means unknown; None means that pods are not read.
     causes: Mapping[str, ContainerFailure | None] | None = None
-    # When the controller asked for the cause of a vcjob, by UID.
-    asked: Mapping[str, datetime] = field(default_factory=dict)
+    asked: Mapping[str, datetime] = field(default_factory=dict)  # when, for causes by vcjob UID
     # Pods of a sub-job, of any attempt, that its members still have; None: they are not known, and
     # absent: the controller reads no members.
     pods_left: Mapping[str, int | None] = field(default_factory=dict)

@@ -265,12 +265,8 @@ def detail_text(detail: Detail | None) -> str:
             return detail.why
         case PodsLeft():
             return f"waits until the pods of its earlier attempt have ended: {detail.number} left"
-        case StopGoesOn() if detail.pods is not None:
-            left = f"{detail.pods} of their pods are left"
-            return f"waits until all sub-jobs that are stopped have ended: {left}"
         case StopGoesOn():
-            latest = f"until {rfc3339(detail.until)} at the latest"
-            return f"waits until all sub-jobs that are stopped have ended, {latest}"
+            return _stop(detail)
         case Dependencies():
             return "; ".join(map(_unmet, detail.unmet))
         case NotAdmitted():
@@ -284,16 +280,29 @@ def detail_text(detail: Detail | None) -> str:
             text = f"{detail.reason}: {detail.message}"
             return f"{text}; others may use its room meanwhile" if detail.gives_back else text
         case GaveBack():
-            left = f" without {', '.join(detail.left)}" if detail.left else ""
-            why = (
-                refused_text(detail.left[-1], detail.refused)
-                if detail.refused and detail.left
-                else f"the gang stayed incomplete (time {detail.times}), and the controller deleted"
-                " its sub-jobs"
-            )
-            return f"waits for the next try at {detail.until:%H:%M:%S}Z{left}: {why}"
+            return _gave_back(detail)
         case _:
             assert_never(detail)
+
+
+def _stop(detail: StopGoesOn) -> str:
+    """Return for what a sub-job waits while others stop: their pods, or without data a time."""
+    waits = "waits until all sub-jobs that are stopped have ended"
+    if detail.pods is not None:
+        return f"{waits}: {detail.pods} of their pods are left"
+    return f"{waits}, until {rfc3339(detail.until)} at the latest"
+
+
+def _gave_back(detail: GaveBack) -> str:
+    """Return when a gang that stayed incomplete tries again, and what it lacked."""
+    left = f" without {', '.join(detail.left)}" if detail.left else ""
+    why = (
+        refused_text(detail.left[-1], detail.refused)
+        if detail.refused and detail.left
+        else f"the gang stayed incomplete (time {detail.times}), and the controller deleted"
+        " its sub-jobs"
+    )
+    return f"waits for the next try at {detail.until:%H:%M:%S}Z{left}: {why}"
 
 
 def _splitter(detail: SplitterWait) -> str:

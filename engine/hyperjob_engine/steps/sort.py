@@ -15,7 +15,7 @@ from hyperjob_engine.lifecycle.outage import gives_back
 from hyperjob_engine.lifecycle.silence import check_silence
 from hyperjob_engine.lifecycle.stops import pods_of_stop
 from hyperjob_engine.model.child import Child
-from hyperjob_engine.model.observed import QueueAdmission
+from hyperjob_engine.model.observed import Job, QueueAdmission
 from hyperjob_engine.model.planned import AskAgain, DeletionCause, Look
 from hyperjob_engine.model.subjobs import SubJob, queue_of
 from hyperjob_engine.reasons.detail import (
@@ -91,20 +91,24 @@ def sort(draft: Draft, sub_job: SubJob, child: Child) -> None:
         reason = Reason.NOTHING_REPORTED if child.report is None else Reason.PODS_PENDING
         draft.blocked[name] = reason, silence_check.silent
         return
-    if child.exists and child.job is not None:
-        if silence_check.step is SilenceStep.ASK and silence_check.record is not None:
-            mark = str(silence_check.record.times)
-            draft.actions.append(AskAgain(name=name, uid=child.job.uid, mark=mark))
-        _sort_standing(draft, sub_job, child)
-        if refused:
-            return
-        change = resize(child.job, sub_job.size.template)
-        if change is not None and not _waits_to_grow(draft, sub_job, child):
-            draft.actions.append(change)
-        if child.policy is None and not backs_off(draft.observed):
-            draft.missing[name] = sub_job, child
-    else:
+    if child.job is None or not child.exists:
         _sort_missing(draft, sub_job, child, refused=refused)
+        return
+    if silence_check.step is SilenceStep.ASK and silence_check.record is not None:
+        mark = str(silence_check.record.times)
+        draft.actions.append(AskAgain(name=name, uid=child.job.uid, mark=mark))
+    _sort_standing(draft, sub_job, child)
+    if not refused:
+        _complete(draft, sub_job, child, child.job)
+
+
+def _complete(draft: Draft, sub_job: SubJob, child: Child, job: Job) -> None:
+    """Give an existing sub-job the size of the spec, and the PropagationPolicy that it lacks."""
+    change = resize(job, sub_job.size.template)
+    if change is not None and not _waits_to_grow(draft, sub_job, child):
+        draft.actions.append(change)
+    if child.policy is None and not backs_off(draft.observed):
+        draft.missing[child.name] = sub_job, child
 
 
 def _waits_to_grow(draft: Draft, sub_job: SubJob, child: Child) -> bool:

@@ -8,12 +8,15 @@ import tempfile
 from collections.abc import Callable, Coroutine
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
 from hyperjob.cli.folders import ENDING
 from hyperjob.cli.sandbox.options import cluster_options
+
+if TYPE_CHECKING:
+    from hyperjob.cli.demo.run import Demo, DemoResult
 
 _T = TypeVar("_T")
 
@@ -78,7 +81,6 @@ def demo(
     from hyperjob.cli.demo.run import Demo, Options
     from hyperjob.cli.embedded import SandboxConfigError, load
     from hyperjob.cli.kubectl.output import TerminalConsole
-    from hyperjob.local.parts import StackError
     from hyperjob.local.plane import PlaneOptions
 
     file = clusters or data_file("examples/clusters.yaml")
@@ -108,12 +110,23 @@ def demo(
         seconds=_SECONDS,
         output=output,
     )
-    keeps_folder = directory is not None
+    show = Demo(options, TerminalConsole(markup=True))
+    result = _played(show, where, keeps_folder=directory is not None)
+    if output == "json":
+        click.echo(result.to_json())
+    sys.exit(0 if result.completed else 1)
+
+
+def _played(show: "Demo", where: Path, *, keeps_folder: bool) -> "DemoResult":
+    """Return the result of the demo; exit where it does not start or is interrupted.
+
+    The folder is removed at the end, unless it is to be kept or has the log of an error.
+    """
+    from hyperjob.local.parts import StackError
+
     forget = _keep if keeps_folder else partial(remove_keys, where)
     try:
-        result = asyncio.run(
-            ended_by_signals(Demo(options, TerminalConsole(markup=True)).run(), first=forget)
-        )
+        return asyncio.run(ended_by_signals(show.run(), first=forget))
     except StackError as error:
         forget()
         keeps_folder = True  # the error names a log file in the folder
@@ -126,9 +139,6 @@ def demo(
         if not keeps_folder:
             shutil.rmtree(where, ignore_errors=True)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
-    if output == "json":
-        click.echo(result.to_json())
-    sys.exit(0 if result.completed else 1)
 
 
 def _keep() -> None:

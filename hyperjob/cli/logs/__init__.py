@@ -18,7 +18,8 @@ from hyperjob.client.logs.attempts import is_present, kept_lines, kept_logs
 from hyperjob.client.logs.choosing import Wanted
 from hyperjob.client.logs.following import Following
 from hyperjob.client.logs.standing import ChosenLogs
-from hyperjob.client.summary import read
+from hyperjob.client.summary import Summary, read
+from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.resources import HYPERJOBS
 
 _FORMS = (out.JSON,)
@@ -141,19 +142,10 @@ def logs(
             summary = read(await kube.get(HYPERJOBS, name, namespace=access.home(kube)))
             if attempt is not None and not is_present(summary, wanted, attempt):
                 kept = Printer(prefix=prefix, timestamps=True, as_json=as_json)
-                logs = await kept_logs(kube, summary)
-                for source, line in kept_lines(summary, wanted, attempt, logs=logs):
-                    kept.print(source, line)
+                await _print_kept(kube, summary, wanted, attempt, kept)
                 return
             found = (
-                Following(
-                    kube,
-                    summary,
-                    wanted,
-                    query=query,
-                    tail=tail,
-                    say=out.remark,
-                )
+                Following(kube, summary, wanted, query=query, tail=tail, say=out.remark)
                 if follow
                 else await ChosenLogs.of(
                     kube, summary, wanted, query=query, tail=tail, say=out.remark
@@ -167,3 +159,12 @@ def logs(
             raise SystemExit(Code.FAILED)
 
     run(show())
+
+
+async def _print_kept(
+    kube: Kube, summary: Summary, wanted: Wanted, attempt: int, printer: Printer
+) -> None:
+    """Print what the status and the kept logs have of an attempt that is over."""
+    logs = await kept_logs(kube, summary)
+    for source, line in kept_lines(summary, wanted, attempt, logs=logs):
+        printer.print(source, line)

@@ -132,11 +132,7 @@ def ui(
             kube = await stack.enter_async_context(access.connect())
             file = default_path(kube.host) if history is None else history
             known = await stack.enter_async_context(
-                running(
-                    kube,
-                    history=None if str(file) == "-" else file,
-                    examine=not require_login,
-                )
+                running(kube, history=None if str(file) == "-" else file, examine=not require_login)
             )
             if snapshot is not None:
                 await _write_snapshot(known, snapshot)
@@ -152,11 +148,7 @@ def ui(
             try:
                 async with serving(context, host, port, other=listen is None) as found:
                     address = door.listens_on(host, found)
-                    click.echo(f"HyperJob: {address}")
-                    if known.history.problem:
-                        remark(f"The history is not written: {known.history.problem}")
-                    remark("Ctrl-C stops the server.")
-                    sys.stdout.flush()
+                    _announce(address, problem=known.history.problem)
                     if not no_open and not require_login:
                         click.launch(address)
                     await _until_stopped()
@@ -166,6 +158,15 @@ def ui(
                 ) from None
 
     run(serve())
+
+
+def _announce(address: str, *, problem: str) -> None:
+    """Print the address of the page, and why the history is not written."""
+    click.echo(f"HyperJob: {address}")
+    if problem:
+        remark(f"The history is not written: {problem}")
+    remark("Ctrl-C stops the server.")
+    sys.stdout.flush()
 
 
 async def _until_stopped() -> None:

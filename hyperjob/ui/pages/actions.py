@@ -5,6 +5,7 @@ Actions use the visitor's own rights and the functions of the command line.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from hyperjob.client.errors import ClientError
@@ -61,71 +62,66 @@ def available(summary: Summary) -> list[str]:
 def confirmation(action: str, row: Row) -> Confirmation:
     """Return the question before an action, with its effect on this HyperJob."""
     summary = row.summary
-    name = summary.name
+    question = partial(_question, action, summary.name)
     match action:
         case "suspend":
-            return Confirmation(
-                action=action,
-                title=f"Suspend {name}?",
-                sentences=[
-                    _stops_text(summary),
-                    f"{_gives_back(row)} The HyperJob stays in the API server until it is resumed.",
-                ],
-                button=f"Suspend {name}",
+            return question(
+                "Suspend",
+                _stops_text(summary),
+                f"{_gives_back(row)} The HyperJob stays in the API server until it is resumed.",
             )
         case "resume":
-            return Confirmation(
-                action=action,
-                title=f"Resume {name}?",
-                sentences=[
-                    (
-                        f"It waits in queue {listed(row.queues) or 'default'} again and starts as"
-                        " soon as the whole gang fits."
-                    )
-                ],
-                button=f"Resume {name}",
+            return question(
+                "Resume",
+                f"It waits in queue {listed(row.queues) or 'default'} again and starts as"
+                " soon as the whole gang fits.",
             )
         case "restart":
-            return Confirmation(
-                action=action,
-                title=f"Restart {name}?",
-                sentences=[
-                    (
-                        "The controller deletes the selected sub-jobs and creates them again, as"
-                        " the next attempt. Their programs restart, from their last checkpoint if"
-                        " they have one."
-                    )
-                ],
-                button=f"Restart {name}",
+            return question(
+                "Restart",
+                "The controller deletes the selected sub-jobs and creates them again, as"
+                " the next attempt. Their programs restart, from their last checkpoint if"
+                " they have one.",
                 choices=[("", "all sub-jobs"), *_job_choices(summary)],
                 choice_label="Restart",
             )
         case "migrate":
-            return Confirmation(
-                action=action,
-                title=f"Move sub-jobs of {name}?",
-                sentences=[
-                    (
-                        "The controller deletes the selected sub-jobs and creates them on other"
-                        " clusters; they do not return to their former clusters. They wait if no"
-                        " other cluster has enough free resources."
-                    )
-                ],
-                button=f"Move sub-jobs of {name}",
+            return question(
+                "Move sub-jobs of",
+                "The controller deletes the selected sub-jobs and creates them on other"
+                " clusters; they do not return to their former clusters. They wait if no"
+                " other cluster has enough free resources.",
                 choices=_cluster_choices(summary),
                 choice_label="Move",
             )
         case _:
-            return Confirmation(
-                action="delete",
-                title=f"Delete {name}?",
-                sentences=[
-                    _stops_text(summary),
-                    "The deletion of the HyperJob and its status cannot be undone.",
-                ],
-                button=f"Delete {name}",
+            return question(
+                "Delete",
+                _stops_text(summary),
+                "The deletion of the HyperJob and its status cannot be undone.",
                 type_name=True,
             )
+
+
+def _question(
+    action: str,
+    name: str,
+    verb: str,
+    *sentences: str,
+    choices: Sequence[tuple[str, str]] = (),
+    choice_label: str = "",
+    type_name: bool = False,
+) -> Confirmation:
+    """Return a question whose title and button have the verb and the name of the HyperJob."""
+    return Confirmation(
+        action=action,
+        title=f"{verb} {name}?",
+        sentences=list(sentences),
+        button=f"{verb} {name}",
+        choices=list(choices),
+        choice_label=choice_label,
+        type_name=type_name,
+    )
 
 
 async def act(kube: Kube, row: Row, action: str, *, target: str, typed: str) -> str:
