@@ -1,6 +1,6 @@
 """Commands in this process, on an API server in memory with members behind its cluster proxy."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
@@ -13,8 +13,8 @@ from hyperjob.cli import main
 from hyperjob.cli.kubectl.connection import Access
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.memory import Call
-from hyperjob_core.kube.resources import HYPERJOBS, VCJOBS
-from hyperjob_core.kube.transport import Response
+from hyperjob_core.kube.resources import HYPERJOBS, PODS, VCJOBS
+from hyperjob_core.kube.transport import Params, Response
 from tests.support.apiserver import ApiServer, refusal
 
 Object = dict[str, Any]
@@ -22,11 +22,17 @@ _CLUSTERS = "/apis/cluster.karmada.io/v1alpha1/clusters/"
 
 
 class Fleet(ApiServer):
-    """A Karmada API server; `members` are those of its clusters, by name."""
+    """A Karmada API server; `members` are those of its clusters, by name.
+
+    `logs` has the lines of a log by pod and container, each behind its time, and `asked` the
+    parameters of each reading. A log ends after its lines, also for a follower.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.members: dict[str, ApiServer] = {}
+        self.logs: dict[tuple[str, str], list[str]] = {}
+        self.asked: list[Mapping[str, str]] = []
         self.kube = Kube(self, namespace="ml")
 
     async def request(self, method: str, path: str, **more: Any) -> Response:
@@ -36,6 +42,42 @@ class Fleet(ApiServer):
                 raise refusal(503, "ServiceUnavailable", f"cluster {name} is unreachable")
             return await self.members[name].request(method, f"/{rest}", **more)
         return await super().request(method, path, **more)
+
+    async def stream(
+        self, path: str, *, params: Params, **more: Any
+    ) -> AsyncGenerator[bytes, None]:
+        if not path.endswith("/log"):
+            async for part in super().stream(path, params=params, **more):
+                yield part
+            return
+        self.asked.append(params)
+        pod = path.split("/")[-2]
+        lines = self.logs.get((pod, params.get("container", "")))
+        if lines is None:
+            raise refusal(404, "NotFound", f"pod {pod} has no log")
+        if opened := more.get("opened"):
+            opened()
+        tail = params.get("tailLines")
+        chosen = lines if tail is None else lines[len(lines) - min(int(tail), len(lines)) :]
+        yield "".join(f"{line}\n" for line in chosen).encode()
+
+    def pod(self, cluster: str, job: str, *lines: str, index: int = 0, **status: Any) -> Object:
+        """Store a running pod of a sub-job in its member, with the lines of its log."""
+        name = f"{job}-worker-{index}"
+        labels = {"volcano.sh/job-name": job, "volcano.sh/task-spec": "worker"}
+        state = {"name": "main", "restartCount": 0, "state": {"running": {}}}
+        made = {
+            "metadata": {
+                "name": name,
+                "namespace": "ml",
+                "labels": {**labels, "volcano.sh/task-index": str(index)},
+            },
+            "spec": {"containers": [{"name": "main"}]},
+            "status": {"phase": "Running", "containerStatuses": [state], **status},
+        }
+        self.members.setdefault(cluster, ApiServer()).put(PODS, made)
+        self.logs[name, "main"] = list(lines)
+        return made
 
     def answer(self, call: Call) -> Any:
         if call.method == "POST" and call.namespace:  # an object gets the namespace of its path
