@@ -15,7 +15,6 @@ from bisect import insort
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from datetime import datetime, timedelta
-from typing import Final
 
 from hyperjob_core.api.duration import LATEST, later
 from hyperjob_core.api.wire import timestamp
@@ -23,11 +22,8 @@ from hyperjob_engine.queueing.queues import Tree
 from hyperjob_engine.queueing.room import Space
 from hyperjob_engine.queueing.state import QueueState, block_of, exceeds, working_on
 from hyperjob_engine.queueing.workload import Entry, ExpectedEnd, Pending
-from hyperjob_engine.reasons.waiting import Start, WaitCode
+from hyperjob_engine.reasons.waiting import NEAR, Start, WaitCode
 from hyperjob_engine.resources import Resources, fits, total
-
-FOLLOWED: Final = 10
-"""How many HyperJobs of each line have the free resources and their start in their message."""
 
 
 def estimate_of(entry: Entry, tree: Tree) -> timedelta | None:
@@ -228,7 +224,7 @@ def _in_turn(state: QueueState) -> Iterator[tuple[str, Entry, Pending]]:
     firsts = sorted(
         (place, queue, order.key)
         for queue in state.lines.queues()
-        for place, order in enumerate(state.lines.line(queue)[:FOLLOWED])
+        for place, order in enumerate(state.lines.line(queue)[:NEAR])
     )
     for _, _, key in firsts:
         entry = state.entries[key]

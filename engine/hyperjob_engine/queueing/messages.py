@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
-from hyperjob_engine.queueing.forecast import FOLLOWED, start_of
+from hyperjob_engine.queueing.forecast import start_of
 from hyperjob_engine.queueing.state import QueueState, block_of
 from hyperjob_engine.queueing.workload import Entry, StaleMessage
-from hyperjob_engine.reasons.waiting import MessageFacts, roughly
+from hyperjob_engine.reasons.waiting import NEAR, MessageFacts, roughly
 
 
 def stale_messages(state: QueueState, *, now: datetime) -> Iterator[StaleMessage]:
@@ -32,7 +32,7 @@ def stale_messages(state: QueueState, *, now: datetime) -> Iterator[StaleMessage
         line = lines.line(queue)
         if queue in changed:
             seen.places[queue] = now
-        for place, order in enumerate(line if queue in changed else line[:FOLLOWED], start=1):
+        for place, order in enumerate(line if queue in changed else line[:NEAR], start=1):
             stale = _stale(state, state.entries[order.key], place, now)
             if stale is not None:
                 yield stale
@@ -46,9 +46,9 @@ def message_facts(state: QueueState, entry: Entry, place: int) -> MessageFacts:
     """
     block, free, used = block_of(state, entry), 0, 0
     code = block.code if block is not None else None
-    if place > FOLLOWED and not state.last.starts:
+    if place > NEAR and not state.last.starts:
         return MessageFacts(code, roughly(place), 0, 0, "")
-    if entry.waiting is not None and place <= FOLLOWED:
+    if entry.waiting is not None and place <= NEAR:
         measure = entry.waiting.parts[0].request.measure
         free = state.last.open.sum.get(measure, 0)
         used = state.usage.used(entry.waiting.queue).get(measure, 0)
@@ -72,9 +72,10 @@ def _stale(state: QueueState, entry: Entry, place: int, now: datetime) -> StaleM
     facts, written = message_facts(state, entry, place), entry.written
     if written is None or (facts.expected and not written.expected):
         return StaleMessage(key, timedelta(), news=True)
-    if written.code is not facts.code:
+    if not facts.is_like(written):
         return StaleMessage(key, timedelta())
-    return StaleMessage(key, entry.refresh_in(now=now)) if written != facts else None
+    wait = entry.refresh_in(now=now, near=place <= NEAR)
+    return StaleMessage(key, wait) if written != facts else None
 
 
 def _places_are_due(state: QueueState, queue: str, now: datetime) -> bool:

@@ -16,7 +16,8 @@ from hyperjob_engine.resources import Resources, total
 _FIRST_REFRESH: Final = timedelta(seconds=1)
 NONE: Final[frozenset[str]] = frozenset()
 """One object for all HyperJobs, to save memory: each empty set of its own has 216 bytes."""
-_DOUBLINGS: Final = 6  # the numbers of a message are at most a minute old
+_DOUBLINGS: Final = 6  # the numbers of a message near the head are at most a minute old
+_FAR_DOUBLINGS: Final = 9  # and of others at most nine minutes
 
 
 class OrderInQueue(NamedTuple):
@@ -256,16 +257,17 @@ class Entry:
         """Record the facts of the message that the status has from now on."""
         if facts == self.written:
             return
-        alike = facts is not None and self.written is not None and facts.code is self.written.code
+        alike = facts is not None and self.written is not None and facts.is_like(self.written)
         self.refreshes = self.refreshes + 1 if alike else 0
         self.written, self.written_at = facts, now
 
-    def refresh_in(self, *, now: datetime) -> timedelta:
+    def refresh_in(self, *, now: datetime, near: bool = True) -> timedelta:
         """Return how long the numbers of the message may stay stale: twice as long each time.
 
-        The caller asks only if the numbers alone changed: a new reason is written at once.
+        The caller asks only if the numbers alone changed: a new reason is written at once. `near`:
+        the HyperJob is near the head of its line.
         """
         if self.written_at is None:
             return timedelta()
-        pause = _FIRST_REFRESH * (1 << min(self.refreshes, _DOUBLINGS))
+        pause = _FIRST_REFRESH * (1 << min(self.refreshes, _DOUBLINGS if near else _FAR_DOUBLINGS))
         return max(timedelta(), self.written_at + pause - now)

@@ -126,6 +126,10 @@ class WaitCode(enum.StrEnum):
     RESTING = "Resting"
 
 
+_FULL: Final = frozenset({WaitCode.LIMIT, WaitCode.GUARANTEE, WaitCode.CAPACITY})
+"""The rules that a HyperJob in a line meets in turns while its queue and the clusters are full."""
+
+
 class MessageFacts(NamedTuple):
     """The parts of a waiting HyperJob's message whose change is written to its status.
 
@@ -137,6 +141,10 @@ class MessageFacts(NamedTuple):
     free: int
     used: int
     expected: str
+
+    def is_like(self, other: "MessageFacts") -> bool:
+        """Return whether the HyperJob waits for the same reason, or for others to end in both."""
+        return self.code is other.code or {self.code, other.code} <= _FULL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,12 +176,22 @@ class Wait:
     unsure_until: datetime | None = None
 
 
+NEAR: Final = 10
+"""The places of a line, from its head, whose messages have exact places and the free resources."""
+
+
 def roughly(place: int) -> int:
-    """Return a place rounded to its first digit, or from 100 on to its first two; never 0."""
-    if place <= 10:
-        return place
-    step = 10 if place < 100 else 10 ** (len(str(place)) - 2)
-    return place // step * step
+    """Return a place rounded down to its first digit, or from 100 on to its first two; never 0."""
+    return place if place <= NEAR else place // _step(place) * _step(place)
+
+
+def _nearest(length: int) -> int:
+    """Return the length of a line rounded in the steps of places."""
+    return (length + _step(length) // 2) // _step(length) * _step(length)
+
+
+def _step(number: int) -> int:
+    return 10 if number < 100 else 10 ** (len(str(number)) - 2)
 
 
 OTHER_NAMESPACE: Final = "a HyperJob of another namespace"
@@ -262,14 +280,16 @@ def room_text(room: RoomDetail) -> str:
 
 
 def _place_text(wait: Wait) -> str:
-    """Return the place in the line; a far one is rounded, since it changes often."""
-    rough = roughly(wait.place)
-    where = f"number {rough}" if rough == wait.place else f"about {rough}"
-    where = "first" if wait.place == 1 else where
+    """Return the place in the line; a far one and its line are rounded: they change often."""
+    if wait.place <= NEAR:
+        place = "first" if wait.place == 1 else f"number {wait.place}"
+        where = f"{place} of {wait.length}"
+    else:
+        where = f"about {roughly(wait.place)} of about {_nearest(wait.length)}"
     if not wait.queue:
-        return f"{where} of {wait.length} that wait for room"
+        return f"{where} that wait for room"
     share = f" (uses {share_text(wait.share)})" if wait.share is not None else ""
-    return f"{where} of {wait.length} in queue {wait.queue}{share}"
+    return f"{where} in queue {wait.queue}{share}"
 
 
 def _why_text(wait: Wait) -> str:

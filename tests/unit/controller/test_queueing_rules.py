@@ -461,19 +461,20 @@ def test_a_grant_that_comes_to_nothing_is_taken_back_and_tried_again_later() -> 
 @pytest.mark.parametrize(
     ("place", "told"),
     [
-        (1, "first"),
-        (7, "number 7"),
-        (10, "number 10"),
-        (11, "about 10"),
-        (48, "about 40"),
-        (234, "about 230"),
+        (1, "first of 1"),
+        (7, "number 7 of 7"),
+        (10, "number 10 of 10"),
+        (11, "about 10 of about 10"),
+        (40, "about 40 of about 40"),
+        (48, "about 40 of about 50"),
+        (237, "about 230 of about 240"),
     ],
 )
 def test_far_from_the_head_a_place_is_told_roughly(place: int, told: str) -> None:
     names = [f"job{index}" for index in range(place)]
     made = world([unit(name, 64, age=index) for index, name in enumerate(names)])
     made.decide()
-    assert made.message(names[-1]).startswith(f"{told} of {place} in queue default")
+    assert made.message(names[-1]).startswith(f"{told} in queue default")
 
 
 def test_a_gang_too_large_for_a_queue_that_is_closed_hears_of_the_queue_first() -> None:
@@ -554,11 +555,33 @@ def test_of_a_long_line_all_are_written_to_that_wait_for_something_else_now() ->
     list(stale_messages(made.state, now=made.now))
     for index in range(1, 30):
         made.message(f"job{index}")
-    made.foreign["a"] = 64
-    made.end("ns/job0")  # the queue could admit another one, and no cluster has room for it
+    made.set_queues(queue("default", gpus=32, state="Closed"))
     made.decide()
     found = {stale.key: stale.wait for stale in stale_messages(made.state, now=made.now)}
     assert found == {each.key: timedelta() for each in units[1:]}
+
+
+@pytest.mark.parametrize(
+    ("name", "longest"), [("job1", [64, 64, 64, 64]), ("job29", [64, 128, 256, 512, 512])]
+)
+def test_a_full_queue_and_full_clusters_in_turns_change_messages_ever_more_seldom(
+    name: str, longest: list[int]
+) -> None:
+    units = [unit(f"job{index}", 32, age=index) for index in range(30)]
+    made = world(units, queue("default", gpus=32), a=64)
+    made.decide()
+    texts, pauses = {made.message(name).partition(": ")[2]}, []
+    for number in range(6 + len(longest)):
+        is_full = number % 2 == 0
+        made.foreign["a"] = 32 if is_full else 0
+        made.set_queues(queue("default", gpus=64 if is_full else 32))
+        made.decide()
+        found = {stale.key: stale.wait for stale in stale_messages(made.state, now=made.now)}
+        pauses.append(found[f"ns/{name}"].total_seconds())
+        made.now += found[f"ns/{name}"]
+        texts.add(made.message(name).partition(": ")[2])
+    assert pauses == [1, 2, 4, 8, 16, 32, *longest]
+    assert len(texts) == 2
 
 
 def test_queues_share_by_weight_deserved_capability_and_guarantee() -> None:
