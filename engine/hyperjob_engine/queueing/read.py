@@ -152,7 +152,7 @@ def _pieces(
     hyperjob: HyperJob, group: str, wish: Wish, members: Sequence[tuple[SubJob, Child]]
 ) -> list[QueuedSubJob]:
     """Return the pieces of an undecided split, as sub-jobs that do not exist yet."""
-    taken = {child.name for sub_job, child in members if sub_job.group.name == group}
+    taken = {child.name for _, child in members}
     queue = next(queue_of(g.template) for g in hyperjob.replicated_jobs if g.name == group)
     return [
         QueuedSubJob(queue=queue, request=each, piece=True)

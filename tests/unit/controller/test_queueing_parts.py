@@ -1,20 +1,30 @@
 """Parts of the queue engine, each by itself: claims, kept room, ends, facts and shared answers."""
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 
 from hyperjob_core.api.microtime import micro_time
 from hyperjob_core.api.quantity import NANO
+from hyperjob_engine.model.members import MemberView
+from hyperjob_engine.placement.ground import Vacating
 from hyperjob_engine.queueing.claims import Claims, from_text, to_text, together
-from hyperjob_engine.queueing.evict import evict, evicted_for
+from hyperjob_engine.queueing.evict import evict, evicted_for, may_evict_from
 from hyperjob_engine.queueing.forecast import renew_forecast
 from hyperjob_engine.queueing.messages import message_facts
+from hyperjob_engine.queueing.queues import Queue
 from hyperjob_engine.queueing.room import Space
-from hyperjob_engine.queueing.state import QueueState, Settings, exceeds, new_state, update
-from hyperjob_engine.resources import Resources
+from hyperjob_engine.queueing.state import (
+    Eviction,
+    QueueState,
+    Settings,
+    exceeds,
+    new_state,
+    update,
+)
+from hyperjob_engine.resources import Resources, total
 from tests.unit.controller.builders import GPU, NOW, cluster, request
 from tests.unit.controller.queueworld import LAG, queue, unit, world
 from tests.unit.controller.views import held, job, node, seen, task, view
@@ -228,3 +238,54 @@ def test_the_forecast_is_computed_again_after_its_interval_while_a_head_has_a_st
     for now, made in zip(times, (NOW, NOW, NOW + every), strict=True):
         renew_forecast(state, now=now)
         assert state.forecast_at == made
+
+
+@pytest.mark.parametrize(
+    ("sizes", "alike"), [((4,), True), ((4, 4), True), ((4, 8), False), ((4, 4, 8), False)]
+)
+def test_sub_jobs_are_alike_if_all_ask_for_the_same(sizes: tuple[int, ...], alike: bool) -> None:
+    made = world([unit("j", *sizes)], queue("default"), a=1)
+    waiting = made.state.entries["ns/j"].waiting
+    assert waiting is not None
+    assert waiting.shape.needs.alike is alike
+
+
+@pytest.mark.parametrize(("leaving", "room"), [(Vacating.OF_JOBS, 2), (Vacating.ENDING, 1)])
+def test_room_after_ends_is_on_the_nodes_too(leaving: Vacating, room: int) -> None:
+    shown = view(
+        [
+            node("n0", 8, held("p", 8, job="j")),
+            node("n1", 8, held("q", 8, job="k", ending=leaving is Vacating.ENDING)),
+        ]
+    )
+    space = Space([seen(shown)], {})
+    after = space.emptied([("a", total_of(shown)), ("unknown", gpus(1))], leaving=leaving)
+    wanted = [job(task(1, 8), name=f"x-{number}") for number in range(3)]
+    assert len(after.assign(wanted, [], None)) == room
+    assert space.assign(wanted, [], None) == {}, "the copy alone has room"
+
+
+def total_of(shown: MemberView) -> Resources:
+    return total(each.allocatable for each in shown.nodes)
+
+
+@pytest.mark.parametrize(
+    ("queues", "began", "eviction", "at"),
+    [
+        ([queue("default", reclaimable=False)], NOW, None, None),
+        ([queue("default", reclaimable=True)], None, None, None),
+        ([queue("default", reclaimable=True)], NOW, None, NOW),
+        ([queue("default", reclaimable=True)], NOW, {"ns/victim"}, None),
+        ([queue("default", reclaimable=True)], NOW, set(), NOW + LAG),
+    ],
+)
+def test_the_next_eviction_starts_after_the_victims_of_the_last_one(
+    queues: list[Queue], began: datetime | None, eviction: set[str] | None, at: datetime | None
+) -> None:
+    state = world([], *queues).state
+    state.began = began
+    if eviction is not None:
+        state.eviction = Eviction(
+            head="ns/j", victims=eviction, overran=frozenset(), until=NOW + LAG
+        )
+    assert may_evict_from(state) == at
