@@ -73,14 +73,13 @@ def has_overrun(state: QueueState, key: str) -> bool:
 
 
 def may_evict_from(state: QueueState) -> datetime | None:
-    """Return when the next eviction may start; None while victims still hold a share.
+    """Return when the next eviction may start; None before the first round, or while victims hold.
 
-    The next eviction for the same head waits in case the first was in vain.
+    Victims hold a share until they have ended. The next eviction for the same head waits in case
+    the first was in vain.
     """
-    tree, known = state.usage.tree, state.eviction
-    if not (tree.lends or tree.preempts) or state.began is None:
-        return None
-    if known is None:
+    known = state.eviction
+    if known is None or state.began is None:
         return state.began
     return None if known.victims else known.until
 

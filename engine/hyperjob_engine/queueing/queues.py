@@ -111,7 +111,6 @@ class Tree:
                 self.children[path[-2]].append(name)
         self.guaranteed = any(queue.guarantee for queue in self.queues.values())
         self.lends = any(queue.reclaimable for queue in self.queues.values())
-        self.preempts = any(queue.preemption for queue in self.queues.values())
         self.estimates = any(queue.estimate is not None for queue in self.queues.values())
         self.entitled: dict[str, dict[str, int]] = {ROOT: dict(total)}
         self._share_out(ROOT)

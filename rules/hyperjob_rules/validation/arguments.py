@@ -4,7 +4,7 @@ Volcano writes an error in an argument to a log only, and ignores all arguments 
 """
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from hyperjob_core.api import formats
 from hyperjob_core.api.arguments import OFF, ON, Flags, Kind, number_of, read_arguments
@@ -12,9 +12,6 @@ from hyperjob_core.api.field import Path
 from hyperjob_core.api.plugins import PLACEHOLDERS, fill, placeholders_of
 from hyperjob_core.hints import did_you_mean
 from hyperjob_rules.validation.rules import INVALID, WARNING, Report, rule
-
-_FREE: Final = (Kind.TEXT, Kind.TASK)
-"""The kinds of arguments whose values may be any text."""
 
 NOT_A_FLAG = rule(
     "V14.not-a-flag",
@@ -109,7 +106,7 @@ def validate_arguments(
             report.add(NO_VALUE, path.index(item.named_at), item.text, name=name)
         else:
             argument = GivenArgument(item.value, path, item.value_at)
-            if kind in _FREE or _validate_value(kind, argument, item.text, report):
+            if _validate_value(kind, argument, item.text, report):
                 found[name] = argument
     return found
 

@@ -14,7 +14,6 @@ from hyperjob_engine.queueing.claims import Claims, from_text, to_text, together
 from hyperjob_engine.queueing.evict import evict, evicted_for, may_evict_from
 from hyperjob_engine.queueing.forecast import renew_forecast
 from hyperjob_engine.queueing.messages import message_facts
-from hyperjob_engine.queueing.queues import Queue
 from hyperjob_engine.queueing.room import Space
 from hyperjob_engine.queueing.state import (
     Eviction,
@@ -270,19 +269,18 @@ def total_of(shown: MemberView) -> Resources:
 
 
 @pytest.mark.parametrize(
-    ("queues", "began", "eviction", "at"),
+    ("began", "eviction", "at"),
     [
-        ([queue("default", reclaimable=False)], NOW, None, None),
-        ([queue("default", reclaimable=True)], None, None, None),
-        ([queue("default", reclaimable=True)], NOW, None, NOW),
-        ([queue("default", reclaimable=True)], NOW, {"ns/victim"}, None),
-        ([queue("default", reclaimable=True)], NOW, set(), NOW + LAG),
+        (None, None, None),
+        (NOW, None, NOW),
+        (NOW, {"ns/victim"}, None),
+        (NOW, set(), NOW + LAG),
     ],
 )
 def test_the_next_eviction_starts_after_the_victims_of_the_last_one(
-    queues: list[Queue], began: datetime | None, eviction: set[str] | None, at: datetime | None
+    began: datetime | None, eviction: set[str] | None, at: datetime | None
 ) -> None:
-    state = world([], *queues).state
+    state = new_state(Settings(lag=LAG))
     state.began = began
     if eviction is not None:
         state.eviction = Eviction(

@@ -117,7 +117,7 @@ def _queue_rows(tree: Tree) -> Iterator[str]:
         )
     lent = {f"{a} to {b}": tree.lent(a, b) for a in NAMES for b in NAMES}
     yield f"lent {_told({key: pair for key, pair in lent.items() if pair is not None})}"
-    yield f"{tree.guaranteed} {tree.lends} {tree.preempts} {tree.estimates}"
+    yield f"{tree.guaranteed} {tree.lends} {tree.estimates}"
     codes = [tree.trouble(name) for name in ("nowhere", ROOT)]
     assert [each and each.code for each in codes] == [
         QueueTroubleCode.MISSING,

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from hyperjob_rules.defaulting import default
+from hyperjob_rules.defaulting import default, default_checkpoint
 from hyperjob_rules.patch import diff
 
 
@@ -69,6 +69,131 @@ def test_the_patch_names_each_field_once_and_alone():
         {"op": "add", "path": "/spec/replicatedJobs/0/replicas", "value": 1},
         {"op": "add", "path": "/spec/replicatedJobs/0/clusterPolicy", "value": "Preferred"},
     ]
+
+
+GPU = "nvidia.com/gpu"
+LIMITS: dict[str, tuple[dict[str, Any], object]] = {
+    "a device without a limit": ({"requests": {GPU: 2}}, {GPU: 2}),
+    "a device beside other limits": (
+        {"requests": {GPU: 2}, "limits": {"cpu": 1}},
+        {"cpu": 1, GPU: 2},
+    ),
+    "a device with a limit": ({"requests": {GPU: 2}, "limits": {GPU: 4}}, {GPU: 4}),
+    "a device with an empty limit": (
+        {"requests": {GPU: 2}, "limits": {GPU: None}},
+        {GPU: 2},
+    ),
+    "a native resource": ({"requests": {"cpu": 1, "memory": "1Gi"}}, None),
+    "a limit alone": ({"limits": {GPU: 2}}, {GPU: 2}),
+    "fractions become text": ({"requests": {"cpu": 0.5}, "limits": {"cpu": 1.5}}, {"cpu": "1.5"}),
+}
+
+
+@pytest.mark.parametrize(("resources", "limits"), LIMITS.values(), ids=list(LIMITS))
+def test_a_requested_device_gets_its_limit(resources: dict[str, Any], limits: object):
+    container = {"name": "c", "resources": resources}
+    for kind in ("containers", "initContainers"):
+        raw = hyperjob(tasks=[{"template": {"spec": {kind: [container]}}}])
+        made = default(raw)["spec"]["replicatedJobs"][0]["templateSpec"]["tasks"][0]
+        (found,) = made["template"]["spec"][kind]
+        assert found["resources"].get("limits") == limits
+        assert found["terminationMessagePolicy"] == "FallbackToLogsOnError"
+
+
+CHECKPOINTS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "nothing": ({}, {"gracePeriodSeconds": 30}),
+    "a claim": (
+        {"persistentVolumeClaim": "c"},
+        {"persistentVolumeClaim": "c", "path": "/checkpoints", "gracePeriodSeconds": 30},
+    ),
+    "a claim and a path": (
+        {"persistentVolumeClaim": "c", "path": "/x", "gracePeriodSeconds": 0},
+        {"persistentVolumeClaim": "c", "path": "/x", "gracePeriodSeconds": 0},
+    ),
+}
+
+
+@pytest.mark.parametrize(("given", "wanted"), CHECKPOINTS.values(), ids=list(CHECKPOINTS))
+def test_a_checkpoint_has_a_grace_period_and_its_claim_a_path(
+    given: dict[str, Any], wanted: dict[str, Any]
+):
+    found = default({"spec": {"checkpoint": given}})["spec"]["checkpoint"]
+    assert found == wanted
+    assert default_checkpoint(found) is found
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted"),
+    [
+        ({"successPolicy": {}}, {"successPolicy": {"operator": "All"}}),
+        ({"successPolicy": {"operator": "Any"}}, {"successPolicy": {"operator": "Any"}}),
+        (
+            {"activeDeadlineSeconds": 1},
+            {"activeDeadlineSeconds": 1, "activeDeadlineMode": "RunTime"},
+        ),
+        ({"activeDeadlineSeconds": 1, "activeDeadlineMode": "Total"}, None),
+        ({}, None),
+    ],
+)
+def test_a_policy_and_a_deadline_have_their_usual_form(
+    given: dict[str, Any], wanted: dict[str, Any] | None
+):
+    assert default({"spec": given})["spec"] == (given if wanted is None else wanted)
+
+
+PLUGINS: dict[str, tuple[object, object]] = {
+    "mpi needs svc and ssh": ({"mpi": []}, {"mpi": [], "svc": [], "ssh": []}),
+    "pytorch needs svc": ({"pytorch": ["--x"]}, {"pytorch": ["--x"], "svc": []}),
+    "all there": ({"mpi": [], "svc": ["--a"], "ssh": []}, {"mpi": [], "svc": ["--a"], "ssh": []}),
+    "ssh there": ({"mpi": [], "ssh": ["-b"]}, {"mpi": [], "ssh": ["-b"], "svc": []}),
+    "none that needs another": ({"env": []}, {"env": []}),
+    "no object": (["mpi"], ["mpi"]),
+}
+
+
+@pytest.mark.parametrize(("given", "wanted"), PLUGINS.values(), ids=list(PLUGINS))
+def test_plugins_of_volcano_get_those_that_they_need(given: object, wanted: object):
+    found = default(hyperjob(plugins=given))["spec"]["replicatedJobs"][0]["templateSpec"]
+    assert found["plugins"] == wanted
+
+
+PARTS: dict[str, tuple[dict[str, Any], int | None]] = {
+    "its replicas": ({"replicas": 4}, 4),
+    "none": ({}, 0),
+    "its partitions": (
+        {"replicas": 9, "partitionPolicy": {"minPartitions": 2, "partitionSize": 3}},
+        6,
+    ),
+    "one partition": (
+        {"replicas": 9, "partitionPolicy": {"minPartitions": 1, "partitionSize": 3}},
+        3,
+    ),
+    "no partition that must run": (
+        {"replicas": 9, "partitionPolicy": {"minPartitions": 0, "partitionSize": 3}},
+        9,
+    ),
+    "partitions without a size": (
+        {"replicas": 9, "partitionPolicy": {"minPartitions": 2}},
+        9,
+    ),
+    "partitions of a wrong type": (
+        {"replicas": 9, "partitionPolicy": {"minPartitions": "2", "partitionSize": 3}},
+        9,
+    ),
+    "its own": ({"replicas": 9, "minAvailable": 5}, 5),
+    "the greatest number": ({"replicas": 2**31 - 1}, 2**31 - 1),
+    "too many replicas": ({"replicas": 2**31}, None),
+    "replicas of a wrong type": ({"replicas": True}, None),
+}
+
+
+@pytest.mark.parametrize(("task", "available"), PARTS.values(), ids=list(PARTS))
+def test_the_gang_of_a_task_and_of_its_vcjob(task: dict[str, Any], available: int | None):
+    found = default(hyperjob(tasks=[task, {"minAvailable": 1}]))
+    template = found["spec"]["replicatedJobs"][0]["templateSpec"]
+    assert template["tasks"][0].get("minAvailable") == available
+    whole = None if available is None else available + 1
+    assert template.get("minAvailable") == whole
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from hyperjob_core.hints import (
     is_typo,
 )
 from hyperjob_rules.resourcenames import is_native, is_unqualified, may_be_overcommitted
+from hyperjob_rules.validation.bounds import _add_requests
 from hyperjob_rules.validation.changes import changes
 from hyperjob_rules.validation.create import Repair
 from hyperjob_rules.validation.forms import MAX_ANNOTATIONS, check, validate_annotations
@@ -246,3 +247,31 @@ def test_annotations_are_as_large_as_their_bytes(text: str) -> None:
         value = text * (room // len(text.encode())) + "x" * (room % len(text.encode()) + more)
         validate_annotations({"note": value}, ROOT, report)
         assert len(report.decision().errors) == expected
+
+
+def resources(**fields: Any) -> dict[str, Any]:
+    return {"resources": fields}
+
+
+@pytest.mark.parametrize(
+    ("pod", "counted"),
+    [
+        ({"containers": [resources(requests={"a": 1})]}, {("a", 1): 3}),
+        ({"containers": [resources(limits={"a": 1})]}, {("a", 1): 3}),
+        (
+            {"containers": [resources(requests={"a": 1}, limits={"a": 2, "b": 3})]},
+            {("a", 1): 3, ("b", 3): 3},
+        ),
+        ({"containers": [resources(), {}]}, {}),
+        ({"initContainers": [resources(requests={"a": 1})]}, {("a", 1): 3}),
+        ({"containers": [resources(requests={"a": 1})] * 2}, {("a", 1): 6}),
+        ({"overhead": {"a": 4}}, {("a", 4): 3}),
+        ({}, {}),
+    ],
+)
+def test_a_pod_counts_with_its_requests_else_with_its_limits(
+    pod: dict[str, Any], counted: dict[tuple[str, int], int]
+) -> None:
+    found: dict[tuple[str, str | int], int] = {}
+    _add_requests(found, pod, pods=3)
+    assert found == counted

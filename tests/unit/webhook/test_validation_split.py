@@ -30,6 +30,12 @@ def refused(raw: dict[str, Any], *, max_domains: int | None = None) -> list[str]
     return [str(found.error) for found in report.refusals]
 
 
+def test_a_replicated_job_without_replicas_has_one_sub_job() -> None:
+    raw = job(1, task(1, 1), mode="static")
+    assert refused({**raw, "replicas": None}) == refused(raw) == []
+    assert refused({**raw, "replicas": 2}) != []
+
+
 counts = st.integers(1, 6)
 
 
