@@ -1,0 +1,178 @@
+"""Parts of the engine that few situations reach: takeovers, terms, preferences, certain times."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+import pytest
+
+from hyperjob_controller.admission.aside import culprit
+from hyperjob_core.api.choices import TimeUse
+from hyperjob_engine.expansion.objects import taken_over
+from hyperjob_engine.model.parse import parse_hyperjob
+from hyperjob_engine.placement.ground import Ground
+from hyperjob_engine.placement.items import kind_of
+from hyperjob_engine.reasons.crowded import LabelDemand, _requirement_text
+from hyperjob_engine.status.goodput import GoodputAccount, certain_until, ratio
+from tests.unit.controller.builders import NOW, Object, hyperjob, owner
+from tests.unit.controller.views import held, job, node, task, view
+
+
+def test_a_vcjob_that_only_a_member_has_is_taken_over_with_its_spec_and_no_gate() -> None:
+    ours = {
+        "volcano.sh/hyperjob-name": "hj",
+        "volcano.sh/replicatedjob-name": "trainer",
+        "training.volcano.sh/attempt": "2",
+    }
+    found: Object = {
+        "metadata": {
+            "name": "hj-trainer-0",
+            "namespace": "member-side",
+            "uid": "of the member",
+            "resourceVersion": "9",
+            "labels": {**ours, "mine": "x", "work.karmada.io/name": "w", "karmada.io/managed": "1"},
+            "annotations": {"note": "n", "resourcetemplate.karmada.io/uid": "u"},
+        },
+        "spec": {"minAvailable": 3},
+        "status": {"state": {"phase": "Running"}},
+    }
+    policy, vcjob = taken_over(parse_hyperjob(hyperjob()), found, "b")
+    assert vcjob["metadata"] == {
+        "name": "hj-trainer-0",
+        "namespace": "default",
+        "labels": {**ours, "mine": "x"},
+        "annotations": {"note": "n"},
+        "ownerReferences": owner(),
+    }
+    assert (vcjob["apiVersion"], vcjob["kind"]) == ("batch.volcano.sh/v1alpha1", "Job")
+    assert vcjob["spec"] == {"minAvailable": 3}
+    assert "status" not in vcjob
+    assert policy["metadata"]["labels"] == ours
+    assert policy["metadata"]["ownerReferences"] == owner()
+    (affinity,) = policy["spec"]["placement"]["clusterAffinities"]
+    assert affinity == {"affinityName": "hyperjob", "clusterNames": ["b"]}
+    assert "suspension" not in policy["spec"]
+    del found["metadata"]["annotations"]
+    assert "annotations" not in taken_over(parse_hyperjob(hyperjob()), found, "b")[1]["metadata"]
+
+
+DEMANDS: dict[str, LabelDemand] = {
+    "gpu": ("gpu", "Exists", ()),
+    "no gpu": ("gpu", "DoesNotExist", ()),
+    "gpu=H100": ("gpu", "In", ("H100",)),
+    "gpu!=H100": ("gpu", "NotIn", ("H100",)),
+    "gpu in (A100, H100)": ("gpu", "In", ("A100", "H100")),
+    "gpu not in (A100, H100)": ("gpu", "NotIn", ("A100", "H100")),
+    "gpu in ()": ("gpu", "In", ()),
+    "generation>8": ("generation", "Gt", ("8",)),
+    "generation<8": ("generation", "Lt", ("8",)),
+    "gpuNearx": ("gpu", "Near", ("x",)),
+}
+
+
+@pytest.mark.parametrize("text", DEMANDS)
+def test_a_requirement_reads_as_in_a_selector(text: str) -> None:
+    assert _requirement_text(DEMANDS[text]) == text
+
+
+@pytest.mark.parametrize(
+    ("state", "last_line", "certain"),
+    [
+        (TimeUse.PRODUCTIVE, 30, 30),
+        (TimeUse.PRODUCTIVE, 5, 10),
+        (TimeUse.PRODUCTIVE, 90, 60),
+        (TimeUse.PRODUCTIVE, None, 60),
+        (TimeUse.STARTING, 30, 60),
+        (None, 30, 60),
+    ],
+)
+def test_an_account_is_certain_up_to_the_last_line_of_a_program_that_makes_steps(
+    state: TimeUse | None, last_line: int | None, certain: int
+) -> None:
+    def at(seconds: int) -> timedelta:
+        return timedelta(seconds=seconds)
+
+    account = GoodputAccount(since=NOW + at(10), state=state)
+    line = None if last_line is None else NOW + at(last_line)
+    assert certain_until(account, line, NOW + at(60)) == NOW + at(certain)
+
+
+def test_the_ratio_leaves_the_suspended_time_out() -> None:
+    spent = {TimeUse.PRODUCTIVE: 3000, TimeUse.STARTING: 1000, TimeUse.SUSPENDED: 9000}
+    assert ratio(GoodputAccount(since=NOW, state=None, spent=spent), NOW) == 0.75
+    only = GoodputAccount(since=NOW, state=None, spent={TimeUse.SUSPENDED: 9000})
+    assert ratio(only, NOW) == 0
+
+
+@pytest.mark.parametrize("number", [1, 2, 3, 4, 7, 64])
+def test_the_hyperjob_of_a_failing_round_is_found_in_few_rounds(number: int) -> None:
+    keys = [f"ns/j{each}" for each in range(number)]
+    for guilty in keys:
+        played: list[Sequence[str]] = []
+
+        def fails(some: Sequence[str], guilty: str = guilty) -> bool:
+            played.append(some)  # noqa: B023 - each search is over before the next begins
+            return guilty in some
+
+        assert culprit(keys, fails) == guilty
+        assert len(played) <= 2 + number.bit_length()
+
+
+def test_no_hyperjob_is_guilty_of_a_round_that_fails_without_any_or_with_none() -> None:
+    assert culprit(["ns/a", "ns/b"], lambda _: True) is None
+    assert culprit(["ns/a", "ns/b"], lambda _: False) is None
+    assert culprit([], lambda _: False) is None
+
+
+def test_two_hyperjobs_that_fail_together_are_named_by_the_later_one() -> None:
+    keys = ["ns/a", "ns/b", "ns/c", "ns/d"]
+    assert culprit(keys, lambda some: {"ns/a", "ns/c"} <= set(some)) == "ns/c"
+
+
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+
+
+def preferring(*terms: tuple[int, str]) -> Object:
+    return {
+        "affinity": {
+            "nodeAffinity": {
+                PREFERRED: [
+                    {
+                        "weight": weight,
+                        "preference": {
+                            "matchExpressions": [
+                                {"key": "rack", "operator": "In", "values": [rack]}
+                            ]
+                        },
+                    }
+                    for weight, rack in terms
+                ]
+            }
+        }
+    }
+
+
+@pytest.mark.parametrize(
+    ("terms", "scores"),
+    [
+        ([], [0, 0, 0, 0]),
+        ([(10, "a")], [200, 0, 0, 0]),
+        ([(10, "a"), (5, "b")], [200, 100, 0, 0]),
+        ([(3, "a"), (2, "b")], [200, 132, 0, 0]),
+        ([(10, "full"), (5, "b")], [0, 200, 0, 0]),
+        ([(10, "elsewhere")], [0, 0, 0, 0]),
+    ],
+)
+def test_nodes_score_by_the_weights_of_the_preferences_that_they_meet(
+    terms: list[tuple[int, str]], scores: list[int]
+) -> None:
+    """The greatest weight of a node with room counts 200."""
+    shown = view(
+        [
+            node("n0", labels={"rack": "a"}),
+            node("n1", labels={"rack": "b"}),
+            node("n2"),
+            node("n3", 8, held("p", 8), labels={"rack": "full"}),
+        ]
+    )
+    kind = kind_of(job(task(1, 8, **(preferring(*terms) if terms else {}))).pods[0])
+    assert list(Ground(shown).leanings(kind)) == scores
