@@ -7,13 +7,19 @@ import pytest
 
 from hyperjob_controller.admission.aside import culprit
 from hyperjob_core.api.choices import TimeUse
+from hyperjob_engine.expansion.adopt import conflict
 from hyperjob_engine.expansion.objects import taken_over
-from hyperjob_engine.model.parse import parse_hyperjob
+from hyperjob_engine.model.child import child_of
+from hyperjob_engine.model.members import Expression
+from hyperjob_engine.model.parse import parse_hyperjob, parse_report
+from hyperjob_engine.model.training import Track
+from hyperjob_engine.model.wants import _keyed
 from hyperjob_engine.placement.ground import Ground
 from hyperjob_engine.placement.items import kind_of
 from hyperjob_engine.reasons.crowded import LabelDemand, _requirement_text
 from hyperjob_engine.status.goodput import GoodputAccount, certain_until, ratio
-from tests.unit.controller.builders import NOW, Object, hyperjob, owner
+from tests.unit.controller.builders import NOW, Object, hyperjob, observed, owner
+from tests.unit.controller.builders import job as vcjob
 from tests.unit.controller.views import held, job, node, task, view
 
 
@@ -176,3 +182,67 @@ def test_nodes_score_by_the_weights_of_the_preferences_that_they_meet(
     )
     kind = kind_of(job(task(1, 8, **(preferring(*terms) if terms else {}))).pods[0])
     assert list(Ground(shown).leanings(kind)) == scores
+
+
+@pytest.mark.parametrize(("lines", "part"), [(4, None), (5, 0.5), (9, 0.5)])
+def test_the_part_of_time_that_a_process_waits_is_known_after_five_lines(
+    lines: int, part: float | None
+) -> None:
+    track = Track(start_step=0, started=NOW, samples=((1, NOW),), waits=(0.5,) * lines)
+    assert track.waited == part
+
+
+@pytest.mark.parametrize(
+    ("conditions", "began"),
+    [
+        ([], ""),
+        ([("Pending", "2026-01-02T03:00:00Z")], ""),
+        ([("Running", "")], ""),
+        ([("Running", ""), ("Running", "2026-01-02T03:02:00Z")], "2026-01-02T03:02:00Z"),
+        (
+            [("Running", "2026-01-02T03:05:00Z"), ("Running", "2026-01-02T03:02:00Z")],
+            "2026-01-02T03:02:00Z",
+        ),
+    ],
+)
+def test_a_vcjob_first_ran_at_the_earliest_time_of_its_condition(
+    conditions: list[tuple[str, str]], began: str
+) -> None:
+    status = {
+        "state": {"phase": "Running"},
+        "conditions": [{"status": kind, "lastTransitionTime": time} for kind, time in conditions],
+    }
+    report = parse_report(status)
+    assert report is not None
+    assert report.began == began
+
+
+@pytest.mark.parametrize(
+    ("holder", "of_hyperjob", "of_predecessor"),
+    [
+        (owner("gone"), True, True),
+        (owner("gone", name="other"), True, False),
+        ([{"kind": "Deployment", "name": "hj", "uid": "x", "controller": True}], False, False),
+    ],
+)
+def test_a_taken_name_says_whose_it_is(
+    holder: list[Object], of_hyperjob: bool, of_predecessor: bool
+) -> None:
+    seen = observed(hyperjob(), vcjob("hj-trainer-0", owners=holder, marked={}))
+    found = conflict(child_of(seen, "hj-trainer-0"), "hj")
+    assert found is not None
+    assert (found.kind, found.name) == ("Job", "hj-trainer-0")
+    assert (found.of_hyperjob, found.of_predecessor) == (of_hyperjob, of_predecessor)
+    own = observed(hyperjob(), vcjob("hj-trainer-0"))
+    assert conflict(child_of(own, "hj-trainer-0"), "hj") is None
+    assert conflict(child_of(own, "hj-trainer-1"), "hj") is None
+
+
+def test_label_keys_of_a_term_add_the_labels_of_the_pod_itself() -> None:
+    labels = {"app": "x", "version": "2"}
+    term = {"matchLabelKeys": ["app", "absent"], "mismatchLabelKeys": ["version", "absent"]}
+    assert list(_keyed(term, labels)) == [
+        Expression("app", "In", ("x",)),
+        Expression("version", "NotIn", ("2",)),
+    ]
+    assert list(_keyed({}, labels)) == []

@@ -327,3 +327,36 @@ def test_the_nodes_of_hypernodes_come_from_names_patterns_labels_and_lower_tiers
 )
 def test_a_pattern_that_could_take_long_is_not_used(text: str, usable: bool) -> None:
     assert is_pattern(text) == usable
+
+
+def test_a_new_list_of_nodes_drops_those_that_are_gone() -> None:
+    fold = fold_of([node("n1"), node("n2")], [pod("a", "n2")])
+    assert [each.name for each in fold.view(NOW).nodes] == ["n1", "n2"]
+    fold.list_nodes(map(node_fact, [node("n1")]))
+    assert [each.name for each in fold.view(NOW).nodes] == ["n1"]
+
+
+def test_a_node_with_another_label_is_in_the_hypernodes_of_that_label() -> None:
+    rack = hypernode("s", 1, ("Node", {"labelMatch": {"matchLabels": {"rack": "x"}}}))
+    fold = fold_of([node("n1"), node("n2")], [], [rack])
+    assert fold.view(NOW).hypernodes[0].nodes == frozenset()
+    moved = node("n1")
+    moved["metadata"]["labels"]["rack"] = "x"
+    fold.put_node(node_fact(moved))
+    assert fold.view(NOW).hypernodes[0].nodes == {"n1"}
+    before = fold.view(NOW).hypernodes
+    fold.put_node(node_fact({**moved, "status": node("n1", 4)["status"]}))
+    assert fold.view(NOW).hypernodes is before, "its labels are the same"
+
+
+def test_the_refusals_of_a_thousand_jobs_are_kept_the_latest() -> None:
+    fold = MemberFold()
+    for number in range(1001):
+        why = PodsRefused("quota", NOW, NOW)
+        fold.put_refusal(RefusalFact(key=f"e{number}", job=f"ns/j{number}", refused=why))
+    assert fold.refused("ns/j0") is None
+    assert fold.refused("ns/j1") is not None
+    fold.put_refusal(None)
+    fold.drop_refusal("e1")
+    assert fold.refused("ns/j1") is None
+    assert fold.refused("ns/j2") is not None

@@ -6,15 +6,17 @@ from typing import Any
 import pytest
 
 from hyperjob_core.api.names import LABEL_CLAIMED_WIDELY
+from hyperjob_core.api.trainer import RUNS_AS
 from hyperjob_core.kube.errors import from_status, make_status
 from hyperjob_core.kube.informer import Informer
-from hyperjob_core.kube.resources import CLUSTERS, PRIORITY_CLASSES, QUEUES
+from hyperjob_core.kube.resources import CLUSTERS, PRIORITY_CLASSES, QUEUES, Resource
 from hyperjob_core.tasks import cancel
 from hyperjob_core.virtualtime import run
 from hyperjob_rules.validation.context import NOTHING_KNOWN, Context, Queue
 from hyperjob_webhook.review import AdmissionRequest
 from hyperjob_webhook.surroundings import MOST_BYTES, Surroundings
 from tests.support.apiserver import ApiServer
+from tests.support.trainjobs import runtime, trainjob
 
 
 def around(kube: Any) -> tuple[Surroundings, list[Informer]]:
@@ -206,5 +208,114 @@ def test_an_answer_that_does_not_come_within_a_second_gives_no_warning() -> None
             assert await found.missing(request(), needing("gone")) == ()
             assert loop.time() - began == pytest.approx(1.0)
         assert len(kube.asked) == 9
+
+    run(scene())
+
+
+class Stored:
+    """Holds objects by kind, namespace and name; an exception among them is raised."""
+
+    def __init__(self, **objects: Any) -> None:
+        self.objects = {tuple(key.split("__")): found for key, found in objects.items()}
+        self.asked: list[tuple[str, str, str]] = []
+        self.answer = asyncio.Event()
+        self.answer.set()
+
+    async def get(self, resource: Resource, name: str, *, namespace: str | None = None) -> Any:
+        key = (resource.kind, namespace or "", name)
+        self.asked.append(key)
+        await self.answer.wait()
+        found = self.objects.get(key)
+        if found is None:
+            raise from_status(make_status(404, "no"), name)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+
+def asking(tj: dict[str, Any], old: dict[str, Any] | None = None) -> AdmissionRequest:
+    return AdmissionRequest(
+        "1", "trainer.kubeflow.org", "v1alpha1", "TrainJob", "", "CREATE", "team", "tj", "me",
+        dry_run=False, size=100, object=tj, old_object=old,
+    )  # fmt: skip
+
+
+SCOPED = {"name": "torch", "kind": "TrainingRuntime"}
+LABELLED = {"metadata": {"name": "team", "labels": {RUNS_AS: "HyperJob"}}}
+LATE = from_status(make_status(403, "no"), "")
+CASES: dict[str, tuple[dict[str, Any], Stored, list[str]]] = {
+    "the runtime of the cluster": (
+        trainjob(),
+        Stored(ClusterTrainingRuntime____torch=runtime()),
+        [],
+    ),
+    "a runtime of another name": (trainjob(), Stored(), ["spec.runtimeRef"]),
+    "a runtime of the namespace": (
+        trainjob(runtimeRef=SCOPED),
+        Stored(TrainingRuntime__team__torch=runtime()),
+        [],
+    ),
+    "a runtime of the cluster in place of the namespace": (
+        trainjob(runtimeRef=SCOPED),
+        Stored(ClusterTrainingRuntime____torch=runtime()),
+        ["spec.runtimeRef"],
+    ),
+    "the label of the namespace": (
+        trainjob(labels={}, trainer={"numNodes": 0}),
+        Stored(ClusterTrainingRuntime____torch=runtime(), Namespace____team=LABELLED),
+        ["spec.trainer.numNodes"],
+    ),
+    "no label": (
+        trainjob(labels={}, trainer={"numNodes": 0}),
+        Stored(ClusterTrainingRuntime____torch=runtime()),
+        [],
+    ),
+    "a runtime that it may not read": (
+        trainjob(trainer={"numNodes": 0}),
+        Stored(ClusterTrainingRuntime____torch=LATE),
+        [],
+    ),
+    "no runtime": (trainjob(runtimeRef={}), Stored(), []),
+}
+
+
+@pytest.mark.parametrize(("tj", "kube", "fields"), CASES.values(), ids=list(CASES))
+async def test_a_trainjob_is_judged_with_its_runtime_and_its_namespace(
+    tj: dict[str, Any], kube: Stored, fields: list[str]
+) -> None:
+    found, _ = around(kube)
+    decision = await found.judge(asking(tj))
+    assert [error.field for error in decision.errors] == fields
+    assert decision.allowed is not bool(fields)
+
+
+async def test_a_changed_trainjob_is_compared_with_the_old_one() -> None:
+    found, _ = around(Stored(ClusterTrainingRuntime____torch=runtime()))
+    spread = trainjob(spread='{"clusters": 1}')
+    assert not (await found.judge(asking(spread, trainjob()))).allowed
+    assert (await found.judge(asking(spread))).allowed
+
+
+async def test_eight_trainjobs_at_a_time_are_judged_and_the_others_allowed() -> None:
+    kube = Stored()
+    kube.answer.clear()
+    found, _ = around(kube)
+    looks = [asyncio.create_task(found.judge(asking(trainjob()))) for _ in range(8)]
+    for _ in range(8):
+        await asyncio.sleep(0)
+    assert len(kube.asked) == 8
+    assert (await found.judge(asking(trainjob()))).allowed
+    assert len(kube.asked) == 8
+    kube.answer.set()
+    assert [(await each).allowed for each in looks] == [False] * 8
+    assert not (await found.judge(asking(trainjob()))).allowed
+
+
+def test_a_runtime_that_is_not_read_within_a_second_lets_the_trainjob_pass() -> None:
+    async def scene() -> None:
+        kube = Stored()
+        kube.answer.clear()
+        found, _ = around(kube)
+        assert (await found.judge(asking(trainjob()))).allowed
 
     run(scene())
