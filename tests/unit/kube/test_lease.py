@@ -1,0 +1,150 @@
+"""The content of a Lease, the turns of namespaces, and texts in kubectl's forms."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from hyperjob_core.kube.lease import Sight, held, new_lease, released
+from hyperjob_core.text import human_duration, listed, once, printable, shortened
+from hyperjob_core.turns import Turns
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+LATER = datetime(2026, 1, 1, 0, 0, 5, tzinfo=UTC)
+FIRST, SECOND = "2026-01-01T00:00:00.000000Z", "2026-01-01T00:00:05.000000Z"
+
+
+def sight(version: str = "1", *, since: float = 100.0, uid: str = "u", **spec: object) -> Sight:
+    made = new_lease("ns", "name", "a", seconds=15, now=NOW)
+    metadata = {**made["metadata"], "uid": uid, "resourceVersion": version}
+    return Sight({**made, "metadata": metadata, "spec": made["spec"] | spec}, since)
+
+
+def test_a_new_lease_has_its_holder_and_no_transition() -> None:
+    made = new_lease("ns", "name", "a", seconds=15, now=NOW)
+    assert made["metadata"] == {"namespace": "ns", "name": "name"}
+    assert made["spec"] == {
+        "holderIdentity": "a",
+        "leaseDurationSeconds": 15,
+        "acquireTime": FIRST,
+        "renewTime": FIRST,
+        "leaseTransitions": 0,
+    }
+
+
+def test_a_holder_renews_and_another_acquires() -> None:
+    renewed = held(sight(), "a", seconds=20, now=LATER)
+    assert renewed["spec"] == {
+        "holderIdentity": "a",
+        "leaseDurationSeconds": 20,
+        "acquireTime": FIRST,
+        "renewTime": SECOND,
+        "leaseTransitions": 0,
+    }
+    assert renewed["metadata"]["resourceVersion"] == "1"
+    taken = held(sight(leaseTransitions=3, other="kept"), "b", seconds=15, now=LATER)["spec"]
+    assert (taken["holderIdentity"], taken["acquireTime"], taken["leaseTransitions"]) == (
+        *("b", SECOND, 4),
+    )
+    assert taken["other"] == "kept"
+    untimed = held(sight(acquireTime=None), "a", seconds=15, now=LATER)["spec"]
+    assert untimed["acquireTime"] == SECOND
+
+
+def test_a_released_lease_has_no_holder_and_expires_at_once() -> None:
+    spec = released(sight(leaseTransitions=2), now=LATER)["spec"]
+    assert (spec["holderIdentity"], spec["leaseDurationSeconds"]) == ("", 1)
+    assert (spec["renewTime"], spec["acquireTime"], spec["leaseTransitions"]) == (
+        *(SECOND, SECOND, 2),
+    )
+
+
+def test_a_lease_expires_its_duration_after_its_last_observed_change() -> None:
+    seen = sight()
+    assert (seen.holder, seen.transitions, seen.expires(9)) == ("a", 0, 115)
+    assert sight(leaseDurationSeconds=None).expires(9) == 109
+    assert Sight({"metadata": {}}, 5).holder == ""
+    assert Sight({"metadata": {}}, 5).expires(9) == 14
+    assert seen.updated(sight().lease, 200).since == 100
+    assert seen.updated(sight("2").lease, 200).since == 200
+    assert seen.updated(sight(uid="v").lease, 200).since == 200
+    assert seen.updated(sight("2").lease, 200).lease["metadata"]["resourceVersion"] == "2"
+
+
+def test_the_next_item_is_of_the_namespace_that_holds_the_fewest() -> None:
+    turns: Turns[str] = Turns()
+    for item in ("a1", "a2", "a3", "b1", "c1"):
+        turns.put(item[0], item)
+    assert len(turns) == 5
+    assert [turns.take() for _ in range(3)] == ["a1", "b1", "c1"]
+    turns.put("b", "b2")
+    assert turns.take() == "a2"
+    assert turns.take() == "b2"
+    turns.release("a")
+    turns.release("a")
+    turns.put("b", "b3")
+    assert turns.take() == "a3"
+    assert (turns.take(), turns.take(), len(turns)) == ("b3", None, 0)
+
+
+def test_a_namespace_holds_at_most_its_bound_and_items_that_do_not_fit_wait() -> None:
+    turns: Turns[str] = Turns(most=1)
+    for item in ("a1", "a2", "b1"):
+        turns.put(item[0], item)
+    assert turns.take(lambda item: item == "a2") == "a2"
+    assert turns.take(lambda item: item.startswith("a")) is None
+    assert turns.take() == "b1"
+    assert turns.take() is None
+    turns.release("a")
+    assert turns.take() == "a1"
+    turns.put("c", "c1")
+    turns.discard("c", "c1")
+    turns.discard("c", "c1")
+    assert (len(turns), turns.take()) == (0, None)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (-2, "<invalid>"),
+        (-1.5, "0s"),
+        (119.9, "119s"),
+        (120, "2m"),
+        (599, "9m59s"),
+        (600, "10m"),
+        (10799, "179m"),
+        (10800, "3h"),
+        (28799, "7h59m"),
+        (28800, "8h"),
+        (172799, "47h"),
+        (172800, "2d"),
+        (187200, "2d4h"),
+        (691199, "7d23h"),
+        (691200, "8d"),
+        (63071999, "729d"),
+        (63072000, "2y"),
+        (63158400, "2y1d"),
+        (252287999, "7y364d"),
+        (252288000, "8y"),
+    ],
+)
+def test_a_duration_reads_as_in_kubectl(seconds: float, text: str) -> None:
+    assert human_duration(seconds) == text
+
+
+def test_lists_and_texts_are_shortened_and_long_repeats_written_once() -> None:
+    assert listed(["a", "b", "c"]) == "a, b, c"
+    assert listed(["a", "b", "c", "d", "e"]) == "a, b, c and 2 more"
+    assert listed(["a", "b"], shown=1) == "a and 1 more"
+    assert listed([]) == ""
+    assert (shortened("abc", 3), shortened("abcd", 3)) == ("abc", "ab\u2026")
+    long = "x" * 41
+    assert once([long, "y", long, "y", long[:40], long[:40]]) == [
+        *(long, "y", "as above", "y", long[:40], long[:40])
+    ]
+
+
+def test_characters_that_a_terminal_obeys_or_nobody_sees_are_escaped() -> None:
+    assert printable("a\tb\nc") == "a\tb\nc"
+    assert printable("\x1b[31m\r\u202e") == "\\u001b[31m\\u000d\\u202e"
+    assert printable("\U000e0041") == "\\udb40\\udc41"
+    assert printable("\u00e9\U0001f600\ufe0f") == "\u00e9\U0001f600\ufe0f"
