@@ -1,16 +1,16 @@
 """Measure a controller with thousands of HyperJobs, and its requests to the API server.
 
 usage: python -m benchmarks.scale [--hyperjobs 5000] [--replicas 4] [--clusters 100]
-       [--one 1000] [--churn-seconds 600]
+       [--one 1000] [--churn-seconds 600] [--queue-admission builtin]
 
-An API server (a real one if KUBEBUILDER_ASSETS is set) and the controller run as processes, with
-`--queue-admission builtin`; this process simulates Karmada: it creates the ResourceBinding of
-every vcjob, held and placed, and writes the status of vcjobs. The cases run one after the other on
-one control plane: many HyperJobs, a storm in which every sub-job changes its phase, the restart of
-a killed controller with all these objects, a HyperJob of many sub-jobs, and steady churn. The
-ratios are to two plain loops of this process on 8 connections, over copies of at most 2,000 of the
-sub-jobs: a loop of the creates only, and a loop of all requests for a sub-job until its gate is
-open.
+An API server (a real one if KUBEBUILDER_ASSETS is set) and the controller run as processes; with
+the queue admission `none` there is no gate. This process simulates Karmada: it creates the
+ResourceBinding of every vcjob, placed, and writes the status of vcjobs. The cases run one after the
+other on one control plane: many HyperJobs, a storm in which every sub-job changes its phase, the
+restart of a killed controller with all these objects, a HyperJob of many sub-jobs, and steady
+churn. The ratios are to two plain loops of this process on 8 connections, over copies of at most
+2,000 of the sub-jobs: a loop of the creates only, and a loop of all requests for a sub-job until
+its gate is open.
 """
 
 import argparse
@@ -426,12 +426,8 @@ def percentiles(seconds: Sequence[float]) -> str:
 
 def processes() -> Iterator[Process]:
     """Read /proc of the children of this process, by program."""
-    names = {
-        "hyperjob_controller": "controller",
-        "kube-apiserver": "kube-apiserver",
-        "etcd": "etcd",
-    }
-    names |= {"tests.support.embedded": "embedded API server"}
+    names = {"kube-apiserver": "kube-apiserver", "etcd": "etcd"}
+    names |= {"hyperjob_controller": "controller", "tests.support.embedded": "embedded API server"}
     for folder in Path("/proc").iterdir():
         if not folder.name.isdecimal():
             continue
@@ -453,7 +449,9 @@ def processes() -> Iterator[Process]:
 
 async def run(options: argparse.Namespace, directory: Path, plane: ControlPlane) -> None:
     """Run all cases."""
-    controller = controller_service(directory, plane.kubeconfig, queue_admission="builtin")
+    controller = controller_service(
+        directory, plane.kubeconfig, queue_admission=options.queue_admission
+    )
     async with Kube.connect(kubeconfig=plane.kubeconfig, user_agent="hyperjob-bench") as kube:
         for number in range(options.clusters):
             await set_cluster(kube, f"c{number:03}", 10 * options.hyperjobs * options.replicas)
@@ -487,6 +485,7 @@ def main() -> None:
     parser.add_argument("--clusters", type=int, default=100)
     parser.add_argument("--one", type=int, default=1000)
     parser.add_argument("--churn-seconds", type=float, default=600)
+    parser.add_argument("--queue-admission", choices=("builtin", "none"), default="builtin")
     options = parser.parse_args()
     with (
         tempfile.TemporaryDirectory(prefix="bench-") as directory,

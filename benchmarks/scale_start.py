@@ -145,7 +145,7 @@ async def run(count: int, replicas: int, clusters: int) -> None:
         decided = time.process_time() - began
         await until(lambda: not len(manager.queue))
         looked = time.process_time() - began
-        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
+        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6
         others = [call for call in server.calls if not call[2].startswith("hj0")]
         print(
             f"start beside {count * replicas} sub-jobs of {count} HyperJobs, {clusters} clusters:\n"

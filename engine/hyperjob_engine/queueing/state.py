@@ -16,7 +16,7 @@ No function here does I/O or reads a clock: callers pass the time.
 from bisect import insort
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from math import inf
 from sys import intern
@@ -251,9 +251,7 @@ def update(state: QueueState, key: str, workload: QueuedHyperJob | None, *, now:
         empty = QueuedHyperJob(key=key, minimum=0, parts=())
         entry = state.entries[key] = Entry(empty, passed=workload.passed)
     elif entry.unit == workload and entry.unit.grace.keys() <= workload.grace.keys():
-        entry.unit = replace(
-            entry.unit, kept=workload.kept, grace=workload.grace, passed=workload.passed
-        )  # with the parts that `holding` has
+        entry.unit = entry.unit.renewed(workload)
         return False
     elif entry.unit.parts != workload.parts:
         entry.rests_until, entry.rests = None, 0

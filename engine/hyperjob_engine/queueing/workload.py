@@ -4,7 +4,7 @@ The values hold no template, to save memory: ten thousand HyperJobs may wait.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 from weakref import WeakValueDictionary
@@ -77,6 +77,15 @@ class QueuedHyperJob:
     def order(self) -> OrderInQueue:
         """Return the sort key of the HyperJob in its line: priority, then age."""
         return order_in_queue(priority=self.priority, created=self.created, key=self.key)
+
+    def renewed(self, other: "QueuedHyperJob") -> "QueuedHyperJob":
+        """Return this HyperJob with those fields of an equal HyperJob that `==` leaves out.
+
+        It keeps its own sub-jobs, which `Entry.holding` has too: they are in memory once.
+        """
+        if (self.kept, self.grace, self.passed) == (other.kept, other.grace, other.passed):
+            return self
+        return replace(self, kept=other.kept, grace=other.grace, passed=other.passed)
 
 
 def order_in_queue(*, priority: int, created: str, key: str) -> OrderInQueue:
