@@ -1,0 +1,159 @@
+"""A sweep trains each combination of arguments, some at a time, and returns a row for each."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from hyperjob.sdk.aio import AsyncClient
+from hyperjob.sdk.errors import HyperJobError, NeverReachedError, SourceError
+from hyperjob_core.kube.client import Kube
+from tests.unit.cli.fleet import Fleet
+
+
+class Job:
+    """A training that ends when it is told to."""
+
+    def __init__(self, number: int, error: Exception | None, rows: Any) -> None:
+        self.name, self.phase = f"job-{number}", "Failed" if error else "Completed"
+        self._error, self._rows = error, rows
+
+    async def wait(self, state: str) -> None:
+        assert state == "Completed"
+        await asyncio.sleep(0)
+        if self._error is not None:
+            raise self._error
+
+    async def metrics(self) -> Any:
+        if isinstance(self._rows, Exception):
+            raise self._rows
+        return self._rows
+
+
+class Trainings:
+    def __init__(self) -> None:
+        self.options: list[dict[str, Any]] = []
+        self.running = self.most = 0
+        self.errors: dict[int, Exception] = {}
+        self.rows: dict[int, Any] = {}
+
+    async def train(self, _client: Any, function: Any, **options: Any) -> Job:
+        number = len(self.options)
+        self.options.append(options)
+        job = Job(number, self.errors.get(number), self.rows.get(number, []))
+        self.running += 1
+        self.most = max(self.most, self.running)
+        wait = job.wait
+
+        async def waited(state: str) -> None:
+            try:
+                await wait(state)
+            finally:
+                self.running -= 1
+
+        job.wait = waited  # type: ignore[method-assign]
+        return job
+
+
+@pytest.fixture
+def trainings(monkeypatch: pytest.MonkeyPatch) -> Trainings:
+    found = Trainings()
+
+    async def train(client: Any, function: Any, **options: Any) -> Job:
+        return await found.train(client, function, **options)
+
+    monkeypatch.setattr(AsyncClient, "train", train)
+    return found
+
+
+@pytest.fixture
+async def client(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[AsyncClient]:
+    fleet = Fleet()
+
+    @asynccontextmanager
+    async def connect(**_more: Any) -> AsyncIterator[Kube]:
+        yield fleet.kube
+
+    monkeypatch.setattr(Kube, "connect", connect)
+    async with AsyncClient() as found:
+        yield found
+
+
+def work(lr: float, size: int) -> None: ...
+
+
+async def test_each_combination_is_a_training_and_a_row(
+    client: AsyncClient, trainings: Trainings
+) -> None:
+    trainings.errors[1] = NeverReachedError("it failed")
+    trainings.rows = {
+        0: [{"step": 1, "loss": 9.0}, {"step": 2, "loss": 1.0}],
+        2: HyperJobError("x"),
+    }
+    rows = await client.sweep(
+        work, {"lr": [0.1, 0.2], "size": [1, 2]}, args={"seed": 7}, labels={"team": "a"}, parallel=9
+    )
+    assert rows == [
+        {"lr": 0.1, "size": 1, "job": "job-0", "phase": "Completed", "step": 2, "loss": 1.0},
+        {"lr": 0.1, "size": 2, "job": "job-1", "phase": "Failed"},
+        {"lr": 0.2, "size": 1, "job": "job-2", "phase": "Completed"},
+        {"lr": 0.2, "size": 2, "job": "job-3", "phase": "Completed"},
+    ]
+    assert trainings.options[2]["args"] == {"seed": 7, "lr": 0.2, "size": 1}
+    labels = [each["labels"] for each in trainings.options]
+    assert all(each == labels[0] for each in labels)
+    assert labels[0]["team"] == "a"
+    assert labels[0]["sweep"].startswith("work-")
+    await client.sweep(work, {"lr": [1]})
+    assert trainings.options[-1]["labels"]["sweep"] != labels[0]["sweep"]
+
+
+@pytest.mark.parametrize("parallel", [1, 3])
+async def test_so_many_trainings_exist_at_a_time(
+    client: AsyncClient, trainings: Trainings, parallel: int
+) -> None:
+    await client.sweep(work, {"size": list(range(8))}, parallel=parallel)
+    assert (trainings.most, len(trainings.options)) == (parallel, 8)
+
+
+async def test_an_error_of_one_training_ends_the_sweep(
+    client: AsyncClient, trainings: Trainings
+) -> None:
+    trainings.errors[0] = HyperJobError("no answer")
+    with pytest.raises(HyperJobError, match="no answer"):
+        await client.sweep(work, {"size": [1, 2, 3]}, parallel=1)
+    assert len(trainings.options) < 3
+
+
+WRONG: dict[str, tuple[Any, dict[str, Any], type[Exception], str]] = {
+    "a command": (("python a.py", {"lr": [1]}), {}, SourceError, "a sweep calls a function"),
+    "a list of arguments": ((work, {"lr": [1]}), {"args": [1]}, SourceError, "args are a dict"),
+    "a text of values": ((work, {"lr": "12"}), {}, ValueError, "expected a list of values"),
+    "one value": ((work, {"lr": 1}), {}, ValueError, "expected a list of values, such as"),
+    "no value": ((work, {"lr": []}), {}, ValueError, "expected a list of values"),
+    "an argument twice": (
+        (work, {"lr": [1]}),
+        {"args": {"lr": 2}},
+        ValueError,
+        "lr is in grid and in args: leave it out of args",
+    ),
+    "no argument": ((work, {}), {}, ValueError, "the grid is empty"),
+    "a name": ((work, {"lr": [1]}), {"name": "x"}, ValueError, "a sweep names its HyperJobs"),
+    "none at a time": ((work, {"lr": [1]}), {"parallel": 0}, ValueError, "parallel"),
+}
+
+
+@pytest.mark.parametrize(("given", "options", "error", "text"), WRONG.values(), ids=WRONG.keys())
+async def test_a_sweep_that_cannot_be_trains_nothing(
+    client: AsyncClient,
+    trainings: Trainings,
+    given: Any,
+    options: Any,
+    error: type[Exception],
+    text: str,
+) -> None:
+    with pytest.raises(error, match=text):
+        await client.sweep(*given, **options)
+    assert trainings.options == []
