@@ -1,6 +1,7 @@
 """Parts of the engine that few situations reach: takeovers, terms, preferences, certain times."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -9,14 +10,18 @@ from hyperjob_controller.admission.aside import culprit
 from hyperjob_core.api.choices import TimeUse
 from hyperjob_engine.expansion.adopt import conflict
 from hyperjob_engine.expansion.objects import taken_over
+from hyperjob_engine.members.podfailures import order
 from hyperjob_engine.model.child import child_of
 from hyperjob_engine.model.members import Expression
+from hyperjob_engine.model.observed import PodCounts
 from hyperjob_engine.model.parse import parse_hyperjob, parse_report
 from hyperjob_engine.model.training import Track
 from hyperjob_engine.model.wants import _keyed
 from hyperjob_engine.placement.ground import Ground
 from hyperjob_engine.placement.items import kind_of
+from hyperjob_engine.queueing.occupancy import Occupancy
 from hyperjob_engine.reasons.crowded import LabelDemand, _requirement_text
+from hyperjob_engine.reasons.failure import ContainerFailure
 from hyperjob_engine.status.goodput import GoodputAccount, certain_until, ratio
 from tests.unit.controller.builders import NOW, Object, hyperjob, observed, owner
 from tests.unit.controller.builders import job as vcjob
@@ -246,3 +251,27 @@ def test_label_keys_of_a_term_add_the_labels_of_the_pod_itself() -> None:
         Expression("version", "NotIn", ("2",)),
     ]
     assert list(_keyed({}, labels)) == []
+
+
+def test_a_failure_that_others_followed_comes_first_then_the_lost_peers_then_sigterm() -> None:
+    first = ContainerFailure(pod="d", exit_code=1, time="2026-01-02T03:00:09Z")
+    peer = ContainerFailure(pod="c", exit_code=1, message="RuntimeError: Connection closed by peer")
+    ended = ContainerFailure(pod="b", exit_code=143)
+    earlier = replace(first, pod="a", time="2026-01-02T03:00:08Z")
+    assert sorted([ended, peer, first, earlier], key=order) == [earlier, first, peer, ended]
+    untimed = replace(first, time="")
+    assert order(untimed) > order(first), "a failure without a time is the last"
+
+
+def test_all_phases_of_pods_count_in_their_sum() -> None:
+    counts = PodCounts(pending=1, running=2, succeeded=4, failed=8, terminating=16, unknown=32)
+    assert counts.total == 63
+
+
+@pytest.mark.parametrize(("grace", "due"), [(0, 30), (60, 90)])
+def test_an_ended_sub_job_counts_until_no_summary_has_its_pods(grace: int, due: int) -> None:
+    occupancy = Occupancy(lag=timedelta(seconds=30))
+    occupancy.fade("a", {"cpu": 1}, now=NOW, grace=timedelta(seconds=grace))
+    occupancy.fade("", {"cpu": 1}, now=NOW)  # it was on no cluster
+    assert occupancy.next_change() == NOW + timedelta(seconds=due)
+    assert occupancy.next_change(after=NOW + timedelta(seconds=due)) is None

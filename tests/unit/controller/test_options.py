@@ -51,6 +51,11 @@ def test_flags_win_over_the_environment() -> None:
             {},
             "--metrics-cert-dir needs a --metrics-bind-address of its own",
         ),
+        (
+            ["--splitter-url", "ftp://splitter"],
+            {},
+            "--splitter-url: 'ftp://splitter' is no http or https URL",
+        ),
         (["--work", "3"], {}, "unrecognized arguments"),
     ],
 )
@@ -64,6 +69,11 @@ def test_wrong_usage_is_told(
         parse(arguments, environment)
     assert error.value.code == 2
     assert text in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("url", ["http://splitter", "https://splitter:8443/split"])
+def test_the_splitter_has_a_web_address(url: str) -> None:
+    assert parse(["--splitter-url", url], {}).splitter_url == url
 
 
 @pytest.mark.parametrize(
