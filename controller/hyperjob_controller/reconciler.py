@@ -24,7 +24,7 @@ from hyperjob_core.telemetry.metrics import Place
 from hyperjob_engine.model.observed import Observed
 from hyperjob_engine.model.planned import Plan
 from hyperjob_engine.plan import plan
-from hyperjob_engine.status.transitions import action_events
+from hyperjob_engine.status.transitions import action_events, pass_events
 
 log = logging.getLogger(__name__)
 
@@ -99,9 +99,8 @@ class Reconciler:
         # The plan of a later pass has the Events of a delayed status again.
         written = await self._writer.write(observed, None if delay else decided.status)
         self._observer.release(key)
-        if written in {Written.STORED, Written.PRUNED}:
-            self._events.record(key, decided.events)
-        self._events.record(key, action_events(result.done))
+        reported = decided.events if written in {Written.STORED, Written.PRUNED} else ()
+        self._events.record(key, pass_events(reported, action_events(result.done)))
         if written is not Written.STALE and delay is None and observed.verdict is not None:
             self._memory.admission.message_written(key, observed.verdict)
         for failure in result.failures:

@@ -4,6 +4,7 @@ A pass without a change emits no Event.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Final, assert_never
 
 from hyperjob_core.api.meta import Object
@@ -45,6 +46,7 @@ _WHYS: Final = {
         "to recreate it for the clusters in which the other sub-jobs run now"
     ),
 }
+_STARTS: Final = frozenset({"Created", "GateOpened"})
 _WARNING_PHASES: Final = frozenset({Phase.DEGRADED, Phase.FAILED})
 _TROUBLES: Final = frozenset(
     {
@@ -158,6 +160,20 @@ def restart_events(decided: Restart, events: tuple[Event, ...]) -> tuple[Event, 
         note=f"Recreates {names}: {again_text(decided.again[0].cause)}",
     )
     return (*events, event)
+
+
+def pass_events(decided: Sequence[Event], done: Sequence[Event]) -> tuple[Event, ...]:
+    """Return the Events of a pass: those of its status, then those of its successful actions.
+
+    A start has the same cause as the phase that it leads to: the Event of this phase has both
+    notes, and each sub-job costs fewer requests. An Event about trouble stays by itself.
+    """
+    if not decided or decided[0].type != "Normal" or decided[0].reason not in set(Phase):
+        return (*decided, *done)
+    starts = [event for event in done if event.reason in _STARTS]
+    note = "; ".join(event.note for event in (*starts, decided[0]))
+    others = (event for event in done if event.reason not in _STARTS)
+    return (replace(decided[0], note=note), *decided[1:], *others)
 
 
 def action_events(done: Iterable[Action]) -> tuple[Event, ...]:

@@ -1,14 +1,15 @@
 from datetime import timedelta
+from typing import Literal
 
 import pytest
 
 from hyperjob_core.api.v1alpha1 import HyperJobStatus
 from hyperjob_core.api.wire import rfc3339, timestamp
 from hyperjob_engine.model.observed import QueueAdmission
-from hyperjob_engine.model.planned import Action, Adopt, DeleteChild, OpenGate, Repin, Resize
+from hyperjob_engine.model.planned import Action, Adopt, DeleteChild, Event, OpenGate, Repin, Resize
 from hyperjob_engine.plan import plan
 from hyperjob_engine.status.diff import merge_patch
-from hyperjob_engine.status.transitions import action_events, status_events
+from hyperjob_engine.status.transitions import action_events, pass_events, status_events
 from tests.unit.controller.builders import (
     GPU,
     NOW,
@@ -428,6 +429,29 @@ def test_a_new_trouble_within_a_phase_is_an_event() -> None:
         ("Warning", "ApplyFailed")
     ]
     assert status_events(second, second) == ()
+
+
+def test_a_start_and_the_phase_that_it_leads_to_are_one_event() -> None:
+    def event(reason: str, note: str, kind: Literal["Normal", "Warning"] = "Normal") -> Event:
+        return Event(type=kind, reason=reason, action="Reconcile", note=note)
+
+    created, opened, moved = (
+        event(reason, reason) for reason in ("Created", "GateOpened", "Moved")
+    )
+    queued, other = event("Queued", "waits for queue default"), event("JobFailed", "other")
+    assert pass_events((queued, other), (moved, created)) == (
+        event("Queued", "Created; waits for queue default"),
+        other,
+        moved,
+    )
+    assert pass_events((queued,), (created, opened)) == (
+        event("Queued", "Created; GateOpened; waits for queue default"),
+    )
+    assert pass_events((queued,), ()) == (queued,)
+    # Without a change of phase, and beside trouble, each Event stays by itself.
+    refused, degraded = event("Refused", "no", "Warning"), event("Degraded", "one", "Warning")
+    for alone in ((), (other,), (refused,), (degraded, other)):
+        assert pass_events(alone, (created, moved)) == (*alone, created, moved)
 
 
 def test_like_actions_are_one_event() -> None:
