@@ -283,7 +283,7 @@ async def test_only_a_karmada_is_installed_into() -> None:
 
 
 async def run(server: InstallServer, found: InstallPlan, **how: Any) -> list[tuple[str, Action]]:
-    how = {"wait": 0.05, "webhook_wait": 0.0, **how}
+    how = {"wait": 60.0, "webhook_wait": 0.0, **how}
     return [(each.name, each.action) async for each in execute(server.kube, found, **how)]
 
 
@@ -306,13 +306,13 @@ async def test_a_new_crd_must_be_served_before_the_next_object_is_written() -> N
     server = InstallServer(established=False)
     found = await plan(server.kube, [crd(), crd("b"), namespace()])
     with pytest.raises(InstallError) as error:
-        await run(server, found)
+        await run(server, found, wait=0.05)
     assert "hyperjobs.training.volcano.sh is not served after 0.05s" in str(error.value)
     assert "kubectl describe crd hyperjobs.training.volcano.sh" in str(error.value)
     assert [name for _, _, name in server.calls] == ["hyperjobs.training.volcano.sh", "b"]
     last = InstallServer(established=False)
     with pytest.raises(InstallError, match="is not served"):
-        await run(last, await plan(last.kube, [crd()]))
+        await run(last, await plan(last.kube, [crd()]), wait=0.05)
     old = InstallServer(established=False)
     old.put(CRDS, crd().object)
     changed = replace(crd(), object={**crd().object, "spec": {"versions": [], "scope": "x"}})
@@ -737,7 +737,7 @@ async def test_an_uninstall_deletes_what_is_ours_and_the_lease() -> None:
     server.put(CLUSTER_ROLES, {**role.object, "metadata": {"name": role.name}})
     dry = [each async for each in remove(server.kube, targets(delete_crds=False), dry_run=True)]
     assert server.calls == []
-    done = [each async for each in remove(server.kube, targets(delete_crds=False), wait=0.05)]
+    done = [each async for each in remove(server.kube, targets(delete_crds=False))]
     assert dry == done
     kept = [each for each in done if each.action is Action.KEPT]
     assert [(each.name, each.note) for each in kept] == [
@@ -749,7 +749,7 @@ async def test_an_uninstall_deletes_what_is_ours_and_the_lease() -> None:
     assert done[0].resource is VALIDATING_WEBHOOKS
     assert [each.resource for each in done[-2:]] == [LEASES, NAMESPACES]
     assert server.items(CRDS) != []
-    again = [each async for each in remove(server.kube, targets(delete_crds=True), wait=0.05)]
+    again = [each async for each in remove(server.kube, targets(delete_crds=True))]
     assert server.items(CRDS) == []
     assert [each.action for each in again if each.resource is CRDS] == [Action.DELETED] * 4
 
@@ -782,7 +782,7 @@ async def test_a_state_is_waited_for_and_time_ends_the_wait() -> None:
     server = InstallServer()
     server.put(CRDS, {**crd().object, "status": ESTABLISHED})
     name = crd().name
-    assert await until(server.kube, CRDS, name, lambda one: one is not None, seconds=5) is True
+    assert await until(server.kube, CRDS, name, lambda one: one is not None, seconds=60) is True
     assert await until(server.kube, CRDS, name, lambda one: one is None, seconds=0.05) is False
 
 

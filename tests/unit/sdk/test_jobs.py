@@ -281,7 +281,7 @@ async def test_a_restart_that_never_runs_again_is_out_of_time(job: AsyncJob, fle
 
 
 async def test_a_deletion_waits_until_the_hyperjob_is_gone(job: AsyncJob, fleet: Fleet) -> None:
-    await job.delete(timeout=5)
+    await job.delete(timeout=60)
     assert fleet.get(HYPERJOBS, "ml/llm") is None
     with pytest.raises(NotFoundError):
         await job.delete()

@@ -175,7 +175,7 @@ def test_python_keeps_its_own_words_for_ctrl_c_where_a_person_types(
 
 def test_a_deleted_hyperjob_is_gone_for_both(client: Client, fleet: Fleet) -> None:
     job = client.get("llm")
-    job.delete(timeout=5)
+    job.delete(timeout=60)
     assert fleet.get(HYPERJOBS, "ml/llm") is None
     with pytest.raises(errors.NotFoundError):
         job.refresh()
