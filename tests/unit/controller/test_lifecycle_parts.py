@@ -516,3 +516,14 @@ def test_a_policy_that_a_person_deleted_is_created_with_the_gate_of_its_vcjob(
     # The webhook closes the gate of a ResourceBinding with this name.
     named = "hyperjob-held" if admission is QueueAdmission.BUILTIN else "hyperjob"
     assert affinity["affinityName"] == named
+
+
+def test_the_start_stays_while_a_hyperjob_waits_again() -> None:
+    first = "2026-01-02T03:01:00Z"
+    waits = plan(observed(hyperjob(status={"startTime": first}), clusters=(cluster("a", 0),)))
+    assert waits.status is not None
+    assert waits.status["state"]["phase"] == "Pending"
+    assert waits.status["startTime"] == first
+    new = plan(observed(hyperjob(), clusters=(cluster("a", 0),)))
+    assert new.status is not None
+    assert "startTime" not in new.status
