@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from hyperjob.client.summary import SubJob, Summary
+from hyperjob_core.api.phases import JobPhase
 
 Key: TypeAlias = tuple[str, str]
 """The name of a cluster or a queue, and an accelerator."""
@@ -19,10 +20,12 @@ Key: TypeAlias = tuple[str, str]
 class Tally:
     """Accelerators in whole units; `running` and `waiting` name HyperJobs as namespace/name.
 
-    `taken` is by cluster; the other counts are by queue, without parent queues.
+    `taken` and its part `reserved`, of sub-jobs that have not started, are by cluster; the other
+    counts are by queue, without parent queues.
     """
 
     taken: Counter[Key] = field(default_factory=Counter)
+    reserved: Counter[Key] = field(default_factory=Counter)
     used: Counter[Key] = field(default_factory=Counter)
     waits: Counter[Key] = field(default_factory=Counter)
     running: dict[Key, dict[str, None]] = field(default_factory=dict)
@@ -38,8 +41,10 @@ class Tally:
 
     def add(self, summary: Summary) -> None:
         """Count a HyperJob that is not counted yet."""
-        for key, number in takes(summary):
+        for key, number, started in takes(summary):
             self.taken[key] += number
+            if not started:
+                self.reserved[key] += number
         for key, number, held in demands(summary):
             (self.waits if held else self.used)[key] += number
             names = self.waiting if held else self.running
@@ -47,8 +52,10 @@ class Tally:
 
     def remove(self, summary: Summary) -> None:
         """Subtract a HyperJob, given with the same status as when it was added."""
-        for key, number in takes(summary):
+        for key, number, started in takes(summary):
             _less(self.taken, key, number)
+            if not started:
+                _less(self.reserved, key, number)
         for key, number, held in demands(summary):
             _less(self.waits if held else self.used, key, number)
             names = self.waiting if held else self.running
@@ -68,6 +75,7 @@ class Tally:
     def merge(self, other: "Tally") -> None:
         """Add the counts of another tally of other HyperJobs."""
         self.taken.update(other.taken)
+        self.reserved.update(other.reserved)
         self.used.update(other.used)
         self.waits.update(other.waits)
         for mine, theirs in ((self.running, other.running), (self.waiting, other.waiting)):
@@ -75,12 +83,17 @@ class Tally:
                 mine.setdefault(key, {}).update(names)
 
 
-def takes(summary: Summary) -> Iterator[tuple[Key, int]]:
-    """Yield the accelerators that unfinished sub-jobs use on clusters, behind a gate too."""
+def takes(summary: Summary) -> Iterator[tuple[Key, int, bool]]:
+    """Yield the accelerators of unfinished sub-jobs on clusters, and whether each has started."""
     for job in summary.jobs:
         accelerator, number = summary.accelerators(job)
         if number and job.cluster and not job.has_ended:
-            yield (job.cluster, accelerator), number
+            yield (job.cluster, accelerator), number, has_started(job)
+
+
+def has_started(job: SubJob) -> bool:
+    """Return whether a sub-job is in its cluster, not only placed or held by a gate."""
+    return JobPhase(job.phase) is not JobPhase.UNKNOWN
 
 
 def demands(summary: Summary) -> Iterator[tuple[Key, int, bool]]:

@@ -27,9 +27,8 @@ _UNREPORTED = "?"
 class ClusterUse:
     """An accelerator of a cluster, in whole units; None where the Cluster's status has no value.
 
-    `hyperjobs` is the sum of the sub-jobs' requests on the cluster, behind a gate too. `free` is
-    what neither the Cluster's status, which is late, nor these requests have taken. `taints` are
-    those of the Cluster that keep sub-jobs away.
+    `hyperjobs` is the sum of the sub-jobs' requests on the cluster, behind a gate too; `free` is
+    that of `free_of`. `taints` are those of the Cluster that keep sub-jobs away.
     """
 
     cluster: str
@@ -79,7 +78,7 @@ def clusters(found: Sequence[Object], tally: Tally) -> list[ClusterUse]:
         named.setdefault(name, set()).add(accelerator)
     result = []
     for cluster in sorted(found, key=lambda item: str(item["metadata"]["name"])):
-        result += _uses_of(cluster, tally.taken, named)
+        result += _uses_of(cluster, tally, named)
     return result
 
 
@@ -179,12 +178,19 @@ def held_by_ended(summaries: Iterable[Summary], bindings: Iterable[Object]) -> C
     return found
 
 
-def _uses_of(
-    cluster: Object, taken: Mapping[Key, int], named: Mapping[str, set[str]]
-) -> list[ClusterUse]:
+def free_of(total: int, used: int, *, running: int, reserved: int) -> int:
+    """Return what is free of `total`, of which the Cluster's status counts `used` as taken.
+
+    The status is late, and counts `running` of HyperJobs and other work, but not what is `reserved`
+    for sub-jobs that have not started.
+    """
+    return max(0, total - max(used, running) - reserved)
+
+
+def _uses_of(cluster: Object, tally: Tally, named: Mapping[str, set[str]]) -> list[ClusterUse]:
     """Count the accelerators of a cluster: those that it reports, and `named` ones of sub-jobs.
 
-    `taken` are the accelerators of unfinished sub-jobs. A cluster without any has one empty entry.
+    A cluster without any has one empty entry.
     """
     name = str(cluster["metadata"]["name"])
     room = room_of(cluster)
@@ -199,7 +205,8 @@ def _uses_of(
         reported = accelerator in room.allocatable
         used = room.taken.get(accelerator, 0) // NANO
         total = room.allocatable.get(accelerator, 0) // NANO
-        held = taken.get((name, accelerator), 0)
+        held, reserved = tally.taken[name, accelerator], tally.reserved[name, accelerator]
+        free = free_of(total, used, running=held - reserved, reserved=reserved)
         result.append(
             ClusterUse(
                 cluster=name,
@@ -207,7 +214,7 @@ def _uses_of(
                 accelerator=accelerator,
                 allocatable=total if reported else None,
                 used=used if reported else None,
-                free=max(0, total - max(used, held)) if reported else None,
+                free=free if reported else None,
                 hyperjobs=held,
                 taints=taints,
             )

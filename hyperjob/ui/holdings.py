@@ -5,10 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from hyperjob.client.summary import SubJob
+from hyperjob.client.tally import has_started
 from hyperjob.ui.rows import Row
 from hyperjob.ui.visitor import Scope
-from hyperjob_core.api.phases import JobPhase
 
 Where: TypeAlias = tuple[str, str]
 """A cluster and an accelerator."""
@@ -65,7 +64,7 @@ def parts_of(row: Row) -> dict[Where, Holding]:
             continue
         group = summary.group(job.group)
         before = found.get((job.cluster, accelerator))
-        runs = number if _has_started(job) else 0
+        runs = number if has_started(job) else 0
         found[job.cluster, accelerator] = Holding(
             key=row.key,
             queue=group.queue if group is not None else "default",
@@ -73,8 +72,3 @@ def parts_of(row: Row) -> dict[Where, Holding]:
             reserved=number - runs + (before.reserved if before else 0),
         )
     return found
-
-
-def _has_started(job: SubJob) -> bool:
-    """Return whether a sub-job is in its cluster, not only placed or held by a gate."""
-    return JobPhase(job.phase) is not JobPhase.UNKNOWN

@@ -25,7 +25,7 @@ Flags: TypeAlias = Mapping[str, Kind]
 
 ON: Final = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 OFF: Final = frozenset({"0", "f", "F", "FALSE", "false", "False"})
-_NUMBER: Final = re.compile(r"[+-]?(0[xX][0-9a-fA-F]{1,15}|[0-9]{1,18})")
+_NUMBER: Final = re.compile(r"[+-]?(0[xX][0-9a-fA-F]{1,15}|0|[1-9][0-9]{0,17})")
 
 
 class Argument(NamedTuple):
@@ -63,7 +63,10 @@ def read_arguments(given: Sequence[str], flags: Flags) -> Iterator[Argument]:
 
 
 def number_of(text: str) -> int | None:
-    """Return the value of a NUMBER or PORT, decimal or hexadecimal; None for any other text."""
+    """Return the value of a NUMBER or PORT, decimal or hexadecimal; None for any other text.
+
+    Go, in which Volcano reads it, takes a number that begins with 0 for an octal one.
+    """
     if not _NUMBER.fullmatch(text):
         return None
     return int(text, 16 if "x" in text.lower() else 10)

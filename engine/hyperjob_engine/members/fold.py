@@ -67,6 +67,7 @@ class MemberFold:
         self._changed: set[str] = set()
         self._domains: tuple[HyperNode, ...] | None = ()  # None: nodes or HyperNodes have changed
         self._version = 0
+        self._layout = 0  # the version of the last change of a node or a HyperNode
         self._view: MemberView | None = None
         self._told: set[str] = set()  # what `news` returns next: `jobs`, `grown` and `freed`
         self._grown: set[str] = set()
@@ -154,16 +155,14 @@ class MemberFold:
         if before == node:
             return
         self._nodes[node.name] = node
-        self._touch(node.name)
-        self._freed = True
+        self._touch_node(node.name)
         if before is None or before.labels != node.labels:
             self._domains = None
 
     def drop_node(self, name: str) -> None:
         """Drop a node."""
         if self._nodes.pop(name, None) is not None:
-            self._touch(name)
-            self._freed = True
+            self._touch_node(name)
             self._domains = None
 
     def list_hypernodes(self, hypernodes: Iterable[HyperNodeFact]) -> None:
@@ -174,6 +173,7 @@ class MemberFold:
             self._domains = None
             self._freed = True
             self._version += 1
+            self._layout = self._version
 
     def put_hypernode(self, hypernode: HyperNodeFact) -> None:
         """Take over a HyperNode."""
@@ -219,6 +219,7 @@ class MemberFold:
                 waiting=self._without_node(),
                 nodes=self._shown_nodes(),  # the last: it clears the marks of changed nodes
                 hypernodes=self._resolved(),
+                layout=self._layout,
             )
         return self._view
 
@@ -293,6 +294,12 @@ class MemberFold:
     def _touch(self, node: str) -> None:
         self._version += 1
         self._changed.add(node)
+
+    def _touch_node(self, name: str) -> None:
+        """Mark a node that has changed by itself, and not only by its pods."""
+        self._touch(name)
+        self._layout = self._version
+        self._freed = True
 
     def _forget_failure(self, pod: PodFact) -> None:
         """Drop the failure of a vcjob whose pods are created again, or of which another is new."""

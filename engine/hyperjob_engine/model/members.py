@@ -132,7 +132,8 @@ class HyperNode:
 class MemberView:
     """A member at one instant; equal `version`s of one member mean equal content.
 
-    `as_of` is when the member last confirmed this state. `waiting` are pods without a node.
+    `as_of` is when the member last confirmed this state. `waiting` are pods without a node. Equal
+    `layout`s mean equal nodes, but for their pods, and equal HyperNodes.
     """
 
     version: int
@@ -142,3 +143,4 @@ class MemberView:
     hypernodes: tuple[HyperNode, ...] = ()
     jobs: Mapping[str, int] = field(default_factory=dict)
     """The pods that have not ended by vcjob, as namespace/name; a vcjob without pods is absent."""
+    layout: int = 0

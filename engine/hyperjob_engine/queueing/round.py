@@ -147,8 +147,9 @@ def begin(
     state.usage.forget_claims()
     usable = [cluster for cluster in clusters if cluster.usable]
     eventual = state.occupancy.eventual(usable, shown or {}, now=now)
-    if eventual != state.answers.eventual:
-        state.answers.eventual = eventual
+    layouts = {each.name: each.view.layout for each in usable if each.view is not None}
+    if (eventual, layouts) != state.answers.basis:
+        state.answers.basis = eventual, layouts
         state.answers.could.clear()
         state.answers.wants.clear()
     room = Space(clusters, eventual)

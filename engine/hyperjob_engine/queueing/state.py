@@ -147,11 +147,11 @@ class LastRound:
 class Answers:
     """Answers that hold for many rounds, by needs or shape.
 
-    `could` and `wants` depend on `eventual`, the free resources after the end of all HyperJobs;
-    `exceeds` depends on the queues of `tree`.
+    `could` and `wants` depend on `basis`: by cluster the free resources after the end of all
+    HyperJobs, and the layout of its nodes. `exceeds` depends on the queues of `tree`.
     """
 
-    eventual: Mapping[str, Resources] = field(default_factory=dict)
+    basis: tuple[Mapping[str, Resources], Mapping[str, int]] = ({}, {})
     could: WeakKeyDictionary[PlacementNeeds, bool] = field(default_factory=WeakKeyDictionary)
     wants: WeakKeyDictionary[PlacementNeeds, Mapping[str, Resources]] = field(
         default_factory=WeakKeyDictionary

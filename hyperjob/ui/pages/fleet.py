@@ -8,7 +8,7 @@ from functools import partial
 from typing import Final
 
 from hyperjob.client.clusters import is_ready, why_not_ready
-from hyperjob.client.usage import ClusterUse
+from hyperjob.client.usage import ClusterUse, free_of
 from hyperjob.ui.holdings import Holding
 from hyperjob.ui.render import render
 from hyperjob.ui.visitor import Scope
@@ -251,7 +251,7 @@ def _cluster_bar(use: ClusterUse, parts: Sequence[Holding], colour: Colour, *, r
     reserved = sum(part.reserved for part in parts)
     other = max(0, (use.used or 0) - running)
     total = use.allocatable
-    free = max(0, (total or 0) - running - reserved - other)
+    free = free_of(total or 0, use.used or 0, running=running, reserved=reserved)
     segments = [*_drawn(parts, colour), *_rest(reserved=reserved, other=other, free=free)]
     if not ready:
         segments = [each for each in segments if each.kind != "free"]

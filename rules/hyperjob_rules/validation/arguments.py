@@ -37,8 +37,8 @@ NO_VALUE = rule(
 NOT_A_NUMBER = rule(
     "V14.not-a-number",
     INVALID,
-    "must have a whole number as its value",
-    "an argument of a plugin that is a number has another value",
+    "must have a whole number without leading zeros as its value",
+    "an argument of a plugin that is a number has another value, or an octal number for Volcano",
     "write --name=NUMBER",
 )
 NOT_A_PORT = rule(

@@ -8,7 +8,8 @@ from hyperjob_core.api.arguments import number_of
 @pytest.mark.parametrize(
     ("text", "number"),
     [
-        ("29500", 29500), ("029400", 29400), ("0x1F", 31), ("-0x10", -16), ("+7", 7), ("08", 8),
+        ("29500", 29500), ("0x1F", 31), ("-0x10", -16), ("+7", 7), ("0", 0), ("0x0F", 15),
+        ("029400", None), ("08", None), ("+010", None), ("00", None),
         ("", None), ("x", None), ("1_0", None), ("٣", None), ("9" * 19, None),
     ],
 )  # fmt: skip

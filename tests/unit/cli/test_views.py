@@ -294,6 +294,25 @@ def test_top_shows_no_room_on_a_full_cluster_whose_status_is_late(used: int, fre
 
 
 @pytest.mark.parametrize(
+    ("used", "phases", "free"),
+    [
+        (0, [], 32),
+        (20, ["Running"], 12),
+        (20, ["Running", "Placed"], 4),  # 12 are of other work, 8 reserved
+        (4, ["Running"], 24),  # the status is late
+        (20, ["Queued", "Placed", "Placed"], 0),
+    ],
+)
+def test_top_subtracts_what_is_reserved_beside_the_work_of_others(
+    used: int, phases: list[str], free: int
+) -> None:
+    jobs = [sub_job(number, phase=phase, cluster="west") for number, phase in enumerate(phases)]
+    tally = Tally.of([read(hyperjob("Starting", *jobs))])
+    (use,) = usage.clusters([cluster("west", used=used)], tally)
+    assert (use.hyperjobs, use.free) == (8 * len(phases), free)
+
+
+@pytest.mark.parametrize(
     ("leads", "admission", "said"),
     [
         (True, "volcano-global", ["Queue admission: volcano-global"]),

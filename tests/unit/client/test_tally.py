@@ -79,13 +79,21 @@ def test_what_a_hyperjob_uses_or_waits_for(found: Summary, expected: Any) -> Non
 
 
 def test_a_tally_adds_merges_and_removes() -> None:
-    running = summary("Running", sub_job(phase="Running", cluster="a"), sub_job(1, phase="Queued"))
-    other = summary("Queued", sub_job(phase="Queued"), metadata={"name": "other"})
+    running = summary(
+        "Running",
+        sub_job(phase="Running", cluster="a"),
+        sub_job(1, phase="Queued"),
+        sub_job(2, phase="Placed", cluster="b"),
+    )
+    held = sub_job(1, phase="Placed", cluster="b")
+    other = summary("Queued", sub_job(phase="Queued"), held, metadata={"name": "other"})
     tally = Tally.of([running])
-    assert tally.taken == {("a", GPU): 8}
-    assert (tally.used, tally.waits) == ({KEY: 8}, {KEY: 8})
+    assert tally.taken == {("a", GPU): 8, ("b", GPU): 8}
+    assert tally.reserved == {("b", GPU): 8}
+    assert (tally.used, tally.waits) == ({KEY: 16}, {KEY: 8})
     assert tally.running == tally.waiting == {KEY: {"ml/llm": None}}
     tally.merge(Tally.of([other]))
+    assert tally.reserved == {("b", GPU): 16}
     assert tally.waits_for == {GPU: 16}
     assert list(tally.waiting[KEY]) == ["ml/llm", "ml/other"]
     tally.remove(other)

@@ -1,5 +1,6 @@
 """A member as its lists and watch events show it: folded events equal a fresh list."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -157,6 +158,29 @@ def test_only_changed_nodes_are_made_again() -> None:
     assert after.nodes[1] is not before.nodes[1]
     later = fold.view(NOW + timedelta(seconds=9))
     assert (later.version, later.nodes) == (after.version, after.nodes)
+
+
+def test_the_layout_changes_with_nodes_and_hypernodes_and_not_with_pods() -> None:
+    fold = fold_of([node("n1"), node("n2")], [pod("a", "n1")])
+    tainted = node("n1", taints=[{"key": "k", "value": "", "effect": "NoSchedule"}])
+    domain = {"metadata": {"name": "h"}, "spec": {"tier": 1, "members": []}}
+    changes: list[tuple[Callable[[], None], bool]] = [
+        (lambda: fold.put_pod(pod_fact(pod("b", "n2"))), False),
+        (lambda: fold.drop_pod("default/a"), False),
+        (lambda: fold.put_node(node_fact(node("n1"))), False),
+        (lambda: fold.put_node(node_fact(node("n1", 4))), True),
+        (lambda: fold.put_node(node_fact(tainted)), True),
+        (lambda: fold.put_node(node_fact(node("n1", ready=False))), True),
+        (lambda: fold.drop_node("n2"), True),
+        (lambda: fold.drop_node("n2"), False),
+        (lambda: fold.put_hypernode(hypernode_fact(domain)), True),
+        (lambda: fold.put_hypernode(hypernode_fact(domain)), False),
+        (lambda: fold.drop_hypernode("h"), True),
+    ]
+    for number, (change, changes_layout) in enumerate(changes):
+        before = fold.view(NOW).layout
+        change()
+        assert (fold.view(NOW).layout != before) is changes_layout, number
 
 
 @pytest.mark.parametrize(

@@ -15,14 +15,17 @@ from hyperjob_engine.queueing.evict import evict, evicted_for, may_evict_from
 from hyperjob_engine.queueing.forecast import renew_forecast
 from hyperjob_engine.queueing.messages import message_facts
 from hyperjob_engine.queueing.room import Space
+from hyperjob_engine.queueing.round import schedule
 from hyperjob_engine.queueing.state import (
     Eviction,
     QueueState,
     Settings,
     exceeds,
     new_state,
+    set_queues,
     update,
 )
+from hyperjob_engine.queueing.workload import QueuedSubJob
 from hyperjob_engine.resources import Resources, total
 from tests.unit.controller.builders import GPU, NOW, cluster, request
 from tests.unit.controller.queueworld import LAG, queue, unit, world
@@ -127,6 +130,25 @@ def test_in_the_end_the_nodes_are_without_the_pods_of_jobs(of: str, room: int) -
     space = Space([room_of], {room_of.name: total})
     wanted = [job(task(1, 8), name=f"x-{number}") for number in range(3)]
     assert space.could(wanted, [], None) == room
+
+
+def test_a_head_gets_room_reserved_once_a_node_has_the_label_that_its_pods_need() -> None:
+    """The free resources of the cluster stay as they are."""
+    wanted = job(task(1, 8, nodeSelector={"kind": "big"}), name="h-0")
+    state = new_state(Settings(lag=LAG))
+    set_queues(state, [queue("default")])
+    parts = (QueuedSubJob(queue="default", request=wanted),)
+    update(state, "ns/h", replace(unit("h", 1), parts=parts), now=NOW)
+
+    def heads(layout: int, labels: dict[str, str]) -> dict[str, str]:
+        busy = view([node("n0", 8, held("p", 8, job="ns/running"), labels=labels)])
+        full = seen(replace(busy, layout=layout, version=layout))
+        schedule(state, [full], shown={full.name: full.allocatable}, now=NOW)
+        return state.last.heads
+
+    assert heads(1, {}) == {}
+    assert heads(2, {"kind": "big"}) == {"default": "ns/h"}
+    assert heads(3, {"kind": "small"}) == {}
 
 
 def test_the_removal_of_a_hyperjob_changes_the_state_once() -> None:
