@@ -25,7 +25,8 @@ Flags: TypeAlias = Mapping[str, Kind]
 
 ON: Final = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 OFF: Final = frozenset({"0", "f", "F", "FALSE", "false", "False"})
-_NUMBER: Final = re.compile(r"[+-]?(0[xX][0-9a-fA-F]{1,15}|0|[1-9][0-9]{0,17})")
+_NUMBER: Final = re.compile(r"[+-]?(0[xX][0-9a-fA-F]{1,15}|[0-9]{1,18})")
+_OCTAL: Final = re.compile(r"[+-]?0[0-9]")
 
 
 class Argument(NamedTuple):
@@ -63,13 +64,15 @@ def read_arguments(given: Sequence[str], flags: Flags) -> Iterator[Argument]:
 
 
 def number_of(text: str) -> int | None:
-    """Return the value of a NUMBER or PORT, decimal or hexadecimal; None for any other text.
-
-    Go, in which Volcano reads it, takes a number that begins with 0 for an octal one.
-    """
+    """Return the value of a NUMBER or PORT, decimal or hexadecimal; None for any other text."""
     if not _NUMBER.fullmatch(text):
         return None
     return int(text, 16 if "x" in text.lower() else 10)
+
+
+def is_octal(text: str) -> bool:
+    """Return whether Go, in which Volcano reads it, takes a number for an octal one."""
+    return _OCTAL.match(text) is not None
 
 
 def values_of(given: Sequence[str], flags: Flags) -> dict[str, str]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from hyperjob_core.api import formats
-from hyperjob_core.api.arguments import OFF, ON, Flags, Kind, number_of, read_arguments
+from hyperjob_core.api.arguments import OFF, ON, Flags, Kind, is_octal, number_of, read_arguments
 from hyperjob_core.api.field import Path
 from hyperjob_core.api.plugins import PLACEHOLDERS, fill, placeholders_of
 from hyperjob_core.hints import did_you_mean
@@ -117,7 +117,7 @@ def _validate_value(kind: Kind, argument: GivenArgument, text: str, report: Repo
     match kind:
         case Kind.SWITCH if value not in ON | OFF:
             report.add(NOT_A_SWITCH, argument.path, text)
-        case Kind.NUMBER | Kind.PORT if number is None:
+        case Kind.NUMBER | Kind.PORT if number is None or is_octal(value):
             report.add(NOT_A_NUMBER, argument.path, text)
         case Kind.PORT if not 1 <= (number or 0) <= 65535:
             report.add(NOT_A_PORT, argument.path, text)
