@@ -140,14 +140,15 @@ def _no_device(found: Sequence[Hindrance], clusters: Iterable[Cluster]) -> NoDev
         lack.resource
         for hindrance in found[:1]
         for lack in hindrance.lacks
-        if lack.whole <= 0 and is_extended(lack.resource)
+        if is_extended(lack.resource)
     ]
     if not absent:
         return None
     known = tuple(clusters)
     for name in absent:
         if all(each.allocatable and each.allocatable.get(name, 0) <= 0 for each in known):
-            devices = {each for one in known for each in one.allocatable if is_extended(each)}
+            amounts = (pair for each in known for pair in each.allocatable.items())
+            devices = {each for each, amount in amounts if amount > 0 and is_extended(each)}
             return NoDevice(name, nearest(name, sorted(devices)) or "")
     return None
 

@@ -1,6 +1,7 @@
 """Scores of nodes, bounds by resource models, and why clusters and nodes do not hold pods."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,14 +11,25 @@ from hyperjob_engine.model.nodes import ANY_TIER, Grade, Nodes, PodGroup
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.model.request import ClosedQueue
 from hyperjob_engine.placement.assign import FreeRoom
-from hyperjob_engine.placement.explain import alternatives, obstacle, why_not
+from hyperjob_engine.placement.explain import (
+    _no_device,
+    alternatives,
+    explain,
+    explain_overflow,
+    explain_overflow_of,
+    explain_shortfall,
+    obstacle,
+    why_not,
+)
 from hyperjob_engine.placement.grades import Grades
 from hyperjob_engine.placement.ground import Ground
 from hyperjob_engine.placement.items import Bundle, Unfit, kind_of
 from hyperjob_engine.placement.nodeshortage import node_shortage
 from hyperjob_engine.placement.scores import default_score
+from hyperjob_engine.placement.share import SplitShare, Wish
 from hyperjob_engine.reasons.crowded import NodeShortage, NodeSum
-from hyperjob_engine.reasons.hindrance import Crowding, Hindrance, Obstacle
+from hyperjob_engine.reasons.hindrance import Crowding, Hindrance, Lack, Obstacle
+from hyperjob_engine.reasons.shortage import NoDevice
 from tests.unit.controller.builders import GPU, cluster, request
 from tests.unit.controller.views import held, job, node, task, view
 
@@ -208,6 +220,7 @@ OBSTACLES: dict[str, tuple[Cluster, dict[str, Any], Obstacle | None]] = {
         Obstacle.NOT_ALLOWED,
     ),
     "it is too small": (cluster("a", 0), {}, Obstacle.LACKS),
+    "its nodes are too small": (graded(), {"pods": (gpus(4, 3),)}, Obstacle.NODES),
 }
 
 
@@ -268,3 +281,91 @@ def test_each_other_cluster_is_less_good_by_the_first_rule_that_differs(
     assert {name: each.code for name, each in found.items()} == codes
     runs = alternatives(wanted, chosen, ROOMS, room, max_domains=None, runs=True)
     assert {each.code for each in runs.values()} == {Obstacle.STAYS}
+
+
+def test_of_many_clusters_the_preferred_and_first_by_name_are_shown_the_others_counted() -> None:
+    many = [cluster(name, 0) for name in "hgfedcba"]
+    room = FreeRoom.of(many, ())
+    wanted = request("hj-trainer-0", 8, preferred=("h", "z"))
+    found = explain(wanted, many, room, max_domains=None)
+    assert [each.cluster for each in found.hindrances] == ["h", "z", "a", "b", "c"]
+    assert found.hidden == 4
+    only = explain(replace(wanted, required=True), many, room, max_domains=None)
+    assert ([each.cluster for each in only.hindrances], only.hidden) == (["h", "z"], 0)
+    over = explain_overflow(
+        replace(wanted, preferred=tuple("abcdefg")), many, room, max_domains=None
+    )
+    assert ([each.cluster for each in over.hindrances], over.hidden) == (list("abcde"), 2)
+
+
+@pytest.mark.parametrize(
+    ("resource", "elsewhere", "missing"),
+    [
+        pytest.param("rdma/hca", {}, NoDevice("rdma/hca", ""), id="nothing is named alike"),
+        pytest.param("nvidia.com/gpus", {}, NoDevice("nvidia.com/gpus", GPU), id="one is"),
+        pytest.param(
+            "nvidia.com/gpus",
+            {"nvidia.com/gpus": 0},
+            NoDevice("nvidia.com/gpus", GPU),
+            id="another cluster reports 0 of it",
+        ),
+        pytest.param("amd.com/gpu", {"amd.com/gpu": 8}, None, id="another cluster has it"),
+        pytest.param(GPU, {}, None, id="this cluster has it"),
+        pytest.param("memory", {}, None, id="memory is no device"),
+    ],
+)
+def test_a_device_is_missing_if_no_cluster_has_it(
+    resource: str, elsewhere: dict[str, int], missing: NoDevice | None
+) -> None:
+    clusters = [
+        replace(cluster("a"), allocatable={GPU: 8}),
+        replace(cluster("b"), allocatable={"cpu": 8, **elsewhere}),
+    ]
+    whole = clusters[0].allocatable.get(resource, 0)
+    lack = Lack(resource, 1, 0, whole, 1)
+    found = [Hindrance(cluster="a", code=Obstacle.LACKS, lacks=(lack,))]
+    assert _no_device(found, clusters) == missing
+    assert _no_device([], clusters) is None
+
+
+def wish(accelerators: int, *, fixed: int = 0, per_pod: int = 1, preferred: str = "") -> Wish:
+    return Wish(
+        group="trainer",
+        accelerators=accelerators,
+        kind=GPU,
+        fixed=fixed,
+        per_pod=per_pod,
+        pod={GPU: per_pod * NANO},
+        others=(),
+        preferred=tuple(preferred),
+        required=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("accelerators", "fixed", "per_pod", "fewest"),
+    [(9, 1, 2, 1), (8, 1, 3, 2), (10, 0, 3, 0), (1, 0, 1, 1), (1, 1, 1, 0)],
+)
+def test_a_shortfall_names_the_fewest_sub_jobs_that_make_exactly_the_wanted_number(
+    accelerators: int, fixed: int, per_pod: int, fewest: int
+) -> None:
+    found = explain_shortfall(
+        wish(accelerators, fixed=fixed, per_pod=per_pod), [], FreeRoom.of([], ()), max_domains=None
+    )
+    assert found.fewest == fewest
+
+
+def test_an_overflow_of_a_split_names_what_each_preferred_cluster_takes_and_why_others_do_not() -> (
+    None
+):
+    clusters = [cluster("a"), cluster("b"), cluster("c", unusable="no")]
+    asked = wish(9, fixed=1, per_pod=2, preferred="abcz")
+    found = explain_overflow_of(asked, clusters, [SplitShare("a", 3), SplitShare("d", 1)])
+    assert [
+        (each.cluster, each.room, each.hindrance and each.hindrance.code) for each in found.parts
+    ] == [
+        ("a", 7, None),
+        ("b", 0, None),
+        ("c", 0, Obstacle.UNUSABLE),
+        ("z", 0, Obstacle.UNKNOWN),
+    ]
