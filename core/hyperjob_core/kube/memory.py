@@ -230,6 +230,8 @@ class MemoryServer:
                 for listener in self._listeners:
                     listener(EVENTS.kind, None, obj)
                 return obj
+            if call.namespace:  # an object gets the namespace of its path
+                obj["metadata"].setdefault("namespace", call.namespace)
             return self.create(resource, obj)
         if not call.name:
             selected = _selection(call.namespace, call.params)

@@ -2,17 +2,14 @@
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from typing import Any
 
-import orjson
 import pytest
 from click.testing import CliRunner, Result
 
 from hyperjob.cli import main
 from hyperjob.cli.kubectl.connection import Access
 from hyperjob_core.kube.client import Kube
-from hyperjob_core.kube.memory import Call
 from hyperjob_core.kube.resources import HYPERJOBS, PODS, VCJOBS
 from hyperjob_core.kube.transport import Params, Response
 from tests.support.apiserver import ApiServer, refusal
@@ -78,13 +75,6 @@ class Fleet(ApiServer):
         self.members.setdefault(cluster, ApiServer()).put(PODS, made)
         self.logs[name, "main"] = list(lines)
         return made
-
-    def answer(self, call: Call) -> Any:
-        if call.method == "POST" and call.namespace:  # an object gets the namespace of its path
-            made = call.content()
-            made["metadata"].setdefault("namespace", call.namespace)
-            call = replace(call, body=orjson.dumps(made))
-        return super().answer(call)
 
     def hyperjob(self, obj: Object, name: str = "llm") -> None:
         """Store a HyperJob under another name."""

@@ -10,7 +10,7 @@ from hyperjob_core.kube.client import EventType, Kube, PatchType
 from hyperjob_core.kube.errors import AlreadyExists, Conflict, Gone, Invalid, NotFound
 from hyperjob_core.kube.memory import MemoryServer
 from hyperjob_core.kube.patches import merged, patched
-from hyperjob_core.kube.resources import HYPERJOBS, VCJOBS
+from hyperjob_core.kube.resources import CLUSTERS, HYPERJOBS, VCJOBS
 from hyperjob_core.virtualtime import now, run
 
 HYPERJOB = {"metadata": {"namespace": "a", "name": "one"}, "spec": {"suspend": False}}
@@ -44,6 +44,17 @@ def test_objects_are_created_patched_and_deleted_with_what_they_own() -> None:
                 await kube.get(resource, name, namespace="a")
 
     run(act())
+
+
+def test_a_created_object_has_the_namespace_of_its_path() -> None:
+    async def act() -> list[str]:
+        kube = Kube(MemoryServer(now=now))
+        await kube.create(HYPERJOBS, {"metadata": {"name": "one"}}, namespace="a")
+        made = await kube.get(HYPERJOBS, "one", namespace="a")
+        cluster = await kube.create(CLUSTERS, {"metadata": {"name": "east"}})
+        return [made["metadata"]["namespace"], cluster["metadata"].get("namespace", "none")]
+
+    assert run(act()) == ["a", "none"]
 
 
 def test_a_watch_tells_every_change_once() -> None:
