@@ -135,10 +135,20 @@ async def recorded(kube: Kube) -> Settings | None:
     An installation by an older release has no record: its settings are those of its objects.
     Raises KubeError.
     """
+    record = await _record(kube)
+    return await _inferred(kube) if record is None else settings_of(record)
+
+
+async def recorded_release(kube: Kube) -> str:
+    """Return the Helm release in the record; "" without one. Raises KubeError."""
+    record = await _record(kube)
+    return "" if record is None else settings_of(record).release
+
+
+async def _record(kube: Kube) -> Object | None:
+    """Return the ConfigMap of the record; None if `hyperjob install` did not create it."""
     record = await _get(kube, CONFIG_MAPS, RECORD, namespace=LEASE_NAMESPACE)
-    if record is not None and is_ours(record):
-        return settings_of(record)
-    return await _inferred(kube)
+    return record if record is not None and is_ours(record) else None
 
 
 async def _inferred(kube: Kube) -> Settings | None:

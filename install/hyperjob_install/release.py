@@ -11,7 +11,7 @@ from hyperjob_core.kube.errors import NotFound
 from hyperjob_core.kube.resources import CLUSTER_ROLES, MUTATING_WEBHOOKS
 from hyperjob_install.objects import Item
 from hyperjob_install.rbac import CONTROLLER
-from hyperjob_install.record import MARK
+from hyperjob_install.record import MARK, recorded_release
 from hyperjob_rules.configuration import MUTATING_NAME
 
 _MARKED: Final = ((CLUSTER_ROLES, CONTROLLER), (MUTATING_WEBHOOKS, MUTATING_NAME))
@@ -28,7 +28,14 @@ def marked(items: list[Item], release: str) -> list[Item]:
 
 
 async def other_release(kube: Kube, release: str) -> str:
-    """Return the other Helm release that installed HyperJob; "" if there is none."""
+    """Return the other Helm release that installed HyperJob; "" if there is none.
+
+    The record of the installation decides: a run that takes an installation over and skips a part
+    leaves the annotation of the earlier release on that part. Annotations decide without a release
+    in the record.
+    """
+    if owner := await recorded_release(kube):
+        return owner if owner != release else ""
     for resource, name in _MARKED:
         try:
             live = await kube.get(resource, name)

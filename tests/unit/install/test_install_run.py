@@ -40,6 +40,7 @@ from hyperjob_install.plan import Action, InstallPlan, plan, require_karmada
 from hyperjob_install.problems import InstallError, clash, lost, refused
 from hyperjob_install.reach import address_of, require_webhook
 from hyperjob_install.record import (
+    MARK,
     RECORD,
     command,
     differences,
@@ -712,6 +713,18 @@ async def test_a_release_marks_two_objects_and_another_release_is_found() -> Non
     server.install(marked([webhook()], "a/one"))
     assert await other_release(server.kube, "a/one") == ""
     assert await other_release(server.kube, "a/two") == "a/one"
+
+
+async def test_the_record_names_the_release_after_one_that_skipped_the_webhooks() -> None:
+    server = InstallServer()
+    server.install(manifest(replace(HOOK, release="a/one")))
+    taken_over = replace(HOOK, release="a/two", skip=frozenset({Component.WEBHOOKS}))
+    server.install(manifest(taken_over))
+    left = server.get(MUTATING_WEBHOOKS, MUTATING_NAME)
+    assert left is not None
+    assert left["metadata"]["annotations"][MARK] == "a/one"
+    assert await other_release(server.kube, "a/two") == ""
+    assert await other_release(server.kube, "a/one") == "a/two"
 
 
 async def test_existing_hyperjobs_are_counted_and_five_are_named() -> None:
