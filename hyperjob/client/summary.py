@@ -130,6 +130,12 @@ class Summary:
         return f"{self.namespace}/{self.name}"
 
     @property
+    def without_sub_jobs(self) -> list[Group]:
+        """Return the replicated jobs of which the controller has not made any sub-job yet."""
+        made = {job.group for job in self.jobs}
+        return [group for group in self.groups if group.name not in made]
+
+    @property
     def has_ended(self) -> bool:
         """Return whether it has completed or failed."""
         return self.phase in (Phase.COMPLETED, Phase.FAILED)

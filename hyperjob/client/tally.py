@@ -100,9 +100,9 @@ def demands(summary: Summary) -> Iterator[tuple[Key, int, bool]]:
     """Yield for each unfinished sub-job queue and accelerator, the number, and whether it waits."""
     if summary.has_ended or summary.deleting:
         return
-    if not summary.jobs:
-        for group in summary.groups:
-            if group.accelerator and not summary.suspend:
+    if not summary.suspend:
+        for group in summary.without_sub_jobs:
+            if group.accelerator:
                 yield (group.queue, group.accelerator), group.whole, True
     for job in summary.jobs:
         accelerator, number = summary.accelerators(job)

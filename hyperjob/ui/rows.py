@@ -227,8 +227,7 @@ def _accelerators(summary: Summary) -> Mapping[str, int]:
         name, number = summary.accelerators(job)
         if number:
             found[name] = found.get(name, 0) + number
-    if not summary.jobs:
-        for group in summary.groups:
-            if group.accelerator:
-                found[group.accelerator] = found.get(group.accelerator, 0) + group.whole
+    for group in summary.without_sub_jobs:
+        if group.accelerator:
+            found[group.accelerator] = found.get(group.accelerator, 0) + group.whole
     return found

@@ -417,6 +417,19 @@ def test_a_hyperjob_without_sub_jobs_waits_for_the_accelerators_of_all_of_them()
     assert Tally.of([read(hyperjob(spec={"suspend": True}))]).waits_for == {}
 
 
+def test_a_replicated_job_without_sub_jobs_waits_beside_another_that_runs() -> None:
+    raw = hyperjob("Running", sub_job(phase="Running", cluster="west"))
+    first = raw["spec"]["replicatedJobs"][0]
+    split = {"mode": "auto", "accelerators": 24}
+    later = {**first, "name": "later", "splitPolicy": split}
+    without = {"name": "cpu", "replicas": 3, "templateSpec": {"queue": "default", "tasks": []}}
+    raw["spec"]["replicatedJobs"] += [later, without]
+    tally = Tally.of([read(raw)])
+    assert (tally.used, tally.waits) == ({("default", GPU): 8}, {("default", GPU): 24})
+    raw["spec"]["suspend"] = True
+    assert Tally.of([read(raw)]).waits_for == {}
+
+
 malformed = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),
     lambda inner: (

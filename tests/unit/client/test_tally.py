@@ -54,9 +54,9 @@ DEMANDS = {
         ),
         [(KEY, 8, False)],
     ),
-    "a sub-job of a replicated job that is gone": (
+    "sub-jobs of another replicated job than that of the spec": (
         summary("Running", {**sub_job(phase="Running", cluster="a"), "replicatedJob": "gone"}),
-        [],
+        [(KEY, 16, True)],
     ),
     "a HyperJob that has ended": (
         summary("Failed", sub_job(phase="Running", cluster="a")),

@@ -41,6 +41,9 @@ def test_a_row_has_what_the_table_shows_and_searches() -> None:
         assert word in found.search
     assert found.waits_in == ""
     assert row(0, phase="Queued", jobs=[]).accelerators == {GPU: 64}
+    (group,) = hyperjob(0, clusters=4)["spec"]["replicatedJobs"]
+    two = {"replicatedJobs": [group, {**group, "name": "later"}]}
+    assert row(0, spec=two).accelerators == {GPU: 128}, "64 of a group without sub-jobs yet"
 
 
 RUNNING_JOB = {"name": "train-0-trainer-0", "replicatedJob": "trainer", "phase": "Running"}
