@@ -27,7 +27,7 @@ class Breakage:
         for mean, strike in (
             (failures.pod / max(1, len(self._nodes)), self._pod),
             (failures.node / max(1, len(self._nodes)), self._node),
-            (failures.cluster / len(self._scene.members), self._cluster),
+            (failures.cluster / max(1, len(self._scene.members)), self._cluster),
         ):
             if mean and self._nodes:
                 self._again(mean * _HOUR, strike)

@@ -154,6 +154,12 @@ def test_a_pod_on_a_node_fails_and_without_pods_none_does() -> None:
     assert struck(Failures(pod=10.0), hours=500, scene=idle) == []
 
 
+def test_without_clusters_nothing_strikes() -> None:
+    empty = Scene()
+    empty.members = {}
+    assert struck(Failures(pod=1.0, node=1.0, cluster=1.0), hours=10, scene=empty) == []
+
+
 def test_without_failures_nothing_strikes_and_equal_seeds_strike_alike() -> None:
     assert struck(Failures(), hours=500) == []
     failures = Failures(pod=10.0, node=10.0, node_repair=1.0)
