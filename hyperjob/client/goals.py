@@ -14,7 +14,7 @@ from hyperjob.client.why.gather import fits_nowhere
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import CONDITION_COMPLETED, CONDITION_FAILED
 from hyperjob_core.api.phases import Phase
-from hyperjob_core.api.wire import natural
+from hyperjob_core.api.wire import natural, string
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import KubeError
 from hyperjob_core.kube.resources import HYPERJOBS
@@ -117,19 +117,26 @@ async def reach(
     *,
     seconds: float,
     progress: Progress = silent,
+    uid: str | None = None,
 ) -> Object | None:
     """Wait until a HyperJob reaches the goal; return it, or None after its deletion.
 
-    `seconds` 0 is no time limit. Raises NotFound when the HyperJob does not exist, NotYetError
-    when time is up, NeverError when the HyperJob can no longer reach the goal.
+    `seconds` 0 is no time limit. A HyperJob of another UID than `uid`, or than the HyperJob that
+    was read first, is a new HyperJob: the earlier one of this name is deleted. Raises NotFound when
+    the HyperJob does not exist, NotYetError when time is up, NeverError when the HyperJob can no
+    longer reach the goal.
     """
-    first = True
+    first, known = True, uid
 
     def holds(hyperjob: Object | None) -> bool:
-        nonlocal first
+        nonlocal first, known
         if hyperjob is None and first and not goal.is_deletion:
             raise not_found(name)
         first = False
+        if hyperjob is not None and goal.is_deletion:
+            found = string(hyperjob["metadata"].get("uid"))
+            known = known or found
+            return found != known
         return goal.holds(hyperjob, name)
 
     async def is_gone(hyperjob: Object | None) -> bool:
@@ -149,6 +156,9 @@ async def reach(
         progress=progress,
         hope=Hope(goal.is_doubtful, is_gone),
     )
+    if goal.is_deletion:
+        await reaching
+        return None
     if goal.step is None:
         return await reaching
     return await _or_printed(kube, namespace, name, reaching, step=goal.step)

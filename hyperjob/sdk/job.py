@@ -18,7 +18,7 @@ from hyperjob.client.logs.following import Following
 from hyperjob.client.logs.standing import ChosenLogs
 from hyperjob.client.summary import Summary
 from hyperjob.client.thinning import Thinned
-from hyperjob.client.waiting import Progress, silent
+from hyperjob.client.waiting import Progress, not_found, silent
 from hyperjob.client.why.evidence import Explanation
 from hyperjob.client.why.explain import explain
 from hyperjob.client.why.gather import gather
@@ -32,7 +32,7 @@ from hyperjob.sdk.view import Connection, JobView, LastRead
 from hyperjob_core.api.lines import LogLine as Line
 from hyperjob_core.api.meta import Object
 from hyperjob_core.kube.client import Kube
-from hyperjob_core.kube.errors import KubeError
+from hyperjob_core.kube.errors import Conflict, KubeError
 from hyperjob_core.kube.following import states
 from hyperjob_core.kube.resources import HYPERJOBS
 from hyperjob_core.tasks import cancel
@@ -248,12 +248,24 @@ class AsyncJob(JobView):
         return await self._ask(requests.migrate(job, cluster=cluster), wait=wait, timeout=timeout)
 
     async def delete(self, *, wait: bool = True, timeout: float = 0) -> None:
-        """Delete the HyperJob and its objects in all clusters; `wait` waits for the deletion."""
+        """Delete the HyperJob and its objects in all clusters; `wait` waits for the deletion.
+
+        Raise NotFoundError after its deletion, also where another HyperJob has its name.
+        """
+        uid = self.raw["metadata"].get("uid")
         with translated():
-            await self._kube.delete(HYPERJOBS, self.name, namespace=self.namespace)
+            try:
+                await self._kube.delete(HYPERJOBS, self.name, namespace=self.namespace, uid=uid)
+            except Conflict:  # another UID
+                raise not_found(self.name) from None
             if wait:
                 await reach(
-                    self._kube, self.namespace, self.name, parse_goal("delete"), seconds=timeout
+                    self._kube,
+                    self.namespace,
+                    self.name,
+                    parse_goal("delete"),
+                    seconds=timeout,
+                    uid=uid,
                 )
 
     @property

@@ -70,7 +70,7 @@ class Trial:
         name = made["metadata"]["name"]
         clusters = [job["clusterNames"][0] for job in made["spec"]["replicatedJobs"]]
         self._tell(f"creating HyperJob {name} on {', '.join(clusters)}")
-        await self._kube.create(HYPERJOBS, made, namespace=self._namespace)
+        created = await self._kube.create(HYPERJOBS, made, namespace=self._namespace)
         try:
             await reach(
                 self._kube, self._namespace, name, _GOAL, seconds=seconds, progress=self._tell
@@ -81,7 +81,8 @@ class Trial:
             raise type(error)(f"{error}; {hint}") from None
         lines = await self._logs(name)
         took = time.monotonic() - self._started
-        await self._kube.delete(HYPERJOBS, name, namespace=self._namespace)
+        uid = created["metadata"]["uid"]
+        await self._kube.delete(HYPERJOBS, name, namespace=self._namespace, uid=uid)
         self._tell(f"completed on {', '.join(clusters)}")
         return {
             "name": name,

@@ -95,6 +95,22 @@ def test_a_hyperjob_that_may_run_later_is_waited_for(reason: str) -> None:
         waits("phase=Completed", (1, state("Pending", reason)), seconds=3600)
 
 
+def test_a_deletion_is_reached_when_another_hyperjob_has_the_name() -> None:
+    async def act() -> object:
+        plane = MemoryServer(now=now)
+        kube = Kube(plane)
+        made = {"metadata": {"namespace": "a", "name": "one"}, "spec": {}}
+        await kube.create(HYPERJOBS, made)
+
+        def replace() -> None:  # as a list shows it after a broken watch
+            plane.put(HYPERJOBS, {**made, "metadata": {**made["metadata"], "uid": "new"}})
+
+        asyncio.get_running_loop().call_later(5, replace)
+        return await reach(kube, "a", "one", parse_goal("delete"), seconds=60)
+
+    assert run(act()) is None
+
+
 NO_ROOM = {
     **state("Queued", "InsufficientCapacity"),
     "jobs": [{"name": "one-trainer-0", "replicatedJob": "trainer", "phase": "Queued"}],

@@ -287,6 +287,29 @@ async def test_a_deletion_waits_until_the_hyperjob_is_gone(job: AsyncJob, fleet:
         await job.delete()
 
 
+async def test_a_deletion_leaves_a_new_hyperjob_of_the_same_name(
+    job: AsyncJob, fleet: Fleet
+) -> None:
+    new = {**fleet.stored()["metadata"], "uid": "new"}
+    fleet.put(HYPERJOBS, {**fleet.stored(), "metadata": new})
+    with pytest.raises(NotFoundError, match='"llm" not found'):
+        await job.delete()
+    assert fleet.stored()["metadata"]["uid"] == "new"
+
+
+async def test_a_deletion_ends_although_a_new_hyperjob_takes_the_name_at_once(
+    job: AsyncJob, fleet: Fleet
+) -> None:
+    def again(kind: str, old: Object | None, new: Object | None) -> None:
+        if kind == HYPERJOBS.kind and old is not None and new is None:
+            fleet.create(HYPERJOBS, old)
+
+    fleet.listen(again)
+    before = fleet.stored()["metadata"]["uid"]
+    await job.delete(timeout=60)
+    assert fleet.stored()["metadata"]["uid"] != before
+
+
 async def test_a_deletion_with_finalizers_is_out_of_time_and_not_waited_for_unless_asked(
     job: AsyncJob, fleet: Fleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
