@@ -52,6 +52,8 @@ PATHS = {
     "SELF_SUBJECT_ACCESS_REVIEWS": "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews/x",
     "CLUSTER_ROLES": "/apis/rbac.authorization.k8s.io/v1/clusterroles/x",
     "CLUSTER_ROLE_BINDINGS": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/x",
+    "ROLES": "/apis/rbac.authorization.k8s.io/v1/namespaces/n/roles/x",
+    "ROLE_BINDINGS": "/apis/rbac.authorization.k8s.io/v1/namespaces/n/rolebindings/x",
 }
 
 
