@@ -31,8 +31,9 @@ class StartForecast:
 class Life:
     """The record of a job; times in seconds since the start of the simulation.
 
-    `stops` counts its stops by cause, `lost` the accelerator-seconds of repeated work, `message`
-    is the last message of its status.
+    `stops` counts its stops by cause: a failed pod, node or cluster, also where the controller then
+    deleted the other sub-jobs, or preempted for any other deletion. `lost` are the
+    accelerator-seconds of repeated work, `message` is the last message of its status.
     """
 
     job: Submission

@@ -23,7 +23,8 @@ class Run:
 
     `done` are the seconds of its work up to the time `since`, from which on it works at `rate`: 1.0
     with all sub-jobs. It works while at least `minimum` of them run, None for all of them;
-    `expected` is their number in the status. `timer` ends the work at the present rate.
+    `expected` is their number in the status. `timer` ends the work at the present rate. `broken`
+    has the causes of the sub-jobs, by vcjob, that failed and do not run again yet.
     """
 
     life: Life
@@ -33,6 +34,7 @@ class Run:
     since: float = 0.0
     rate: float = 0.0
     jobs: dict[str, SubJob] = field(default_factory=dict)
+    broken: dict[str, str] = field(default_factory=dict)
     timer: asyncio.TimerHandle | None = None
     finished: bool = False
 

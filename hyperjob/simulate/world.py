@@ -139,6 +139,7 @@ class Simulation(Scene):
             return
         job = run.jobs[key]
         job.devices, job.running = pods.devices, True
+        run.broken.pop(key, None)
         if job.own:
             raw = string(at(self.plane.get(VCJOBS, key), "metadata", "annotations", DURATION))
             loop = asyncio.get_running_loop()
@@ -167,19 +168,26 @@ class Simulation(Scene):
         self._lost(key, cause)
 
     def _gone(self, key: str, cluster: str) -> None:
-        """Remove a vcjob from its member after its deletion from the control plane."""
+        """Remove a vcjob from its member after its deletion from the control plane.
+
+        The controller has deleted it since another sub-job failed, or else for another HyperJob.
+        """
         self._release(key, cluster)
-        self._lost(key, "preempted")
-        run = self.runs.get(self.owners.pop(key, ""))
+        run = self.runs.get(self.owners.get(key, ""))
+        causes = run.broken.values() if run is not None else ()
+        self._lost(key, next(iter(causes), "preempted"))
+        self.owners.pop(key, None)
         if run is not None:
             run.jobs.pop(key, None)
 
     def _lost(self, key: str, cause: str) -> None:
-        """Stop the training of a sub-job, whose pods are gone."""
+        """Stop the training of a sub-job, whose pods are gone; `cause` as in `Life.stops`."""
         owner = self.owners.get(key, "")
         run = self.runs.get(owner)
         if run is not None and key in run.jobs:
             run.jobs[key].running = False
+            if cause and cause != "preempted":
+                run.broken.setdefault(key, cause)
             self._settle(owner, cause=cause)
 
 

@@ -130,7 +130,10 @@ class Handlers:
             raise error
 
     def _concerned(self, resource: Resource, obj: Object) -> list[str]:
-        """Return the HyperJobs of an object, of a ResourceBinding those of its vcjob."""
+        """Return the HyperJobs of an object; none of an object without a namespace, as a Cluster.
+
+        Of a ResourceBinding they are those of its vcjob, or of the vcjob's name after its deletion.
+        """
         if resource == HYPERJOBS:
             return [key_of(obj)]
         if resource == RESOURCE_BINDINGS:

@@ -47,7 +47,7 @@ class PatchType(StrEnum):
 
 
 class EventType(StrEnum):
-    """The type of a watch event; a BOOKMARK has only a resourceVersion."""
+    """The type of a watch event; a BOOKMARK of an API server has only a resourceVersion."""
 
     ADDED = "ADDED"
     MODIFIED = "MODIFIED"
@@ -217,7 +217,8 @@ class Kube:
         """Yield changes after `resource_version`, bookmarks included, until the server ends.
 
         Raises Gone if the version is too old; Unavailable if the connection breaks, is silent for
-        `idle_limit` seconds or sends garbage. Calls `opened` after the server's response header.
+        `idle_limit` seconds, sends garbage, or does not end within the time limit of a request
+        after `timeout_seconds`. Calls `opened` after the server's response header.
         The caller must close it: `async with aclosing(kube.watch(…)) as events`.
         """
         params = {

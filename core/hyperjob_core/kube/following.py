@@ -26,7 +26,8 @@ async def changes(
 ) -> AsyncGenerator[WatchEvent, None]:
     """Yield every object as ADDED and then each change, without end; resume broken watches.
 
-    A BOOKMARK follows the listed objects. Objects deleted between two watches are yielded as
+    A BOOKMARK without an object follows each list: the first, and one after each broken watch whose
+    version is too old. Objects deleted between two watches are yielded as
     DELETED. Raises KubeError when the API server refuses, cannot be reached at first, or fails five
     times in a row without a list; `persistent` tries on after every failure. The caller must close
     it with `aclosing`.

@@ -35,7 +35,8 @@ class News:
     """What has happened in a member since the last look.
 
     `jobs` are the vcjobs, as namespace/name, that have no pod left, a first failure or an Event
-    about refused pods, and `grown` those with a further pod. `freed`: a pod has left a node, or the
+    about refused pods, and `grown` those with a further pod, or of which a pod that has not ended
+    holds another node or other amounts than before. `freed`: a pod has left a node, or the
     nodes have changed.
     """
 
@@ -114,7 +115,12 @@ class MemberFold:
             self.put_pod(pod)  # those that have ended last: a later pod begins a new run
 
     def put_pod(self, pod: PodFact) -> None:
-        """Take over a pod."""
+        """Take over a pod; no effect if it is as before.
+
+        A pod that holds something now, or something else, is what its vcjob has grown by in `news`.
+        The first pod of a vcjob, also after all of its pods have ended, and one of another owner
+        end the failure that is kept of the vcjob.
+        """
         before = self._pods.get(pod.key)
         if before == pod:
             return

@@ -9,6 +9,7 @@ from click.shell_completion import ShellComplete
 from hyperjob.cli import main
 from hyperjob.cli.kubectl import offers
 from hyperjob.cli.kubectl.names import HyperJobName, TrainJobName
+from hyperjob_core.kube.client import EventType, WatchEvent
 from hyperjob_core.kube.resources import CLUSTERS, HYPERJOBS, NAMESPACES, QUEUES
 from tests.support.apiserver import refusal
 from tests.unit.cli.fleet import Fleet, Run, runner
@@ -173,6 +174,7 @@ def test_a_watch_prints_the_list_and_then_each_change(
             number += 1
             if number == 3:
                 fleet.put(HYPERJOBS, {**fleet.stored(), "status": hyperjob("Failed")["status"]})
+                yield WatchEvent(EventType.BOOKMARK, {})  # of a second list
             if number == 4:
                 return
 

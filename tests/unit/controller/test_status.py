@@ -500,3 +500,16 @@ def test_times_that_are_no_times_are_no_times() -> None:
     assert timestamp(7) is None
     assert timestamp("2026-01-02T03:04:05") == NOW
     assert rfc3339(NOW + timedelta(microseconds=7)) == "2026-01-02T03:04:05Z"
+
+
+def test_a_suspended_hyperjob_says_how_many_ended_and_which_are_being_removed() -> None:
+    raw = hyperjob(suspend=True, status={"state": {"phase": "Running"}})
+    done = child(1, phase="Completed", pods={"succeeded": 8})
+    left = "1 sub-job being removed: hj-trainer-0 is Running on a: suspended"
+    for objects, text in (
+        ([*child(0, phase="Running"), *done], f"suspended with 1 of 2 sub-jobs ended; {left}"),
+        (done, "suspended with 1 of 2 sub-jobs ended"),
+        ([], "suspended with 0 of 2 sub-jobs ended"),
+    ):
+        state = derived(raw, *objects, clusters=(A,))["state"]
+        assert (state["phase"], state["message"]) == ("Suspended", text)

@@ -1,5 +1,7 @@
 """Whole simulations with the real controller: what it decides, and the same each time."""
 
+from dataclasses import replace
+
 import pytest
 
 from hyperjob.simulate.engine import simulate
@@ -8,6 +10,7 @@ from hyperjob.simulate.measure import measure
 from hyperjob.simulate.policies import POLICIES
 from hyperjob.simulate.sites import queue, shares_of, site
 from hyperjob.simulate.workload import Failures, Outage
+from hyperjob_core.kube.patches import merged
 from tests.unit.simulate.scenarios import HOUR, MINUTE, clusters, jobs, scenario
 
 LATENCY = 10.0
@@ -75,6 +78,21 @@ def test_what_fails_starts_again_elsewhere_or_when_the_cluster_is_back() -> None
     assert life.stops in ({"cluster": 1}, {}), "it may be on the other cluster"
     if life.stops:
         assert [list(each.devices) for each in life.segments] == [["c0"], ["c1"]]
+
+
+def test_the_end_of_sub_jobs_that_make_way_for_a_restart_counts_as_the_failure() -> None:
+    given = scenario(
+        clusters(2, 2, 2),
+        [
+            replace(job, hyperjob=merged(job.hyperjob, {"spec": {"minAvailable": 1}}))
+            for job in jobs((0.0, 6 * HOUR, 24), (600.0, 6 * HOUR, 24))
+        ],
+        failures=Failures(pod=20),
+        seed=3,
+    )
+    stops = [life.stops for life in simulate(given, policy="no-preemption").lives.values()]
+    assert any(stops), "some pod fails while the other sub-jobs go on"
+    assert {cause for each in stops for cause in each} == {"pod"}
 
 
 def test_nodes_and_pods_fail_at_random_and_every_job_ends_all_the_same() -> None:
