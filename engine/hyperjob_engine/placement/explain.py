@@ -265,10 +265,14 @@ def _less_good(
         return Obstacle.LATER if preferred else Obstacle.NOT_PREFERRED, chosen
     if cost < best:
         return Obstacle.LEFT_TO_OTHERS, ""
+    if cost.moves > best.moves:
+        return Obstacle.MOVES, chosen
     if cost.siblings > best.siblings:
         return Obstacle.SIBLING, request.group
     if cost.distance > best.distance:
         return Obstacle.FARTHER, ""
+    if cost.unmet > best.unmet:
+        return Obstacle.UNMET, chosen
     if cost.left > best.left:
         return Obstacle.LOOSER, chosen
     return Obstacle.BY_NAME, chosen

@@ -46,8 +46,10 @@ class Obstacle(enum.StrEnum):
     LATER = "LaterInClusterNames"
     NOT_PREFERRED = "NotPreferred"
     LEFT_TO_OTHERS = "LeftToOthers"
+    MOVES = "WouldMove"
     SIBLING = "HasSibling"
     FARTHER = "Farther"
+    UNMET = "MeetsFewerPreferences"
     LOOSER = "FitsLessClosely"
     BY_NAME = "LaterByName"
     NOT_FOR_ALL = "NotForAll"
@@ -73,8 +75,10 @@ _WITH_ROOM = frozenset(
         Obstacle.LATER,
         Obstacle.NOT_PREFERRED,
         Obstacle.LEFT_TO_OTHERS,
+        Obstacle.MOVES,
         Obstacle.SIBLING,
         Obstacle.FARTHER,
+        Obstacle.UNMET,
         Obstacle.LOOSER,
         Obstacle.BY_NAME,
         Obstacle.NOT_FOR_ALL,
@@ -179,6 +183,12 @@ def hindrance_text(hindrance: Hindrance) -> str:
             return f"has room, but comes after {other} in clusterNames"
         case Obstacle.SIBLING:
             return f"has room, but has a sub-job of {other} already"
+        case Obstacle.MOVES:
+            return f"has room, but the sub-job was on {other} before"
+        case Obstacle.UNMET:
+            return (
+                f"has room, but its nodes meet fewer preferences of the pods than those of {other}"
+            )
         case Obstacle.LOOSER:
             return f"has room, but fits less closely than {other}"
         case Obstacle.BY_NAME:

@@ -265,6 +265,7 @@ ROOMS = [cluster("a", 8), cluster("b", 8), cluster("c", 16)]
             {"a": Obstacle.LATER, "c": Obstacle.NOT_PREFERRED},
         ),
         ("a", [("trainer", "b")], {}, {"b": Obstacle.SIBLING, "c": Obstacle.LOOSER}),
+        ("a", [("trainer", "b")], {"last": "a"}, dict.fromkeys("bc", Obstacle.MOVES)),
         ("gone", (), {}, dict.fromkeys("abc", Obstacle.SETTLED)),
         ("", (), {}, dict.fromkeys("abc", Obstacle.NOT_FOR_ALL)),
     ],

@@ -17,9 +17,11 @@ from hyperjob_engine.model.members import (
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.model.request import PlacementRequest
 from hyperjob_engine.placement.assign import FreeRoom
+from hyperjob_engine.placement.explain import alternatives
 from hyperjob_engine.placement.ground import Ground, Kind
 from hyperjob_engine.placement.place import place
 from hyperjob_engine.reasons.detail import detail_text
+from hyperjob_engine.reasons.hindrance import hindrance_text
 from tests.unit.controller.builders import GPU
 from tests.unit.controller.views import held, job, node, seen, task, view
 
@@ -331,6 +333,17 @@ def test_preferred_affinity_chooses_among_the_clusters_that_fit() -> None:
     assert chosen(wanted, plain, half, both) == "c"
     assert chosen(wanted, plain, half) == "b"
     assert chosen(wanted, plain) == "a", "a preference keeps pods from no cluster"
+
+
+def test_a_cluster_that_meets_fewer_preferences_is_named_for_that() -> None:
+    plain = seen(view([node("n0", 8)]), name="a")
+    fast = seen(view([node("n0", 8, labels={"gpu": "H100"})]), name="b")
+    wanted = job(task(1, 8, affinity=preferring(wish(10, "gpu", "H100"))))
+    room = FreeRoom.of([plain, fast], ())
+    found = alternatives(wanted, "b", [plain, fast], room, max_domains=None)
+    assert {name: hindrance_text(each) for name, each in found.items()} == {
+        "a": "has room, but its nodes meet fewer preferences of the pods than those of b"
+    }
 
 
 def test_a_preference_counts_only_nodes_with_room_for_the_pods() -> None:
