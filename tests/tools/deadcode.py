@@ -34,6 +34,7 @@ ALLOWED = {
     "formatter_class": "argparse",
     "globals": "Jinja",
     "kubectl_complete": "the script of pyproject.toml",
+    "max_size": "asyncio's SSLProtocol",
     "model_config": "pydantic",
     "num_tickets": "ssl",
     "on_broken_pipe": "rich",
