@@ -173,20 +173,20 @@ class Simulation(Scene):
         The controller has deleted it since another sub-job failed, or else for another HyperJob.
         """
         self._release(key, cluster)
-        run = self.runs.get(self.owners.get(key, ""))
-        causes = run.broken.values() if run is not None else ()
-        self._lost(key, next(iter(causes), "preempted"))
-        self.owners.pop(key, None)
-        if run is not None:
+        owner = self.owners.pop(key, "")
+        run = self.runs.get(owner)
+        if run is not None and key in run.jobs:
+            run.jobs[key].running = False
+            self._settle(owner, cause=next(iter(run.broken.values()), "preempted"))
             run.jobs.pop(key, None)
 
     def _lost(self, key: str, cause: str) -> None:
-        """Stop the training of a sub-job, whose pods are gone; `cause` as in `Life.stops`."""
+        """Stop the training of a sub-job whose pods ended; `cause` is empty if it completed."""
         owner = self.owners.get(key, "")
         run = self.runs.get(owner)
         if run is not None and key in run.jobs:
             run.jobs[key].running = False
-            if cause and cause != "preempted":
+            if cause:
                 run.broken.setdefault(key, cause)
             self._settle(owner, cause=cause)
 

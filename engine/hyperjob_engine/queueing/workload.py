@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 from weakref import WeakValueDictionary
 
+from hyperjob_core.api.duration import doubled
 from hyperjob_engine.model.request import PlacementRequest
 from hyperjob_engine.reasons.waiting import MessageFacts
 from hyperjob_engine.resources import Resources, total
@@ -16,8 +17,9 @@ from hyperjob_engine.resources import Resources, total
 _FIRST_REFRESH: Final = timedelta(seconds=1)
 NONE: Final[frozenset[str]] = frozenset()
 """One object for all HyperJobs, to save memory: each empty set of its own has 216 bytes."""
-_DOUBLINGS: Final = 6  # the numbers of a message near the head are at most a minute old
-_FAR_DOUBLINGS: Final = 9  # and of others at most nine minutes
+_LAST_REFRESH: Final = timedelta(seconds=64)
+_LAST_FAR_REFRESH: Final = timedelta(seconds=512)
+"""The oldest that the numbers of a message may be, near the head of a line and behind."""
 
 
 class OrderInQueue(NamedTuple):
@@ -270,7 +272,7 @@ class Entry:
         self.refreshes = self.refreshes + 1 if alike else 0
         self.written, self.written_at = facts, now
 
-    def refresh_in(self, *, now: datetime, near: bool = True) -> timedelta:
+    def refresh_in(self, *, now: datetime, near: bool) -> timedelta:
         """Return how long the numbers of the message may stay stale: twice as long each time.
 
         The caller asks only if the numbers alone changed: a new reason is written at once. `near`:
@@ -278,5 +280,6 @@ class Entry:
         """
         if self.written_at is None:
             return timedelta()
-        pause = _FIRST_REFRESH * (1 << min(self.refreshes, _DOUBLINGS if near else _FAR_DOUBLINGS))
+        longest = _LAST_REFRESH if near else _LAST_FAR_REFRESH
+        pause = doubled(_FIRST_REFRESH, self.refreshes, longest)
         return max(timedelta(), self.written_at + pause - now)

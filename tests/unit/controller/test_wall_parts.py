@@ -1,4 +1,4 @@
-"""The wall by itself: whom an exception sets aside, what it wakes, logs and distrusts."""
+"""The wall: which HyperJobs an exception sets aside, what it wakes, logs and distrusts."""
 
 import asyncio
 import logging
