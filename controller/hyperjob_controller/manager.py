@@ -116,6 +116,7 @@ class Manager:
         self._recorder = EventRecorder(
             kube, "hyperjob-controller", instance=self.identity, metrics=self.metrics
         )
+        self._events = Events(self.caches, self._recorder)
         self.members = self._make_members(members)
         self.memory = self._make_memory(views or {}, messages_per_second=messages_per_second)
         self.leadership = self._make_leadership()
@@ -297,7 +298,6 @@ class Manager:
     def _make_passes(self, meter: Meter, through: Callable[[Reconcile], Reconcile]) -> Reconcile:
         """Return the pass of a HyperJob behind its guard; `through` wraps the pass alone."""
         caches, seconds = self.caches, self.options.progress_interval
-        events = Events(caches, self._recorder)
         reconciler = Reconciler(
             caches,
             self.memory,
@@ -305,7 +305,7 @@ class Manager:
             observer=self.observer,
             applier=Applier(self._kube, caches, in_flight=self._tuning.writes),
             writer=StatusWriter(self._kube, caches, self.memory, meter, progress_seconds=seconds),
-            events=events,
+            events=self._events,
             wall=self._wall,
             meter=meter,
             background=self._background,
@@ -315,7 +315,7 @@ class Manager:
             self._wall,
             self._kube,
             caches,
-            events=events,
+            events=self._events,
             now=self._now,
             refresh=lambda key: self._handlers.refresh(key),  # noqa: PLW0108 - made later
         )
@@ -400,6 +400,7 @@ class Manager:
                 for task in background:
                     task.cancel()
         finally:
+            self._events.flush()
             self.working.clear()
 
     async def _admit(self) -> None:

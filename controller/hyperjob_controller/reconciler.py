@@ -24,7 +24,7 @@ from hyperjob_core.telemetry.metrics import Place
 from hyperjob_engine.model.observed import Observed
 from hyperjob_engine.model.planned import Plan
 from hyperjob_engine.plan import plan
-from hyperjob_engine.status.transitions import action_events, pass_events
+from hyperjob_engine.status.transitions import action_events
 
 log = logging.getLogger(__name__)
 
@@ -100,7 +100,9 @@ class Reconciler:
         written = await self._writer.write(observed, None if delay else decided.status)
         self._observer.release(key)
         reported = decided.events if written in {Written.STORED, Written.PRUNED} else ()
-        self._events.record(key, pass_events(reported, action_events(result.done)))
+        done = action_events(result.done)
+        waits = delay is not None and key in self._memory.unwritten
+        self._events.record_pass(key, reported, done, waits=waits)
         if written is not Written.STALE and delay is None and observed.verdict is not None:
             self._memory.admission.message_written(key, observed.verdict)
         for failure in result.failures:
@@ -159,6 +161,7 @@ class Reconciler:
 
     def _forget(self, key: str) -> None:
         self._caches.forget_status(key)
+        self._events.forget(key)
         for task in self._background:
             with self._wall.around((), task.place):
                 task.forget(key)

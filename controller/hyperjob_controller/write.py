@@ -1,8 +1,9 @@
 """The step of a pass that writes the status of a HyperJob, with one merge patch.
 
 The plan decides what the status is. The writer only decides how often it writes a status in which
-nothing but messages or the training progress changed, and it writes one status for the creation of
-the sub-jobs and the opening of their gates if both happen within a second.
+nothing but messages or the training progress changed, and it writes one status for several steps of
+a start: for the creation of the sub-jobs and the opening of their gates if both happen within a
+second, and later for all that Karmada and Volcano do within five seconds.
 """
 
 import enum
@@ -25,6 +26,8 @@ from hyperjob_engine.status.diff import Weight, merge_patch, weigh
 
 START_SECONDS: Final = 1.0
 """The longest time for which the status of a HyperJob waits for its ResourceBindings."""
+STEP_SECONDS: Final = 5.0
+"""The longest time for which a step of a sub-job waits for others, or for the next phase."""
 PRUNED_RECHECK: Final = timedelta(seconds=5)
 """The time until the next write of a status whose fields the API server has dropped."""
 
@@ -65,19 +68,23 @@ class StatusWriter:
         if status is None:
             return None
         if _awaits_bindings(observed, status):
-            since = self._memory.starting.setdefault(key, observed.now)
-            return _left(since, START_SECONDS, observed.now)
+            return self._left_since_change(observed, START_SECONDS)
         last = self._memory.written.get(key)
-        if last is None:
-            return None
         match weigh(observed.hyperjob.status, status):
-            case Weight.WORDS:
-                seconds = self._memory.unplaced.message_seconds
-            case Weight.PROGRESS:
-                seconds = self._progress_seconds
+            case Weight.STEPS:
+                return self._left_since_change(observed, STEP_SECONDS)
+            case Weight.WORDS if last is not None:
+                return _left(last, self._memory.unplaced.message_seconds, observed.now)
+            case Weight.PROGRESS if last is not None:
+                return _left(last, self._progress_seconds, observed.now)
             case _:
+                self._memory.unwritten.pop(key, None)
                 return None
-        return _left(last, seconds, observed.now)
+
+    def _left_since_change(self, observed: Observed, seconds: float) -> timedelta | None:
+        """Return what is left of some seconds since the first change that is not written."""
+        since = self._memory.unwritten.setdefault(observed.hyperjob.key, observed.now)
+        return _left(since, seconds, observed.now)
 
     async def write(self, observed: Observed, status: Object | None) -> Written:
         """Write what has changed in the status; raises KubeError."""
@@ -113,7 +120,7 @@ class StatusWriter:
         if is_pruned and stored == hyperjob.status:
             return Written.IGNORED
         self._memory.written[hyperjob.key] = observed.now
-        self._memory.starting.pop(hyperjob.key, None)
+        self._memory.unwritten.pop(hyperjob.key, None)
         self._meter.written(hyperjob, status, now=observed.now)
         return Written.PRUNED if is_pruned else Written.STORED
 

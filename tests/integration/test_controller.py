@@ -248,13 +248,14 @@ async def test_the_whole_life_of_a_hyperjob(
         jobs = (await kube.list(VCJOBS, namespace=namespace)).items
         assert [item["metadata"]["name"] for item in jobs] == ["hj-trainer-1"]
 
-        async def told() -> set[str] | None:
+        async def told() -> dict[str, str] | None:
             found = (await kube.list(EVENTS, namespace=namespace)).items
-            reasons = {event["reason"] for event in found}
-            return reasons if "Failed" in reasons else None
+            notes = {event["reason"]: event["note"] for event in found}
+            return notes if "Failed" in notes else None
 
-        reasons = await eventually(told, what="the event of its end")
-        assert {"Created", "Starting", "Running", "Degraded", "Failed"} <= reasons
+        notes = await eventually(told, what="the event of its end")
+        assert {"Starting", "Running", "Degraded", "Failed"} <= notes.keys()
+        assert notes["Starting"].startswith("Created hj-trainer-0, hj-trainer-1 on")
 
 
 async def test_lost_children_are_made_again_and_policies_too(

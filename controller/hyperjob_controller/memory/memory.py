@@ -26,7 +26,7 @@ class Memory:
     """All state between passes.
 
     `unplaced` are the HyperJobs without room for a sub-job, and `written` the times of the last
-    status writes by key of the HyperJob. `starting` has since when a status waits to be written.
+    status writes by key of the HyperJob. `unwritten` has since when a status waits to be written.
     """
 
     reservations: Reservations
@@ -38,7 +38,7 @@ class Memory:
     priorities: Priorities
     closed_queues: ClosedQueues
     written: dict[str, datetime] = field(default_factory=dict)
-    starting: dict[str, datetime] = field(default_factory=dict)
+    unwritten: dict[str, datetime] = field(default_factory=dict)
 
     def update(self, seen: Observed) -> None:
         """Take over the present objects of a HyperJob, which may change the order of its queue."""
@@ -55,7 +55,7 @@ class Memory:
         self.unplaced.drop(key)
         self.refusals.forget(key)
         self.written.pop(key, None)
-        self.starting.pop(key, None)
+        self.unwritten.pop(key, None)
         self.admission.forget(key, remains)
 
     def decided(self, key: str, plan: Plan) -> None:

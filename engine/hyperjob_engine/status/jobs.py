@@ -223,13 +223,17 @@ def _reported(observed: Observed, outlook: Outlook, report: ReportedStatus) -> t
         return Reason.PODS_REFUSED, refused_text(outlook.child.cluster, refused.message)
     if queue := closed_in(observed, outlook.sub_job, outlook.child):
         return Reason.QUEUE_NOT_OPEN, queue_closed_text(outlook.child.cluster, queue)
-    pods = outlook.sub_job.size.pods
-    text = f"{report.pods.running} of {pods} pods run"
+    text = pods_text(report.pods.running, outlook.sub_job.size.pods)
     why = report.message or detail_text(outlook.unheard)
     if not why and lacks_pods(observed, outlook.child):
         why = no_pod_text(outlook.child.cluster, observed.hyperjob.name)
     text = f"{text}: {why}" if why else text
     return report.reason or Reason.PODS_PENDING, text
+
+
+def pods_text(running: int, pods: int) -> str:
+    """Return the message of a sub-job whose pods are pending by no known cause."""
+    return f"{running} of {pods} pods run"
 
 
 def _without_report(outlook: Outlook, record: Record) -> tuple[str, str]:

@@ -46,7 +46,8 @@ _WHYS: Final = {
         "to recreate it for the clusters in which the other sub-jobs run now"
     ),
 }
-_STARTS: Final = frozenset({"Created", "GateOpened"})
+STARTS: Final = frozenset({"Created", "GateOpened"})
+"""The reasons of Events about actions which lead to a phase, whose Event has their notes."""
 _WARNING_PHASES: Final = frozenset({Phase.DEGRADED, Phase.FAILED})
 _TROUBLES: Final = frozenset(
     {
@@ -170,9 +171,9 @@ def pass_events(decided: Sequence[Event], done: Sequence[Event]) -> tuple[Event,
     """
     if not decided or decided[0].type != "Normal" or decided[0].reason not in set(Phase):
         return (*decided, *done)
-    starts = [event for event in done if event.reason in _STARTS]
+    starts = [event for event in done if event.reason in STARTS]
     note = "; ".join(event.note for event in (*starts, decided[0]))
-    others = (event for event in done if event.reason not in _STARTS)
+    others = (event for event in done if event.reason not in STARTS)
     return (replace(decided[0], note=note), *decided[1:], *others)
 
 

@@ -4,6 +4,7 @@ The limits are those of docs/scale.md, which gives the reason of each request.
 """
 
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -30,36 +31,38 @@ COUNT, REPLICAS = 20, 4
 SUB_JOBS = COUNT * REPLICAS
 NAMES = [f"hj{number}" for number in range(COUNT)]
 
-# Requests per sub-job until all gates are open; a status and three Events are of the HyperJob.
+# Requests per sub-job until all gates are open; the status and its Event are of the HyperJob.
 GATED = {
     "create propagationpolicies": 1.0,
     "create jobs": 1.0,
     "patch propagationpolicies": 1.0,  # opens the gate; Karmada follows in the binding
-    "patch hyperjobs": 2 / REPLICAS,
-    "create events": 3 / REPLICAS,
+    "patch hyperjobs": 1 / REPLICAS,
+    "create events": 1 / REPLICAS,
 }
 UNGATED = {
     "create propagationpolicies": 1.0,
     "create jobs": 1.0,
-    "patch hyperjobs": 2 / REPLICAS,
-    "create events": 3 / REPLICAS,
+    "patch hyperjobs": 1 / REPLICAS,
+    "create events": 1 / REPLICAS,
 }
+RUNNING = vcjob_status("Running", {"running": 1})
 PASSES = 6  # of each HyperJob until then; most have 4
 
 
 class Karmada(ApiServer):
-    """Binds every vcjob to the cluster of its policy, held as the policy says, and counts."""
+    """Counts, and binds every new vcjob to the cluster of its policy, held as the policy says."""
 
     def __init__(self) -> None:
         super().__init__()
         self.made: Counter[str] = Counter()
+        self.binds = True
 
     def answer(self, call: Call) -> Any:
         verb = VERBS.get(call.method) or "get"
         if verb != "get" or call.name:
             self.made[f"{verb} {call.resource.plural}"] += 1
         answer = super().answer(call)
-        if verb == "create" and call.resource is VCJOBS:
+        if verb == "create" and call.resource is VCJOBS and self.binds:
             self.bind(answer)
         return answer
 
@@ -77,6 +80,11 @@ class Karmada(ApiServer):
         found = self.items(PROPAGATION_POLICIES)
         gates = [(each["metadata"].get("annotations") or {}).get(GATE) for each in found]
         return gates == [GATE_OPEN if gated else None] * SUB_JOBS
+
+    def are_open(self, count: int) -> bool:
+        found = self.items(PROPAGATION_POLICIES)
+        gates = [(each["metadata"].get("annotations") or {}).get(GATE) for each in found]
+        return gates == [GATE_OPEN] * count
 
     def phases(self) -> set[str]:
         found = self.items(HYPERJOBS)
@@ -96,6 +104,13 @@ def passes(manager: Manager) -> float:
         for sample in family.samples
         if sample.name == "controller_runtime_reconcile_total"
     )
+
+
+async def seen(manager: Manager, change: Callable[[], object]) -> None:
+    """Make a change, and await the pass that sees it."""
+    before = passes(manager)
+    change()
+    await until(lambda: passes(manager) > before and not soon(manager, "hj"))
 
 
 def empty() -> Karmada:
@@ -152,7 +167,7 @@ async def test_one_status_has_the_creation_of_sub_jobs_and_the_opening_of_their_
 
 async def test_a_status_waits_no_longer_than_a_second_for_resourcebindings() -> None:
     server = empty()
-    server.bind = lambda _job: None  # Karmada does not run
+    server.binds = False
     async with running(server) as manager:
         server.put(HYPERJOBS, named("hj", group(replicas=REPLICAS, gpus=1)))
         await until(lambda: len(server.items(VCJOBS)) == REPLICAS)
@@ -161,3 +176,78 @@ async def test_a_status_waits_no_longer_than_a_second_for_resourcebindings() -> 
         await until(lambda: server.phases() == {"Starting"})
     (written,) = server.items(HYPERJOBS)
     assert {job["message"] for job in written["status"]["jobs"]} == {"waits for Karmada"}
+
+
+async def test_one_status_and_one_event_have_the_steps_of_a_start(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Karmada is slow: it binds and dispatches one sub-job after the other."""
+    monkeypatch.setattr("hyperjob_controller.write.STEP_SECONDS", 600.0)
+    server = empty()
+    server.binds = False
+    async with running(server, QueueAdmission.BUILTIN) as manager:
+        server.put(HYPERJOBS, named("hj", group(replicas=REPLICAS, gpus=1)))
+        await until(lambda: server.phases() == {"Starting"})
+        await until(lambda: server.made["create events"])
+        server.made.clear()
+        for job in server.items(VCJOBS):
+            await seen(manager, lambda: server.bind(job))  # noqa: B023
+        await until(lambda: server.are_open(REPLICAS) and not soon(manager, "hj"))
+        first, *others = server.items(VCJOBS)
+        for job in others:
+            await seen(manager, lambda: server.put(VCJOBS, {**job, "status": RUNNING}))  # noqa: B023
+        assert START_SECONDS < (manager.queue.due_in("default/hj") or 0) <= 600
+        assert (server.made["patch hyperjobs"], server.made["create events"]) == (0, 0)
+        server.put(VCJOBS, {**first, "status": RUNNING})
+        await until(lambda: server.phases() == {"Running"} and server.made["create events"])
+    assert (server.made["patch hyperjobs"], server.made["create events"]) == (1, 1)
+    notes = {event["reason"]: event["note"] for event in server.events}
+    assert "be dispatched together; 4 of 4 sub-jobs run" in notes["Running"]
+
+
+async def test_steps_wait_no_longer_than_their_seconds_for_the_next_phase(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("hyperjob_controller.write.STEP_SECONDS", 0.5)
+    server = empty()
+    async with running(server, QueueAdmission.BUILTIN) as manager:
+        server.put(HYPERJOBS, named("hj", group(replicas=REPLICAS, gpus=1)))
+        await until(lambda: server.are_open(REPLICAS) and not soon(manager, "hj"))
+        job = server.items(VCJOBS)[0]
+        server.put(VCJOBS, {**job, "status": RUNNING})
+        await until(lambda: server.items(HYPERJOBS)[0]["status"]["jobsReady"] == "1/4")
+    assert server.phases() == {"Starting"}
+
+
+async def test_an_event_that_waits_for_its_phase_is_recorded_when_the_controller_ends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("hyperjob_controller.write.STEP_SECONDS", 600.0)
+    server = empty()
+    server.binds = False
+    async with running(server, QueueAdmission.BUILTIN) as manager:
+        server.put(HYPERJOBS, named("hj", group(replicas=REPLICAS, gpus=1)))
+        await until(lambda: server.phases() == {"Starting"})
+        for job in server.items(VCJOBS):
+            await seen(manager, lambda: server.bind(job))  # noqa: B023
+        await until(lambda: server.are_open(REPLICAS) and not soon(manager, "hj"))
+        assert "GateOpened" not in {event["reason"] for event in server.events}
+    assert "GateOpened" in {event["reason"] for event in server.events}
+
+
+async def test_a_deleted_hyperjob_leaves_no_event_that_waits_for_its_phase(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("hyperjob_controller.write.STEP_SECONDS", 600.0)
+    server = empty()
+    server.binds = False
+    async with running(server, QueueAdmission.BUILTIN) as manager:
+        server.put(HYPERJOBS, named("hj", group(replicas=REPLICAS, gpus=1)))
+        await until(lambda: server.phases() == {"Starting"})
+        for job in server.items(VCJOBS):
+            await seen(manager, lambda: server.bind(job))  # noqa: B023
+        await until(lambda: server.are_open(REPLICAS) and not soon(manager, "hj"))
+        assert set(manager._events._starts) == set(manager.memory.unwritten) == {"default/hj"}
+        server.remove(HYPERJOBS, "default/hj")
+        await until(lambda: not manager._events._starts)
+        assert not manager.memory.unwritten
