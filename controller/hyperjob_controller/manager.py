@@ -116,7 +116,6 @@ class Manager:
         self._recorder = EventRecorder(
             kube, "hyperjob-controller", instance=self.identity, metrics=self.metrics
         )
-        self._events = Events(self.caches, self._recorder)
         self.members = self._make_members(members)
         self.memory = self._make_memory(views or {}, messages_per_second=messages_per_second)
         self.leadership = self._make_leadership()
@@ -298,6 +297,7 @@ class Manager:
     def _make_passes(self, meter: Meter, through: Callable[[Reconcile], Reconcile]) -> Reconcile:
         """Return the pass of a HyperJob behind its guard; `through` wraps the pass alone."""
         caches, seconds = self.caches, self.options.progress_interval
+        self._events = Events(caches, self._recorder)
         reconciler = Reconciler(
             caches,
             self.memory,

@@ -101,8 +101,8 @@ class Reconciler:
         self._observer.release(key)
         reported = decided.events if written in {Written.STORED, Written.PRUNED} else ()
         done = action_events(result.done)
-        waits = delay is not None and key in self._memory.unwritten
-        self._events.record_pass(key, reported, done, waits=waits)
+        is_step = delay is not None and key in self._memory.unwritten
+        self._events.record_pass(key, reported, done, waits=is_step)
         if written is not Written.STALE and delay is None and observed.verdict is not None:
             self._memory.admission.message_written(key, observed.verdict)
         for failure in result.failures:

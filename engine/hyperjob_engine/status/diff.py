@@ -76,13 +76,13 @@ def _are_steps(old: Object, new: Object, changed: set[str]) -> bool:
     """Return whether Karmada and Volcano only brought the sub-jobs nearer to their start.
 
     The HyperJob keeps its phase, and each sub-job that has changed its cluster and its attempt. The
-    record of an incomplete gang follows from the vcjobs until the gang is given back.
+    record of an incomplete gang follows from the vcjobs until the controller deletes them.
     """
     if any(at(status, "state", "phase") != Phase.STARTING for status in (old, new)):
         return False
     if new.get("stop"):
         return False  # the log of a pod that stops can be read once
-    if not changed <= _WORDY | _COUNTS | {"gang"} or _given_back(old) != _given_back(new):
+    if not changed <= _WORDY | _COUNTS | {"gang"} or _retry(old) != _retry(new):
         return False
     before, after = objects(old.get("jobs")), objects(new.get("jobs"))
     if at(new, "state", "reason") not in _STEP_REASONS | {Reason.PODS_PENDING}:
@@ -104,8 +104,8 @@ def _changed(jobs: list[Object], others: list[Object]) -> list[Object]:
     return [job for job, other in zip(jobs, others, strict=False) if job != other]
 
 
-def _given_back(status: Object) -> tuple[object, object]:
-    """Return how often the gang was given back, and when it is tried again."""
+def _retry(status: Object) -> tuple[object, object]:
+    """Return how often the controller deleted an incomplete gang, and the time of its next try."""
     gang = mapping(status.get("gang"))
     return gang.get("attempts") or 0, gang.get("retryTime")
 
