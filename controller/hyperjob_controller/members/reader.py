@@ -22,8 +22,9 @@ from hyperjob_core.telemetry.metrics import Place
 from hyperjob_engine.lifecycle.stops import ON_ITS_WAY
 from hyperjob_engine.members.fold import News
 from hyperjob_engine.model.members import MemberView
-from hyperjob_engine.model.observed import Observed, Record
+from hyperjob_engine.model.observed import Observed
 from hyperjob_engine.model.planned import Plan
+from hyperjob_engine.model.record import Record
 from hyperjob_engine.reasons.failure import ContainerFailure
 from hyperjob_engine.reasons.podsrefused import PodsRefused
 

@@ -17,7 +17,8 @@ from hyperjob_core.api.meta import Object
 from hyperjob_core.api.phases import JobPhase
 from hyperjob_core.api.wire import at, count, mapping, objects, string, string_map, strings
 from hyperjob_engine.model.child import child_of
-from hyperjob_engine.model.observed import Observed, Ownership, Record
+from hyperjob_engine.model.observed import Observed, Ownership
+from hyperjob_engine.model.record import Record
 from hyperjob_engine.model.stalls import Stall
 from hyperjob_engine.model.training import (
     JobTraining,

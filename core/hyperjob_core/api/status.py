@@ -168,6 +168,11 @@ class JobStatus(Model):
         description="When the controller tries the excluded clusters again, if no pod of the"
         " sub-job started there.",
     )
+    excluded_for_good: tuple[str, ...] | None = Field(
+        default=None,
+        description="Excluded clusters to which the sub-job does not return at excludedUntil.",
+        json_schema_extra=atomic_list(),
+    )
     retry_time: Time | None = Field(
         default=None,
         description="The earliest time at which the controller creates the present attempt.",

@@ -15,7 +15,8 @@ from hyperjob_engine.expansion.members import present_indices
 from hyperjob_engine.expansion.split import Scale, SplitError, split_scale
 from hyperjob_engine.model.child import Child, child_of
 from hyperjob_engine.model.nodes import PodGroup
-from hyperjob_engine.model.observed import Observed, Ownership, Record, ReplicatedJob, SplitPolicy
+from hyperjob_engine.model.observed import Observed, Ownership, ReplicatedJob, SplitPolicy
+from hyperjob_engine.model.record import Record
 from hyperjob_engine.model.request import ClosedQueue, PlacementRequest
 from hyperjob_engine.model.subjobs import closed_queue_of
 from hyperjob_engine.model.topology import tier_of

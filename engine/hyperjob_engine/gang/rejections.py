@@ -11,7 +11,7 @@ from typing import Final
 
 from hyperjob_core.api.phases import JobPhase
 from hyperjob_engine.model.child import Child
-from hyperjob_engine.model.observed import Rejection
+from hyperjob_engine.model.record import Rejection
 
 REASONS: Final = frozenset({"NoClusterFit", "Unschedulable", "SchedulerError"})
 STANDS: Final = timedelta(seconds=10)

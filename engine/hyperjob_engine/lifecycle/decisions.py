@@ -21,8 +21,8 @@ Member = tuple[SubJob, Child]
 class Recreation:
     """A sub-job that the controller recreates, and why.
 
-    `leave` are the clusters that are excluded for it from now on; `leave_for` is for how long they
-    and those excluded before are, None for good.
+    `leave` are the clusters that are excluded for it from now on; `leave_for` is for how long, None
+    for good. Clusters that are excluded for a time already stay excluded as long as the new ones.
     """
 
     name: str

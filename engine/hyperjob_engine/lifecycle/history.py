@@ -14,7 +14,8 @@ from hyperjob_core.api.phases import JobPhase
 from hyperjob_core.api.wire import rfc3339
 from hyperjob_engine.lifecycle.stops import may_run
 from hyperjob_engine.model.child import Child
-from hyperjob_engine.model.observed import Observed, Record
+from hyperjob_engine.model.observed import Observed
+from hyperjob_engine.model.record import Record
 from hyperjob_engine.model.runs import Run
 from hyperjob_engine.reasons.failure import ContainerFailure
 

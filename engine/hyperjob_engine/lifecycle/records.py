@@ -14,8 +14,9 @@ from hyperjob_engine.lifecycle.decisions import Member, Recreation, Restart
 from hyperjob_engine.lifecycle.history import failure_of, run_over, started
 from hyperjob_engine.lifecycle.stops import cause_of, stopped
 from hyperjob_engine.model.child import Child
-from hyperjob_engine.model.observed import Observed, QueueVerdict, Record
+from hyperjob_engine.model.observed import Observed, QueueVerdict
 from hyperjob_engine.model.parse import with_fields
+from hyperjob_engine.model.record import Record
 from hyperjob_engine.model.runs import Run
 from hyperjob_engine.model.subjobs import SubJob
 from hyperjob_engine.reasons.outcomes import AgainCause
@@ -74,9 +75,13 @@ def _record(
         began = timestamp(observed.hyperjob.status.get("startTime"))
     due = retry_time(attempt, now=observed.now, began=began) if again.delayed else observed.now
     excluded = old.excluded(observed.now) if old is not None else ()
+    excluded = _excluded(observed, sub_job, excluded, again.leave)
+    for_good = _for_good(excluded, old, again)
     until = old.excluded_until if old is not None else None
-    if again.leave:
-        until = None if again.leave_for is None else later(observed.now, again.leave_for)
+    if again.leave and again.leave_for is not None:
+        until = later(observed.now, again.leave_for)
+    if for_good == excluded:
+        until, for_good = None, ()
     return Record(
         name=child.name,
         replicated_job=sub_job.group.name,
@@ -87,8 +92,9 @@ def _record(
         message=why,
         attempt=attempt,
         admitted=old is not None and old.admitted,
-        excluded_clusters=_excluded(observed, sub_job, excluded, again.leave),
+        excluded_clusters=excluded,
         excluded_until=until,
+        excluded_for_good=for_good,
         retry_time=due,
         history=_history(observed, sub_job, child, again, why),
         training=old.training if old is not None else None,
@@ -150,3 +156,13 @@ def _excluded(
     while len(excluded) > 1 and possible.issubset(excluded):
         del excluded[0]
     return tuple(excluded)
+
+
+def _for_good(excluded: tuple[str, ...], old: Record | None, again: Recreation) -> tuple[str, ...]:
+    """Return the excluded clusters without an end; no later end applies to them."""
+    before = old.for_good if old is not None else ()
+    return tuple(
+        name
+        for name in excluded
+        if name in before or (name in again.leave and again.leave_for is None)
+    )

@@ -24,7 +24,8 @@ from typing import Final
 from hyperjob_core.api.phases import JobPhase
 from hyperjob_engine.lifecycle.decisions import Member
 from hyperjob_engine.model.child import Child
-from hyperjob_engine.model.observed import Observed, Silence
+from hyperjob_engine.model.observed import Observed
+from hyperjob_engine.model.record import Silence
 from hyperjob_engine.reasons.detail import SilenceCode, SilenceStep, Silent
 
 TIMES: Final = 4

@@ -9,15 +9,8 @@ from functools import cached_property
 
 from hyperjob_core.api.names import binding_name
 from hyperjob_core.api.phases import JobPhase
-from hyperjob_engine.model.observed import (
-    Binding,
-    Job,
-    Observed,
-    Ownership,
-    Policy,
-    Record,
-    ReportedStatus,
-)
+from hyperjob_engine.model.observed import Binding, Job, Observed, Ownership, Policy, ReportedStatus
+from hyperjob_engine.model.record import Record
 
 
 # Without slots: `cached_property` computes each answer once for all steps of a plan.

@@ -23,8 +23,8 @@ from hyperjob_core.api.phases import JobPhase
 from hyperjob_core.api.wire import integer, mapping, objects
 from hyperjob_engine.model.members import MemberView
 from hyperjob_engine.model.nodes import Nodes, PodGroup
+from hyperjob_engine.model.record import Record
 from hyperjob_engine.model.request import ClosedQueue
-from hyperjob_engine.model.runs import Run
 from hyperjob_engine.model.stalls import Hang
 from hyperjob_engine.model.training import JobTraining
 from hyperjob_engine.model.waits import WaitShare
@@ -149,20 +149,6 @@ class ReplicatedJob:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rejection:
-    """A cluster on which Karmada could not schedule a sub-job.
-
-    `since`: Karmada has refused it since then, and the controller has not acted upon it yet.
-    `retry_time`: the controller does not use the cluster for the sub-job before then.
-    """
-
-    cluster: str
-    times: int = 0
-    since: datetime | None = None
-    retry_time: datetime | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GangRecord:
     """The last `status.gang` of a HyperJob whose gang is incomplete."""
 
@@ -170,46 +156,6 @@ class GangRecord:
     admitted: int = 0
     attempts: int = 0
     retry_time: datetime | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Silence:
-    """How often the controller has acted on a cluster that does not report; when it looks again."""
-
-    times: int = 0
-    retry_time: datetime | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
-    """The last entry of a sub-job in `status.jobs`."""
-
-    name: str
-    replicated_job: str
-    index: int
-    cluster: str = ""
-    accelerators: int | None = None
-    phase: str = ""
-    reason: str = ""
-    message: str = ""
-    attempt: int = 0
-    running: int = 0
-    excluded_clusters: tuple[str, ...] = ()
-    excluded_until: datetime | None = None  # None: for good
-    admitted: bool = False
-    retry_time: datetime | None = None
-    rejections: tuple[Rejection, ...] = ()
-    silence: Silence | None = None
-    start_time: str = ""
-    failure: ContainerFailure | None = None
-    history: tuple[Run, ...] = ()
-    training: JobTraining | None = None
-    last_transition_time: str = ""
-
-    def excluded(self, now: datetime) -> tuple[str, ...]:
-        """Return the clusters that are excluded at a time."""
-        over = self.excluded_until is not None and self.excluded_until <= now
-        return () if over else self.excluded_clusters
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,16 +55,14 @@ from hyperjob_engine.model.observed import (
     Ownership,
     PodCounts,
     Policy,
-    Record,
-    Rejection,
     ReplicatedJob,
     ReportedStatus,
-    Silence,
     SplitPolicy,
     Stop,
     SuccessPolicy,
     Task,
 )
+from hyperjob_engine.model.record import Record, Rejection, Silence
 from hyperjob_engine.model.runs import read_runs
 from hyperjob_engine.model.training import parse_training
 from hyperjob_engine.reasons.failure import read_failure
@@ -433,6 +431,7 @@ def _records(status: Object) -> Iterable[Record]:
             running=count(item.get("running")),
             excluded_clusters=strings(item.get("excludedClusters")),
             excluded_until=timestamp(item.get("excludedUntil")),
+            excluded_for_good=strings(item.get("excludedForGood")),
             admitted=item.get("admitted") is True,
             retry_time=timestamp(item.get("retryTime")),
             rejections=tuple(_rejection(each) for each in objects(item.get("rejections"))),

@@ -21,14 +21,8 @@ from hyperjob_engine.lifecycle.history import (
 )
 from hyperjob_engine.lifecycle.loss import reason_of_loss
 from hyperjob_engine.lifecycle.unstarted import closed_in, lacks_pods, refusal_of
-from hyperjob_engine.model.observed import (
-    Observed,
-    QueueAdmission,
-    Record,
-    Rejection,
-    ReportedStatus,
-    Silence,
-)
+from hyperjob_engine.model.observed import Observed, QueueAdmission, ReportedStatus
+from hyperjob_engine.model.record import Record, Rejection, Silence
 from hyperjob_engine.model.runs import Run
 from hyperjob_engine.model.subjobs import queue_of
 from hyperjob_engine.model.training import JobTraining, latest_training, training_object
@@ -78,6 +72,7 @@ class JobState:
     retry_time: str = ""
     excluded_clusters: tuple[str, ...] = ()
     excluded_until: str = ""
+    excluded_for_good: tuple[str, ...] = ()
     rejections: tuple[Rejection, ...] = ()
     silence: Silence | None = None
     training: JobTraining | None = None
@@ -116,6 +111,7 @@ class JobState:
             "pods": self.pods,
             "excludedClusters": list(self.excluded_clusters),
             "excludedUntil": self.excluded_until,
+            "excludedForGood": list(self.excluded_for_good),
             "retryTime": self.retry_time,
             "rejections": [_rejection_entry(item) for item in self.rejections],
             "silence": _silence_entry(self.silence),
@@ -140,6 +136,8 @@ def job_state(observed: Observed, outlook: Outlook) -> JobState:
     else:
         since = ""
     excluded = record.excluded(observed.now) if record is not None else ()
+    until = record.excluded_until if record is not None and excluded else None
+    ends = until is not None and until > observed.now
     return JobState(
         name=child.name,
         group=outlook.sub_job.group.name,
@@ -163,9 +161,8 @@ def job_state(observed: Observed, outlook: Outlook) -> JobState:
         starts_again=rfc3339(outlook.detail.until) if isinstance(outlook.detail, Delayed) else "",
         retry_time=rfc3339(record.retry_time) if record and record.retry_time else "",
         excluded_clusters=excluded,
-        excluded_until=rfc3339(record.excluded_until)
-        if excluded and record is not None and record.excluded_until is not None
-        else "",
+        excluded_until=rfc3339(until) if until is not None and ends else "",
+        excluded_for_good=record.excluded_for_good if record is not None and ends else (),
         rejections=outlook.rejections,
         silence=outlook.silence,
         run=present_run(observed, child, reason=reason, message=message),

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from hyperjob_engine.lifecycle.decisions import End
 from hyperjob_engine.model.child import Child
-from hyperjob_engine.model.observed import GangRecord, QueueVerdict, Rejection, Silence
+from hyperjob_engine.model.observed import GangRecord, QueueVerdict
+from hyperjob_engine.model.record import Rejection, Silence
 from hyperjob_engine.model.subjobs import SubJob
 from hyperjob_engine.reasons.detail import Detail, Silent
 from hyperjob_engine.reasons.outcomes import DeadlinePassed, Loss

@@ -9,8 +9,8 @@ from hyperjob_core.api.v1alpha1 import HyperJobStatus
 from hyperjob_core.api.wire import rfc3339
 from hyperjob_engine.gang.rejections import check_rejection
 from hyperjob_engine.model.child import child_of
-from hyperjob_engine.model.observed import Record, Rejection
 from hyperjob_engine.model.planned import Plan, Repin
+from hyperjob_engine.model.record import Record, Rejection
 from hyperjob_engine.plan import plan
 from tests.unit.controller.builders import (
     NOW,

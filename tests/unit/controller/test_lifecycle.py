@@ -347,6 +347,17 @@ def test_a_move_leaves_the_present_cluster_out() -> None:
     assert "retryTime" in status["jobs"][0]
 
 
+def test_a_move_away_from_a_cluster_excludes_no_other_one_for_good() -> None:
+    until = rfc3339(NOW + timedelta(minutes=5))
+    entry = {"name": "hj-trainer-0", "replicatedJob": "trainer", "index": 0, "phase": "Running"}
+    entry |= {"cluster": "a", "excludedClusters": ["b"], "excludedUntil": until}
+    raw = asked("migrate", "t1 hj-trainer-0", status={"jobs": [entry]})
+    decided = plan(observed(raw, *BOTH, clusters=(A, cluster("b"), cluster("spare"))))
+    moved = status_of(decided)["jobs"][0]
+    assert (moved["excludedClusters"], moved["excludedForGood"]) == (["b", "a"], ["a"])
+    assert moved["excludedUntil"] == until
+
+
 def test_a_sub_job_stays_where_it_is_while_no_other_cluster_can_take_it() -> None:
     """Taken away first, it would wait for room that it had."""
     raw = asked("migrate", "t1 hj-trainer-0")

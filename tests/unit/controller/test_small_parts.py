@@ -33,13 +33,8 @@ from hyperjob_engine.lifecycle.records import with_restart
 from hyperjob_engine.lifecycle.silence import SilentCounts, count_silent
 from hyperjob_engine.lifecycle.unstarted import next_due, not_started
 from hyperjob_engine.model.child import child_of
-from hyperjob_engine.model.observed import (
-    GangRecord,
-    Observed,
-    QueueAdmission,
-    QueueVerdict,
-    Rejection,
-)
+from hyperjob_engine.model.observed import GangRecord, Observed, QueueAdmission, QueueVerdict
+from hyperjob_engine.model.record import Rejection
 from hyperjob_engine.model.subjobs import SubJob
 from hyperjob_engine.placement.capacity import summarise
 from hyperjob_engine.placement.explain import _no_device

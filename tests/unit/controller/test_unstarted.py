@@ -300,6 +300,26 @@ def test_a_cluster_that_refused_pods_may_get_the_sub_job_again_after_a_growing_t
         assert ("excludedUntil" in entry) == bool(excluded)
 
 
+def test_a_cluster_that_was_left_for_good_stays_excluded_after_the_time_of_another() -> None:
+    """A user moved it away from b: it must not return there when the time of a is over."""
+    told = {"jobs": [record(0) | {"excludedClusters": ["b"]}, record(1)]}
+    objects_ = [*member(0, pods={}), *member(1, pods={})]
+    eleven, clusters = timedelta(seconds=11), (A, B, C)
+    late = refused(look(*objects_, at=eleven, clusters=clusters, status=told))
+    status = status_of(plan(late))
+    entry = status["jobs"][0]
+    assert (entry["excludedClusters"], entry["excludedForGood"]) == (["b", "a"], ["b"])
+    assert "excludedForGood" not in status["jobs"][1]
+    until = timestamp(entry["excludedUntil"])
+    assert until is not None
+    status.pop("gang")
+    over = look(at=until - NOW, clusters=clusters, status=copy.deepcopy(status))
+    first, second = status_of(plan(over))["jobs"]
+    assert first["excludedClusters"] == ["b"]
+    assert not {"excludedUntil", "excludedForGood"} & first.keys()
+    assert "excludedClusters" not in second
+
+
 def test_without_the_events_the_lack_of_pods_names_the_two_causes_and_the_next_command() -> None:
     both = [*member(0, pods={}), *member(1, pods={})]
     early, late = (look(*both, at=timedelta(seconds=at)) for at in (5, 11))

@@ -35,14 +35,12 @@ from hyperjob_engine.model.observed import (
     Policy,
     QueueAdmission,
     QueueVerdict,
-    Record,
     Refusal,
-    Rejection,
     ReportedStatus,
-    Silence,
     Task,
 )
 from hyperjob_engine.model.parse import parse_hyperjob
+from hyperjob_engine.model.record import Record, Rejection, Silence
 from hyperjob_engine.model.runs import Run
 from hyperjob_engine.model.subjobs import SubJob
 from hyperjob_engine.model.training import JobTraining, training_object

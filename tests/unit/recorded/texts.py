@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from hyperjob_core.text import shortened
-from hyperjob_engine.model.observed import Rejection
 from hyperjob_engine.model.planned import Action
+from hyperjob_engine.model.record import Rejection
 from hyperjob_engine.reasons.detail import Detail, detail_text
 from hyperjob_engine.reasons.failure import ContainerFailure, apply_failure, container_text
 from hyperjob_engine.reasons.hindrance import Hindrance, Trouble, hindrance_text, trouble_text
