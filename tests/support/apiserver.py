@@ -1,12 +1,14 @@
 """The API server in memory for unit tests, which records write requests and injects errors."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 import orjson
+import pytest
 
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import KubeError, from_status
@@ -40,6 +42,15 @@ class ApiServer(MemoryServer):
     def _heard(self, kind: str, _old: object, new: object) -> None:
         if kind == EVENTS.kind:
             self.events.append(new)
+
+    def serve(self, monkeypatch: pytest.MonkeyPatch, connects: type = Kube) -> None:
+        """Let the method `connect` of a class give the client of this API server."""
+
+        @asynccontextmanager
+        async def connect(*_given: Any, **_more: Any) -> AsyncIterator[Kube]:
+            yield self.kube
+
+        monkeypatch.setattr(connects, "connect", connect)
 
     async def request(self, *request: Any, **more: Any) -> Response:
         await asyncio.sleep(0)

@@ -1,7 +1,6 @@
 """Commands in this process, on an API server in memory with members behind its cluster proxy."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Mapping
 from typing import Any
 
 import pytest
@@ -97,11 +96,7 @@ Run = Callable[..., Result]
 def runner(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Return a function that runs a command on this API server."""
 
-    @asynccontextmanager
-    async def connect(_access: Access) -> AsyncIterator[Kube]:
-        yield fleet.kube
-
-    monkeypatch.setattr(Access, "connect", connect)
+    fleet.serve(monkeypatch, Access)
 
     def run(*words: str) -> Result:
         return CliRunner().invoke(main, list(words), env={"COLUMNS": "300"})

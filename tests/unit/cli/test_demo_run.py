@@ -15,7 +15,6 @@ from hyperjob.cli.demo import run as demo
 from hyperjob.cli.demo.run import Demo, Options
 from hyperjob.local.parts import StackError
 from hyperjob.local.plane import PlaneOptions
-from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.resources import HYPERJOBS
 from tests.unit.cli.fleet import Fleet
 from tests.unit.cli.objects import hyperjob, sub_job
@@ -50,7 +49,7 @@ class Stage:
             ("served_here", "http://page"),
         ):
             monkeypatch.setattr(demo, name, self._opening(given))
-        monkeypatch.setattr(Kube, "connect", self._opening(self.fleet.kube))
+        self.fleet.serve(monkeypatch)
         monkeypatch.setattr(demo, "kubectl", self._kubectl)
         monkeypatch.setattr(demo, "run_once", self._logs)
 

@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
@@ -13,7 +12,6 @@ import pytest
 from hyperjob.sdk.aio import AsyncClient
 from hyperjob.sdk.errors import HyperJobError
 from hyperjob.ui.pages import logs as page
-from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.resources import PODS
 from tests.unit.cli.fleet import Fleet, Run, runner
 from tests.unit.cli.objects import hyperjob, sub_job
@@ -301,11 +299,7 @@ async def test_followed_lines_come_as_events_until_the_logs_have_ended(
 
 @pytest.fixture
 async def job(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Any]:
-    @asynccontextmanager
-    async def connect(**_more: Any) -> AsyncIterator[Kube]:
-        yield fleet.kube
-
-    monkeypatch.setattr(Kube, "connect", connect)
+    fleet.serve(monkeypatch)
     async with AsyncClient() as client:
         yield await client.get("llm")
 

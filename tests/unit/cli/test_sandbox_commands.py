@@ -38,17 +38,13 @@ def test_preflight_ends_with_the_code_of_its_report(
 ) -> None:
     server = ApiServer()
 
-    @asynccontextmanager
-    async def connect(**_more: Any) -> AsyncIterator[Kube]:
-        yield server.kube
-
     async def look(_kube: Kube, *, now: Any) -> PreflightReport:
         return report
 
     async def compared(_kube: Kube) -> Report:
         return Report(())
 
-    monkeypatch.setattr(Kube, "connect", connect)
+    server.serve(monkeypatch)
     monkeypatch.setattr(command, "look_over", look)
     monkeypatch.setattr(command.restored, "report", compared)
     found = CliRunner().invoke(main, ["preflight"])
@@ -82,14 +78,10 @@ def test_a_cluster_is_lost_and_comes_back(
     asked: list[Any] = []
     server = ApiServer()
 
-    @asynccontextmanager
-    async def connect(_access: Access) -> AsyncIterator[Kube]:
-        yield server.kube
-
     async def lose(kube: Kube, cluster: str, *, lost: bool) -> None:
         asked.append((kube, cluster, lost))
 
-    monkeypatch.setattr(Access, "connect", connect)
+    server.serve(monkeypatch, Access)
     monkeypatch.setattr(embedded, "lose", lose)
     found = CliRunner().invoke(main, ["sandbox", verb, "east"])
     assert (found.exit_code, found.stdout) == (0, text)

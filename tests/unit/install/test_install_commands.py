@@ -1,12 +1,10 @@
 """`hyperjob install`, `uninstall` and `credentials` as commands, on an API server in memory."""
 
 import json
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -14,7 +12,6 @@ from click.testing import CliRunner, Result
 from hyperjob.cli import main
 from hyperjob_certs.x509 import issue_ca
 from hyperjob_core.kube import config
-from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.config import Connection
 from hyperjob_core.kube.resources import (
     CLUSTER_PROPAGATION_POLICIES,
@@ -48,11 +45,7 @@ def server() -> InstallServer:
 
 @pytest.fixture
 def run(server: InstallServer, monkeypatch: pytest.MonkeyPatch) -> Run:
-    @asynccontextmanager
-    async def connect(**_more: Any) -> AsyncIterator[Kube]:
-        yield server.kube
-
-    monkeypatch.setattr(Kube, "connect", connect)
+    server.serve(monkeypatch)
     return lambda *words: CliRunner().invoke(main, list(words), env={"COLUMNS": "300"})
 
 

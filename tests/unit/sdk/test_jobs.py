@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,6 @@ from hyperjob.sdk.job import AsyncJob, _pattern
 from hyperjob.sdk.lines import LogLine, line_of, row_of
 from hyperjob_core.api.lines import LogLine as Line
 from hyperjob_core.api.names import MIGRATE_REQUEST, RESTART_REQUEST
-from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.resources import HYPERJOBS
 from hyperjob_engine.model.training import parse
 from tests.support.apiserver import refusal
@@ -45,11 +43,7 @@ def fleet(monkeypatch: pytest.MonkeyPatch) -> Fleet:
     server.hyperjob(running())
     server.hyperjob(hyperjob("Completed", queue="other"), "done")
 
-    @asynccontextmanager
-    async def connect(**_more: Any) -> AsyncIterator[Kube]:
-        yield server.kube
-
-    monkeypatch.setattr(Kube, "connect", connect)
+    server.serve(monkeypatch)
     return server
 
 

@@ -2,14 +2,12 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 
 from hyperjob.sdk.aio import AsyncClient
 from hyperjob.sdk.errors import HyperJobError, NeverReachedError, SourceError
-from hyperjob_core.kube.client import Kube
 from tests.unit.cli.fleet import Fleet
 
 
@@ -72,11 +70,7 @@ def trainings(monkeypatch: pytest.MonkeyPatch) -> Trainings:
 async def client(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[AsyncClient]:
     fleet = Fleet()
 
-    @asynccontextmanager
-    async def connect(**_more: Any) -> AsyncIterator[Kube]:
-        yield fleet.kube
-
-    monkeypatch.setattr(Kube, "connect", connect)
+    fleet.serve(monkeypatch)
     async with AsyncClient() as found:
         yield found
 

@@ -22,11 +22,7 @@ def fleet(monkeypatch: pytest.MonkeyPatch) -> Fleet:
     server.hyperjob(hyperjob("Running", sub_job(phase="Running", cluster="east")))
     server.hyperjob(hyperjob("Completed"), "done")
 
-    @asynccontextmanager
-    async def connect(**_more: Any) -> AsyncIterator[Kube]:
-        yield server.kube
-
-    monkeypatch.setattr(Kube, "connect", connect)
+    server.serve(monkeypatch)
     return server
 
 
