@@ -18,7 +18,7 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
-from hyperjob_core.api.duration import later
+from hyperjob_core.api.duration import doubled, later
 from hyperjob_core.api.quantity import NANO
 from hyperjob_core.api.wire import timestamp
 from hyperjob_engine.model.observed import Cluster
@@ -40,6 +40,7 @@ from hyperjob_engine.resources import (
 )
 
 _MOST: Final = 64  # at most so many HyperJobs make way for one
+_MOST_LAGS: Final = 64  # the longest wait for the next eviction
 _MOST_LOSS: Final = timedelta(hours=1)
 _MICROSECOND: Final = timedelta(microseconds=1)
 
@@ -47,7 +48,8 @@ _MICROSECOND: Final = timedelta(microseconds=1)
 def evict(state: QueueState, head: str, victims: Iterable[str], *, now: datetime) -> None:
     """Start an eviction; the next one for the same head may start after a longer time each."""
     entry = state.entries[head]
-    until = later(now, state.settings.lag * (1 << min(entry.reclaims, 6)))
+    lag = state.settings.lag
+    until = later(now, doubled(lag, entry.reclaims, lag * _MOST_LAGS))
     entry.reclaims += 1
     stopped = set(victims)
     overran = frozenset(stopped & _overran(state, head, now=now))
