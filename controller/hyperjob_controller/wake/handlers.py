@@ -5,7 +5,6 @@ They put keys into the workqueue and update the reservations.
 
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
-from functools import partial
 from typing import Final
 
 from hyperjob_controller.caches.informers import Caches, hyperjob_keys, job_key_of_binding
@@ -25,6 +24,7 @@ from hyperjob_core.kube.resources import (
 )
 from hyperjob_core.kube.workqueue import WorkQueue
 from hyperjob_core.telemetry.metrics import Place
+from hyperjob_engine.gang.opening import follows_opening, opens_gate
 from hyperjob_engine.model.clusterusage import room_of
 from hyperjob_engine.resources import Resources
 
@@ -48,10 +48,10 @@ _BINDING: Final = (
     ("spec", "clusters"),
     ("spec", "placement"),
     ("spec", "replicaRequirements"),
-    ("spec", "suspension"),
     ("status", "conditions"),
     ("status", "aggregatedStatus"),
 )
+_SUSPENSION: Final = ("spec", "suspension")
 _CANDIDACY: Final = (
     ("metadata", "deletionTimestamp"),
     ("spec",),
@@ -59,8 +59,6 @@ _CANDIDACY: Final = (
     ("status", "apiEnablements"),
 )
 _CLUSTER: Final = (*_CANDIDACY, ("status", "resourceSummary"))
-_FOLLOWS_SECONDS: Final = 1.0
-"""A pass waits for so long after a change of a policy: Karmada then changes its ResourceBinding."""
 _COUNTED: Final = (
     ("status", "resourceSummary", "allocated"),
     ("status", "resourceSummary", "allocating"),
@@ -94,7 +92,7 @@ class Handlers:
         self._begun = False
         caches.add_handler(HYPERJOBS, self._hyperjob)
         caches.add_handler(VCJOBS, self._child)
-        caches.add_handler(PROPAGATION_POLICIES, partial(self._child, followed=True))
+        caches.add_handler(PROPAGATION_POLICIES, self._policy)
         caches.add_handler(RESOURCE_BINDINGS, self._binding)
         caches.clusters.add_handler(self._cluster)
         caches.priority_classes.add_handler(self._priority_class)
@@ -167,14 +165,13 @@ class Handlers:
             return
         self._queue.add(key)
 
-    def _child(
-        self, kind: EventType, old: Object | None, new: Object | None, *, followed: bool = False
-    ) -> None:
-        """Update the reservation of a changed vcjob or policy; request passes of its HyperJobs.
+    def _policy(self, kind: EventType, old: Object | None, new: Object | None) -> None:
+        """Follow a PropagationPolicy, unless only its gate was opened: that changes no plan."""
+        if not (kind is EventType.MODIFIED and _same(old, new, _METADATA) and opens_gate(old, new)):
+            self._child(kind, old, new)
 
-        `followed`: Karmada changes the ResourceBinding after a change of this object, its policy.
-        That change requests a pass too, and the pass waits for it, up to a second.
-        """
+    def _child(self, kind: EventType, old: Object | None, new: Object | None) -> None:
+        """Update the reservation of a changed vcjob or policy; request passes of its HyperJobs."""
         obj = new if new is not None else old
         if obj is None or (kind is EventType.MODIFIED and _same(old, new, _CHILD)):
             return
@@ -185,21 +182,26 @@ class Handlers:
         self._update_changed(key_of(obj))
         # After the creation of a vcjob its ResourceBinding follows soon: one pass is enough.
         urgent = kind is EventType.DELETED
-        least = _FOLLOWS_SECONDS if followed and kind is EventType.MODIFIED else 0.0
         for key in sorted({*hyperjob_keys(obj), *(hyperjob_keys(old) if old else ())}):
-            self._queue.add_after(key, 0 if urgent else max(least, self._settle(key)))
+            self._queue.add_after(key, 0 if urgent else self._settle(key))
 
     def _binding(self, kind: EventType, old: Object | None, new: Object | None) -> None:
-        """Update the reservation of a changed ResourceBinding; request passes of its HyperJobs."""
+        """Update the reservation of a changed ResourceBinding; request passes of its HyperJobs.
+
+        A suspension that ends after the opening of its gate changes reservations, but no plan.
+        """
         obj = new if new is not None else old
         job_key = job_key_of_binding(obj) if obj is not None else None
+        alike = kind is EventType.MODIFIED and _same(old, new, _BINDING)
         if (
             job_key is None
             or not self._begun  # a pass of its HyperJob is already due
-            or (kind is EventType.MODIFIED and _same(old, new, _BINDING))
+            or (alike and _same(old, new, (_SUSPENSION,)))
         ):
             return
         self._update_changed(job_key)
+        if alike and follows_opening(old, new, self._caches.policy(job_key)):
+            return
         job = self._caches.job(job_key)
         keys = hyperjob_keys(job) if job is not None else self._by_name(job_key)
         for key in sorted(keys):

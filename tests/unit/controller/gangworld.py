@@ -17,6 +17,7 @@ from hyperjob_core.api.names import GATE, GATE_OPEN, binding_name
 from hyperjob_core.api.quantity import NANO
 from hyperjob_engine.expansion.expand import demand_of
 from hyperjob_engine.gang.gate import is_through
+from hyperjob_engine.gang.opening import follows_opening, opens_gate
 from hyperjob_engine.model.child import child_of
 from hyperjob_engine.model.observed import Observed, QueueAdmission, QueueVerdict
 from hyperjob_engine.model.parse import parse_binding, parse_hyperjob
@@ -128,8 +129,10 @@ class GangWorld(World):
         before = self.free()
         pins = {job: policy.clusters[0] for job, policy in observed.policies.items()}
         for action in decided.actions[:dies_after]:
+            before_it = copy.deepcopy(self.policies.get(action.name))
             self._apply(name, action)
-            self.due[name] = None
+            if not (isinstance(action, OpenGate) and self._only_opens(before_it, action)):
+                self.due[name] = None
         if dies_after is not None:
             self.restart()
             return decided
@@ -199,13 +202,28 @@ class GangWorld(World):
     def deliver(self, name: str) -> None:
         """Let the controller see how the bindings of a HyperJob are now."""
         for key in self._keys(name):
-            now = self.bindings.get(key)
-            if now != self.seen.get(key):
+            now, was = self.bindings.get(key), self.seen.get(key)
+            if now != was and not self._follows(key, was, now):
                 self.due[name] = None
             if now is None:
                 self.seen.pop(key, None)
             else:
                 self.seen[key] = copy.deepcopy(now)
+
+    def _only_opens(self, before: Object | None, action: OpenGate) -> bool:
+        """Tell whether no pass follows an opening: no binding was written, only the policy."""
+        return action.binding_uid is None and opens_gate(before, self.policies.get(action.name))
+
+    def _follows(self, key: str, was: Object | None, now: Object | None) -> bool:
+        """Tell whether a binding does nothing but follow its policy's open gate."""
+        if (
+            was is None
+            or now is None
+            or not follows_opening(was, now, self.policies.get(key.removesuffix("-job")))
+        ):
+            return False
+        bare = [{**each, "spec": {**each["spec"], "suspension": {}}} for each in (was, now)]
+        return bare[0] == bare[1]
 
     def time_is_up(self) -> None:
         """Have the controller look again at those it wanted to by now."""

@@ -9,6 +9,7 @@ from hyperjob_controller.memory.memory import Memory
 from hyperjob_controller.memory.reservations import Reservations
 from hyperjob_controller.memory.unplaced import Unplaced
 from hyperjob_controller.wake.handlers import Handlers
+from hyperjob_core.api.names import GATE, GATE_OPEN
 from hyperjob_core.kube.client import EventType
 from hyperjob_core.kube.resources import (
     HYPERJOBS,
@@ -28,11 +29,14 @@ from tests.unit.controller.builders import (
     binding,
     hyperjob,
     job,
+    labels,
     policy,
     vcjob_status,
 )
 
 ADDED, MODIFIED, DELETED = EventType.ADDED, EventType.MODIFIED, EventType.DELETED
+HELD = {"dispatching": True}
+TIME = "2026-01-02T03:04:00Z"
 
 
 class Feed:
@@ -85,11 +89,11 @@ class Rig:
         self.reservations = Reservations(
             hyperjob=self.hyperjob,
             job=self.job,
-            policy=lambda _: self.policy,
+            policy=self.policy,
             binding=lambda _: None,
             lag=lag,
         )
-        self.policy: Object | None = None
+        self.pinned: Object | None = None
         self.settle: dict[str, float] = {}
         unused: Any = None
         capacity: Any = Room(self)
@@ -137,6 +141,9 @@ class Rig:
 
     def job(self, key: str) -> Object | None:
         return self.known.get(key)
+
+    def policy(self, _key: str) -> Object | None:
+        return self.pinned
 
     def add(self, key: str, *, low: bool = False) -> None:
         if low:
@@ -237,19 +244,72 @@ def test_what_changes_keeps_the_pace_of_its_hyperjob_and_what_is_gone_does_not_w
     assert rig.queued == ["default/hj"] * 2
 
 
-def test_a_changed_policy_waits_for_the_change_of_its_binding_and_new_or_gone_ones_do_not(
-    rig: Rig,
+OPENED = changed(policy(), "metadata", "annotations", value={GATE: GATE_OPEN})
+
+
+def test_the_opening_of_a_gate_changes_no_plan(rig: Rig) -> None:
+    rig.known["default/hj-trainer-0"], rig.pinned = job(), OPENED
+    rig.policies.tell(MODIFIED, policy(suspended=True), OPENED)
+    held = binding(cluster="a", suspension={"dispatching": True})
+    for left in ({}, {"scheduling": None}, None):
+        rig.bindings.tell(MODIFIED, held, changed(held, "spec", "suspension", value=left))
+    assert (rig.queued, rig.later) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (policy(), policy(cluster="b")),
+        (policy(suspended=True), policy()),
+        (policy(suspended=True), changed(OPENED, "spec", "placement", value={})),
+        (policy(suspended=True), changed(OPENED, "metadata", "labels", value=labels("other"))),
+        (policy(), changed(OPENED, "spec", "suspension", value=HELD)),
+        (OPENED, changed(OPENED, "spec", "suspension", value=HELD)),
+        (changed(OPENED, "spec", "suspension", value=HELD), OPENED),
+    ],
+)
+def test_any_other_change_of_a_policy_makes_a_pass(rig: Rig, old: Object, new: Object) -> None:
+    rig.policies.tell(MODIFIED, old, new)
+    assert "default/hj" in rig.queued
+
+
+@pytest.mark.parametrize(
+    ("pinned", "path", "value"),
+    [
+        (None, (), None),
+        (policy(), (), None),
+        (changed(OPENED, "spec", "suspension", value=HELD), (), None),
+        (OPENED, ("spec", "suspension"), {"scheduling": True}),
+        (OPENED, ("spec", "clusters"), [{"name": "b"}]),
+        (OPENED, ("status", "conditions"), [{"type": "Scheduled", "status": "False"}]),
+        (OPENED, ("metadata", "labels"), {"a": "b"}),
+    ],
+)
+def test_a_binding_that_does_more_than_follow_the_gate_makes_a_pass(
+    rig: Rig, pinned: Object | None, path: tuple[str, ...], value: Any
 ) -> None:
-    rig.known["default/hj-trainer-0"] = job()
-    held, opened = policy(), changed(policy(), "spec", "suspension", value={})
-    rig.policies.tell(ADDED, None, held)
-    assert (rig.queued, rig.later) == (["default/hj"], [])
-    rig.policies.tell(MODIFIED, held, opened)
-    assert (rig.queued, rig.later) == (["default/hj"], ["default/hj"])
-    rig.bindings.tell(MODIFIED, binding(), binding(cluster="a"))
-    rig.jobs.tell(MODIFIED, job(), job(phase="Running"))
-    rig.policies.tell(DELETED, opened, None)
-    assert (rig.queued, rig.later) == (["default/hj"] * 4, ["default/hj"])
+    rig.known["default/hj-trainer-0"], rig.pinned = job(), pinned
+    held = binding(cluster="a", suspension=HELD)
+    new = changed(held, "spec", "suspension", value={})
+    rig.bindings.tell(MODIFIED, held, changed(new, *path, value=value) if path else new)
+    assert rig.queued == ["default/hj"]
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        {"aggregatedStatus": [{"clusterName": "a", "applied": True}]},
+        {"aggregatedStatus": [{"clusterName": "a", "status": vcjob_status("Running")}]},
+        {"conditions": [{"type": "FullyApplied", "status": "False", "lastTransitionTime": TIME}]},
+    ],
+)
+def test_the_waits_for_a_member_begin_with_the_pass_of_a_gate_that_opens_late(
+    rig: Rig, status: Object
+) -> None:
+    rig.known["default/hj-trainer-0"], rig.pinned = job(), OPENED
+    held = changed(binding(cluster="a", suspension=HELD), "status", value=status)
+    rig.bindings.tell(MODIFIED, held, changed(held, "spec", "suspension", value={}))
+    assert rig.queued == ["default/hj"]
 
 
 def test_what_was_there_before_the_start_is_looked_at_last_and_each_sub_job_taken_in_once(
@@ -334,7 +394,7 @@ def test_a_summary_that_counts_a_sub_job_ends_its_reservation_and_wakes_those_th
     rig, key = Rig(lag=timedelta(seconds=30)), "default/hj-trainer-0"
     complete = job(gpus=8, phase="Pending", pods={"pending": 8})
     rig.known = {"default/hj": hyperjob(), key: complete}
-    rig.policy = policy(cluster="m")
+    rig.pinned = policy(cluster="m")
     rig.reservations.update(key, now=NOW - timedelta(seconds=6))
     waiting(rig, "ns/a", 8)
     rig.clusters.tell(MODIFIED, free(16), free(16, version="v2"))
@@ -381,7 +441,7 @@ def test_the_more_wait_the_less_often_each_says_something_new() -> None:
 def test_a_child_that_ends_wakes_those_that_wait(rig: Rig) -> None:
     waiting(rig, "ns/waiting")
     rig.known["default/hj"] = hyperjob()
-    rig.policy = policy()
+    rig.pinned = policy()
     rig.known["default/hj-trainer-0"] = job()
     rig.jobs.tell(ADDED, None, job())
     rig.queued.clear()
@@ -458,7 +518,7 @@ def test_an_event_of_the_own_write_counts_a_reservation_only_once(
     rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rig.known["default/hj"] = hyperjob()
-    rig.policy = policy()
+    rig.pinned = policy()
     rig.known["default/hj-trainer-0"] = job()
     rig.jobs.tell(ADDED, None, job())
     updated: list[str] = []

@@ -46,7 +46,7 @@ UNGATED = {
     "create events": 1 / REPLICAS,
 }
 RUNNING = vcjob_status("Running", {"running": 1})
-PASSES = 6  # of each HyperJob until then; most have 4
+PASSES = 5  # of each HyperJob until then; most have 3
 
 
 class Karmada(ApiServer):
