@@ -166,10 +166,16 @@ class Reservations:
                 now=now,
             )
 
-    def is_current(self, key: str) -> bool:
-        """Return whether the last update of a vcjob has seen its present objects."""
+    def renew(self, key: str, *, now: datetime) -> bool:
+        """Update the reservation of a vcjob unless the last update has seen its present objects.
+
+        Return whether there was an update.
+        """
         known = self._known.get(key)
-        return known is not None and known.versions == self._versions_of(key)
+        if known is not None and known.versions == self._versions_of(key):
+            return False
+        self.update(key, now=now)
+        return True
 
     def _versions_of(self, key: str) -> tuple[str, ...]:
         found = (look(key) for look in (self._job, self._policy, self._binding))

@@ -240,8 +240,8 @@ class Handlers:
 
     def _update_changed(self, job_key: str) -> None:
         """Update a reservation unless the pass that wrote the changed object has done it."""
-        if not self._memory.reservations.is_current(job_key):
-            self._update(job_key)
+        if self._memory.reservations.renew(job_key, now=self._now()):
+            self._memory.wake_freed()
 
     def _update(self, job_key: str) -> None:
         self._memory.reservations.update(job_key, now=self._now())

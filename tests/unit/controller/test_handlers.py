@@ -522,7 +522,7 @@ def test_an_event_of_the_own_write_counts_a_reservation_only_once(
     rig.known["default/hj-trainer-0"] = job()
     rig.jobs.tell(ADDED, None, job())
     updated: list[str] = []
-    monkeypatch.setattr(rig.handlers, "_update", updated.append)
+    monkeypatch.setattr(rig.reservations, "update", lambda key, now: updated.append(key))
     rig.jobs.tell(ADDED, None, job())
     assert updated == []
     newer = job(phase="Running")
