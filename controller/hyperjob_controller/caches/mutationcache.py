@@ -6,6 +6,7 @@ event hides a change for that time at most.
 """
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
@@ -52,6 +53,8 @@ class MutationCache:
         self._selected = selected
         self._written: dict[str, _Written] = {}
         self._writes = 0
+        # The ends of the lifetimes, in order, by number: one timer waits for the first of them.
+        self._ends: deque[tuple[float, str, int]] = deque()
         self._handlers: list[Handler] = []
         informer.add_handler(self._seen)
         informer.known = self._known
@@ -109,8 +112,21 @@ class MutationCache:
     def _put(self, key: str, obj: Object | None, uid: str, version: int) -> None:
         self._writes += 1
         self._written[key] = _Written(obj, uid, version, self._writes)
-        # The timer holds a number, not the object, which may be replaced long before.
-        asyncio.get_running_loop().call_later(LIFETIME, self._lapse, key, self._writes)
+        loop = asyncio.get_running_loop()
+        # The entry holds a number, not the object, which may be replaced long before.
+        self._ends.append((loop.time() + LIFETIME, key, self._writes))
+        if len(self._ends) == 1:
+            loop.call_later(LIFETIME, self._expire)
+
+    def _expire(self) -> None:
+        """Drop the own writes whose lifetime is over, and wait for the next."""
+        loop = asyncio.get_running_loop()
+        while self._ends and self._ends[0][0] <= loop.time():
+            _, key, number = self._ends[0]
+            self._lapse(key, number)
+            self._ends.popleft()  # last: meanwhile no write starts a second timer
+        if self._ends:
+            loop.call_at(self._ends[0][0], self._expire)
 
     def _lapse(self, key: str, number: int) -> None:
         """Drop an own write that the informer has not shown in time, and report what it shows."""

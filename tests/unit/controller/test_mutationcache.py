@@ -206,3 +206,27 @@ async def test_an_event_of_the_own_write_is_the_written_object_itself(
     assert informer.known(obj(2)) is written
     assert informer.known(obj(3)) is None
     assert informer.known(obj(2, uid="other")) is None
+
+
+async def test_writes_lapse_in_their_order_and_later_ones_too(
+    cache: MutationCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mutationcache, "LIFETIME", 0.01)
+    told: asyncio.Queue[str] = asyncio.Queue()
+
+    def lapsed(_kind: EventType, old: Object | None, _new: Object | None) -> None:
+        assert old is not None
+        told.put_nowait(old["metadata"]["name"])
+        if old["metadata"]["name"] == "b":
+            cache.note(named("c"))
+
+    def named(name: str) -> Object:
+        return {"metadata": {**obj(5)["metadata"], "name": name}}
+
+    cache.add_handler(lapsed)
+    for name in "xab":
+        cache.note(named(name))
+    assert [await told.get() for _ in range(4)] == ["x", "a", "b", "c"]
+    cache.note(named("d"))
+    assert await told.get() == "d"
+    assert cache.written("ns/") == []
