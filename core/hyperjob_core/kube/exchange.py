@@ -16,6 +16,7 @@ from urllib.parse import urlencode
 
 from hyperjob_core.kube import errors
 from hyperjob_core.kube.config import Connection
+from hyperjob_core.kube.credentials import anonymous
 from hyperjob_core.kube.instruments import ClientMetrics
 from hyperjob_core.kube.transport import Params, Response
 
@@ -74,13 +75,14 @@ class Exchange(ABC):
         self._connection = connection
         self._metrics = metrics
         self._base = connection.server
+        self._host = connection.host
         self._report = warn
         self._warned: set[str] = set()
 
     @property
     def host(self) -> str:
         """Return the server's host and port."""
-        return self._connection.host
+        return self._host
 
     async def request(
         self,
@@ -129,6 +131,8 @@ class Exchange(ABC):
 
     async def _authorize(self, headers: dict[str, str], line: str) -> None:
         """Add the Authorization header, if the connection has one; raises Unavailable."""
+        if self._connection.authorize is anonymous:
+            return
         try:
             async with asyncio.timeout(_CREDENTIALS_SECONDS):
                 token = await self._connection.authorize()
@@ -154,7 +158,7 @@ class Exchange(ABC):
     def _unreachable(self, line: str, why: str, *, cause: object = None) -> errors.Unavailable:
         """Return the error of a request without a response; `cause` may be an error of TLS."""
         if isinstance(cause, ssl.SSLCertVerificationError):
-            why = why_not_trusted(cause, self._connection.host, self._connection.authorities)
+            why = why_not_trusted(cause, self._host, self._connection.authorities)
         return errors.unreachable(line, f"could not talk to {self._base}: {why}")
 
     def _warn(self, line: str, warnings: Sequence[str]) -> None:
@@ -165,7 +169,7 @@ class Exchange(ABC):
                 self._report(line, warning)
 
     def _count(self, code: str, method: str) -> None:
-        self._metrics.request_done(code=code, method=method, host=self._connection.host)
+        self._metrics.request_done(code=code, method=method, host=self._host)
 
 
 def _wait_before_retry(error: errors.KubeError, method: str, attempt: int) -> float | None:

@@ -21,6 +21,10 @@ class Resource:
     kind: str
     namespaced: bool = True
 
+    def __hash__(self) -> int:
+        """Return the hash of the plural name, which Python keeps: look-ups in caches need it."""
+        return hash(self.plural)
+
     @property
     def api_version(self) -> str:
         """Return `group/version`, or the bare version in the core group."""

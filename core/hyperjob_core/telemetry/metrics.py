@@ -9,12 +9,16 @@ import platform
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
+from functools import lru_cache
 from time import perf_counter
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from prometheus_client import (
     CollectorRegistry,
+    Counter,
+    Gauge,
     GCCollector,
+    Histogram,
     ProcessCollector,
     disable_created_metrics,
 )
@@ -29,6 +33,14 @@ _RECONCILE_BUCKETS = (
     *(40, 50, 60),
 )
 _QUEUE_BUCKETS = tuple(1e-8 * 10**power for power in range(12))
+_KEPT = 256
+"""The series of frequent metrics that need no look-up in the library."""
+
+M = TypeVar("M", Counter, Gauge, Histogram)
+
+
+def _series_of(metric: M, *values: str) -> M:
+    return metric.labels(*values)
 
 
 class ReconcileResult(StrEnum):
@@ -81,6 +93,8 @@ class Metrics:
         disable_created_metrics()  # type: ignore[no-untyped-call]  # theirs has no types
         self.registry = registry or CollectorRegistry()
         self.families = Families(self.registry)
+        # The library looks for a series under a lock, with a new tuple of texts.
+        self._series = lru_cache(maxsize=_KEPT)(_series_of)
         ProcessCollector(registry=self.registry)
         GCCollector(registry=self.registry)
         self._controller_metrics()
@@ -225,17 +239,17 @@ class Metrics:
     def reconciling(self, controller: str) -> Iterator[None]:
         """Count an active worker, and observe the duration of the block."""
         started = perf_counter()
-        with self._active_workers.labels(controller).track_inprogress():
+        with self._series(self._active_workers, controller).track_inprogress():
             try:
                 yield
             finally:
-                self._reconcile_time.labels(controller).observe(perf_counter() - started)
+                self._series(self._reconcile_time, controller).observe(perf_counter() - started)
 
     def reconciled(
         self, controller: str, result: ReconcileResult, *, terminal: bool = False
     ) -> None:
         """Count a reconciliation; `terminal` for an error that is not retried."""
-        self._reconciles.labels(controller, result.value).inc()
+        self._series(self._reconciles, controller, result.value).inc()
         if result is ReconcileResult.ERROR:
             self._reconcile_errors.labels(controller).inc()
             if terminal:
@@ -273,7 +287,7 @@ class Metrics:
 
     def request_done(self, *, code: str, method: str, host: str) -> None:
         """Count a request to the API server."""
-        self._requests.labels(code, method, host).inc()
+        self._series(self._requests, code, method, host).inc()
 
     def informer_list(self, resource: str) -> None:
         """Count a list by an informer."""
@@ -296,19 +310,19 @@ class Metrics:
 
     def queue_added(self, name: str) -> None:
         """Count an added item."""
-        self._queue_adds.labels(name, name).inc()
+        self._series(self._queue_adds, name, name).inc()
 
     def queue_retried(self, name: str) -> None:
         """Count an item requeued with a delay."""
-        self._queue_retries.labels(name, name).inc()
+        self._series(self._queue_retries, name, name).inc()
 
     def queue_waited(self, name: str, seconds: float) -> None:
         """Observe the waiting time of an item."""
-        self._queue_wait.labels(name, name).observe(seconds)
+        self._series(self._queue_wait, name, name).observe(seconds)
 
     def queue_worked(self, name: str, seconds: float) -> None:
         """Observe the processing time of an item."""
-        self._queue_work.labels(name, name).observe(seconds)
+        self._series(self._queue_work, name, name).observe(seconds)
 
     def leader_changed(self, name: str, *, leading: bool) -> None:
         """Show whether this process leads."""

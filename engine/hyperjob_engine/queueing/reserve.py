@@ -3,6 +3,7 @@
 A sub-job holds its reservation from its admission until the free amounts of its cluster exclude it.
 """
 
+from collections import defaultdict
 from collections.abc import Sequence
 
 from hyperjob_engine.model.request import PlacementRequest
@@ -13,15 +14,16 @@ from hyperjob_engine.queueing.workload import Entry
 
 def reserved(state: QueueState, *, but: str) -> dict[str, list[PlacementRequest]]:
     """Return the sub-jobs of other HyperJobs that have a reservation, by cluster."""
-    found: dict[str, list[PlacementRequest]] = {}
+    found: defaultdict[str, list[PlacementRequest]] = defaultdict(list)
+    entries, counts = state.entries, state.settings.counts
     for key in state.index.missing:
         if key == but:
             continue
-        entry, namespace = state.entries[key], key.partition("/")[0]
+        entry, namespace = entries[key], key[: key.index("/") + 1]
+        holding = entry.holding
         for name, cluster in entry.reserved_clusters.items():
-            if not state.settings.counts(f"{namespace}/{name}"):
-                part, _ = entry.holding[name]
-                found.setdefault(cluster, []).append(part.request)
+            if not counts(namespace + name):
+                found[cluster].append(holding[name][0].request)
     return found
 
 
