@@ -182,11 +182,11 @@ class Reflector:
 
     def _taken(self, event: WatchEvent) -> WatchEvent:
         """Return an event with the transformed object; a bookmark as it is."""
+        if self._broken:
+            self._recovered()
         if event.type is EventType.BOOKMARK:
             return event
         self._changes += 1
-        if self._broken:
-            self._recovered()
         return WatchEvent(event.type, self._transform(event.object))
 
     def _flowing(self) -> None:
@@ -196,7 +196,7 @@ class Reflector:
         self._tell_opened()
 
     def _recovered(self) -> None:
-        """Reset the failures, after a watch has lasted or has brought a change."""
+        """Reset the failures, after a watch has lasted or has brought an event."""
         self._backoff.reset()
         self._failures = 0
         if self._broken:

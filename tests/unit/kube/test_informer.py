@@ -201,6 +201,23 @@ async def test_a_recreated_object_is_a_deletion_and_an_addition(server, kube):
     assert told == [("ADDED", "a", "1"), ("DELETED", "a", "1"), ("ADDED", "a", "9")]
 
 
+async def test_a_bookmark_after_a_failure_shows_that_the_watch_works(server, kube, caplog):
+    server.on(
+        PATH,
+        server.reply(listing("5", node("a"))),
+        server.failure(500, "InternalError"),
+        server.reply(listing("5", node("a"))),
+        server.stream(bookmark("42"), then="hang"),
+    )
+    informer = quick(kube)
+    with caplog.at_level(logging.INFO, logger="hyperjob_core.kube.informer"):
+        async with running(informer):
+            async with asyncio.timeout(30):
+                while len(caplog.records) < 2:  # noqa: ASYNC110 - a log record is no event
+                    await asyncio.sleep(0.01)
+    assert caplog.messages[-1] == "Watching again"
+
+
 async def test_a_replayed_event_is_not_told_again(server, kube):
     server.on(
         PATH,
