@@ -156,20 +156,42 @@ def _sizes(
         name: [
             amount
             for node in _items(path, "nodes")
-            if (amount := _amount((node.get("status") or {}).get("allocatable"), accelerator))
+            if _is_ready(node) and (amount := _amount(node["status"]["allocatable"], accelerator))
         ]
         for name, path in members.items()
     }
     per_pod = min((amount for amounts in nodes.values() for amount in amounts), default=0)
     assert per_pod, f"no node of {', '.join(members)} has {accelerator}"
     holders = [name for name, amounts in nodes.items() if amounts]
-    wait_for(lambda: _free(kubeconfig, holders, accelerator), what="resourceSummary of Clusters")
+    # A Cluster that has just joined reports the nodes that were there then.
+    wait_for(
+        lambda: all(
+            _reported(kubeconfig, accelerator).get(name, 0) >= sum(nodes[name]) for name in holders
+        ),
+        what="resourceSummary of Clusters with all their nodes",
+    )
     free = _free(kubeconfig, holders, accelerator)
     sizes = {
         name: min(sum(amount // per_pod for amount in nodes[name]), free[name] // per_pod)
         for name in holders
     }
     return per_pod, dict(sorted(sizes.items(), key=lambda item: (-item[1], item[0])))
+
+
+def _is_ready(node: Object) -> bool:
+    conditions = (node.get("status") or {}).get("conditions") or ()
+    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+
+
+def _reported(kubeconfig: Path, accelerator: str) -> dict[str, int]:
+    """Return the accelerators that Clusters report as allocatable."""
+    return {
+        cluster["metadata"]["name"]: _amount(
+            ((cluster.get("status") or {}).get("resourceSummary") or {}).get("allocatable"),
+            accelerator,
+        )
+        for cluster in _items(kubeconfig, "clusters.cluster.karmada.io")
+    }
 
 
 def _free(kubeconfig: Path, names: list[str], accelerator: str) -> dict[str, int]:
