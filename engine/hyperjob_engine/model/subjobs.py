@@ -2,10 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.quantity import NANO
 from hyperjob_core.api.wire import string
+from hyperjob_engine.model.memo import Memo
 from hyperjob_engine.model.nodes import PodGroup
 from hyperjob_engine.model.observed import Observed, ReplicatedJob
 from hyperjob_engine.model.request import ClosedQueue, PlacementRequest
@@ -25,6 +27,9 @@ class Size:
     def pods(self) -> int:
         """Return the number of pods."""
         return self.demand.get(PODS, 0) // NANO
+
+
+_REQUESTS: Final[Memo[Size, PlacementRequest]] = Memo()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,18 +56,28 @@ class SubJob:
         last: str = "",
         closed: ClosedQueue | None = None,
     ) -> PlacementRequest:
-        """Return the placement request of the sub-job; `last` is the cluster of its run before."""
-        return PlacementRequest(
-            name=self.name,
-            group=self.group.name,
-            demand=self.size.demand,
-            preferred=self.group.cluster_names,
-            required=self.group.required,
-            last=last,
-            excluded=excluded,
-            closed=closed,
-            pods=self.size.pod_groups,
-        )
+        """Return the placement request of the sub-job; `last` is the cluster of its run before.
+
+        Sub-jobs of one size, group and exclusions share all of it but the name.
+        """
+        group = self.group
+        kind = group.name, group.cluster_names, group.required, last, excluded, closed
+
+        def made(size: Size) -> PlacementRequest:
+            return PlacementRequest(
+                name=self.name,
+                group=group.name,
+                demand=size.demand,
+                preferred=group.cluster_names,
+                required=group.required,
+                last=last,
+                excluded=excluded,
+                closed=closed,
+                pods=size.pod_groups,
+            )
+
+        found = _REQUESTS.of((id(self.size), *kind), self.size, made)
+        return found if found.name == self.name else found.named(self.name)
 
 
 def closed_queue_of(observed: Observed, template: Object) -> ClosedQueue | None:

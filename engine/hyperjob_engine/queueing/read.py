@@ -104,14 +104,13 @@ def _parts(
 ) -> tuple[list[QueuedSubJob], list[QueuedSubJob]]:
     """Return sub-jobs for the queue engine, and the growth of those that grow."""
     parts, growing = [], []
-    alike: dict[tuple[str, int, frozenset[str]], PlacementRequest] = {}
     for sub_job, child in members:
         queue = queue_of(sub_job.size.template)
         more = growth(observed, sub_job, child)
         closed = closed_queue_of(observed, sub_job.size.template)
         record = child.record
         excluded = frozenset(record.excluded(observed.now)) if record is not None else NONE
-        request = _request(sub_job, child, alike, excluded, closed=closed, grows=more is not None)
+        request = _request(sub_job, child, excluded, closed=closed, grows=more is not None)
         parts.append(QueuedSubJob(queue=queue, request=request))
         if more is not None:
             growing.append(QueuedSubJob(queue=queue, request=more, grows=True))
@@ -375,21 +374,13 @@ def _holds_all(hyperjob: HyperJob, group: str) -> bool:
 def _request(
     sub_job: SubJob,
     child: Child,
-    alike: dict[tuple[str, int, frozenset[str]], PlacementRequest],
     excluded: frozenset[str],
     *,
     closed: ClosedQueue | None,
     grows: bool,
 ) -> PlacementRequest:
-    """Return the request of a sub-job; `alike` has the first of each group, size and exclusions.
-
-    Equal templates of two replicatedJobs have one size, and their clusterNames differ.
-    """
-    key = sub_job.group.name, id(sub_job.size), excluded or NONE
-    if key in alike:
-        request = alike[key].named(sub_job.name)
-    else:
-        request = alike[key] = sub_job.request(key[2], closed=closed)
+    """Return the request of a sub-job: of one that grows, with its present size."""
+    request = sub_job.request(excluded or NONE, closed=closed)
     if child.job is None or not grows:
         return request
-    return replace(request, demand=demand_of(child.job.spec))  # its present size, until it grows
+    return replace(request, demand=demand_of(child.job.spec))
