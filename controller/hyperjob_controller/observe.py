@@ -186,7 +186,8 @@ class Observer:
         names = dict.fromkeys((*jobs, *wanted))
         looked_up = (self._caches.binding_of(f"{namespace}/{name}") for name in names)
         found = [raw for raw in looked_up if raw is not None]
-        bindings = self._bindings.of(key, found, parse_binding, view=None)
+        parsed = self._memory.reservations.parsed
+        bindings = self._bindings.of(key, found, parsed, view=None)
         return {binding.name: binding for binding in bindings}
 
     def _queues(self) -> dict[str, str] | None:

@@ -19,6 +19,7 @@ from hyperjob_core.api.duration import seconds
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import KIND, LABEL_HYPERJOB, LABEL_REPLICATED_JOB
 from hyperjob_core.api.wire import at, mapping, string, string_map, timestamp
+from hyperjob_core.kube.resources import key_of
 from hyperjob_engine.expansion.expand import pod_groups
 from hyperjob_engine.model.memo import Memo
 from hyperjob_engine.model.nodes import PodGroup
@@ -167,10 +168,7 @@ class Reservations:
             )
 
     def renew(self, key: str, *, now: datetime) -> bool:
-        """Update the reservation of a vcjob unless the last update has seen its present objects.
-
-        Return whether there was an update.
-        """
+        """Update a reservation whose last update has not seen the present objects; return if so."""
         known = self._known.get(key)
         if known is not None and known.versions == self._versions_of(key):
             return False
@@ -461,9 +459,12 @@ class Reservations:
         return (placed or pin if report is not None else pin or placed), report
 
     def _parsed(self, key: str) -> Binding | None:
-        """Return the parsed ResourceBinding of a vcjob, once for several events in a row."""
         found = self._binding(key)
-        return None if found is None else self._bindings.of(key, found, parse_binding)
+        return None if found is None else self.parsed(found)
+
+    def parsed(self, binding: Object) -> Binding:
+        """Return a parsed ResourceBinding, once for several events and the pass after them."""
+        return self._bindings.of(key_of(binding), binding, parse_binding)
 
     def _replace(self, key: str, entry: Reservation | None) -> None:
         old = self._entries.get(key)

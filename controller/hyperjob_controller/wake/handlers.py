@@ -196,16 +196,21 @@ class Handlers:
         if (
             job_key is None
             or not self._begun  # a pass of its HyperJob is already due
+            or obj is None
             or (alike and _same(old, new, (_SUSPENSION,)))
         ):
             return
         self._update_changed(job_key)
-        if alike and follows_opening(old, new, self._caches.policy(job_key)):
+        if alike and self._follows_opening(job_key, old, obj):
             return
         job = self._caches.job(job_key)
         keys = hyperjob_keys(job) if job is not None else self._by_name(job_key)
         for key in sorted(keys):
             self._queue.add_after(key, self._settle(key))
+
+    def _follows_opening(self, job_key: str, old: Object | None, new: Object) -> bool:
+        binding, policy = self._memory.reservations.parsed(new), self._caches.policy(job_key)
+        return follows_opening(old, new, policy=policy, binding=binding)
 
     def _by_name(self, job_key: str) -> list[str]:
         """Return the HyperJobs to which a deleted vcjob may have belonged, by its name."""

@@ -7,7 +7,7 @@ and Karmada removes the suspension of the ResourceBinding: neither change alone 
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import GATE, GATE_OPEN
 from hyperjob_core.api.wire import at, mapping
-from hyperjob_engine.model.parse import parse_binding
+from hyperjob_engine.model.observed import Binding
 
 
 def opens_gate(old: Object | None, new: Object | None) -> bool:
@@ -19,9 +19,12 @@ def opens_gate(old: Object | None, new: Object | None) -> bool:
     return all(before.get(name) == after.get(name) for name in names)
 
 
-def follows_opening(old: Object | None, new: Object | None, policy: Object | None) -> bool:
+def follows_opening(
+    old: Object | None, new: Object | None, *, policy: Object | None, binding: Binding
+) -> bool:
     """Return whether the suspension of a ResourceBinding has only followed its policy's open gate.
 
+    `binding` is the parsed new one.
     The other fields are for the caller to compare. While no member has received the vcjob, a plan
     reads nothing else of the suspension. After that, waits for the member begin with this change.
     """
@@ -30,7 +33,6 @@ def follows_opening(old: Object | None, new: Object | None, policy: Object | Non
         return False
     if before.get("scheduling") != after.get("scheduling") or not is_open(policy):
         return False
-    binding = parse_binding(mapping(new))
     return not (binding.applied or binding.report or binding.workless_since)
 
 

@@ -379,7 +379,7 @@ def _request(
     closed: ClosedQueue | None,
     grows: bool,
 ) -> PlacementRequest:
-    """Return the request of a sub-job: of one that grows, with its present size."""
+    """Return the request of a sub-job; a growing sub-job asks for its present size."""
     request = sub_job.request(excluded or NONE, closed=closed)
     if child.job is None or not grows:
         return request

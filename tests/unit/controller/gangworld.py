@@ -216,11 +216,10 @@ class GangWorld(World):
 
     def _follows(self, key: str, was: Object | None, now: Object | None) -> bool:
         """Tell whether a binding does nothing but follow its policy's open gate."""
-        if (
-            was is None
-            or now is None
-            or not follows_opening(was, now, self.policies.get(key.removesuffix("-job")))
-        ):
+        if was is None or now is None:
+            return False
+        policy = self.policies.get(key.removesuffix("-job"))
+        if not follows_opening(was, now, policy=policy, binding=parse_binding(now)):
             return False
         bare = [{**each, "spec": {**each["spec"], "suspension": {}}} for each in (was, now)]
         return bare[0] == bare[1]
