@@ -55,6 +55,7 @@ class MutationCache:
         self._writes = 0
         # The ends of the lifetimes, in order, by number: one timer waits for the first of them.
         self._ends: deque[tuple[float, str, int]] = deque()
+        self._timer: asyncio.TimerHandle | None = None
         self._handlers: list[Handler] = []
         informer.add_handler(self._seen)
         informer.known = self._known
@@ -115,18 +116,18 @@ class MutationCache:
         loop = asyncio.get_running_loop()
         # The entry holds a number, not the object, which may be replaced long before.
         self._ends.append((loop.time() + LIFETIME, key, self._writes))
-        if len(self._ends) == 1:
-            loop.call_later(LIFETIME, self._expire)
+        if self._timer is None:
+            self._timer = loop.call_later(LIFETIME, self._expire)
 
     def _expire(self) -> None:
         """Drop the own writes whose lifetime is over, and wait for the next."""
         loop = asyncio.get_running_loop()
-        while self._ends and self._ends[0][0] <= loop.time():
-            _, key, number = self._ends[0]
-            self._lapse(key, number)
-            self._ends.popleft()  # last: meanwhile no write starts a second timer
-        if self._ends:
-            loop.call_at(self._ends[0][0], self._expire)
+        try:
+            while self._ends and self._ends[0][0] <= loop.time():
+                _, key, number = self._ends.popleft()
+                self._lapse(key, number)
+        finally:
+            self._timer = loop.call_at(self._ends[0][0], self._expire) if self._ends else None
 
     def _lapse(self, key: str, number: int) -> None:
         """Drop an own write that the informer has not shown in time, and report what it shows."""

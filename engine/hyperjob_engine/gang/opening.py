@@ -24,9 +24,9 @@ def follows_opening(
 ) -> bool:
     """Return whether the suspension of a ResourceBinding has only followed its policy's open gate.
 
-    `binding` is the parsed new one.
-    The other fields are for the caller to compare. While no member has received the vcjob, a plan
-    reads nothing else of the suspension. After that, waits for the member begin with this change.
+    `binding` is the new ResourceBinding, parsed; the caller compares its other fields. While no
+    member has received the vcjob, a plan reads nothing else of the suspension. After that, waits
+    for the member begin with this change.
     """
     before, after = mapping(at(old, "spec", "suspension")), mapping(at(new, "spec", "suspension"))
     if before.get("dispatching") is not True or after.get("dispatching") is True:
