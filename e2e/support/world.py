@@ -12,6 +12,7 @@ from pathlib import Path
 import yaml
 
 from e2e.support.settings import Settings
+from hyperjob_core.api import conditions
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.quantity import Quantity
 from hyperjob_rules.configuration import MUTATING_NAME
@@ -156,20 +157,24 @@ def _sizes(
         name: [
             amount
             for node in _items(path, "nodes")
-            if _is_ready(node) and (amount := _amount(node["status"]["allocatable"], accelerator))
+            if conditions.is_true(conditions.parse(node.get("status")), "Ready")
+            and (amount := _amount(node["status"]["allocatable"], accelerator))
         ]
         for name, path in members.items()
     }
     per_pod = min((amount for amounts in nodes.values() for amount in amounts), default=0)
     assert per_pod, f"no node of {', '.join(members)} has {accelerator}"
     holders = [name for name, amounts in nodes.items() if amounts]
+
+    def reported() -> bool:
+        found = _summaries(kubeconfig)
+        return all(
+            _amount(found.get(name, {}).get("allocatable"), accelerator) >= sum(nodes[name])
+            for name in holders
+        )
+
     # A Cluster that has just joined reports the nodes that were there then.
-    wait_for(
-        lambda: all(
-            _reported(kubeconfig, accelerator).get(name, 0) >= sum(nodes[name]) for name in holders
-        ),
-        what="resourceSummary of Clusters with all their nodes",
-    )
+    wait_for(reported, what="resourceSummary of Clusters with all their nodes")
     free = _free(kubeconfig, holders, accelerator)
     sizes = {
         name: min(sum(amount // per_pod for amount in nodes[name]), free[name] // per_pod)
@@ -178,18 +183,10 @@ def _sizes(
     return per_pod, dict(sorted(sizes.items(), key=lambda item: (-item[1], item[0])))
 
 
-def _is_ready(node: Object) -> bool:
-    conditions = (node.get("status") or {}).get("conditions") or ()
-    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
-
-
-def _reported(kubeconfig: Path, accelerator: str) -> dict[str, int]:
-    """Return the accelerators that Clusters report as allocatable."""
+def _summaries(kubeconfig: Path) -> dict[str, Object]:
+    """Return what Clusters report of their resources, by name."""
     return {
-        cluster["metadata"]["name"]: _amount(
-            ((cluster.get("status") or {}).get("resourceSummary") or {}).get("allocatable"),
-            accelerator,
-        )
+        cluster["metadata"]["name"]: (cluster.get("status") or {}).get("resourceSummary") or {}
         for cluster in _items(kubeconfig, "clusters.cluster.karmada.io")
     }
 
@@ -197,14 +194,13 @@ def _reported(kubeconfig: Path, accelerator: str) -> dict[str, int]:
 def _free(kubeconfig: Path, names: list[str], accelerator: str) -> dict[str, int]:
     """Return the free accelerators by member; empty while a member does not report."""
     found: dict[str, int] = {}
-    for cluster in _items(kubeconfig, "clusters.cluster.karmada.io"):
-        summary = (cluster.get("status") or {}).get("resourceSummary") or {}
+    for name, summary in _summaries(kubeconfig).items():
         total = _amount(summary.get("allocatable"), accelerator)
         if total:
             taken = sum(
                 _amount(summary.get(part), accelerator) for part in ("allocated", "allocating")
             )
-            found[cluster["metadata"]["name"]] = total - taken
+            found[name] = total - taken
     return found if set(names) <= set(found) else {}
 
 
