@@ -63,8 +63,12 @@ class Record:
 
     def excluded(self, now: datetime) -> tuple[str, ...]:
         """Return the clusters that are excluded at a time."""
-        over = self.excluded_until is not None and self.excluded_until <= now
-        return self.for_good if over else self.excluded_clusters
+        return self.for_good if self.exclusion_end(now) is None else self.excluded_clusters
+
+    def exclusion_end(self, now: datetime) -> datetime | None:
+        """Return the later time at which clusters are no longer excluded; None if there is none."""
+        until = self.excluded_until
+        return until if until is not None and until > now else None
 
     @property
     def for_good(self) -> tuple[str, ...]:

@@ -136,8 +136,7 @@ def job_state(observed: Observed, outlook: Outlook) -> JobState:
     else:
         since = ""
     excluded = record.excluded(observed.now) if record is not None else ()
-    until = record.excluded_until if record is not None and excluded else None
-    ends = until is not None and until > observed.now
+    until = record.exclusion_end(observed.now) if record is not None and excluded else None
     return JobState(
         name=child.name,
         group=outlook.sub_job.group.name,
@@ -161,8 +160,8 @@ def job_state(observed: Observed, outlook: Outlook) -> JobState:
         starts_again=rfc3339(outlook.detail.until) if isinstance(outlook.detail, Delayed) else "",
         retry_time=rfc3339(record.retry_time) if record and record.retry_time else "",
         excluded_clusters=excluded,
-        excluded_until=rfc3339(until) if until is not None and ends else "",
-        excluded_for_good=record.excluded_for_good if record is not None and ends else (),
+        excluded_until=rfc3339(until) if until is not None else "",
+        excluded_for_good=record.excluded_for_good if record is not None and until else (),
         rejections=outlook.rejections,
         silence=outlook.silence,
         run=present_run(observed, child, reason=reason, message=message),

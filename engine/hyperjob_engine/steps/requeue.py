@@ -57,9 +57,9 @@ def _waits(draft: Draft) -> Iterator[timedelta]:
     if records_share(observed, (child for _, child in draft.children)):
         yield SOON
     for _, child in draft.children:
-        left = child.record.excluded_until if child.record is not None else None
-        if left is not None and left > now:
-            yield left - now
+        end = child.record.exclusion_end(now) if child.record is not None else None
+        if end is not None:
+            yield end - now
         due = child.record.retry_time if child.record is not None else None
         restarts = draft.blocked.get(child.name, (None,))[0] is Reason.RESTARTING
         if due is not None and due > now and restarts:
