@@ -4,7 +4,8 @@ The limits are those of docs/scale.md, which gives the reason of each request.
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -184,23 +185,31 @@ async def test_a_status_waits_no_longer_than_a_second_for_resourcebindings() -> 
     assert {job["message"] for job in written["status"]["jobs"]} == {"waits for Karmada"}
 
 
-async def test_one_status_and_one_event_have_the_steps_of_a_start(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Karmada is slow: it binds and dispatches one sub-job after the other."""
+@asynccontextmanager
+async def opened_late(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[tuple[Karmada, Manager]]:
+    """Open the gates of a HyperJob whose Karmada is slow; no status and no Event has them yet.
+
+    Karmada binds the sub-jobs, and the controller opens their gates, after the first status.
+    """
     monkeypatch.setattr("hyperjob_controller.write.STEP_SECONDS", 600.0)
     server = empty()
     server.binds = False
     async with running(server, QueueAdmission.BUILTIN) as manager:
         server.put(HYPERJOBS, named("hj", group(replicas=REPLICAS, gpus=1)))
-        await until(lambda: server.phases() == {"Starting"})
-        await until(lambda: server.made["create events"])
+        await until(lambda: server.phases() == {"Starting"} and server.made["create events"])
         server.made.clear()
         first, *others = server.items(VCJOBS)
         await seen(manager, lambda: server.bind(first))
         for job in others:
             server.bind(job)
         await until(lambda: server.are_open(REPLICAS) and rests(manager))
+        yield server, manager
+
+
+async def test_one_status_and_one_event_have_the_steps_of_a_start(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with opened_late(monkeypatch) as (server, manager):
         first, *others = server.items(VCJOBS)
         for job in others:
             await seen(manager, lambda: server.put(VCJOBS, {**job, "status": RUNNING}))  # noqa: B023
@@ -230,17 +239,7 @@ async def test_steps_wait_no_longer_than_their_seconds_for_the_next_phase(
 async def test_an_event_that_waits_for_its_phase_is_recorded_when_the_controller_ends(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("hyperjob_controller.write.STEP_SECONDS", 600.0)
-    server = empty()
-    server.binds = False
-    async with running(server, QueueAdmission.BUILTIN) as manager:
-        server.put(HYPERJOBS, named("hj", group(replicas=REPLICAS, gpus=1)))
-        await until(lambda: server.phases() == {"Starting"})
-        first, *others = server.items(VCJOBS)
-        await seen(manager, lambda: server.bind(first))
-        for job in others:
-            server.bind(job)
-        await until(lambda: server.are_open(REPLICAS) and rests(manager))
+    async with opened_late(monkeypatch) as (server, _):
         assert "GateOpened" not in {event["reason"] for event in server.events}
     assert "GateOpened" in {event["reason"] for event in server.events}
 
@@ -248,17 +247,7 @@ async def test_an_event_that_waits_for_its_phase_is_recorded_when_the_controller
 async def test_a_deleted_hyperjob_leaves_no_event_that_waits_for_its_phase(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("hyperjob_controller.write.STEP_SECONDS", 600.0)
-    server = empty()
-    server.binds = False
-    async with running(server, QueueAdmission.BUILTIN) as manager:
-        server.put(HYPERJOBS, named("hj", group(replicas=REPLICAS, gpus=1)))
-        await until(lambda: server.phases() == {"Starting"})
-        first, *others = server.items(VCJOBS)
-        await seen(manager, lambda: server.bind(first))
-        for job in others:
-            server.bind(job)
-        await until(lambda: server.are_open(REPLICAS) and rests(manager))
+    async with opened_late(monkeypatch) as (server, manager):
         assert set(manager._events._starts) == set(manager.memory.unwritten) == {"default/hj"}
         server.remove(HYPERJOBS, "default/hj")
         await until(lambda: not manager._events._starts)
