@@ -191,14 +191,11 @@ class Handlers:
         A suspension that ends after the opening of its gate changes reservations, but no plan.
         """
         obj = new if new is not None else old
-        job_key = job_key_of_binding(obj) if obj is not None else None
+        if obj is None or not self._begun:  # a pass of each HyperJob is due at the begin
+            return
+        job_key = job_key_of_binding(obj)
         alike = kind is EventType.MODIFIED and _same(old, new, _BINDING)
-        if (
-            job_key is None
-            or not self._begun  # a pass of its HyperJob is already due
-            or obj is None
-            or (alike and _same(old, new, (_SUSPENSION,)))
-        ):
+        if job_key is None or (alike and _same(old, new, (_SUSPENSION,))):
             return
         self._update_changed(job_key)
         if alike and self._follows_opening(job_key, old, obj):

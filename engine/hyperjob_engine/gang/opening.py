@@ -12,7 +12,7 @@ from hyperjob_engine.model.observed import Binding
 
 def opens_gate(old: Object | None, new: Object | None) -> bool:
     """Return whether the spec of a PropagationPolicy has only lost the gate that was opened."""
-    if not is_open(new) or at(old, "metadata", "annotations", GATE) == GATE_OPEN:
+    if not _is_open(new) or at(old, "metadata", "annotations", GATE) == GATE_OPEN:
         return False
     before, after = mapping(at(old, "spec")), mapping(at(new, "spec"))
     names = (before.keys() | after.keys()) - {"suspension"}
@@ -31,12 +31,12 @@ def follows_opening(
     before, after = mapping(at(old, "spec", "suspension")), mapping(at(new, "spec", "suspension"))
     if before.get("dispatching") is not True or after.get("dispatching") is True:
         return False
-    if before.get("scheduling") != after.get("scheduling") or not is_open(policy):
+    if before.get("scheduling") != after.get("scheduling") or not _is_open(policy):
         return False
     return not (binding.applied or binding.report or binding.workless_since)
 
 
-def is_open(policy: Object | None) -> bool:
+def _is_open(policy: Object | None) -> bool:
     """Return whether the gate of a PropagationPolicy was opened, and nothing suspends it since."""
     return (
         at(policy, "metadata", "annotations", GATE) == GATE_OPEN

@@ -3,7 +3,6 @@
 A sub-job holds its reservation from its admission until the free amounts of its cluster exclude it.
 """
 
-from collections import defaultdict
 from collections.abc import Sequence
 
 from hyperjob_engine.model.request import PlacementRequest
@@ -14,7 +13,7 @@ from hyperjob_engine.queueing.workload import Entry
 
 def reserved(state: QueueState, *, but: str) -> dict[str, list[PlacementRequest]]:
     """Return the sub-jobs of other HyperJobs that have a reservation, by cluster."""
-    found: defaultdict[str, list[PlacementRequest]] = defaultdict(list)
+    found: dict[str, list[PlacementRequest]] = {}
     entries, counts = state.entries, state.settings.counts
     for key in state.index.missing:
         if key == but:
@@ -23,7 +22,7 @@ def reserved(state: QueueState, *, but: str) -> dict[str, list[PlacementRequest]
         holding = entry.holding
         for name, cluster in entry.reserved_clusters.items():
             if not counts(namespace + name):
-                found[cluster].append(holding[name][0].request)
+                found.setdefault(cluster, []).append(holding[name][0].request)
     return found
 
 
