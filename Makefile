@@ -11,7 +11,7 @@ WORKERS ?= 2
 IMAGE_TOOL ?= docker
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-torch test test-torch test-ui e2e lint bench bench-scale bench-progress bench-quorum fuzz mutants recorded docs crds lock pin picture picture-ui wheel sbom image clean
+.PHONY: help demo demo-torch test test-torch test-ui e2e lint bench bench-scale bench-progress bench-quorum fuzz mutants docs crds lock pin picture picture-ui wheel sbom image clean
 
 help: ## show this list
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  make \1\t/'
@@ -99,9 +99,6 @@ fuzz: $(VENV)/.dev ## send 100,000 mutated reviews through admission, and 5,000 
 
 mutants: $(VENV)/.dev ## try random small changes that some test must notice (ARGS="controller --count 300 --seed 7")
 	$(BIN)/python -m tests.tools.mutants $(ARGS)
-
-recorded: $(VENV)/.dev ## write the recorded decisions anew: their diff is the change of behaviour (ARGS="passes-0")
-	$(BIN)/python -m tests.unit.recorded $(ARGS)
 
 docs: $(VENV)/.dev ## regenerate the pages and pictures that are made from code
 	$(BIN)/python -m docs.generators.messages docs/messages.md

@@ -42,8 +42,8 @@ from hyperjob_engine.model.observed import QueueAdmission
 from hyperjob_rules.defaulting import default
 from hyperjob_rules.validation.context import NOTHING_KNOWN
 from hyperjob_rules.validation.create import inspect
+from tests.decisions.hyperjobs import hyperjob_of, some
 from tests.unit.controller.builders import GPU, Object
-from tests.unit.recorded.generated import hyperjob_of, some
 
 FLEETS, WORLDS = 50, 10
 SETTLED = 100.0
