@@ -2,6 +2,10 @@
 
 import random
 from collections.abc import Callable
+from typing import Final
+
+LONGEST: Final = 30.0
+"""The longest pause between two attempts in seconds, also where a server asks for a longer one."""
 
 
 class Backoff:
@@ -14,7 +18,7 @@ class Backoff:
         self,
         *,
         base: float = 0.8,
-        cap: float = 30.0,
+        cap: float = LONGEST,
         factor: float = 2.0,
         jitter: Callable[[], float] = random.random,
     ) -> None:

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Final
 import orjson
 
 from hyperjob_core.api.meta import Object
+from hyperjob_core.kube.backoff import LONGEST
 
 _BODY_SHOWN = 512
 
@@ -220,6 +221,9 @@ def make_status(code: int, message: str, *, reason: str = "") -> Object:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return Retry-After in seconds, the only form that a Kubernetes API server sends."""
+    """Return Retry-After in seconds, the only form that a Kubernetes API server sends.
+
+    A server that asks for more than the longest back-off gets that.
+    """
     value = headers.get("Retry-After", "")
-    return float(value) if value.isascii() and value.isdigit() else None
+    return min(LONGEST, float(value)) if value.isascii() and value.isdigit() else None

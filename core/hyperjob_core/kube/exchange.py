@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from urllib.parse import urlencode
 
-from hyperjob_core.kube import errors
+from hyperjob_core.kube import backoff, errors
 from hyperjob_core.kube.config import Connection
 from hyperjob_core.kube.credentials import anonymous
 from hyperjob_core.kube.instruments import ClientMetrics
@@ -23,7 +23,6 @@ from hyperjob_core.kube.transport import Params, Response
 log = logging.getLogger(__name__)
 
 _TRIES = 3
-_LONGEST_WAIT = 30.0
 _RECONNECT_WAIT = 0.1
 _WARNINGS = 256
 _CREDENTIALS_SECONDS = 30.0
@@ -190,4 +189,4 @@ def _is_too_long(limit: asyncio.Timeout, wait: float) -> bool:
     The request then fails at once.
     """
     deadline = limit.when() or 0.0
-    return wait >= min(deadline - asyncio.get_running_loop().time(), _LONGEST_WAIT)
+    return wait >= min(deadline - asyncio.get_running_loop().time(), backoff.LONGEST)

@@ -13,7 +13,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from hyperjob_core.kube import errors
+from hyperjob_core.kube import backoff, errors
 from hyperjob_core.kube.client import EventType, Kube, PatchType
 from hyperjob_core.kube.exchange import why_no_connection, why_not_trusted
 from hyperjob_core.kube.http import why_not_connected
@@ -289,11 +289,12 @@ async def test_repeats_are_bounded(server, kube):
     assert len(server.seen) == 3
 
 
-async def test_a_wait_beyond_the_time_limit_is_left_to_the_caller(server, kube):
-    server.on(JOBS, server.failure(429, "TooManyRequests", Retry_After="3600"))
+@pytest.mark.parametrize("asked", ["3600", "9" * 400])
+async def test_a_wait_beyond_the_time_limit_is_left_to_the_caller_and_bounded(server, kube, asked):
+    server.on(JOBS, server.failure(429, "TooManyRequests", Retry_After=asked))
     with pytest.raises(errors.TooManyRequests) as raised:
         await kube.create(HYPERJOBS, LLM)
-    assert raised.value.retry_after == 3600
+    assert raised.value.retry_after == backoff.LONGEST
     assert len(server.seen) == 1
 
 

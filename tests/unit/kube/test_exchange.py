@@ -287,6 +287,9 @@ BODIES: list[tuple[int, dict[str, str], bytes, tuple[Any, ...]]] = [
     (299, {}, b"", (KubeError, 299, "Unknown", "Unknown", None)),
     (429, {"Retry-After": "7"}, b"", (
         errors.TooManyRequests, 429, "TooManyRequests", "Too Many Requests", 7.0)),
+    *((503, {"Retry-After": after}, b"", (
+        Unavailable, 503, "ServiceUnavailable", "Service Unavailable", 30.0))
+      for after in ("30", "31", "3600", "9" * 400)),
     *((502 + n, {"Retry-After": after}, b"", (Unavailable, 502 + n, reason, said, None))
       for n, after, reason, said in (
           (0, "-1", "InternalError", "Bad Gateway"),
