@@ -2,7 +2,8 @@
 
 The annotations of the Lease have what must outlive the process and no other object shows: the pods
 of stopped sub-jobs, which still hold shares of queues, and what sub-jobs hold of each cluster, by
-which the next leader knows what has ended. They are written with each renewal.
+which the next leader knows what has ended. They are written with each renewal. An exception while
+they are read or written ends no process: the leader goes on without them.
 """
 
 import logging
@@ -14,6 +15,7 @@ import hyperjob_core
 from hyperjob_controller.admission.engine import Admission
 from hyperjob_controller.admission.handover import Handover
 from hyperjob_controller.options import Options, annotations_of
+from hyperjob_controller.wall import Wall
 from hyperjob_core.api.leader import user_annotation
 from hyperjob_core.api.names import (
     CLAIMS,
@@ -22,12 +24,13 @@ from hyperjob_core.api.names import (
     ENDING_PODS,
     LEASE_NAME,
 )
+from hyperjob_core.api.wire import string_map
 from hyperjob_core.kube.accessreviews import own_user
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import KubeError, NotFound
 from hyperjob_core.kube.leaderelection import LeaderElector
 from hyperjob_core.kube.resources import NAMESPACES
-from hyperjob_core.telemetry.metrics import Metrics
+from hyperjob_core.telemetry.metrics import Metrics, Place
 from hyperjob_engine.model.observed import QueueAdmission
 
 log = logging.getLogger(__name__)
@@ -45,6 +48,7 @@ class Leadership:
         admission: Admission,
         handover: Handover,
         *,
+        wall: Wall,
         namespace: str,
         identity: str,
         mode: Callable[[], QueueAdmission],
@@ -55,6 +59,7 @@ class Leadership:
         self._options = options
         self._admission = admission
         self._handover = handover
+        self._wall = wall
         self._namespace = namespace
         self._identity = identity
         self._mode = mode
@@ -69,8 +74,11 @@ class Leadership:
         elector = self._elector()
 
         async def lead() -> None:
-            self._admission.restore(elector.annotations.get(ENDING_PODS, ""))
-            self._handover.restore(elector.annotations.get(CLAIMS, ""))
+            left = string_map(elector.annotations)
+            with self._wall.around((), Place.LEASE):
+                self._admission.restore(left.get(ENDING_PODS, ""))
+            with self._wall.around((), Place.LEASE):
+                self._handover.restore(left.get(CLAIMS, ""))
             self._leads = True
             await work()
 
@@ -99,8 +107,10 @@ class Leadership:
         if self._user:
             found[CONTROLLER_USER] = self._user
         if self._leads:  # before, the Lease has what the last leader left
-            found[ENDING_PODS] = self._admission.record()
-            found[CLAIMS] = self._handover.record(self._admission.state)
+            with self._wall.around((), Place.LEASE):
+                found[ENDING_PODS] = self._admission.record()
+            with self._wall.around((), Place.LEASE):
+                found[CLAIMS] = self._handover.record(self._admission.state)
         return found
 
     async def _look_for_namespace(self) -> None:

@@ -189,6 +189,7 @@ class Manager:
             self.options,
             self.admission,
             self.handover,
+            wall=self._wall,
             namespace=self._tuning.lease_namespace,
             identity=self.identity,
             mode=lambda: self.mode.current,

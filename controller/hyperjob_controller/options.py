@@ -17,7 +17,7 @@ from hyperjob_core.api.names import (
     LEASE_NAMESPACE,
     QUEUE_ADMISSION,
 )
-from hyperjob_core.api.wire import mapping, string
+from hyperjob_core.api.wire import decoded, mapping, string
 from hyperjob_core.serving.addresses import listen_address
 from hyperjob_core.settings import Setting, read_options, seconds, whole_number
 from hyperjob_engine.model.observed import QueueAdmission
@@ -120,7 +120,7 @@ def published(annotations: object) -> Options:
     """
     found = mapping(annotations)
     try:
-        settings = mapping(json.loads(string(found.get(CONTROLLER_SETTINGS)) or "{}"))
+        settings = mapping(decoded(string(found.get(CONTROLLER_SETTINGS)) or "{}"))
     except ValueError:
         settings = {}
     given = {name: settings[name] for name in _PUBLISHED if name in settings}

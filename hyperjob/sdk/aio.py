@@ -284,7 +284,7 @@ def _document(hyperjob: Object | HyperJob | str | Path) -> Object:
         found = [each for each in yaml.safe_load_all(path.read_text(encoding="utf-8")) if each]
     except OSError as error:
         raise SourceError(f"{path}: {error.strerror}") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         raise SourceError(f"{path}: not YAML: {error}") from None
     if len(found) != 1:
         raise SourceError(f"{path}: expected one HyperJob, found {len(found)} documents")

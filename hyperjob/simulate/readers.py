@@ -7,7 +7,6 @@ The project contains no traces; each reader parses a published file: Philly's `c
 
 import csv
 import io
-import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -17,6 +16,7 @@ from typing import Any, Final
 from hyperjob.simulate.jobs import JobNumbers, name_of
 from hyperjob.simulate.workload import WorkloadError
 from hyperjob_core.api.duration import nanoseconds
+from hyperjob_core.api.wire import decoded
 
 _TASK_TABLE: Final = (
     *("job_name", "task_name", "inst_num", "status", "start_time", "end_time"),
@@ -124,7 +124,7 @@ def _helios(text: str) -> Iterator[JobNumbers]:
 
 def _philly(text: str) -> Iterator[JobNumbers]:
     """Yield each job with the accelerators of its last attempt and the duration of all attempts."""
-    entries = json.loads(text)
+    entries = decoded(text)
     if not isinstance(entries, list) or not all(isinstance(each, dict) for each in entries):
         raise ValueError("the file is JSON, and no list of jobs as in Philly's cluster_job_log")
     for entry in entries:

@@ -14,11 +14,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-import orjson
-
 from hyperjob_controller.members.failedlogs import FailedLogs
 from hyperjob_core.api.meta import Object
-from hyperjob_core.api.wire import objects
+from hyperjob_core.api.wire import at, objects
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import Forbidden, KubeError
 from hyperjob_core.kube.resources import CLUSTERS, PODS, split_key
@@ -186,9 +184,7 @@ class CauseReader:
                 "limit": _PODS,
             },
         )
-        content = orjson.loads(answer.body)
-        pods = objects(content.get("items")) if isinstance(content, dict) else []
-        return first_failure(pods)
+        return first_failure(objects(at(answer.json(), "items")))
 
     def _refuses(self, cluster: str) -> bool:
         until = self._refusing.get(cluster)

@@ -13,7 +13,7 @@ import orjson
 
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import LABEL_HYPERJOB
-from hyperjob_core.api.wire import at, count, mapping, objects, string
+from hyperjob_core.api.wire import at, count, decoded, mapping, objects, string
 from hyperjob_core.text import printable
 
 MOST_BYTES: Final = 128 * 1024
@@ -98,7 +98,7 @@ def read_logs(found: Object) -> list[FailedLog]:
     for key, value in sorted(mapping(found.get("data")).items()):
         head, _, text = string(value).partition("\n")
         try:
-            about = mapping(orjson.loads(head))
+            about = mapping(decoded(head))
         except ValueError:
             continue
         logs.append(

@@ -13,13 +13,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Literal, Self
+from typing import Any, Final, Literal, Self
 
 import orjson
 
 import hyperjob_core
 from hyperjob_core.api.lines import Splitter
 from hyperjob_core.api.meta import Object
+from hyperjob_core.api.wire import decoded
 from hyperjob_core.kube import config
 from hyperjob_core.kube.errors import Gone, from_status, unreachable
 from hyperjob_core.kube.exchange import Warn, log_warning
@@ -398,12 +399,12 @@ class Kube:
             time_limit=self._time_limit,
         )
         try:
-            decoded = response.json()
-        except orjson.JSONDecodeError:
-            decoded = None
-        if not isinstance(decoded, dict):
+            answer = response.json()
+        except ValueError:
+            answer = None
+        if not isinstance(answer, dict):
             raise unreachable(f"{method} {path}", "the answer is no JSON object")
-        return decoded
+        return answer
 
 
 def _selectors(label_selector: str | None, field_selector: str | None) -> dict[str, str]:
@@ -423,14 +424,14 @@ def _write(*, dry_run: bool) -> dict[str, str]:
 def _watch_event(line: bytes, request: str) -> WatchEvent:
     """Decode a line of a watch; raises the error of an ERROR event, or Unavailable on garbage."""
     try:
-        decoded = orjson.loads(line)
-        kind, obj = decoded["type"], decoded["object"]
+        event: Any = decoded(line)
+        kind, obj = event["type"], event["object"]
         if kind != "ERROR":
-            event = WatchEvent(EventType(kind), obj)
-            if event.type is not EventType.BOOKMARK:
+            found = WatchEvent(EventType(kind), obj)
+            if found.type is not EventType.BOOKMARK:
                 key_of(obj)
             _ = obj["metadata"]["resourceVersion"]
-            return event
+            return found
         failure = from_status(obj, request)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise unreachable(request, f"the watch carries garbage: {line[:80]!r}") from error

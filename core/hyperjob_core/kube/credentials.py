@@ -171,7 +171,7 @@ class _Plugin:
         try:
             provider = ExecProvider(ConfigNode("exec", self._entry))  # type: ignore[no-untyped-call]  # theirs has no types
             return dict(await provider.run())  # type: ignore[no-untyped-call]  # as above
-        except (ConfigException, OSError, TypeError, AttributeError) as error:
+        except (ConfigException, OSError, TypeError, AttributeError, RecursionError) as error:
             raise ConfigError(
                 f"the plugin {self._command!r} gave no credentials: {error}"
             ) from error

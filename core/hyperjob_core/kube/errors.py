@@ -6,11 +6,10 @@
 
 from collections.abc import Mapping
 from http import HTTPStatus
-from typing import Any, ClassVar, Final
-
-import orjson
+from typing import ClassVar, Final
 
 from hyperjob_core.api.meta import Object
+from hyperjob_core.api.wire import decoded
 from hyperjob_core.kube.backoff import LONGEST
 
 _BODY_SHOWN = 512
@@ -188,8 +187,8 @@ def from_status(status: Object, request: str, *, retry_after: float | None = Non
 def from_response(code: int, headers: Mapping[str, str], body: bytes, request: str) -> KubeError:
     """Return the error of an HTTP response outside 2xx, whose body need not be a Status."""
     try:
-        parsed: Any = orjson.loads(body)
-    except orjson.JSONDecodeError:
+        parsed = decoded(body)
+    except ValueError:
         parsed = None
     if isinstance(parsed, dict) and parsed.get("kind") == "Status":
         status = {**parsed, "code": parsed.get("code") or code}

@@ -18,7 +18,7 @@ from urllib.parse import unquote
 import orjson
 
 from hyperjob_core.api.meta import Object
-from hyperjob_core.api.wire import rfc3339
+from hyperjob_core.api.wire import decoded, rfc3339
 from hyperjob_core.kube import resources
 from hyperjob_core.kube.client import PatchType
 from hyperjob_core.kube.errors import KubeError, from_status, make_status
@@ -61,7 +61,7 @@ class Call:
 
     def content(self) -> Any:  # noqa: ANN401 - any JSON value
         """Decode the body; an empty object for none."""
-        return orjson.loads(self.body or b"{}")
+        return decoded(self.body or b"{}")
 
 
 class MemoryServer:

@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-import orjson
+from hyperjob_core.api.wire import decoded
 
 Params = Mapping[str, str]
 
@@ -21,8 +21,8 @@ class Response:
     body: bytes
 
     def json(self) -> Any:  # noqa: ANN401 - the wire edge
-        """Decode the body."""
-        return orjson.loads(self.body)
+        """Decode the body; raises ValueError."""
+        return decoded(self.body)
 
 
 class Transport(Protocol):

@@ -67,6 +67,7 @@ class Place(StrEnum):
     INFORMER = "informer"
     EVENTS = "events"
     TRAINJOBS = "trainjobs"
+    LEASE = "lease"
 
 
 class Queue(Protocol):

@@ -17,12 +17,10 @@ from itertools import pairwise
 from statistics import median
 from typing import Any, Final
 
-import orjson
-
 from hyperjob_core.api.lines import LogLine
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.microtime import micro_time
-from hyperjob_core.api.wire import count, integer, mapping, string, timestamp
+from hyperjob_core.api.wire import at, count, decoded, integer, mapping, string, timestamp
 from hyperjob_core.text import printable, shortened
 
 MAX_LINE: Final = 16 * 1024
@@ -116,10 +114,9 @@ def _progress_object(line: LogLine) -> dict[str, Any] | None:
         return None
     end = raw.rfind(b"}") + 1
     try:
-        document = orjson.loads(raw[start.start() : end])
+        fields = at(decoded(raw[start.start() : end]), "hyperjob")
     except ValueError:
         return None
-    fields = document.get("hyperjob")
     return fields if isinstance(fields, dict) else None
 
 

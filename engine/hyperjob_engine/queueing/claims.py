@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from hyperjob_core.api.microtime import micro_time
-from hyperjob_core.api.wire import timestamp
+from hyperjob_core.api.wire import decoded, timestamp
 from hyperjob_engine.resources import Resources, positive, subtract, total
 
 _KNOWN_WITHIN: Final = timedelta(seconds=5)
@@ -64,7 +64,7 @@ def to_text(claims: Claims) -> str:
 def from_text(text: str) -> Claims | None:
     """Return the claims of a text; None if it has another form."""
     try:
-        found = json.loads(text)
+        found = decoded(text)
     except ValueError:
         return None
     if not isinstance(found, dict) or not isinstance(found.get("on"), dict):

@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 
 from hyperjob_core.api.duration import later
 from hyperjob_core.api.microtime import micro_time
-from hyperjob_core.api.wire import timestamp
+from hyperjob_core.api.wire import decoded, timestamp
 from hyperjob_engine.resources import Resources, total
 
 PodsLeft: TypeAlias = Callable[[str, str], int | None]
@@ -89,7 +89,7 @@ def to_text(ending: Iterable[EndingPods]) -> str:
 def from_text(text: str) -> list[EndingPods]:
     """Return the pods of a text; an entry with another form is left out."""
     try:
-        entries = json.loads(text)
+        entries = decoded(text)
     except ValueError:
         return []
     found = (_pods(entry) for entry in entries) if isinstance(entries, list) else ()

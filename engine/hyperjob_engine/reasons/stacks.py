@@ -10,9 +10,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Final, TypeAlias
 
-import orjson
-
-from hyperjob_core.api.wire import integer, mapping
+from hyperjob_core.api.wire import at, decoded, integer, mapping
 from hyperjob_core.text import printable, shortened
 
 _MARK: Final = b'"stacks"'
@@ -181,10 +179,10 @@ def parse_stack(line: bytes, *, pod: Pod) -> Stack | None:
     if start is None:
         return None
     try:
-        document = orjson.loads(line[start.start() : line.rfind(b"}") + 1])
+        document = decoded(line[start.start() : line.rfind(b"}") + 1])
     except ValueError:
         return None
-    fields = mapping(mapping(document.get("hyperjob")).get("stacks"))
+    fields = mapping(at(document, "hyperjob", "stacks"))
     threads = fields.get("threads")
     first = threads[0] if isinstance(threads, list) and threads else None
     frames = tuple(_frames(first if isinstance(first, list) else []))[:_FRAMES]

@@ -11,7 +11,7 @@ from typing import Final
 import orjson
 
 from hyperjob_core.api.meta import Object
-from hyperjob_core.api.wire import integer, mapping, string
+from hyperjob_core.api.wire import decoded, integer, mapping, string
 from hyperjob_engine.model.observed import HyperJob
 from hyperjob_engine.model.planned import SplitQuestion
 from hyperjob_engine.placement.assign import FreeRoom
@@ -126,7 +126,7 @@ def read_answer(body: bytes) -> RawAnswer:
 
 def _object(body: bytes) -> Object:
     try:
-        found = orjson.loads(body)
+        found = decoded(body)
     except ValueError as error:
         raise AnswerError(CallFault.NOT_JSON, str(error)) from None
     if not isinstance(found, dict):

@@ -3,13 +3,12 @@
 `{"clusters": 2, "split": [3, 1], "queue": "research", "quorum": 1}`; each key is optional.
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from hyperjob_core.api.trainer import SPREAD
-from hyperjob_core.api.wire import at, integer, mapping, string, string_map
+from hyperjob_core.api.wire import at, decoded, integer, mapping, string, string_map
 
 
 class SpreadError(ValueError):
@@ -60,8 +59,8 @@ def _values(obj: object) -> Mapping[str, object]:
     if not text:
         return {}
     try:
-        values = json.loads(text)
-    except (ValueError, RecursionError):
+        values = decoded(text)
+    except ValueError:
         raise SpreadError("must be a JSON object") from None
     if not isinstance(values, dict):
         raise SpreadError("must be a JSON object")

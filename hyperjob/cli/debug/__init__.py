@@ -7,13 +7,13 @@ from urllib.parse import quote
 
 import aiohttp
 import click
-import orjson
 
 from hyperjob.cli.kubectl import output as out
 from hyperjob.cli.kubectl.access import namespace_option
 from hyperjob.cli.kubectl.exits import FailureError, run
 from hyperjob.cli.kubectl.names import name_argument
 from hyperjob_core.api.meta import Object
+from hyperjob_core.api.wire import decoded
 from hyperjob_core.kube import config
 from hyperjob_core.kube.http import why_not_connected
 
@@ -68,9 +68,9 @@ async def _read(url: str) -> Object:
     if code != 200:
         raise FailureError(f"{url} answers {code}: {text[:500]}; is it the controller that leads?")
     try:
-        decoded = orjson.loads(body)
-    except orjson.JSONDecodeError:
-        decoded = None
-    if not isinstance(decoded, dict):
+        found = decoded(body)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
         raise FailureError(f"{url} is no debug address of a HyperJob controller; {_REACH}")
-    return decoded
+    return found

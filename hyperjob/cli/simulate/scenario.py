@@ -48,7 +48,7 @@ def scenario_of(path: Path | None) -> ScenarioFile:
         return ScenarioFile.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")) or {})
     except OSError as error:
         raise WorkloadError(f"{path}: {error.strerror or error}") from None
-    except (yaml.YAMLError, UnicodeError) as error:
+    except (yaml.YAMLError, UnicodeError, RecursionError) as error:
         raise WorkloadError(f"{path}: is no YAML: {' '.join(str(error).split())}") from None
     except ValidationError as error:
         problems = "; ".join(

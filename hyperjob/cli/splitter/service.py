@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import orjson
 
 from hyperjob_core.api.meta import Object
-from hyperjob_core.api.wire import count, integer, objects, string, strings
+from hyperjob_core.api.wire import count, decoded, integer, objects, string, strings
 from hyperjob_engine.model.nodes import PodGroup
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.placement.assign import FreeRoom
@@ -35,7 +35,7 @@ class SplitRequest:
 def read_question(body: bytes) -> SplitRequest:
     """Parse a request; raises QuestionError."""
     try:
-        asked = orjson.loads(body)
+        asked = decoded(body)
     except ValueError as error:
         raise QuestionError(f"not JSON: {error}") from None
     if not isinstance(asked, dict):

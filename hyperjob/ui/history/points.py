@@ -15,6 +15,7 @@ import orjson
 
 from hyperjob.client.summary import Summary
 from hyperjob.client.training import training_of
+from hyperjob_core.api.wire import decoded, mapping
 
 POINTS: Final = 5_000
 DRAWN: Final = 400
@@ -83,7 +84,7 @@ def read(database: sqlite3.Connection, uid: str, *, most: int = DRAWN) -> list[P
     if chosen and chosen[-1] is not rows[-1]:
         chosen.append(rows[-1])
     return [
-        ProgressPoint(datetime.fromtimestamp(at, UTC), step, orjson.loads(metrics))
+        ProgressPoint(datetime.fromtimestamp(at, UTC), step, mapping(decoded(metrics)))
         for at, step, metrics in chosen
     ]
 

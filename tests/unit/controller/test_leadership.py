@@ -1,5 +1,6 @@
 """What a controller writes into its Lease, and what it asks the API server before it competes."""
 
+import asyncio
 import logging
 from typing import Any
 
@@ -7,19 +8,44 @@ import pytest
 
 from hyperjob_controller.leadership import Leadership
 from hyperjob_controller.options import Options
-from hyperjob_core.api.names import CLAIMS, CONTROLLER_USER, CONTROLLER_VERSION, ENDING_PODS
+from hyperjob_controller.wall import Wall
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.microtime import utc_now
+from hyperjob_core.api.names import (
+    CLAIMS,
+    CONTROLLER_USER,
+    CONTROLLER_VERSION,
+    ENDING_PODS,
+    LEASE_NAME,
+)
+from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import KubeError, from_status, make_status
-from hyperjob_core.telemetry.metrics import Metrics
+from hyperjob_core.kube.lease import new_lease
+from hyperjob_core.kube.memory import MemoryServer
+from hyperjob_core.kube.resources import LEASES
+from hyperjob_core.telemetry.metrics import Metrics, Place
+from hyperjob_core.virtualtime import now, run
 from hyperjob_engine.model.observed import QueueAdmission
 
 
 class Records:
-    """The admission and the handover, which record a text each."""
+    """The admission and the handover, which record a text each, or raise."""
 
     state: Any = None
+    error: Exception | None = None
+
+    def __init__(self) -> None:
+        self.restored: list[str] = []
 
     def record(self, *_: object) -> str:
+        if self.error is not None:
+            raise self.error
         return "recorded"
+
+    def restore(self, text: str) -> None:
+        self.restored.append(text)
+        if self.error is not None:
+            raise self.error
 
 
 class Server:
@@ -39,16 +65,21 @@ class Server:
         return {"metadata": {"name": name}}
 
 
-def leadership(server: Server) -> Leadership:
+def leadership(
+    server: Server | Kube, *records: Records, metrics: Metrics | None = None
+) -> Leadership:
+    admission, handover = records or (Records(), Records())
+    metrics = metrics or Metrics()
     return Leadership(
         server,  # type: ignore[arg-type] # what a leader asks of a Kube
         Options(),
-        Records(),  # type: ignore[arg-type] # what it records
-        Records(),  # type: ignore[arg-type]
+        admission,  # type: ignore[arg-type] # what it records
+        handover,  # type: ignore[arg-type]
+        wall=Wall(lambda _: None, metrics=metrics, now=utc_now, wake=lambda _: None),
         namespace="hyperjob-system",
         identity="me",
         mode=lambda: QueueAdmission.BUILTIN,
-        metrics=Metrics(),
+        metrics=metrics,
     )
 
 
@@ -83,6 +114,38 @@ async def test_only_a_leader_records_what_the_next_one_needs() -> None:
     found._leads = True
     annotations = found._annotations()
     assert (annotations[ENDING_PODS], annotations[CLAIMS]) == ("recorded", "recorded")
+
+
+@pytest.mark.parametrize("broken", ["admission", "handover"])
+def test_an_exception_about_what_the_last_leader_left_ends_no_leader(broken: str) -> None:
+    """Neither the restoring nor the recording of one ends the work, or keeps the other away."""
+    admission, handover, metrics = Records(), Records(), Metrics()
+    (admission if broken == "admission" else handover).error = ZeroDivisionError("a bug")
+    worked = asyncio.Event()
+
+    async def main() -> Object:
+        async with Kube(MemoryServer(now=now)) as kube:
+            lease = new_lease("hyperjob-system", LEASE_NAME, "", seconds=1, now=now())
+            lease["metadata"]["annotations"] = {ENDING_PODS: "ending", CLAIMS: "claims"}
+            await kube.create(LEASES, lease)
+
+            async def work() -> None:
+                await asyncio.sleep(60)  # virtual: renewals in between
+                worked.set()
+
+            await leadership(kube, admission, handover, metrics=metrics).run(work)
+            return await kube.get(LEASES, LEASE_NAME, namespace="hyperjob-system")
+
+    left = run(main())["metadata"]["annotations"]
+    assert worked.is_set()
+    assert (admission.restored, handover.restored) == (["ending"], ["claims"])
+    kept = {"admission": ("ending", "recorded"), "handover": ("recorded", "claims")}
+    assert (left[ENDING_PODS], left[CLAIMS]) == kept[broken]
+    counted = metrics.registry.get_sample_value(
+        "hyperjob_internal_errors_total", {"place": Place.LEASE}
+    )
+    assert counted
+    assert counted > 2
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,16 @@ from typing import Any
 
 import pytest
 
-from hyperjob_core.api.wire import integer, mapping, natural, objects, string, string_map, strings
+from hyperjob_core.api.wire import (
+    decoded,
+    integer,
+    mapping,
+    natural,
+    objects,
+    string,
+    string_map,
+    strings,
+)
 
 ODD: list[Any] = [None, True, 3, 1.5, "text", [], [1], {}, {"a": 1}]
 
@@ -30,3 +39,30 @@ def test_of_lists_and_maps_what_is_of_the_right_type_is_kept() -> None:
 )
 def test_a_natural_number_is_at_most_18_decimal_digits(text: str, number: int | None) -> None:
     assert natural(text) == number
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(opening * count + "1" + closing * count
+          for opening, closing in (("[", "]"), ('{"a":', "}"))
+          for count in (1_025, 100_000)),
+        "[" * 100_000, '{"a":' * 100_000, "", "{", "nothing", "NaN", "Infinity", "1e999",
+        "9" * 5_000, "\ud800", '"\\ud800"', "{}{}",
+    ],
+    ids=lambda text: f"{text[:9]!r} {len(text)}",
+)  # fmt: skip
+def test_any_other_text_than_json_is_a_value_error_however_deep(text: str) -> None:
+    with pytest.raises(ValueError):
+        decoded(text)
+    if text.isascii():
+        with pytest.raises(ValueError):
+            decoded(text.encode())
+
+
+def test_json_of_a_thousand_levels_is_decoded() -> None:
+    value = decoded("[" * 1_000 + "]" * 1_000)
+    for _ in range(999):
+        (value,) = value if isinstance(value, list) else ()
+    assert value == []
+    assert decoded(b'{"a": [1, 2.5, "x", null, true]}') == {"a": [1, 2.5, "x", None, True]}

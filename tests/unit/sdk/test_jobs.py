@@ -143,6 +143,7 @@ WRONG = {
     "two documents": ("two.yaml", r"two.yaml: expected one HyperJob, found 2 documents"),
     "no document": ("none.yaml", r"none.yaml: expected one HyperJob, found 0 documents"),
     "no YAML": ("bad.yaml", r"bad.yaml: not YAML: "),
+    "a deep list": ("deep.yaml", r"deep.yaml: not YAML: "),
     "no text": ("bytes.yaml", r"bytes.yaml: not YAML: "),
     "no file": ("gone.yaml", r"gone.yaml: No such file"),
     "a list in a file": ("list.yaml", r"list.yaml: expected a mapping, found list"),
@@ -156,6 +157,7 @@ async def test_what_is_no_hyperjob_is_refused_before_any_request(
     (tmp_path / "two.yaml").write_text("a: 1\n---\nb: 2\n")
     (tmp_path / "none.yaml").write_text("---\n")
     (tmp_path / "bad.yaml").write_text("{")
+    (tmp_path / "deep.yaml").write_text("[" * 5_000)
     (tmp_path / "bytes.yaml").write_bytes(b"\xff\xfe\xff")
     (tmp_path / "list.yaml").write_text("[1]")
     with pytest.raises(SourceError, match=text):
