@@ -82,7 +82,12 @@ async def test_a_patch_with_an_old_version_conflicts(api: RawApi) -> None:
     assert (await api.merge(f"{GADGETS}/a", stale)).code == 409
     other = {"metadata": {"uid": "someone-else"}, "spec": {"size": 5}}
     answer = await api.merge(f"{GADGETS}/a", other)
-    assert answer.code in (409, 422)
+    assert answer.code == 422
+    assert "metadata.uid" in [each["field"] for each in answer.body["details"]["causes"]]
+    of_status = await api.merge(f"{GADGETS}/a/status", {**other, "status": {"ready": 1}})
+    assert (of_status.code, of_status.body["status"]) == (200, {"ready": 1})
+    replaced = {**of_status.body, "metadata": {**of_status.body["metadata"], "uid": "someone-else"}}
+    assert (await api.put(f"{GADGETS}/a", replaced)).code == 409
 
 
 async def test_a_put_without_version_replaces_a_builtin_kind_only(api: RawApi) -> None:

@@ -82,6 +82,12 @@ async def test_an_object_lives_and_dies(kube, namespace):
 
     with pytest.raises(errors.Conflict):
         await kube.delete(CONFIG_MAPS, "one", namespace=namespace, uid="another")
+    for kind, body in (
+        (PatchType.MERGE, {"metadata": {"uid": "another"}, "data": {"b": "4"}}),
+        (PatchType.JSON, [{"op": "add", "path": "/metadata/uid", "value": "another"}]),
+    ):
+        with pytest.raises(errors.Conflict, match="another"):
+            await kube.patch(CONFIG_MAPS, "one", body, kind=kind, namespace=namespace)
     uid = replaced["metadata"]["uid"]
     await kube.delete(CONFIG_MAPS, "one", namespace=namespace, uid=uid, propagation="Background")
     with pytest.raises(errors.NotFound) as raised:

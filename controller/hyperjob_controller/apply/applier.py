@@ -213,16 +213,19 @@ class Applier:
                 kind = VCJOBS if action.kind == "Job" else PROPAGATION_POLICIES
                 await self._merge(kind, namespace, action.name, action.patch)
             case Resize():
-                await self._patch(
-                    VCJOBS, namespace, action.name, list(action.operations), PatchType.JSON
-                )
+                mine = {"op": "add", "path": "/metadata/uid", "value": action.uid}
+                operations = [mine, *action.operations]
+                await self._patch(VCJOBS, namespace, action.name, operations, PatchType.JSON)
             case AskAgain():
                 body = {"metadata": {"uid": action.uid, "annotations": {ASKED_AGAIN: action.mark}}}
                 await self._merge(VCJOBS, namespace, action.name, body)
             case OpenGate():
                 await self._open(namespace, action)
             case ReleaseQuota():
-                nothing = {"spec": {"replicaRequirements": {"resourceRequest": None}}}
+                nothing = {
+                    "metadata": {"uid": action.binding_uid},
+                    "spec": {"replicaRequirements": {"resourceRequest": None}},
+                }
                 await self._merge(RESOURCE_BINDINGS, namespace, action.binding, nothing)
             case ReleaseScheduling():
                 let_go = {

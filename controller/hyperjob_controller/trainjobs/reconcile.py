@@ -110,7 +110,12 @@ class Passes:
                 raise
         if decided.suspend is not None:
             body = {"metadata": {"uid": uid}, "spec": {"suspend": decided.suspend}}
-            await self._kube.patch(HYPERJOBS, name, body, kind=PatchType.MERGE, namespace=namespace)
+            try:
+                await self._kube.patch(
+                    HYPERJOBS, name, body, kind=PatchType.MERGE, namespace=namespace
+                )
+            except (NotFound, Conflict):
+                return False
         if decided.delete:
             try:
                 await self._kube.delete(HYPERJOBS, name, namespace=namespace, uid=uid)
@@ -119,9 +124,13 @@ class Passes:
         return True
 
     async def _write_status(self, trainjob: Object, status: Object) -> None:
-        """Write the status of a TrainJob of this UID; nothing if it is gone."""
+        """Write the status of a TrainJob of this version; nothing if it has changed or is gone."""
         metadata = trainjob["metadata"]
-        body = {"metadata": {"uid": metadata["uid"]}, "status": status}
+        # For the status the API server ignores the UID.
+        body = {
+            "metadata": {"resourceVersion": metadata["resourceVersion"]},
+            "status": status,
+        }
         try:
             self._written.note(
                 await self._kube.patch(
@@ -134,4 +143,4 @@ class Passes:
                 )
             )
         except (NotFound, Conflict):
-            return  # it was deleted; a TrainJob of the same name has a pass of its own
+            return  # the event of the change, or of another TrainJob of the name, causes a pass

@@ -106,7 +106,10 @@ class Guard:
             answer = await self._kube.patch(
                 HYPERJOBS,
                 name,
-                {"status": patch},
+                {
+                    "metadata": {"resourceVersion": at(raw, "metadata", "resourceVersion")},
+                    "status": patch,
+                },
                 kind=PatchType.MERGE,
                 namespace=namespace,
                 subresource="status",

@@ -22,7 +22,7 @@ from hyperjob_core.api.lines import Splitter
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import decoded
 from hyperjob_core.kube import config
-from hyperjob_core.kube.errors import Gone, from_status, unreachable
+from hyperjob_core.kube.errors import Conflict, Gone, Invalid, from_status, unreachable
 from hyperjob_core.kube.exchange import Warn, log_warning
 from hyperjob_core.kube.instruments import SILENT, ClientMetrics
 from hyperjob_core.kube.proxied import Proxied
@@ -314,17 +314,22 @@ class Kube:
         field_manager: str | None = None,
         dry_run: bool = False,
     ) -> Object:
-        """Change an object by a patch of the named kind."""
+        """Change an object by a patch of the named kind.
+
+        Raises Conflict if the patch has another resourceVersion or UID than the object. For the
+        status of a custom resource the API server ignores the UID.
+        """
         params = _write(dry_run=dry_run)
         if field_manager:
             params["fieldManager"] = field_manager
-        return await self._call(
-            "PATCH",
-            resource.path(namespace, name, subresource),
-            params=params,
-            body=body,
-            content_type=kind,
-        )
+        path = resource.path(namespace, name, subresource)
+        try:
+            return await self._call("PATCH", path, params=params, body=body, content_type=kind)
+        except Invalid as error:
+            # The API server refuses the change of an immutable field: another object has the name.
+            if any(cause.get("field") == "metadata.uid" for cause in error.causes):
+                raise Conflict(error.status, error.request) from error
+            raise
 
     async def delete(
         self,

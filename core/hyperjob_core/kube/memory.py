@@ -317,30 +317,35 @@ def _with_type(resource: Resource, obj: Object) -> Object:
 def _changed(call: Call, found: Object) -> Object:
     """Return an object after a PATCH or PUT of the object or of its status.
 
-    Raises Conflict for another resourceVersion or UID than the body has, and Invalid for a test of
-    a JSON patch that fails.
+    Raises Conflict for another resourceVersion than the body has, and Invalid for a patch of the
+    UID and for a test of a JSON patch that fails. As in Kubernetes, a patch of the status may have
+    any UID.
     """
-    body = call.content()
+    body, before = call.content(), found["metadata"]
     if call.content_type == PatchType.JSON:
         try:
-            return patched(found, body)
+            new: Object = patched(found, body)
         except ValueError as error:
             raise _error(422, str(error), "Invalid") from error
-    wanted = body.get("metadata") or {}
-    for field in ("uid", "resourceVersion"):
-        if wanted.get(field, found["metadata"][field]) != found["metadata"][field]:
-            raise _error(409, f"{key_of(found)} has another {field}", "Conflict")
-    if call.method == "PATCH":
-        new: Object = merged(found, body)
+    elif call.method == "PATCH":
+        new = merged(found, body)
     else:
-        new = {**_with_type(call.resource, body), "metadata": {**found["metadata"], **wanted}}
+        metadata = {**before, **(body.get("metadata") or {})}
+        new = {**_with_type(call.resource, body), "metadata": metadata}
+    after = new["metadata"]
+    of_other = after["uid"] != before["uid"]
+    if after["resourceVersion"] != before["resourceVersion"] or (of_other and call.method == "PUT"):
+        raise _error(409, f"{key_of(found)} has another version or UID", "Conflict")
     if call.subresource == "status":
         return {**found, "status": new.get("status")}
+    if of_other:
+        causes = [{"field": "metadata.uid", "message": "field is immutable"}]
+        raise _error(422, "metadata.uid: field is immutable", "Invalid", details={"causes": causes})
     return new
 
 
-def _error(code: int, message: str, reason: str) -> KubeError:
-    return from_status(make_status(code, message, reason=reason), "simulation")
+def _error(code: int, message: str, reason: str, **more: Object) -> KubeError:
+    return from_status(make_status(code, message, reason=reason) | more, "simulation")
 
 
 @lru_cache(maxsize=4096)

@@ -42,7 +42,9 @@ def resize(job: Job, template: Object) -> Resize | None:
     priority = string(template.get("priorityClassName"))
     if priority and priority != job.priority_class:
         operations.append(_set("/spec/priorityClassName", priority))
-    return Resize(name=job.name, operations=tuple(operations)) if operations else None
+    if not operations:
+        return None
+    return Resize(name=job.name, uid=job.uid, operations=tuple(operations))
 
 
 def _least(wanted: int | None, live: int | None, before: int, after: int) -> int | None:

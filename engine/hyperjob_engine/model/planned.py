@@ -59,6 +59,7 @@ class Resize:
     """Change the fields of a live vcjob that Volcano lets change; `operations` is a JSON patch."""
 
     name: str
+    uid: str
     operations: tuple[Object, ...]
 
 
@@ -88,6 +89,7 @@ class ReleaseQuota:
 
     name: str
     binding: str
+    binding_uid: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

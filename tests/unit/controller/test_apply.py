@@ -305,10 +305,13 @@ async def test_the_gate_lifts_the_policys_suspension_first() -> None:
 
 PATCHES: dict[str, tuple[Action, str, str, Object]] = {
     "a binding that has ended asks for nothing": (
-        ReleaseQuota(name="x", binding="x-job"),
+        ReleaseQuota(name="x", binding="x-job", binding_uid="rb"),
         "resourcebindings",
         "x-job",
-        {"spec": {"replicaRequirements": {"resourceRequest": None}}},
+        {
+            "metadata": {"uid": "rb"},
+            "spec": {"replicaRequirements": {"resourceRequest": None}},
+        },
     ),
     "a forgotten binding may be scheduled": (
         ReleaseScheduling(name="x", binding="x-job", binding_uid="rb"),
@@ -394,7 +397,7 @@ async def test_what_is_gone_already_is_as_good_as_deleted() -> None:
 async def test_an_object_that_changed_meanwhile_is_looked_at_again(code: int) -> None:
     server = Server(lambda verb, _: refusal(code, "") if verb == "patch" else None)
     adopt = Adopt(kind="Job", name="x", uid="u", patch={"metadata": {}})
-    change = Resize(name="y", operations=({"op": "test"},))
+    change = Resize(name="y", uid="u", operations=({"op": "test"},))
     result, _ = await carry_out(server, adopt, change)
     assert (result.done, result.failures, result.stale) == ([], [], True)
     assert {call[3] for call in server.calls} == {"MERGE", "JSON"}

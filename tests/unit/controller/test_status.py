@@ -468,7 +468,7 @@ def test_like_actions_are_one_event() -> None:
     ("action", "reason"),
     [
         (Adopt(kind="Job", name="j", uid="u", patch={}), "Adopted"),
-        (Resize(name="j", operations=()), "Resized"),
+        (Resize(name="j", uid="u", operations=()), "Resized"),
         (Repin(name="j", uid="u", cluster="b", demand={}, placement={}), "Moved"),
         (DeleteChild(name="j", job_uid="u", policy_uid=None), "Deleted"),
         (

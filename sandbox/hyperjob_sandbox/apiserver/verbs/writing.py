@@ -155,7 +155,8 @@ def _check_preconditions(call: Call, new: Object, live: Stored) -> None:
     version, uid = meta.get("resourceVersion"), meta.get("uid")
     if version and version != live.obj["metadata"]["resourceVersion"]:
         raise call.conflict()
-    if uid and uid != live.uid:
+    # A patch of the UID is the change of an immutable field, and the status has no metadata.
+    if uid and uid != live.uid and call.info.verb == "update":
         raise call.conflict(
             f"Precondition failed: UID in precondition: {uid}, UID in object meta: {live.uid}"
         )
