@@ -271,6 +271,7 @@ class Manager:
             time_limit=CAUSE_TIME_LIMIT,
             faulty=partial(self._wall.failed, Place.CAUSES),
             watched=lambda *job: members.failure(*job) if members else None,
+            warned=lambda key, event: self._events.record(key, [event]),
         )
 
     def _make_observer(self) -> Observer:

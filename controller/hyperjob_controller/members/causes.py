@@ -16,6 +16,7 @@ from typing import Final
 
 from hyperjob_controller.members.failedlogs import FailedLogs
 from hyperjob_core.api.meta import Object
+from hyperjob_core.api.ownership import ForeignObjectError
 from hyperjob_core.api.wire import at, objects
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import Forbidden, KubeError
@@ -24,7 +25,7 @@ from hyperjob_core.telemetry.metrics import Place
 from hyperjob_engine.expansion.objects import owner_reference
 from hyperjob_engine.members.podfailures import first_failure, order
 from hyperjob_engine.model.observed import Observed
-from hyperjob_engine.model.planned import FailedJob, Plan
+from hyperjob_engine.model.planned import Event, FailedJob, Plan
 from hyperjob_engine.reasons.failure import ContainerFailure
 
 log = logging.getLogger(__name__)
@@ -32,6 +33,7 @@ log = logging.getLogger(__name__)
 _CALLS: Final = 8
 _PODS: Final = "50"
 _JOB: Final = "volcano.sh/job-name"
+_NOT_KEPT: Final = "FailedLogNotKept"
 _FORBIDDEN: Final = timedelta(minutes=10)
 """How long the controller does not ask a cluster again after a 403 response."""
 
@@ -63,11 +65,13 @@ class CauseReader:
         faulty: Callable[[BaseException], None],
         watched: Callable[[str, str], ContainerFailure | None] = lambda _cluster, _job: None,
         logs: FailedLogs | None = None,
+        warned: Callable[[str, Event], None] = lambda _key, _event: None,
     ) -> None:
         """Call `answered` with a HyperJob's key for each answer.
 
         `watched` returns the first failure of a vcjob that the watch of its cluster has shown.
-        `faulty` gets an unexpected exception; the cause of that failure stays unknown.
+        `faulty` gets an unexpected exception; the cause of that failure stays unknown. `warned`
+        gets the Event of a log that is not kept since another owner has the ConfigMap.
         """
         self._kube = kube
         self._answered = answered
@@ -76,6 +80,7 @@ class CauseReader:
         self._faulty = faulty
         self._watched = watched
         self._logs = logs
+        self._warned = warned
         self._owners: dict[str, Object] = {}
         self._entries: dict[str, dict[str, _Entry]] = {}
         self._waiting: asyncio.Queue[tuple[str, str]] = asyncio.Queue()
@@ -169,6 +174,9 @@ class CauseReader:
         try:
             async with asyncio.timeout(left):
                 await self._logs.keep(key, owner, entry.job, failure)
+        except ForeignObjectError as error:
+            note = str(error)
+            self._warned(key, Event(type="Warning", reason=_NOT_KEPT, action="Keep", note=note))
         except (KubeError, TimeoutError) as error:
             self._note(key, entry.job, error, what="The log of a failed container was not kept")
         except Exception as error:  # noqa: BLE001 - the wall

@@ -2,6 +2,7 @@
 
 A restart deletes the pods. The administrator switches it on by the number of bytes. A log that
 cannot be read or written delays no restart beyond the time in which the cause of a failure is read.
+A ConfigMap of that name which the HyperJob does not own stays as it is.
 """
 
 from contextlib import aclosing
@@ -10,7 +11,8 @@ from typing import Final
 
 from hyperjob_core.api.failedlogs import FailedLog, change, config_map, config_map_name
 from hyperjob_core.api.meta import Object
-from hyperjob_core.api.wire import mapping, string_map
+from hyperjob_core.api.ownership import ForeignObjectError, is_controlled, named
+from hyperjob_core.api.wire import at, mapping, string, string_map
 from hyperjob_core.kube.client import Kube, PatchType
 from hyperjob_core.kube.errors import AlreadyExists, NotFound
 from hyperjob_core.kube.logs import Log
@@ -37,7 +39,7 @@ class FailedLogs:
     async def keep(
         self, key: str, owner: Object, job: FailedJob, failure: ContainerFailure
     ) -> None:
-        """Read the end of a log and store it; raises KubeError."""
+        """Read the end of a log and store it; raises KubeError and ForeignObjectError."""
         namespace, name = split_key(key)
         about = FailedLog(
             job=job.name,
@@ -60,10 +62,15 @@ class FailedLogs:
                 found = await self._kube.get(CONFIG_MAPS, known, namespace=namespace)
             else:
                 return
+        if not is_controlled(found, string(owner.get("uid"))):
+            raise ForeignObjectError(
+                f"{named(CONFIG_MAPS.kind, found)} exists and does not belong to this HyperJob:"
+                " the logs of failed containers are not kept; delete the ConfigMap, or give it"
+                " another name"
+            )
         changed = change(string_map(mapping(found.get("data"))), entry, value)
-        await self._kube.patch(
-            CONFIG_MAPS, known, {"data": changed}, kind=PatchType.MERGE, namespace=namespace
-        )
+        body = {"metadata": {"uid": at(found, "metadata", "uid")}, "data": changed}
+        await self._kube.patch(CONFIG_MAPS, known, body, kind=PatchType.MERGE, namespace=namespace)
 
     async def _end(self, namespace: str | None, about: FailedLog) -> str:
         path = CLUSTERS.path(None, about.cluster, "proxy") + PODS.path(namespace, about.pod, "log")

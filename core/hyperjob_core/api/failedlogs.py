@@ -13,7 +13,7 @@ import orjson
 
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import LABEL_HYPERJOB
-from hyperjob_core.api.wire import at, count, decoded, mapping, objects, string
+from hyperjob_core.api.wire import count, decoded, mapping, string
 from hyperjob_core.text import printable
 
 MOST_BYTES: Final = 128 * 1024
@@ -71,11 +71,6 @@ def config_map(hyperjob: str, owner: Object, data: Mapping[str, str]) -> Object:
         },
         "data": dict(data),
     }
-
-
-def is_owned(found: Object, uid: str) -> bool:
-    """Return whether a ConfigMap belongs to the HyperJob with this UID."""
-    return any(each.get("uid") == uid for each in objects(at(found, "metadata", "ownerReferences")))
 
 
 def change(stored: Mapping[str, str], key: str, value: str) -> dict[str, str | None]:

@@ -21,9 +21,7 @@ def releases(observed: Observed, children: Iterable[Child]) -> Iterator[ReleaseQ
         if binding is None or job is None or job.ownership is not Ownership.OURS:
             continue
         if binding.requests and child.exists and child.is_terminal:
-            yield ReleaseQuota(
-                name=child.name, binding=binding.name, binding_uid=binding.uid
-            )
+            yield ReleaseQuota(name=child.name, binding=binding.name, binding_uid=binding.uid)
 
 
 def forgotten(observed: Observed, children: Iterable[Child]) -> Iterator[ReleaseScheduling]:

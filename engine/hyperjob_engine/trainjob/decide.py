@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 
 from hyperjob_core.api.field import aggregate
 from hyperjob_core.api.meta import Object
+from hyperjob_core.api.ownership import is_controlled
 from hyperjob_core.api.trainer import (
     COMPLETE,
     FAILED,
@@ -20,7 +21,6 @@ from hyperjob_core.api.wire import (
     integer,
     mapping,
     natural,
-    objects,
     string,
     string_map,
     timestamp,
@@ -89,7 +89,7 @@ def decide(seen: Seen) -> Decided:
     trainjob = seen.trainjob
     if at(trainjob, "metadata", "deletionTimestamp") is not None:
         return NOTHING
-    owned = is_owned(seen.hyperjob, trainjob)
+    owned = _is_owned(seen)
     if not owned and not runs_as_hyperjob(trainjob, seen.runtime, seen.namespace):
         return NOTHING
     if is_finished(trainjob):
@@ -99,13 +99,10 @@ def decide(seen: Seen) -> Decided:
     return _begin(seen)
 
 
-def is_owned(hyperjob: Object | None, trainjob: Object) -> bool:
-    """Return whether a HyperJob belongs to this TrainJob, not to an earlier one of its name."""
-    uid = string(at(trainjob, "metadata", "uid"))
-    return bool(uid) and any(
-        reference.get("uid") == uid and reference.get("controller") is True
-        for reference in objects(at(hyperjob, "metadata", "ownerReferences"))
-    )
+def _is_owned(seen: Seen) -> bool:
+    """Return whether the HyperJob is of this TrainJob, not of an earlier one of its name."""
+    uid = string(at(seen.trainjob, "metadata", "uid"))
+    return seen.hyperjob is not None and is_controlled(seen.hyperjob, uid)
 
 
 def _begin(seen: Seen) -> Decided:
@@ -113,7 +110,12 @@ def _begin(seen: Seen) -> Decided:
     trainjob = seen.trainjob
     if seen.hyperjob is not None:
         # After the deletion of a TrainJob its HyperJob remains for a moment.
-        return _warned("HyperJobExists", "waits: another HyperJob has the name of this TrainJob")
+        name = string(at(trainjob, "metadata", "name"))
+        return _warned(
+            "HyperJobExists",
+            f"waits: HyperJob {name} exists and does not belong to this TrainJob; delete it, or"
+            " give the TrainJob another name",
+        )
     if seen.runtime is None:
         runtime = Refusals(trainjob).runtime
         return _warned(
@@ -197,7 +199,7 @@ def _written(seen: Seen, *more: Verdict) -> Decided:
     trainjob = seen.trainjob
     paused = suspension(trainjob)
     verdicts = {each.type: each for each in (paused, *more) if each is not None}
-    hyperjob = seen.hyperjob if is_owned(seen.hyperjob, trainjob) else None
+    hyperjob = seen.hyperjob if _is_owned(seen) else None
     status = status_of(trainjob, hyperjob, verdicts, now=seen.now)
     old = mapping(trainjob.get("status"))
     changed = [

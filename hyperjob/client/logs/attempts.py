@@ -12,7 +12,8 @@ from hyperjob.client.logs.choosing import ContainerLog, Wanted
 from hyperjob.client.logs.reading import Line
 from hyperjob.client.selection import choose
 from hyperjob.client.summary import SubJob, Summary
-from hyperjob_core.api.failedlogs import FailedLog, config_map_name, is_owned, read_logs
+from hyperjob_core.api.failedlogs import FailedLog, config_map_name, read_logs
+from hyperjob_core.api.ownership import is_controlled
 from hyperjob_core.api.wire import timestamp
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import Forbidden, NotFound
@@ -75,7 +76,7 @@ async def kept_logs(kube: Kube, summary: Summary) -> list[FailedLog]:
         found = await kube.get(CONFIG_MAPS, name, namespace=namespace)
     except (Forbidden, NotFound):
         return []
-    return read_logs(found) if is_owned(found, summary.uid) else []
+    return read_logs(found) if is_controlled(found, summary.uid) else []
 
 
 def kept_lines(

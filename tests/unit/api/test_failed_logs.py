@@ -11,15 +11,15 @@ from hyperjob_core.api.failedlogs import (
     FailedLog,
     change,
     config_map,
-    is_owned,
     read_logs,
 )
+from hyperjob_core.api.ownership import is_controlled
 
 LOG = FailedLog(
     job="hj-t-0", attempt=2, cluster="east", pod="hj-t-0-worker-1", container="main",
     time="2026-01-02T03:04:05Z", text="one\ntwo\n",
 )  # fmt: skip
-OWNER = {"kind": "HyperJob", "name": "hj", "uid": "u"}
+OWNER = {"kind": "HyperJob", "name": "hj", "uid": "u", "controller": True}
 
 
 def test_a_log_reads_back_with_its_source() -> None:
@@ -27,7 +27,7 @@ def test_a_log_reads_back_with_its_source() -> None:
     made = config_map("hj", OWNER, {key: value})
     assert read_logs(made) == [replace(LOG, time="20260102030405")]
     assert LOG.entry(1024)[0] == key, "the same failure is stored once"
-    assert (is_owned(made, "u"), is_owned(made, "another")) == (True, False)
+    assert (is_controlled(made, "u"), is_controlled(made, "another")) == (True, False)
     assert read_logs({"data": {"x": "no json\nline", "y": 3}}) == []
 
 

@@ -11,12 +11,13 @@ import orjson
 import pytest
 
 from hyperjob_controller.members.causes import CauseReader
+from hyperjob_core.api.ownership import ForeignObjectError
 from hyperjob_core.kube.errors import Forbidden, KubeError
 from hyperjob_core.kube.transport import Response
 from hyperjob_engine.lifecycle.causes import CAUSE_TIME_LIMIT, unexplained
 from hyperjob_engine.members.podfailures import first_failure
 from hyperjob_engine.model.observed import FailurePolicy, Observed
-from hyperjob_engine.model.planned import FailedJob, Plan
+from hyperjob_engine.model.planned import Event, FailedJob, Plan
 from hyperjob_engine.plan import plan
 from hyperjob_engine.reasons.failure import ContainerFailure, container_text, read_failure
 from tests.support.apiserver import refusal
@@ -303,6 +304,7 @@ class World:
     reader: CauseReader
     keys: asyncio.Queue[str]
     clock: list[datetime]
+    warnings: list[tuple[str, Event]]
 
     async def ask(self, *jobs: FailedJob) -> Any:
         self.reader.ask(KEY, jobs)
@@ -321,6 +323,7 @@ async def reading(
 ) -> AsyncIterator[World]:
     keys: asyncio.Queue[str] = asyncio.Queue()
     clock = [NOW]
+    warnings: list[tuple[str, Event]] = []
     reader = CauseReader(
         members,  # type: ignore[arg-type]  # has the one call that is made
         answered=keys.put_nowait,
@@ -329,10 +332,11 @@ async def reading(
         faulty=unexpected,
         watched=lambda cluster, job: (watched or {}).get((cluster, job)),
         logs=logs,  # type: ignore[arg-type]  # has the one method that is called
+        warned=lambda *warning: warnings.append(warning),
     )
     task = asyncio.create_task(reader.run())
     try:
-        yield World(reader, keys, clock)
+        yield World(reader, keys, clock, warnings)
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
@@ -376,6 +380,14 @@ async def test_the_log_of_the_cause_is_kept_before_the_cause_is_known() -> None:
         world.reader.planned(found, Plan(failed=(replace(FAILED, uid="u2"),)))
         assert await asyncio.wait_for(world.keys.get(), 30) == KEY
         assert world.reader.causes(KEY) == {"u2": OWN}, "the cause is known without its log"
+        assert world.warnings == []
+        logs.refuse = ForeignObjectError("ConfigMap default/hj-failed-logs exists")
+        world.reader.planned(found, Plan(failed=(replace(FAILED, uid="u3"),)))
+        assert await asyncio.wait_for(world.keys.get(), 30) == KEY
+        assert world.reader.causes(KEY) == {"u3": OWN}
+        ((key, event),) = world.warnings
+        assert (key, event.type, event.reason) == (KEY, "Warning", "FailedLogNotKept")
+        assert event.note == "ConfigMap default/hj-failed-logs exists"
 
 
 async def test_a_pod_that_fails_later_is_known_from_the_watch_of_its_member() -> None:

@@ -1,6 +1,7 @@
 """The logs of failed containers are kept before a restart deletes their pods."""
 
 from collections.abc import AsyncGenerator, Mapping
+from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 
 from hyperjob_controller.members.failedlogs import FailedLogs
 from hyperjob_core.api.failedlogs import read_logs
+from hyperjob_core.api.ownership import ForeignObjectError
 from hyperjob_core.kube.errors import KubeError
 from hyperjob_engine.model.planned import FailedJob
 from hyperjob_engine.reasons.failure import ContainerFailure
@@ -17,7 +19,7 @@ JOB = FailedJob(name="hj-t-0", uid="u1", cluster="a", attempt=1)
 FAILURE = ContainerFailure(
     pod="hj-t-0-worker-1", container="main", exit_code=1, time="2026-01-02T03:02:00Z"
 )
-OWNER = {"kind": "HyperJob", "name": "hj", "uid": "u"}
+OWNER = {"kind": "HyperJob", "name": "hj", "uid": "u", "controller": True}
 
 
 class Store:
@@ -38,11 +40,14 @@ class Store:
         if self.made_meanwhile:
             self.stored, self.made_meanwhile = self.made_meanwhile, {}
             raise refusal(409, "AlreadyExists")
-        self.stored[made["metadata"]["name"]] = made
+        metadata = {**made["metadata"], "uid": "of the ConfigMap"}
+        self.stored[metadata["name"]] = {**made, "metadata": metadata}
 
     async def patch(
         self, _resource: Any, name: str, body: Any, *, kind: Any, namespace: str
     ) -> None:
+        if body["metadata"]["uid"] != self.stored[name]["metadata"].get("uid"):
+            raise refusal(409, "Conflict")
         data = self.stored[name]["data"] | body["data"]
         kept = {key: value for key, value in data.items() if value is not None}
         self.stored[name] = {**self.stored[name], "data": kept}
@@ -91,6 +96,31 @@ async def test_sub_jobs_that_fail_together_do_not_lose_each_other() -> None:
     store.made_meanwhile = other.stored
     await FailedLogs(store, store, limit=99).keep("ns/hj", OWNER, JOB, FAILURE)  # type: ignore[arg-type]
     assert {job for job, _, _ in kept(store)} == {"hj-t-0", "hj-t-1"}
+
+
+@pytest.mark.parametrize(
+    "references",
+    [[], [{**OWNER, "uid": "earlier"}], [{**OWNER, "controller": False}]],
+    ids=["of a user", "of an earlier HyperJob of the name", "of another controller"],
+)
+@pytest.mark.parametrize("meanwhile", [False, True], ids=["there before", "created meanwhile"])
+async def test_a_config_map_of_another_owner_is_neither_written_nor_shortened(
+    references: list[dict[str, Any]], meanwhile: bool
+) -> None:
+    theirs = {
+        "metadata": {"name": "hj-failed-logs", "namespace": "ns", "ownerReferences": references},
+        "data": {"notes": "x" * 600_000},
+    }
+    store = Store({"hj-t-0-worker-1": lines("mine")})
+    setattr(store, "made_meanwhile" if meanwhile else "stored", {"hj-failed-logs": theirs})
+    before = deepcopy(theirs)
+    with pytest.raises(ForeignObjectError) as refused:
+        await FailedLogs(store, store, limit=99).keep("ns/hj", OWNER, JOB, FAILURE)  # type: ignore[arg-type]
+    assert store.stored == {"hj-failed-logs": before}
+    assert str(refused.value) == (
+        "ConfigMap ns/hj-failed-logs exists and does not belong to this HyperJob: the logs of"
+        " failed containers are not kept; delete the ConfigMap, or give it another name"
+    )
 
 
 async def test_a_log_that_is_gone_is_an_error_and_stores_nothing() -> None:

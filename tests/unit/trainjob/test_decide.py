@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hyperjob_core.api.trainer import RUNS_AS
 from hyperjob_core.api.wire import condition
 from hyperjob_engine.trainjob.convert import convert
-from hyperjob_engine.trainjob.decide import NOTHING, Decided, Seen, decide, is_owned
+from hyperjob_engine.trainjob.decide import NOTHING, Decided, Seen, decide
 from hyperjob_engine.trainjob.status import is_finished
 from tests.support.trainjobs import job, runtime, stored
 from tests.support.trainjobs import trainjob as written
@@ -86,6 +86,9 @@ def test_a_trainjob_waits_for_its_runtime_and_for_a_name_that_is_taken() -> None
     other = {"metadata": {"name": "tj", "ownerReferences": [{"uid": "old", "controller": True}]}}
     taken = decide(seen(trainjob(), hyperjob=other))
     assert (taken.create, reasons(taken)) == (None, ["HyperJobExists"])
+    assert "HyperJob tj exists and does not belong to this TrainJob; delete it" in (
+        taken.events[0].note
+    )
 
 
 def test_a_refused_trainjob_fails_until_it_can_be_carried_over() -> None:
@@ -260,25 +263,6 @@ def test_events_say_what_was_created_what_ended_and_for_what_a_trainjob_waits() 
         decided = decide(seen(trainjob(), hyperjob=running(trainjob(), conditions=[ended])))
         (event,) = decided.events
         assert (event.type, event.action, event.note) == (expected, "Reconcile", "said")
-
-
-@pytest.mark.parametrize(
-    ("reference", "owned"),
-    [
-        ({"uid": "uid-tj", "controller": True}, True),
-        ({"uid": "uid-tj"}, False),
-        ({"uid": "uid-tj", "controller": False}, False),
-        ({"uid": "", "controller": True}, False),
-        ({"uid": "another", "controller": True}, False),
-    ],
-)
-def test_a_hyperjob_belongs_to_the_trainjob_that_its_controller_reference_has(
-    reference: Object, owned: bool
-) -> None:
-    hyperjob = {"metadata": {"ownerReferences": [{"uid": "other"}, reference]}}
-    assert is_owned(hyperjob, {"metadata": {"uid": "uid-tj"}}) is owned
-    assert not is_owned(hyperjob, {"metadata": {}})
-    assert not is_owned(None, {"metadata": {"uid": "uid-tj"}})
 
 
 @pytest.mark.parametrize(
