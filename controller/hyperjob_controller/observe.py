@@ -3,7 +3,7 @@
 It reads caches and memory only and never awaits: they do not change meanwhile.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -18,9 +18,10 @@ from hyperjob_controller.splitting.client import Splitter
 from hyperjob_core.api.limits import MAX_SUB_JOBS
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import child_name
-from hyperjob_core.api.wire import at, string
+from hyperjob_core.api.wire import at, objects, string
 from hyperjob_core.kube.resources import key_of
 from hyperjob_engine.expansion.expand import SpecError, check_size, sub_job_count
+from hyperjob_engine.model.claims import Claim, parse_claim
 from hyperjob_engine.model.observed import (
     Binding,
     HyperJob,
@@ -86,6 +87,7 @@ class Observer:
         self._jobs: Parsed[Job] = Parsed()
         self._policies: Parsed[Policy] = Parsed()
         self._bindings: Parsed[Binding] = Parsed()
+        self._claims: Parsed[Claim] = Parsed()  # by claim: many HyperJobs may share one
 
     def objects_of(self, key: str) -> Observed | None:
         """Return a HyperJob with its own objects, without queue and clusters.
@@ -107,6 +109,7 @@ class Observer:
         )
         bindings = self._bindings_of(key, hyperjob.namespace, [job.name for job in jobs], names)
         refused = {each.job_uid for each in bindings.values() if each.apply_error}
+        claims = self._claims_of(hyperjob, bindings)
         members, recorded = self._members, (hyperjob.namespace, hyperjob.records)
         return Observed(
             hyperjob=hyperjob,
@@ -141,6 +144,7 @@ class Observer:
             split_answers=None if self._splitter is None else self._splitter.answers(key),
             causes=None if self._cause_reader is None else self._cause_reader.causes(key),
             asked={} if self._cause_reader is None else self._cause_reader.asked(key),
+            claims=claims,
         )
 
     def observe(self, seen: Observed) -> Observed:
@@ -189,6 +193,16 @@ class Observer:
         parsed = self._memory.reservations.parsed
         bindings = self._bindings.of(key, found, parsed, view=None)
         return {binding.name: binding for binding in bindings}
+
+    def _claims_of(self, hyperjob: HyperJob, bindings: Iterable[str]) -> tuple[Claim, ...]:
+        """Return the claims that the sub-jobs need, and those that the status has."""
+        recorded = objects(hyperjob.status.get("persistentVolumeClaims"))
+        names = [string(each.get("name")) for each in recorded]
+        return tuple(
+            claim
+            for raw in self._caches.claims_of(hyperjob.namespace, bindings, names)
+            for claim in self._claims.of(key_of(raw), [raw], parse_claim, view=None)
+        )
 
     def _queues(self) -> dict[str, str] | None:
         queues = self._caches.queues

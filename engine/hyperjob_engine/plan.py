@@ -19,6 +19,7 @@ from hyperjob_engine.lifecycle.dispatcher import forgotten, releases
 from hyperjob_engine.lifecycle.ending import ending
 from hyperjob_engine.lifecycle.failures import judge
 from hyperjob_engine.lifecycle.finished import after_end, needs_more
+from hyperjob_engine.lifecycle.keeping import keeping
 from hyperjob_engine.lifecycle.noprogress import unmoving
 from hyperjob_engine.lifecycle.quorum import trainers
 from hyperjob_engine.lifecycle.reclaimed import giving_back
@@ -69,7 +70,8 @@ def decide(observed: Observed) -> ExplainedPlan:
     """Return the plan of one HyperJob, with its draft."""
     decision = _decide(observed)
     actions = withdrawing(observed.hyperjob, decision.plan.actions)
-    return replace(decision, plan=replace(decision.plan, actions=actions))
+    decided = keeping(observed, replace(decision.plan, actions=actions))
+    return replace(decision, plan=decided)
 
 
 def _decide(observed: Observed) -> ExplainedPlan:

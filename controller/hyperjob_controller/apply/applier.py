@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, assert_never
 
+from hyperjob_controller.apply.claims import Claims
 from hyperjob_controller.apply.exports import Exports
 from hyperjob_controller.apply.slots import FairSlots
 from hyperjob_controller.caches.informers import Caches
@@ -51,6 +52,7 @@ from hyperjob_engine.model.planned import (
     CreateChild,
     DeleteChild,
     DeleteHyperJob,
+    KeepClaim,
     Look,
     OpenGate,
     ReleaseQuota,
@@ -151,6 +153,7 @@ class Applier:
     def __init__(self, kube: Kube, caches: Caches, *, in_flight: int = 50) -> None:
         self._kube = kube
         self._caches = caches
+        self._claims = Claims(kube, caches)
         self._exports = Exports(kube)
         self._slots = FairSlots(in_flight)
 
@@ -216,6 +219,8 @@ class Applier:
                 mine = {"op": "add", "path": "/metadata/uid", "value": action.uid}
                 operations = [mine, *action.operations]
                 await self._patch(VCJOBS, namespace, action.name, operations, PatchType.JSON)
+            case KeepClaim():
+                await self._claims.keep(namespace, action)
             case AskAgain():
                 body = {"metadata": {"uid": action.uid, "annotations": {ASKED_AGAIN: action.mark}}}
                 await self._merge(VCJOBS, namespace, action.name, body)

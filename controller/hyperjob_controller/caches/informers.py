@@ -13,6 +13,8 @@ from hyperjob_controller.caches.mutationcache import MutationCache
 from hyperjob_controller.caches.shared import Shared
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import (
+    CLAIMED_NAME,
+    CLAIMED_WIDELY_NAME,
     GATE,
     KIND,
     LABEL_HYPERJOB,
@@ -44,12 +46,15 @@ from hyperjob_core.kube.resources import (
     Resource,
     key_of,
 )
+from hyperjob_engine.model.claims import claim_policy_name, is_of_claim, parse_claim, users_of
 from hyperjob_engine.model.parse import controller_of
 from hyperjob_engine.status.diff import merge_patch
 
 log = logging.getLogger(__name__)
 
 BY_HYPERJOB: Final = "hyperjob"
+_BY_USER: Final = "user"
+"""The ResourceBindings of claims, by the ResourceBindings that need them."""
 _PATIENCE: Final = 10.0
 
 
@@ -103,6 +108,10 @@ def slim_binding(obj: Object) -> Object:
     slim: Object = {key: obj[key] for key in _TYPE if key in obj}
     slim["metadata"] = {key: metadata[key] for key in (*_IDENTITY, _AGE) if key in metadata}
     slim["spec"] = {part: spec[part] for part in _READ if part in spec and (ours or part in _ASKED)}
+    if is_of_claim(obj):
+        slim["spec"] |= {part: spec[part] for part in _OF_CLAIM if part in spec}
+        marks = string_map(metadata.get("annotations"))
+        slim["metadata"]["annotations"] = {key: marks[key] for key in _CLAIMED if key in marks}
     if not ours:
         return slim
     if gate := string_map(metadata.get("annotations")).get(GATE):
@@ -122,6 +131,10 @@ def _interned(obj: Object, names: Iterable[str]) -> Object:
         for name in names
         if name in obj
     }
+
+
+def _users_of_claim(binding: Object) -> Iterable[str]:
+    return users_of(binding) if is_of_claim(binding) else ()
 
 
 def slim_queue_binding(obj: Object) -> Object:
@@ -168,6 +181,8 @@ _AGE: Final = "creationTimestamp"
 _OWNER: Final = ("kind", "name", "uid", "controller")
 _RESOURCE: Final = ("apiVersion", "kind", "namespace", "name", "uid")
 _READ: Final = (*_ASKED, "clusters", "placement")
+_OF_CLAIM: Final = ("clusters", "requiredBy")
+_CLAIMED: Final = (CLAIMED_NAME, CLAIMED_WIDELY_NAME)
 
 
 class Caches:
@@ -198,7 +213,11 @@ class Caches:
         self.hyperjobs = informer(HYPERJOBS, transform=whole)
         self.jobs = informer(VCJOBS, transform=whole, **ours)
         self.policies = informer(PROPAGATION_POLICIES, transform=shared.of(slim_policy), **ours)
-        self.bindings = informer(RESOURCE_BINDINGS, transform=shared.of(slim_binding))
+        self.bindings = informer(
+            RESOURCE_BINDINGS,
+            transform=shared.of(slim_binding),
+            indexers={_BY_USER: _users_of_claim},
+        )
         self.clusters = informer(CLUSTERS)
         self.queues = informer(QUEUES)
         self.queue_bindings = informer(CLUSTER_RESOURCE_BINDINGS, transform=slim_queue_binding)
@@ -303,6 +322,41 @@ class Caches:
         """Return the ResourceBinding of a vcjob."""
         namespace, _, name = job_key.partition("/")
         return self._written[RESOURCE_BINDINGS].get(f"{namespace}/{binding_name(name)}")
+
+    def claims_of(
+        self, namespace: str, bindings: Iterable[str], names: Iterable[str]
+    ) -> list[Object]:
+        """Return the ResourceBindings of the claims that `bindings` need or `names` name."""
+        found = {
+            key_of(claim): claim
+            for name in bindings
+            for claim in self.bindings.by_index(_BY_USER, f"{namespace}/{name}")
+        }
+        for name in names:
+            key = f"{namespace}/{claim_policy_name(name)}"
+            if key not in found and (claim := self.bindings.get(key)) is not None:
+                found[key] = claim
+        return list(found.values())
+
+    def users_of_claim(self, old: Object | None, new: Object | None) -> list[str]:
+        """Return the keys of the vcjobs that a changed ResourceBinding of a claim concerns.
+
+        A claim may have thousands of users: a change concerns those that are new, or have moved,
+        and those whose cluster keeps the copy now.
+        """
+        if new is None or not is_of_claim(new):
+            return []
+        before, claim = None if old is None else parse_claim(old), parse_claim(new)
+        found = []
+        for name, clusters in claim.needed.items():
+            is_same = before is not None and before.needed.get(name) == clusters
+            if is_same and before is not None and not clusters & (claim.kept - before.kept):
+                continue
+            binding = self.bindings.get(f"{string(new['metadata'].get('namespace'))}/{name}")
+            job_key = None if binding is None else job_key_of_binding(binding)
+            if job_key is not None:
+                found.append(job_key)
+        return found
 
     def jobs_of(self, key: str, names: Iterable[str] = ()) -> list[Object]:
         """Return the vcjobs of a HyperJob, and vcjobs of other owners with these names."""

@@ -193,6 +193,8 @@ class Handlers:
         obj = new if new is not None else old
         if obj is None or not self._begun:  # a pass of each HyperJob is due at the begin
             return
+        for user in self._caches.users_of_claim(old, new):
+            self._request(user)
         job_key = job_key_of_binding(obj)
         alike = kind is EventType.MODIFIED and _same(old, new, _BINDING)
         if job_key is None or (alike and _same(old, new, (_SUSPENSION,))):
@@ -200,6 +202,10 @@ class Handlers:
         self._update_changed(job_key)
         if alike and self._follows_opening(job_key, old, obj):
             return
+        self._request(job_key)
+
+    def _request(self, job_key: str) -> None:
+        """Request a pass of the HyperJobs of a vcjob, by its name after its deletion."""
         job = self._caches.job(job_key)
         keys = hyperjob_keys(job) if job is not None else self._by_name(job_key)
         for key in sorted(keys):

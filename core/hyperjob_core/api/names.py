@@ -15,6 +15,8 @@ VCJOB_API_VERSION: Final = "batch.volcano.sh/v1alpha1"
 VCJOB_KIND: Final = "Job"
 POLICY_API_VERSION: Final = "policy.karmada.io/v1alpha1"
 POLICY_KIND: Final = "PropagationPolicy"
+CLAIM_API_VERSION: Final = "v1"
+CLAIM_KIND: Final = "PersistentVolumeClaim"
 SERVICE_EXPORT_API_VERSION: Final = "multicluster.x-k8s.io/v1alpha1"
 SERVICE_EXPORT_KIND: Final = "ServiceExport"
 
@@ -48,6 +50,14 @@ CLAIMED_NAMESPACE: Final = "propagationpolicy.karmada.io/namespace"
 CLAIMED_NAME: Final = "propagationpolicy.karmada.io/name"
 # On an object without a namespace that a ClusterPropagationPolicy claims.
 LABEL_CLAIMED_WIDELY: Final = "clusterpropagationpolicy.karmada.io/permanent-id"
+
+CLAIMED_WIDELY_NAME: Final = "clusterpropagationpolicy.karmada.io/name"
+
+# On a PropagationPolicy that keeps the copies of a PersistentVolumeClaim; its value is empty.
+LABEL_KEEPS_CLAIM: Final = f"{GROUP}/keeps-claim"
+# In `spec.requiredBy` of the ResourceBinding of a claim that a user's policy propagates. The name
+# of a ResourceBinding ends with a kind: no ResourceBinding has this one.
+KEEPS_CLAIM: Final = "hyperjob"
 
 LABEL_BINDING: Final = f"{GROUP}/binding"
 LABEL_BINDING_VALUE: Final = "hyperjob"

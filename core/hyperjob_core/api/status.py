@@ -227,6 +227,23 @@ class ClusterStatus(Model):
     )
 
 
+class ClaimStatus(Model):
+    """A PersistentVolumeClaim of the sub-jobs, and the clusters that have a copy of it."""
+
+    name: str = Field(description="Name of the PersistentVolumeClaim.")
+    clusters: tuple[str, ...] | None = Field(
+        default=None,
+        description="Clusters whose copy, with its data, stays until the PersistentVolumeClaim is"
+        " deleted in the Karmada API server.",
+        json_schema_extra=atomic_list(),
+    )
+    message: str = Field(
+        default="",
+        description="Why a copy would not outlive its sub-job: the controller stops no sub-job"
+        " that uses it.",
+    )
+
+
 class ExpectedStart(Model):
     """The expected start of a waiting HyperJob, if the estimates of other HyperJobs hold."""
 
@@ -261,6 +278,11 @@ class HyperJobStatus(Model):
     )
     clusters: tuple[ClusterStatus, ...] | None = Field(
         default=None, description="The clusters in use.", json_schema_extra=list_map("name")
+    )
+    persistent_volume_claims: tuple[ClaimStatus, ...] | None = Field(
+        default=None,
+        description="The PersistentVolumeClaims that sub-jobs have used.",
+        json_schema_extra=list_map("name"),
     )
     gang: GangStatus | None = Field(default=None, description="The gang, if it is incomplete.")
     restarts: Count | None = Field(

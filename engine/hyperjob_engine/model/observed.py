@@ -21,6 +21,7 @@ from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import CONDITION_COMPLETED, CONDITION_FAILED
 from hyperjob_core.api.phases import JobPhase
 from hyperjob_core.api.wire import integer, mapping, objects
+from hyperjob_engine.model.claims import Claim
 from hyperjob_engine.model.members import MemberView
 from hyperjob_engine.model.nodes import Nodes, PodGroup
 from hyperjob_engine.model.record import Record
@@ -444,3 +445,4 @@ class Observed:
     followers: Collection[str] = ()  # vcjobs created soon after the deletion of a namesake
     # The queues that some clusters have closed, by name.
     closed_queues: Mapping[str, ClosedQueue] = field(default_factory=dict)
+    claims: tuple[Claim, ...] = ()  # the PersistentVolumeClaims that its sub-jobs use or have used

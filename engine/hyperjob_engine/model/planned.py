@@ -105,6 +105,20 @@ class ReleaseScheduling:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class KeepClaim:
+    """Have Karmada keep the copies of a PersistentVolumeClaim in `clusters`, until it is deleted.
+
+    `name` and `uid` are the claim's. A PropagationPolicy of the controller names these clusters;
+    with `by_user` the policy of a user propagates the claim, and the ResourceBinding names them.
+    """
+
+    name: str
+    uid: str
+    clusters: tuple[str, ...]
+    by_user: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AskAgain:
     """Annotate a vcjob with a new `mark`: Karmada applies a changed vcjob again."""
 
@@ -165,6 +179,7 @@ Action: TypeAlias = (
     | OpenGate
     | ReleaseQuota
     | ReleaseScheduling
+    | KeepClaim
     | AskAgain
     | DeleteChild
     | DeleteHyperJob

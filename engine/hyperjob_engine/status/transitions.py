@@ -21,6 +21,7 @@ from hyperjob_engine.model.planned import (
     DeleteHyperJob,
     DeletionCause,
     Event,
+    KeepClaim,
     Look,
     OpenGate,
     ReleaseQuota,
@@ -195,7 +196,7 @@ def _event_of(actions: Sequence[Action]) -> Event | None:
     """Return the Event of actions of one kind, at least one; None for kinds without an Event."""
     names = _names(actions)
     match actions[0]:
-        case Look() | ReleaseQuota():
+        case Look() | ReleaseQuota() | KeepClaim():
             return None
         case CreateChild():
             clusters = sorted({item.cluster for item in actions if isinstance(item, CreateChild)})

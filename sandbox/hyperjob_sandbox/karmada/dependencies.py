@@ -39,13 +39,22 @@ def attached(dependency: Object, needed_by: Sequence[Object]) -> Object:
 
 
 def sync_attached(live: Object, desired: Object) -> Object:
-    """Return a live attached binding that is needed by those that the desired one names."""
+    """Return a live attached binding that is needed by those that the desired one names.
+
+    Karmada takes out of `requiredBy` only what it has marked with a label: another client's entry
+    stays.
+    """
     found = deepcopy(live)
     kept = {key: each for key, each in labels_of(live).items() if names.DEPENDED_BY not in key}
     found["metadata"]["labels"] = kept | desired["metadata"]["labels"]
     found["spec"]["resource"] |= desired["spec"]["resource"]
-    found["spec"].pop("requiredBy", None)
-    if needed := desired["spec"].get("requiredBy"):
+    others = [
+        each
+        for each in found["spec"].pop("requiredBy", ())
+        if names.DEPENDED_BY + names.safe_hash(f"{each['namespace']}/{each['name']}")
+        not in labels_of(live)
+    ]
+    if needed := [*others, *desired["spec"].get("requiredBy", ())]:
         found["spec"]["requiredBy"] = needed
     return found
 

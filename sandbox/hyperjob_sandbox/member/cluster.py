@@ -21,6 +21,7 @@ from hyperjob_sandbox.apiserver.transport.call import Call, Reply, Stream
 from hyperjob_sandbox.background import Part
 from hyperjob_sandbox.clusters import Cluster, NodeGroup, SandboxConfig
 from hyperjob_sandbox.member.caches import MemberCaches
+from hyperjob_sandbox.member.claim_controller import ClaimController
 from hyperjob_sandbox.member.gang_scheduler import GangScheduler
 from hyperjob_sandbox.member.job_controller import JobController
 from hyperjob_sandbox.member.kubelet import Kubelet, KubeletFactory, SimulatedKubelet
@@ -98,7 +99,7 @@ class MemberCluster(Part):
         stack.push_async_callback(self._kubelet.stop)
         self.start(self.caches.run(), name=f"{self.name}/informers")
         self.start(self._kubelet.run(), name=f"{self.name}/kubelet")
-        for part in (JobController, GangScheduler, QueueController):
+        for part in (JobController, GangScheduler, QueueController, ClaimController):
             controller = part(self.caches).controller
             self.start(controller.run(), name=f"{self.name}/{controller.name}")
         async with asyncio.timeout(_SYNC_SECONDS):

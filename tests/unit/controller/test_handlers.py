@@ -111,6 +111,9 @@ class Rig:
         self.handlers = self.connected()
         list(self.handlers.begin())
 
+    def users_of_claim(self, old: Object | None, new: Object | None) -> list[str]:
+        return []
+
     def connected(self) -> Handlers:
         return Handlers(
             self,  # type: ignore[arg-type]

@@ -1,0 +1,107 @@
+"""The writes that keep the copies of a PersistentVolumeClaim in the clusters that have used it.
+
+Karmada keeps a copy in the clusters of the claim's policy. Without a user's policy that is a
+PropagationPolicy of the controller, which the claim owns: Karmada and its garbage collector delete
+the copies and the policy with the claim. The policy of a user stays as it is: the ResourceBinding
+of the claim then names the clusters, as it names those of dependent workloads.
+"""
+
+from hyperjob_controller.caches.informers import Caches
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.names import FIELD_MANAGER, KEEPS_CLAIM, LABEL_KEEPS_CLAIM
+from hyperjob_core.api.wire import at, objects, string, string_map
+from hyperjob_core.kube.client import Kube, PatchType
+from hyperjob_core.kube.errors import Invalid, NotFound
+from hyperjob_core.kube.resources import PROPAGATION_POLICIES, RESOURCE_BINDINGS, Resource
+from hyperjob_engine.model.claims import claim_policy, claim_policy_name, parse_claim
+from hyperjob_engine.model.parse import pinned_clusters
+from hyperjob_engine.model.planned import KeepClaim
+
+
+class Claims:
+    """Adds clusters to the policy or to the ResourceBinding of a claim, and removes none."""
+
+    def __init__(self, kube: Kube, caches: Caches) -> None:
+        self._kube = kube
+        self._caches = caches
+
+    async def keep(self, namespace: str, action: KeepClaim) -> None:
+        """Have Karmada keep the copies in the clusters of the action.
+
+        Raises Conflict if another writer was faster, and Invalid if the policy is a user's.
+        """
+        name = claim_policy_name(action.name)  # the ResourceBinding has the same name
+        if action.by_user:
+            await self._require(namespace, name, action)
+            return
+        found = await self._find(PROPAGATION_POLICIES, namespace, name)
+        wanted = claim_policy(
+            namespace, action.name, uid=action.uid, clusters=list(action.clusters)
+        )
+        if found is None:
+            await self._kube.create(PROPAGATION_POLICIES, wanted)
+            return
+        metadata = found["metadata"]
+        if LABEL_KEEPS_CLAIM not in string_map(metadata.get("labels")):
+            raise Invalid(
+                {
+                    "reason": "Invalid",
+                    "message": f"PropagationPolicy {name!r} exists and has no label"
+                    f" {LABEL_KEEPS_CLAIM}: rename it, or let it propagate the claim to"
+                    f" {', '.join(action.clusters)}",
+                }
+            )
+        owners = [string(each.get("uid")) for each in objects(metadata.get("ownerReferences"))]
+        before = pinned_clusters(at(found, "spec", "placement"))
+        if owners != [action.uid]:
+            before = ()  # the policy of a deleted claim of this name: its copies are gone
+        if owners == [action.uid] and set(action.clusters) <= set(before):
+            return  # Karmada's scheduler follows
+        clusters = list(dict.fromkeys((*before, *action.clusters)))
+        wanted = claim_policy(namespace, action.name, uid=action.uid, clusters=clusters)
+        body: Object = {
+            "metadata": {
+                "resourceVersion": metadata["resourceVersion"],
+                "ownerReferences": wanted["metadata"]["ownerReferences"],
+            },
+            "spec": {"placement": wanted["spec"]["placement"]},
+        }
+        await self._merge(PROPAGATION_POLICIES, namespace, name, body)
+
+    async def _require(self, namespace: str, name: str, action: KeepClaim) -> None:
+        """Name the clusters in the ResourceBinding of a claim that a user's policy propagates."""
+        found = await self._find(RESOURCE_BINDINGS, namespace, name)
+        if found is None:
+            return  # Karmada has not created it again yet: the next pass sees it
+        required = objects(at(found, "spec", "requiredBy"))
+        others = [each for each in required if each.get("name") != KEEPS_CLAIM]
+        own = [each for each in required if each.get("name") == KEEPS_CLAIM]
+        before = [
+            string(each.get("name")) for part in own for each in objects(part.get("clusters"))
+        ]
+        if set(action.clusters) <= {*before, *parse_claim(found).kept}:
+            return
+        clusters = [{"name": each} for each in dict.fromkeys((*before, *action.clusters))]
+        keeper = {"namespace": namespace, "name": KEEPS_CLAIM, "clusters": clusters}
+        body: Object = {
+            "metadata": {"resourceVersion": found["metadata"]["resourceVersion"]},
+            "spec": {"requiredBy": [*others, keeper]},
+        }
+        await self._merge(RESOURCE_BINDINGS, namespace, name, body)
+
+    async def _find(self, resource: Resource, namespace: str, name: str) -> Object | None:
+        try:
+            return await self._kube.get(resource, name, namespace=namespace)
+        except NotFound:
+            return None
+
+    async def _merge(self, resource: Resource, namespace: str, name: str, body: Object) -> None:
+        answer = await self._kube.patch(
+            resource,
+            name,
+            body,
+            kind=PatchType.MERGE,
+            namespace=namespace,
+            field_manager=FIELD_MANAGER,
+        )
+        self._caches.note(resource, answer)
