@@ -6,7 +6,8 @@ It goes with the claim in the Karmada API server, and with nothing else.
 import pytest
 import yaml
 
-from e2e.support.manifests import group, hyperjob
+from e2e.support.manifests import both, group, hyperjob
+from e2e.support.unreachable import unreachable, until_ready
 from hyperjob_core.kube.client import PatchType
 from hyperjob_core.kube.resources import (
     HYPERJOBS,
@@ -179,6 +180,44 @@ async def test_a_claim_outlives_a_failed_run_its_ttl_and_goes_with_the_claim_in_
         kube=scenario.members[member],
     )
     await scenario.apply(claim())
+
+
+async def test_a_claim_outlives_the_preemption_of_its_hyperjob(scenario, copies):
+    world = scenario.world
+    await scenario.until_free()
+    async with scenario.priority(1000) as urgent, scenario.queue() as queue:
+        low = both(world, "low", queue=queue, seconds=600)
+        low["spec"]["checkpoint"] = {"persistentVolumeClaim": "saves", "path": "/saves"}
+        await scenario.apply(low)
+        await scenario.until_phase("low", "Running")
+        uids = {member: await copies.kept(member) for member in world.pair}
+        await scenario.apply(both(world, "high", queue=queue, priorityClassName=urgent))
+        await scenario.until_phase("high", "Completed")
+        await scenario.until_phase("low", "Running")
+        for member, uid in uids.items():
+            await copies.is_still(member, uid)
+
+
+async def test_a_claim_outlives_the_loss_of_its_cluster_and_its_return(scenario, copies):
+    lost, other = scenario.world.pair
+    policy = {"maxRestarts": 1, "rules": [{"action": "MigrateJob", "onClusterLost": True}]}
+    job = saving(scenario.world, "survivor", lost, failurePolicy=policy)
+    job["spec"]["replicatedJobs"][0]["clusterNames"] = [lost, other]
+    await scenario.apply(job)
+    await scenario.until_phase("survivor", "Running")
+    uid = await copies.kept(lost)
+    async with unreachable(scenario, lost):
+        await until_ready(scenario, lost, ready=False)
+        await attempt(scenario, "survivor", 1)
+        await copies.kept(other)
+    await scenario.until(
+        VCJOBS,
+        "survivor-one-0",
+        lambda found: found is None,
+        what="gone",
+        kube=scenario.members[lost],
+    )
+    await copies.is_still(lost, uid)
 
 
 async def test_two_hyperjobs_with_one_claim_keep_it_in_the_clusters_of_both(scenario, copies):

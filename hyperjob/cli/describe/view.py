@@ -13,7 +13,7 @@ from hyperjob.client.training import goodput_of, training_of
 from hyperjob.table import indented, table
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import MIGRATE_REQUEST, RESTART_REQUEST
-from hyperjob_core.api.wire import mapping, objects, string, string_map
+from hyperjob_core.api.wire import mapping, objects, string, string_map, strings
 from hyperjob_core.text import once
 from hyperjob_engine.reasons.failure import container_text
 
@@ -53,6 +53,7 @@ def lines(hyperjob: Object, events: Sequence[Object] | str, now: datetime) -> li
         *_training(summary, now),
         *_wishes(spec),
         *_requests(summary),
+        *_claims(hyperjob),
         *_replicated_jobs(spec, summary),
         *_sub_jobs(summary, now),
         *_history(summary, now),
@@ -129,6 +130,22 @@ def _requests(summary: Summary) -> list[Text]:
             taken = summary.requests.get(kind) == text.split()[0]
             found.append(_field(title, f"{text} ({'accepted' if taken else 'not accepted yet'})"))
     return found
+
+
+def _claims(hyperjob: Object) -> list[Text]:
+    """Show the clusters that keep a copy of each PersistentVolumeClaim."""
+    entries = objects(mapping(hyperjob.get("status")).get("persistentVolumeClaims"))
+    rows = [
+        (
+            string(entry.get("name")),
+            _joined(strings(entry.get("clusters"))),
+            string(entry.get("message")) or "-",
+        )
+        for entry in entries
+    ]
+    if not rows:
+        return []
+    return [Text("Claims:"), *indented(table(("NAME", "KEPT IN", "WHY NOT ELSEWHERE"), rows))]
 
 
 def _replicated_jobs(spec: Object, summary: Summary) -> list[Text]:

@@ -178,6 +178,8 @@ def _kind(volume: Object | None) -> tuple[str, str]:
         return "in no volume", "the container"
     if "emptyDir" in volume or "ephemeral" in volume:
         return "an emptyDir volume" if "emptyDir" in volume else "an ephemeral volume", "the pod"
+    if "volumeClaim" in volume:
+        return "a claim of Volcano", "the run of its sub-job"
     return ("a hostPath volume", "the node") if "hostPath" in volume else ("", "")
 
 

@@ -5,7 +5,14 @@ from hyperjob_core.api.field import Path
 from hyperjob_core.api.meta import Object
 from hyperjob_rules.validation.claims import validate_claim_spec
 from hyperjob_rules.validation.forms import check
-from hyperjob_rules.validation.rules import DUPLICATE, FORBIDDEN, REQUIRED, Report, rule
+from hyperjob_rules.validation.rules import (
+    DUPLICATE,
+    FORBIDDEN,
+    REQUIRED,
+    WARNING,
+    Report,
+    rule,
+)
 
 PATH_TWICE = rule(
     "V15.path-twice",
@@ -28,6 +35,14 @@ BOTH_CLAIMS = rule(
     "a volume of the template names a claim and describes another",
     "keep one of the two",
 )
+OF_ONE_RUN = rule(
+    "V15.of-one-run",
+    WARNING,
+    "is deleted with its data at the end of each run: Volcano creates the claim for one run of one"
+    " sub-job",
+    "a volume of the template describes a claim, which ends with a suspension, a restart or a move",
+    "create a PersistentVolumeClaim and set volumeClaimName, unless the data is scratch",
+)
 
 
 def validate_volumes(volumes: list[Object], path: Path, report: Report) -> None:
@@ -48,3 +63,4 @@ def validate_volumes(volumes: list[Object], path: Path, report: Report) -> None:
             check(formats.dns1123_subdomain, name, at, report, "volumeClaimName")
         if claim is not None:
             validate_claim_spec(claim, at.child("volumeClaim"), report)
+            report.warn(OF_ONE_RUN, at.child("volumeClaim"))
