@@ -16,7 +16,7 @@ from hyperjob_core.kube.resources import (
     RESOURCE_BINDINGS,
     VCJOBS,
 )
-from hyperjob_engine.model.claims import claim_policy_name
+from hyperjob_engine.model.claimcopies import claim_policy_name
 from hyperjob_install.interpreters import interpreters
 
 POLICY = claim_policy_name("saves")

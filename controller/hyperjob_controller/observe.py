@@ -21,7 +21,7 @@ from hyperjob_core.api.names import child_name
 from hyperjob_core.api.wire import at, objects, string
 from hyperjob_core.kube.resources import key_of
 from hyperjob_engine.expansion.expand import SpecError, check_size, sub_job_count
-from hyperjob_engine.model.claims import Claim, parse_claim
+from hyperjob_engine.model.claimcopies import Claim, parse_claim
 from hyperjob_engine.model.observed import (
     Binding,
     HyperJob,
@@ -104,12 +104,10 @@ class Observer:
         of_job = partial(parse_job, owner=hyperjob)
         jobs = self._jobs.of(key, self._caches.jobs_of(key, names), of_job, view=owner)
         of_policy = partial(parse_policy, owner=hyperjob)
-        policies = self._policies.of(
-            key, self._caches.policies_of(key, names), of_policy, view=owner
-        )
+        found = self._caches.policies_of(key, names)
+        policies = self._policies.of(key, found, of_policy, view=owner)
         bindings = self._bindings_of(key, hyperjob.namespace, [job.name for job in jobs], names)
         refused = {each.job_uid for each in bindings.values() if each.apply_error}
-        claims = self._claims_of(hyperjob, bindings)
         members, recorded = self._members, (hyperjob.namespace, hyperjob.records)
         return Observed(
             hyperjob=hyperjob,
@@ -144,7 +142,7 @@ class Observer:
             split_answers=None if self._splitter is None else self._splitter.answers(key),
             causes=None if self._cause_reader is None else self._cause_reader.causes(key),
             asked={} if self._cause_reader is None else self._cause_reader.asked(key),
-            claims=claims,
+            claims=self._claims_of(hyperjob, bindings),
         )
 
     def observe(self, seen: Observed) -> Observed:

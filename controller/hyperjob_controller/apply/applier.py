@@ -143,6 +143,14 @@ def claimed(job: Object, policy: Object) -> Object:
     return job | {"metadata": own | {"labels": labels, "annotations": annotations}}
 
 
+def _release(action: ReleaseQuota | ReleaseScheduling) -> Object:
+    """Return the merge patch of a ResourceBinding that frees quota, or lets Karmada schedule it."""
+    spec: Object = {"suspension": {"scheduling": False}}
+    if isinstance(action, ReleaseQuota):
+        spec = {"replicaRequirements": {"resourceRequest": None}}
+    return {"metadata": {"uid": action.binding_uid}, "spec": spec}
+
+
 class _StaleError(Exception):
     """The object differs from the observed one; the cache now has the newer one."""
 
@@ -226,18 +234,8 @@ class Applier:
                 await self._merge(VCJOBS, namespace, action.name, body)
             case OpenGate():
                 await self._open(namespace, action)
-            case ReleaseQuota():
-                nothing = {
-                    "metadata": {"uid": action.binding_uid},
-                    "spec": {"replicaRequirements": {"resourceRequest": None}},
-                }
-                await self._merge(RESOURCE_BINDINGS, namespace, action.binding, nothing)
-            case ReleaseScheduling():
-                let_go = {
-                    "metadata": {"uid": action.binding_uid},
-                    "spec": {"suspension": {"scheduling": False}},
-                }
-                await self._merge(RESOURCE_BINDINGS, namespace, action.binding, let_go)
+            case ReleaseQuota() | ReleaseScheduling():
+                await self._merge(RESOURCE_BINDINGS, namespace, action.binding, _release(action))
             case DeleteChild():
                 await self._delete(VCJOBS, namespace, action.name, action.job_uid)
                 if action.export is not None:

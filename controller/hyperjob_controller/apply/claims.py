@@ -13,7 +13,7 @@ from hyperjob_core.api.wire import at, objects, string, string_map
 from hyperjob_core.kube.client import Kube, PatchType
 from hyperjob_core.kube.errors import Invalid, NotFound
 from hyperjob_core.kube.resources import PROPAGATION_POLICIES, RESOURCE_BINDINGS, Resource
-from hyperjob_engine.model.claims import claim_policy, claim_policy_name, parse_claim
+from hyperjob_engine.model.claimcopies import claim_policy, claim_policy_name, parse_claim
 from hyperjob_engine.model.parse import pinned_clusters
 from hyperjob_engine.model.planned import KeepClaim
 

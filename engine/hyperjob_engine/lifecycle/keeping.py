@@ -12,7 +12,7 @@ from typing import Final
 
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import binding_name
-from hyperjob_engine.model.claims import Claim
+from hyperjob_engine.model.claimcopies import Claim
 from hyperjob_engine.model.observed import Observed
 from hyperjob_engine.model.planned import (
     Action,
@@ -22,6 +22,7 @@ from hyperjob_engine.model.planned import (
     Plan,
     Repin,
 )
+from hyperjob_engine.reasons.stop import unkept_text
 
 _RETRY: Final = timedelta(seconds=5)
 """When a held stop is planned again, if no event of the claim's ResourceBinding causes it."""
@@ -97,10 +98,7 @@ def _with_claims(
             entry["clusters"] = sorted(claim.kept)
         refusal, lost = observed.refusals.get(claim.name), _all(unkept[claim.name])
         if refusal is not None and lost:
-            entry["message"] = (
-                f"without its sub-job Karmada would delete the copy in {', '.join(sorted(lost))}:"
-                f" the controller does not stop the sub-job; {refusal.message}"
-            )
+            entry["message"] = unkept_text(sorted(lost), refusal.message)
         if len(entry) > 1:
             entries.append(entry)
     if not entries and _FIELD not in observed.hyperjob.status:

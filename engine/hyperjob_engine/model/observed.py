@@ -21,7 +21,7 @@ from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import CONDITION_COMPLETED, CONDITION_FAILED
 from hyperjob_core.api.phases import JobPhase
 from hyperjob_core.api.wire import integer, mapping, objects
-from hyperjob_engine.model.claims import Claim
+from hyperjob_engine.model.claimcopies import Claim
 from hyperjob_engine.model.members import MemberView
 from hyperjob_engine.model.nodes import Nodes, PodGroup
 from hyperjob_engine.model.record import Record

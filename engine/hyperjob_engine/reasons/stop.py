@@ -1,5 +1,7 @@
 """The steps that a planned stop saved and lost, with their sentence."""
 
+from collections.abc import Sequence
+
 from hyperjob_core.api.checkpoint import StopCause
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import count, integer, mapping, string
@@ -24,4 +26,12 @@ def has_lost(status: Object) -> bool:
     entry = mapping(status.get("checkpoint"))
     return bool(stop_text(status)) and count(entry.get("stoppedStep")) > count(
         entry.get("resumeStep")
+    )
+
+
+def unkept_text(clusters: Sequence[str], refusal: str) -> str:
+    """Return why the controller stops no sub-job that uses a claim in these clusters."""
+    return (
+        f"without its sub-job Karmada would delete the copy in {', '.join(clusters)}: the"
+        f" controller does not stop the sub-job; {refusal}"
     )

@@ -43,7 +43,7 @@ class ClaimData:
     def _on_claim(
         self, cluster: str, kind: EventType, old: Object | None, new: Object | None
     ) -> None:
-        """Take the data from under the name at once: a claim made anew begins without it."""
+        """Remove the data at once: the next claim of this name begins without it."""
         if old is None or (new is not None and _uid(old) == _uid(new)):
             return
         key = key_of(old)

@@ -197,6 +197,7 @@ DECIDING = (
 REASONS = "hyperjob_engine.reasons"
 RENDERERS = {
     "again_text": "plan.py hands it to the step that records why a sub-job is recreated",
+    "unkept_text": "keeping.py writes the entry of the status that has it",
 }
 """Functions that render a reason and that a deciding room names."""
 
