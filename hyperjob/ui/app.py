@@ -7,16 +7,32 @@ from typing import Final
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
-from hyperjob.ui.connections import HEADERS, PageProtocol, counted
 from hyperjob.ui.live import Live
 from hyperjob.ui.pages.answers import Context, pages, problem
 from hyperjob.ui.pages.nodes import about_clusters
 from hyperjob.ui.pages.one import about_one
 from hyperjob.ui.render import static
 from hyperjob.ui.visitor import VISITOR
+from hyperjob_core.serving.listener import connection_of, in_line
 
 log = logging.getLogger(__name__)
 
+HEADERS: Final[Mapping[str, str]] = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self';"
+        " img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    # With "no-referrer" browsers would send no Origin with this page's own forms.
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+    "Cache-Control": "no-store",
+    "Server": "hyperjob",
+}
+"""The security headers of every answer, which restrict the browser."""
 _LARGEST_FORM: Final = 64 * 1024
 _HEALTH: Final = "/healthz"
 _FILE: Final = "/static/{name}"
@@ -31,7 +47,7 @@ def make_app(context: Context) -> web.Application:
     """Return the aiohttp application; the caller runs `context.world`."""
     live = Live(context)
     app = web.Application(
-        client_max_size=_LARGEST_FORM, middlewares=[counted, _errors, _visited(context)]
+        client_max_size=_LARGEST_FORM, middlewares=[in_line, _errors, _visited(context)]
     )
     app.add_routes([web.get(_HEALTH, _healthz(context)), web.get(_FILE, _static)])
     app.add_routes(context.access.routes())
@@ -79,8 +95,8 @@ def _visited(context: Context) -> Middleware:
         open_ = resource is not None and resource.canonical in (_HEALTH, _FILE)
         if not open_ and request.path not in context.access.public:
             request[VISITOR] = await context.access.visitor(request)
-            if isinstance(request.protocol, PageProtocol):
-                request.protocol.visitor_known()
+            if (connection := connection_of(request)) is not None:
+                connection.hold()
         return await handler(request)
 
     return visited

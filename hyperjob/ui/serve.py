@@ -9,19 +9,13 @@ from aiohttp import web
 
 from hyperjob.ui.access.local import LocalAccess
 from hyperjob.ui.app import make_app
-from hyperjob.ui.connections import (
-    CONNECTIONS,
-    CONNECTIONS_PER_PEER,
-    HEADER_SECONDS,
-    PageProtocol,
-)
 from hyperjob.ui.pages.answers import Context
 from hyperjob.ui.running import running
 from hyperjob_core.kube.client import Kube
-from hyperjob_core.serving.listener import OTHER_FILES, Listener, allow_files
-from hyperjob_core.serving.table import Connection, ConnectionTable
+from hyperjob_core.serving.listener import CONNECTIONS, HEADER_SECONDS, HTTP_LOG, Listener
 
 LOOPBACK: Final = "127.0.0.1"
+_KEEPALIVE_SECONDS: Final = 75.0
 _SHUTDOWN_SECONDS: Final = 2.0
 
 
@@ -32,6 +26,7 @@ async def serving(
     port: int,
     *,
     other: bool = False,
+    connections: int = CONNECTIONS,
     header_seconds: float = HEADER_SECONDS,
 ) -> AsyncIterator[int]:
     """Serve for the length of the block; yield the port.
@@ -39,25 +34,23 @@ async def serving(
     `other`: use any free port where `port` is in use. Raises OSError when listening fails.
     """
     runner = web.AppRunner(
-        make_app(context), shutdown_timeout=_SHUTDOWN_SECONDS, handle_signals=False
+        make_app(context),
+        access_log=None,  # it would have the token
+        logger=HTTP_LOG,
+        keepalive_timeout=_KEEPALIVE_SECONDS,
+        shutdown_timeout=_SHUTDOWN_SECONDS,
     )
     await runner.setup()
     server = runner.server
     assert server is not None, "the runner is set up"
-    table = ConnectionTable(limit=CONNECTIONS, per_peer=CONNECTIONS_PER_PEER)
-
-    def connect(connection: Connection) -> PageProtocol:
-        return PageProtocol(server, connection, table=table, header_seconds=header_seconds)
-
-    allow_files(CONNECTIONS + OTHER_FILES)
-    listener = Listener(connect, table=table)
+    listener = Listener(server, connections=connections, header_seconds=header_seconds)
     try:
         try:
-            _, found = listener.open(host, port)
+            _, found = await listener.open(host, port)
         except OSError as error:
             if not (other and error.errno == errno.EADDRINUSE):
                 raise
-            _, found = listener.open(host, 0)
+            _, found = await listener.open(host, 0)
         yield found
     finally:
         listener.close()

@@ -11,27 +11,24 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Final, TypeAlias, cast
+from typing import Final, Protocol, TypeAlias
 
-from aiohttp import web
+from aiohttp import StreamReader, web
 
 from hyperjob_core.api.meta import Object
-from hyperjob_core.serving.listener import OTHER_FILES, Listener, allow_files
-from hyperjob_core.serving.table import ConnectionTable
+from hyperjob_core.serving.listener import (
+    CONNECTIONS,
+    HEADER_SECONDS,
+    HTTP_LOG,
+    UNANSWERED_BYTES,
+    Connection,
+    Listener,
+    connection_of,
+)
 from hyperjob_rules.configuration import PATHS, VALIDATE_HYPERJOB, VALIDATE_TRAINJOB
 from hyperjob_rules.validation.context import NOTHING_KNOWN, Context
 from hyperjob_rules.validation.rules import Decision
 from hyperjob_webhook.admission import Reply, admit, check_http, fail, refuse
-from hyperjob_webhook.connections import (
-    HEADER_SECONDS,
-    Bodies,
-    Body,
-    BodyTooLarge,
-    Reporter,
-    ReviewProtocol,
-    WebhookProtocols,
-    as_response,
-)
 from hyperjob_webhook.review import MAX_BODY_BYTES, AdmissionRequest, encode
 
 Judge: TypeAlias = Callable[[AdmissionRequest], Awaitable[Decision]]
@@ -41,8 +38,24 @@ LARGE_BODY_BYTES: Final = 128 * 1024
 """The bytes above which a review is processed in a thread, without delay of small reviews."""
 LARGE_AT_A_TIME: Final = 2
 """The number of threads for large reviews; the other large reviews wait in memory."""
+KEEPALIVE_SECONDS: Final = 120.0
+"""Longer than the 90 s after which an API server closes an idle connection itself."""
+_LINGER_SECONDS: Final = 2.0
+"""How long the webhook reads on after a refusal, which the sender then receives."""
 _ANSWER_SECONDS: Final = 1.0
 """The time limit, in seconds, for writing a response."""
+
+
+class Reporter(Protocol):
+    """Logs and counts every request."""
+
+    def started(self, webhook: str) -> None:
+        """Record the arrival of a request."""
+        ...
+
+    def done(self, webhook: str, reply: Reply, seconds: float) -> None:
+        """Record the reply to a request and its duration in seconds."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,14 +63,11 @@ class Limits:
     """The limits of one server; times in seconds.
 
     A review may take `request_timeout`, less than `timeoutSeconds` of the webhook configuration.
-    Above `requests_inflight` bodies the server refuses the oldest body of the peer with the most,
-    and above a number of connections it closes the oldest idle one.
     """
 
     request_timeout: float = 4.0
-    requests_inflight: int = 128
-    connections: int = 1024
-    connections_per_peer: int = 512
+    connections: int = CONNECTIONS
+    unanswered_bytes: int = UNANSWERED_BYTES
     header_seconds: float = HEADER_SECONDS
     shutdown_grace_seconds: float = 10.0
 
@@ -83,15 +93,11 @@ class WebhookServer:
         self._context = context
         self._missing = missing
         self._judge = judge
-        self._bodies = Bodies(at_a_time=self._limits.requests_inflight)
-        self._table = ConnectionTable(
-            limit=self._limits.connections, per_peer=self._limits.connections_per_peer
-        )
         self._large_slots = asyncio.Semaphore(LARGE_AT_A_TIME)
         self._threads = ThreadPoolExecutor(LARGE_AT_A_TIME, thread_name_prefix="large-review")
-        self._open: tuple[WebhookProtocols, Listener] | None = None
+        self._open: tuple[web.Server, Listener] | None = None
         self._draining = False
-        self._busy: set[ReviewProtocol] = set()
+        self._busy: set[web.RequestHandler] = set()
         self._quiet = asyncio.Event()
         self._quiet.set()
 
@@ -102,15 +108,22 @@ class WebhookServer:
 
     async def start(self, *, host: str, port: int, tls: ssl.SSLContext) -> int:
         """Listen, and return the port; raise OSError if the address is not available."""
-        http = WebhookProtocols(
+        http = web.Server(
             self._handle,
-            table=self._table,
-            reporter=self._reporter,
+            logger=HTTP_LOG,
+            access_log=None,
+            keepalive_timeout=KEEPALIVE_SECONDS,
+            lingering_time=_LINGER_SECONDS,
+            auto_decompress=False,
+        )
+        listener = Listener(
+            http,
+            tls=tls,
+            connections=self._limits.connections,
+            unanswered_bytes=self._limits.unanswered_bytes,
             header_seconds=self._limits.header_seconds,
         )
-        allow_files(self._limits.connections + OTHER_FILES)
-        listener = Listener(http.connect, table=self._table, tls=tls)
-        _, found = listener.open(host, port)
+        _, found = await listener.open(host, port)
         self._open = http, listener
         return found
 
@@ -136,8 +149,8 @@ class WebhookServer:
             with suppress(TimeoutError):
                 async with asyncio.timeout_at(deadline):
                     await self._quiet.wait()
-            listener.abort_handshakes()
             await http.shutdown(_ANSWER_SECONDS)
+            listener.abort()
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -148,8 +161,11 @@ class WebhookServer:
         started = perf_counter()
         path = request.path
         webhook = path if path in PATHS else "unknown"
-        connection = cast("ReviewProtocol", request.protocol)
-        self._busy.add(connection)
+        connection = connection_of(request)
+        if connection is None:  # its client has gone
+            return self._as_response(refuse(400, "the connection has ended"))
+        connection.asked()
+        self._busy.add(request.protocol)
         self._quiet.clear()
         self._reporter.started(webhook)
         reply: Reply | None = None
@@ -160,7 +176,7 @@ class WebhookServer:
             if self._judge is not None and path == VALIDATE_TRAINJOB:
                 reply = await _judged(reply, self._judge)
         except ConnectionError:
-            reply = refuse(400, "the client went away before its review was read")
+            reply = refuse(400, "the connection ended before its review was read")
         except Exception as bug:  # noqa: BLE001 - ours, and reported as such
             reply = fail(bug)
         except BaseException:
@@ -168,18 +184,23 @@ class WebhookServer:
             self._reporter.done(webhook, ended, perf_counter() - started)
             raise
         finally:
-            self._busy.discard(connection)
-            connection.request_ends(
-                answered=reply is not None and reply.status == 200, read=request.content.is_eof()
-            )
+            connection.answered()
+            self._busy.discard(request.protocol)
             if not self._busy:
                 self._quiet.set()
         self._reporter.done(webhook, reply, perf_counter() - started)
-        return as_response(reply, close=self._draining)
+        return self._as_response(reply)
 
-    async def _answer(
-        self, request: web.BaseRequest, path: str, connection: ReviewProtocol
-    ) -> Reply:
+    def _as_response(self, reply: Reply) -> web.Response:
+        """Return a reply as an aiohttp response, while draining the last one of its connection."""
+        response = web.Response(
+            body=reply.body, status=reply.status, headers={"Content-Type": "application/json"}
+        )
+        if self._draining:
+            response.force_close()
+        return response
+
+    async def _answer(self, request: web.BaseRequest, path: str, connection: Connection) -> Reply:
         """Return the reply to one request; a body that has arrived whole is judged at once."""
         headers = request.headers
         length = request.content_length
@@ -194,36 +215,26 @@ class WebhookServer:
         if length is not None and length <= LARGE_BODY_BYTES and request.content.is_eof():
             # The whole body has arrived: it needs no time limit.
             return admit(path, request.content.read_nowait(), self._context())
-        connection.body_begins()
-        deadline = asyncio.timeout(self._limits.request_timeout)
-        body = Body(connection.peer, deadline)
         try:
-            async with deadline:
-                with self._bodies.taken(body):
-                    return await self._read_and_admit(request, path, body, connection)
+            async with asyncio.timeout(self._limits.request_timeout):
+                body = await _read(request.content)
+                if len(body) > MAX_BODY_BYTES:
+                    return refuse(413, f"the body is larger than {MAX_BODY_BYTES} bytes")
+                if len(body) <= LARGE_BODY_BYTES:
+                    return admit(path, body, self._context())
+                connection.hold()
+                return await self._admit_large(path, body)
         except TimeoutError:
-            if body.gave_way:
-                return refuse(503, "too many reviews at a time: the oldest unread one gave way")
             return refuse(504, f"no answer within {self._limits.request_timeout:g} s")
-        except BodyTooLarge:
-            return refuse(413, f"the body is larger than {MAX_BODY_BYTES} bytes")
         except web.RequestPayloadError as error:
             return refuse(400, f"the body could not be read: {error}")
 
-    async def _read_and_admit(
-        self, request: web.BaseRequest, path: str, body: Body, connection: ReviewProtocol
-    ) -> Reply:
-        """Read the body and judge it, a large one in a thread, of which few run at a time."""
-        content = await self._bodies.read(body, request.content)
-        if len(content) <= LARGE_BODY_BYTES:
-            self._bodies.release(body)
-            return admit(path, content, self._context())
+    async def _admit_large(self, path: str, body: bytes) -> Reply:
+        """Judge a large body in a thread, of which few run at a time."""
         await self._large_slots.acquire()
         try:
-            self._bodies.release(body)
-            connection.answer_begins()
             judging = asyncio.get_running_loop().run_in_executor(
-                self._threads, admit, path, content, self._context()
+                self._threads, admit, path, body, self._context()
             )
         except BaseException:
             self._large_slots.release()
@@ -231,6 +242,16 @@ class WebhookServer:
         # A thread cannot be interrupted: its slot is free at its end, not at the time limit.
         judging.add_done_callback(lambda _: self._large_slots.release())
         return await asyncio.shield(judging)
+
+
+async def _read(content: StreamReader) -> bytes:
+    """Read a body to its end, or to the first bytes above the limit."""
+    pieces: list[bytes] = []
+    size = 0
+    while size <= MAX_BODY_BYTES and (piece := await content.readany()):
+        size += len(piece)
+        pieces.append(piece)
+    return b"".join(pieces)
 
 
 async def _judged(reply: Reply, judge: Judge) -> Reply:

@@ -1,204 +1,225 @@
-"""Accept connections within the limits of a `ConnectionTable`, with or without TLS.
+"""Accept connections, with or without TLS, within bounds of number, bytes and time.
 
-A connection counts from its acceptance, including its TLS handshake. The protocol of a connection
-comes from a factory of the caller.
+A connection counts from its acceptance, its TLS handshake included. All of them are in one line, by
+the begin of their last request or else by their acceptance, and beyond a bound the first in line is
+closed: a client that holds connections makes way for an API server, which asks at once.
 """
 
 import asyncio
-import errno
 import logging
-import resource
 import socket
 import ssl
 from collections.abc import Callable
-from contextlib import suppress
-from typing import Final
+from typing import Final, cast
 
-from hyperjob_core.serving.table import Connection, ConnectionTable, peer_of
+from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
+from aiohttp.typedefs import Handler
 
-BACKLOG: Final = 512
-HANDSHAKE_SECONDS: Final = 5.0
-SHUTDOWN_SECONDS: Final = 2.0
-ACCEPT_AT_A_TIME: Final = 64
-"""Number of connections to accept before the event loop runs other callbacks."""
-PAUSE_SECONDS: Final = 1.0
-"""Pause in accepting connections when the process has no file descriptor left, in seconds."""
+CONNECTIONS: Final = 512
+"""More than the requests that API servers have in flight, below the open files of a process."""
+UNANSWERED_BYTES: Final = 56 * 2**20
+"""The most bytes of unanswered requests of all connections together."""
+HEADER_SECONDS: Final = 5.0
+"""From the acceptance of a connection to the end of its first header."""
 QUIET_SECONDS: Final = 60.0
 """Seconds between two log lines about refused client certificates."""
-OTHER_FILES: Final = 128
-"""Number of file descriptors of the process beside its connections."""
-
-_OUT_OF_FILES: Final = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
+_BACKLOG: Final = 512
+_CLOSING_SECONDS: Final = 2.0
 
 _log = logging.getLogger(__name__)
-
-Factory = Callable[[Connection], asyncio.Protocol]
+HTTP_LOG: Final = logging.getLogger(f"{__name__}.http")
+"""The log of aiohttp's server, without bytes that are no HTTP: their sender gets a 400."""
+HTTP_LOG.addFilter(
+    lambda record: not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError))
+)
 
 
 class Listener:
-    """Listens on an address, and gives each connection to a protocol of the factory."""
+    """Listens on an address, and gives each connection to a protocol of `http`."""
 
     def __init__(
-        self, factory: Factory, *, table: ConnectionTable, tls: ssl.SSLContext | None = None
+        self,
+        http: Callable[[], asyncio.Protocol],
+        *,
+        tls: ssl.SSLContext | None = None,
+        connections: int = CONNECTIONS,
+        unanswered_bytes: int = UNANSWERED_BYTES,
+        header_seconds: float = HEADER_SECONDS,
     ) -> None:
-        self._factory = factory
-        self._table = table
-        self._tls = tls
-        self._socket: socket.socket | None = None
-        self._loop = asyncio.get_running_loop()
-        self._opening: set[asyncio.Task[bool]] = set()
-        self._paused: asyncio.TimerHandle | None = None
+        self.http = http
+        self.tls = tls
+        self.header_seconds = header_seconds
+        self._connections = connections
+        self._unanswered_bytes = unanswered_bytes
+        self._bytes = 0
+        self._line: dict[Connection, None] = {}
+        self._server: asyncio.Server | None = None
         self._quiet_until = 0.0
 
-    def open(self, host: str, port: int) -> tuple[str, int]:
+    async def open(self, host: str, port: int) -> tuple[str, int]:
         """Listen, and return address and port; raise OSError when listening fails."""
-        self._socket = _bind(host, port)
-        self._socket.setblocking(False)
-        self._loop.add_reader(self._socket, self._accept)
-        address, found, *_ = self._socket.getsockname()
+        bound = _bind(host, port)
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(
+            lambda: Connection(self), sock=bound, backlog=_BACKLOG
+        )
+        address, found, *_ = bound.getsockname()
         return address, found
 
     def close(self) -> None:
-        """Accept the connections of the backlog, then stop listening."""
-        if self._socket is None:
-            return
-        self._accept(BACKLOG)
-        if self._paused is not None:
-            self._paused.cancel()
-        self._loop.remove_reader(self._socket)
-        self._socket.close()
-        self._socket = None
+        """Stop listening."""
+        if self._server is not None:
+            self._server.close()
 
-    def abort_handshakes(self) -> None:
-        """Close the connections whose TLS handshake has not ended."""
-        for task in self._opening:
-            task.cancel()
+    def abort(self) -> None:
+        """Close all connections in line."""
+        for connection in list(self._line):
+            connection.abort()
 
-    def _accept(self, at_most: int = ACCEPT_AT_A_TIME) -> None:
-        """Accept the waiting connections, at most `at_most`; pause without a file descriptor."""
-        for _ in range(at_most):
-            if self._socket is None:
-                return
-            try:
-                accepted, address = self._socket.accept()
-            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
-                return
-            except OSError as error:
-                if error.errno not in _OUT_OF_FILES:
-                    raise
-                _log.error("accepting a connection failed", extra={"reason": error.strerror})
-                self._pause()
-                return
-            self._enter(accepted, address)
+    def enter(self, connection: "Connection") -> None:
+        """Put a connection at the end of the line, and close the first of too many."""
+        self.leave(connection)
+        self._line[connection] = None
+        if len(self._line) > self._connections:
+            next(iter(self._line)).abort()
 
-    def _pause(self) -> None:
-        """Stop accepting for a while: the readable socket would otherwise cause a busy loop."""
-        if self._socket is not None and self._paused is None:
-            self._loop.remove_reader(self._socket)
-            self._paused = self._loop.call_later(PAUSE_SECONDS, self._resume)
+    def leave(self, connection: "Connection") -> None:
+        """Take a connection out of the line, if it is there."""
+        self._line.pop(connection, None)
 
-    def _resume(self) -> None:
-        self._paused = None
-        if self._socket is not None:
-            self._loop.add_reader(self._socket, self._accept)
+    def count(self, connection: "Connection", size: int) -> None:
+        """Set the unanswered bytes of a connection, and close the first ones of too many bytes."""
+        self._bytes += size - connection.size
+        connection.size = size
+        if size and self._bytes > self._unanswered_bytes:
+            for first in [one for one in self._line if one.size]:
+                first.abort()
+                if self._bytes <= self._unanswered_bytes:
+                    return
 
-    def _enter(self, accepted: socket.socket, address: object) -> None:
-        """Give an accepted connection to the table, close the victim, and begin the protocol."""
-        connection = Connection(peer_of(address))
-        victim = self._table.enter(connection)
-        if victim is connection:
-            accepted.close()
-            return
-        if victim is not None:
-            victim.close()
-        task = self._loop.create_task(self._begin(connection, accepted))
-        connection.close = task.cancel
-        self._opening.add(task)
-
-        def done(task: asyncio.Task[bool]) -> None:
-            self._opening.discard(task)
-            if task.cancelled() or not task.result():
-                accepted.close()
-                self._table.leave(connection)
-
-        task.add_done_callback(done)
-
-    async def _begin(self, connection: Connection, accepted: socket.socket) -> bool:
-        """Do the TLS handshake; return whether the connection has its protocol."""
-
-        def begin() -> asyncio.Protocol:
-            return _Tracked(self._factory(connection), connection, self._table)
-
-        try:
-            transport, _ = await self._loop.connect_accepted_socket(
-                begin,
-                accepted,
-                ssl=self._tls,
-                ssl_handshake_timeout=HANDSHAKE_SECONDS if self._tls else None,
-                ssl_shutdown_timeout=SHUTDOWN_SECONDS if self._tls else None,
-            )
-        except OSError as error:  # TLS errors and timeouts are OSErrors too
-            self._failed(connection.peer, error)
-            return False
-        connection.close = transport.abort
-        return True
-
-    def _failed(self, peer: str, error: OSError) -> None:
+    def failed(self, peer: object, error: OSError) -> None:
         """Log a failed handshake; any client can send a bad certificate: log it once a minute."""
         refused = isinstance(error, ssl.SSLError) and "CERTIFICATE" in (error.reason or "")
-        now = self._loop.time()
+        now = asyncio.get_running_loop().time()
         loud = refused and now >= self._quiet_until
         if loud:
             self._quiet_until = now + QUIET_SECONDS
-        level = logging.WARNING if loud else logging.DEBUG
         message = "client certificate refused" if refused else "TLS handshake failed"
-        _log.log(level, message, extra={"peer": peer, "reason": str(error)})
+        more = {"peer": str(peer), "reason": str(error)}
+        _log.log(logging.WARNING if loud else logging.DEBUG, message, extra=more)
 
 
-class _Tracked(asyncio.Protocol):
-    """Forwards all calls to a protocol, and removes a lost connection from the table."""
+class Connection(asyncio.Protocol):
+    """A connection: its TLS handshake, then the bytes of its requests for aiohttp's protocol."""
 
-    __slots__ = ("_connection", "_inner", "_table", "data_received")
-
-    def __init__(
-        self, inner: asyncio.Protocol, connection: Connection, table: ConnectionTable
-    ) -> None:
-        self._inner = inner
-        self._connection = connection
-        self._table = table
-        self.data_received = inner.data_received  # type: ignore[method-assign]
+    def __init__(self, listener: Listener) -> None:
+        self._listener = listener
+        self._http = listener.http()
+        self.pause_writing = self._http.pause_writing  # type: ignore[method-assign]
+        self.resume_writing = self._http.resume_writing  # type: ignore[method-assign]
+        self._early: bytes | None = b""
+        self._held = False
+        self.size = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._inner.connection_made(transport)
+        """Enter the line, and begin the TLS handshake."""
+        loop = asyncio.get_running_loop()
+        self._transport = cast("asyncio.Transport", transport)
+        self._header_end = loop.call_later(self._listener.header_seconds, self.abort)
+        self._listener.enter(self)
+        if self._listener.tls is None:
+            self._begin()
+        else:
+            self._handshake = loop.create_task(self._shake_hands(self._listener.tls))
+
+    async def _shake_hands(self, tls: ssl.SSLContext) -> None:
+        start = asyncio.get_running_loop().start_tls
+        secure = None
+        try:
+            secure = await start(
+                self._transport, self, tls, server_side=True, ssl_shutdown_timeout=_CLOSING_SECONDS
+            )
+        except OSError as error:  # TLS errors and timeouts are OSErrors too
+            self._listener.failed(self._transport.get_extra_info("peername"), error)
+        if secure is None:
+            self.connection_lost(None)
+        else:
+            self._transport = secure
+            self._begin()
+
+    def _begin(self) -> None:
+        """Pass the connection on, with the request that came beside the end of the handshake."""
+        early, self._early = self._early, None
+        self._http.connection_made(self._transport)
+        if early:
+            self._http.data_received(early)
+
+    def data_received(self, data: bytes) -> None:
+        """Count the bytes, and pass them on."""
+        self._listener.count(self, self.size + len(data))
+        if self._early is None:
+            self._http.data_received(data)
+        else:
+            self._early += data
+
+    def asked(self) -> None:
+        """Record that the header of a request is complete."""
+        self._header_end.cancel()
+        self._listener.enter(self)
+
+    def hold(self) -> None:
+        """Close the connection for no other one, until its answer."""
+        self._held = True
+        self._listener.leave(self)
+
+    def answered(self) -> None:
+        """Record the answer of a request."""
+        self._listener.count(self, 0)
+        if self._held and not self._transport.is_closing():
+            self._listener.enter(self)
+        self._held = False
+
+    def abort(self) -> None:
+        """End the connection at once, without the shutdown messages of TLS."""
+        self._transport.abort()
+        self._forget()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._table.leave(self._connection)
-        self._inner.connection_lost(exc)
+        """Forget the connection."""
+        self._forget()
+        self._http.connection_lost(exc)
 
-    def eof_received(self) -> bool | None:
-        return self._inner.eof_received()
-
-    def pause_writing(self) -> None:
-        self._inner.pause_writing()
-
-    def resume_writing(self) -> None:
-        self._inner.resume_writing()
+    def _forget(self) -> None:
+        self._header_end.cancel()
+        self._listener.leave(self)
+        self._listener.count(self, 0)
 
 
-def allow_files(wanted: int) -> None:
-    """Raise the soft limit of open files up to the hard limit, as Go's runtime does."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    target = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-    if soft != resource.RLIM_INFINITY and soft < target:
-        with suppress(ValueError, OSError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (target, hard))
+def connection_of(request: web.BaseRequest) -> Connection | None:
+    """Return the connection of a request; None if it is lost or another server's."""
+    transport = request.transport
+    found = transport.get_protocol() if transport is not None else None
+    return found if isinstance(found, Connection) else None
+
+
+@web.middleware
+async def in_line(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Record begin and end of a request at its connection."""
+    connection = connection_of(request)
+    if connection is None:
+        return await handler(request)
+    connection.asked()
+    try:
+        return await handler(request)
+    finally:
+        connection.answered()
 
 
 def _bind(host: str, port: int) -> socket.socket:
     """Return a socket bound to a host; an empty host is every address of the machine."""
     if not host and socket.has_dualstack_ipv6():
-        return socket.create_server(
-            ("", port), family=socket.AF_INET6, backlog=BACKLOG, dualstack_ipv6=True
-        )
+        every = ("", port)
+        return socket.create_server(every, family=socket.AF_INET6, dualstack_ipv6=True)
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    return socket.create_server((host, port), family=family, backlog=BACKLOG)
+    return socket.create_server((host, port), family=family)

@@ -17,14 +17,12 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
 from hyperjob_core.serving.addresses import parse_address
-from hyperjob_core.serving.listener import Listener
-from hyperjob_core.serving.table import ConnectionTable
+from hyperjob_core.serving.listener import HTTP_LOG, Listener, in_line
 from hyperjob_core.telemetry.health import Checks
 
 _STOP_SECONDS = 2.0
 _KEEPALIVE_SECONDS = 75.0
 _CONNECTIONS = 128
-_CONNECTIONS_PER_PEER = 64
 """Maximum number of connections, of which the kubelet and Prometheus need one each."""
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -145,7 +143,7 @@ def _health(checks: Checks) -> Handler:
 
 
 def _app(routes: dict[str, Handler]) -> web.Application:
-    app = web.Application(client_max_size=1024)
+    app = web.Application(client_max_size=1024, middlewares=[in_line])
     for path, handler in routes.items():
         app.router.add_get(path, handler)
     return app
@@ -163,17 +161,17 @@ async def _listen(
     runner = web.AppRunner(
         app,
         access_log=None,
+        logger=HTTP_LOG,
         shutdown_timeout=_STOP_SECONDS,
         keepalive_timeout=_KEEPALIVE_SECONDS,
     )
     await runner.setup()
     server = runner.server
     assert server is not None, "the runner is set up"
-    table = ConnectionTable(limit=_CONNECTIONS, per_peer=_CONNECTIONS_PER_PEER)
-    listener = Listener(lambda _connection: server(), table=table, tls=tls)
+    listener = Listener(server, tls=tls, connections=_CONNECTIONS)
     try:
         try:
-            host, port = listener.open(place[0] or "", place[1])
+            host, port = await listener.open(place[0] or "", place[1])
         except OSError as error:
             raise ListenError(address, error, flag=flag) from None
         yield f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
@@ -181,3 +179,4 @@ async def _listen(
         listener.close()
         async with asyncio.timeout(2 * _STOP_SECONDS):
             await runner.cleanup()
+        listener.abort()

@@ -17,7 +17,6 @@ OTHERS_WORDS = {
     "hyperjob/cli/plan/view.py": "leaves out of a table what the line above says already",
     "install/hyperjob_install/preflight/webhooks.py": "no code for a webhook out of reach",
     "install/hyperjob_install/problems.py": "the message alone has the manager",
-    "webhook/hyperjob_webhook/connections.py": "shows the first line of what aiohttp's parser says",
 }
 """Files that look into a message which is not ours, or only lay it out."""
 LOOKING = {

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from hyperjob_webhook.options import SETTINGS, TLS_VERSIONS, parse
+from hyperjob_webhook.review import MAX_BODY_BYTES
 from hyperjob_webhook.server import Limits
 
 FILES = ["--tls-cert-file", "tls.crt", "--tls-private-key-file", "tls.key"]
@@ -31,9 +32,8 @@ def test_the_defaults_of_numbers():
     }
     assert Limits() == Limits(
         request_timeout=4.0,
-        requests_inflight=128,
-        connections=1024,
-        connections_per_peer=512,
+        connections=512,
+        unanswered_bytes=8 * MAX_BODY_BYTES,
         header_seconds=5.0,
         shutdown_grace_seconds=10.0,
     )

@@ -7,14 +7,12 @@ import ssl
 import threading
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from unittest.mock import Mock
 
 import aiohttp
 import pytest
 
 from hyperjob_certs.source import FileSource
 from hyperjob_certs.x509 import issue_ca, issue_serving
-from hyperjob_core.serving.table import Connection, ConnectionTable, Rank
 from hyperjob_rules.configuration import (
     MUTATE_HYPERJOB,
     MUTATE_RESOURCEBINDING,
@@ -23,7 +21,6 @@ from hyperjob_rules.configuration import (
 )
 from hyperjob_webhook import server as server_module
 from hyperjob_webhook.admission import Reply, admit
-from hyperjob_webhook.connections import MAX_HEADER_BYTES, WebhookProtocols
 from hyperjob_webhook.review import MAX_BODY_BYTES
 from hyperjob_webhook.server import LARGE_BODY_BYTES, Limits, WebhookServer
 
@@ -248,12 +245,8 @@ async def test_no_http_is_answered_with_400(tls):
     async with serving(tls) as running:
         reader, writer = await running.raw()
         writer.write(b"hello\r\n\r\n")
-        status, _, body = await answer(reader)
-        assert status == 400
+        assert (await answer(reader))[0] == 400
         assert await reader.read() == b""
-        assert json.loads(body)["message"].startswith("no HTTP request: ")
-        webhook, reported, _ = running.witness.ended.get_nowait()
-        assert (webhook, reported) == ("unknown", 400)
         writer.close()
 
 
@@ -314,20 +307,6 @@ async def post_once(running):
         writer.transport.abort()
 
 
-async def test_beyond_the_limit_the_oldest_unanswered_connection_is_closed(tls):
-    async with serving(tls, connections=3) as running:
-        known, oldest, young = [await running.raw() for _ in range(3)]
-        known[1].write(head(len(REVIEW)) + REVIEW)
-        assert (await answer(known[0]))[0] == 200
-        await post_once(running)
-        with contextlib.suppress(ConnectionError):
-            assert await oldest[0].read() == b""
-        for reader, writer in (known, young):
-            writer.write(head(len(REVIEW)) + REVIEW)
-            assert (await answer(reader))[0] == 200
-            writer.close()
-
-
 async def test_a_review_that_is_being_judged_gives_way_to_no_connection(tls, monkeypatch):
     judging, release = asyncio.Event(), threading.Event()
     loop = asyncio.get_running_loop()
@@ -340,92 +319,24 @@ async def test_a_review_that_is_being_judged_gives_way_to_no_connection(tls, mon
 
     monkeypatch.setattr(server_module, "admit", slow)
     try:
-        async with serving(tls, connections=2, request_timeout=60) as running:
-            judged, known = [await running.raw() for _ in range(2)]
-            known[1].write(head(len(REVIEW)) + REVIEW)
-            assert (await answer(known[0]))[0] == 200
+        async with serving(tls, connections=1, request_timeout=60) as running:
+            reader, writer = await running.raw()
             large = REVIEW + b" " * LARGE_BODY_BYTES
-            judged[1].write(head(len(large)) + large)
+            writer.write(head(len(large)) + large)
             async with asyncio.timeout(60):
                 await judging.wait()
-            await post_once(running)
+            for _ in range(3):
+                await post_once(running)
             release.set()
-            assert (await answer(judged[0]))[0] == 200
-            with contextlib.suppress(ConnectionError):
-                assert await known[0].read() == b""
-            for _, writer in (judged, known):
-                writer.close()
+            assert (await answer(reader))[0] == 200
+            writer.close()
     finally:
         release.set()
 
 
-@contextlib.asynccontextmanager
-async def one_connection():
-    """A connection over no socket: the server's side of it, and its transport."""
-    server = WebhookProtocols(
-        Mock(), table=ConnectionTable(limit=1, per_peer=1), reporter=Witness(), header_seconds=600
-    )
-    protocol, transport = server.connect(Connection("p")), Mock(spec=asyncio.Transport)
-    protocol.connection_made(transport)
-    await asyncio.sleep(0)  # its task begins
-    try:
-        yield server, protocol, transport
-    finally:
-        if protocol.transport is not None:
-            protocol.connection_lost(None)
-        await asyncio.sleep(0)  # and ends
-        await server.shutdown(0)
-
-
-async def test_a_header_may_have_as_many_bytes_as_its_limit_and_no_more():
-    async with one_connection() as (_, protocol, transport):
-        begun = head(1)[:-2] + b"".join(b"x-%d: " % n + b"y" * 6000 + b"\r\n" for n in range(5))
-        last = b"z: ".ljust(MAX_HEADER_BYTES - len(begun), b"y")
-        protocol.data_received(begun + last)
-        await asyncio.sleep(0)
-        transport.abort.assert_not_called()
-        protocol.data_received(b"y")
-        await asyncio.sleep(0)
-        transport.abort.assert_called_once()
-
-
-async def test_no_time_limit_of_a_header_is_kept_for_a_connection_that_is_gone():
-    async with one_connection() as (_, protocol, _):
-        protocol.data_received(b"P")
-        assert (limit := protocol._header_end) is not None
-        protocol.connection_lost(None)
-        assert limit.cancelled()
-
-
-async def test_half_a_header_is_given_up(tls):
-    async with serving(tls, header_seconds=0.05) as running:
-        for begun in (b"P", head(10)[:-2]):
-            reader, writer = await running.raw()
-            writer.write(begun)
-            with contextlib.suppress(ConnectionError):
-                assert await reader.read() == b""
-        reader, writer = await running.raw()
-        for _ in range(2):
-            writer.write(head(len(REVIEW)) + REVIEW)
-            assert (await answer(reader))[0] == 200
-        writer.write(b"P")
-        with contextlib.suppress(ConnectionError):
-            assert await reader.read() == b""
-
-
-async def test_a_header_without_an_end_is_given_up(tls):
-    async with serving(tls, header_seconds=600) as running:
-        reader, writer = await running.raw()
-        writer.write(
-            head(1)[:-2] + b"".join(b"x-%d: " % n + b"y" * 8000 + b"\r\n" for n in range(5))
-        )
-        with contextlib.suppress(ConnectionError):
-            assert await reader.read() == b""
-
-
 async def test_a_body_that_arrives_with_its_header_does_not_count_as_header(tls):
     review = json.loads(REVIEW)
-    review["request"]["object"]["metadata"]["annotations"] = {"large": "y" * 3 * MAX_HEADER_BYTES}
+    review["request"]["object"]["metadata"]["annotations"] = {"large": "y" * 100_000}
     body = json.dumps(review).encode()
     async with serving(tls) as running:
         reader, writer = await running.raw()
@@ -446,19 +357,6 @@ async def test_requests_sent_without_waiting_for_answers_are_all_answered(tls):
         writer.close()
 
 
-async def test_an_idle_connection_has_no_limit_of_a_header(tls):
-    async with serving(tls, header_seconds=0.02) as running:
-        reader, writer = await running.raw()
-        for _ in range(3):
-            other, unfinished = await running.raw()
-            unfinished.write(b"P")
-            with contextlib.suppress(ConnectionError):
-                assert await other.read() == b"", "it has been idle for longer than a header may be"
-            writer.write(head(len(REVIEW)) + REVIEW)
-            assert (await answer(reader))[0] == 200
-        writer.close()
-
-
 async def test_a_connection_that_never_shook_hands_counts_and_goes_first(tls):
     async with serving(tls, connections=2) as running:
         silent = [await asyncio.open_connection("127.0.0.1", running.port) for _ in range(2)]
@@ -466,25 +364,6 @@ async def test_a_connection_that_never_shook_hands_counts_and_goes_first(tls):
         with contextlib.suppress(ConnectionError):
             assert await silent[0][0].read() == b""
         for _, writer in silent:
-            writer.close()
-
-
-async def test_beyond_the_limit_the_oldest_body_gives_way(tls):
-    async with serving(tls, requests_inflight=2, request_timeout=20) as running:
-        waiting = []
-        for _ in range(2):
-            reader, writer = await running.raw()
-            writer.write(head(len(REVIEW)) + REVIEW[:-1])
-            await running.witness.begun.get()
-            waiting.append((reader, writer))
-        waiting.append(await running.raw())
-        waiting[-1][1].write(head(len(REVIEW)) + REVIEW[:-1])
-        status, _, body = await answer(waiting[0][0])
-        assert status == 503
-        assert "gave way" in json.loads(body)["message"]
-        for reader, writer in waiting[1:]:
-            writer.write(REVIEW[-1:])
-            assert (await answer(reader))[0] == 200
             writer.close()
 
 
@@ -521,8 +400,7 @@ async def test_stop_lets_a_review_in_flight_finish(tls):
 async def test_stop_leaves_no_connection_without_a_handshake_and_no_thread_for_reviews(
     tls, monkeypatch
 ):
-    monkeypatch.setattr("hyperjob_core.serving.listener.HANDSHAKE_SECONDS", 3600.0)
-    async with serving(tls) as running:
+    async with serving(tls, header_seconds=3600) as running:
         reader, writer = await asyncio.open_connection("127.0.0.1", running.port)
         async with running.session() as session, session.post(running.url, data=REVIEW):
             pass  # the connection before this one was taken up too
@@ -610,32 +488,6 @@ def hyperjob_review(hyperjob):
     return json.dumps(review).encode()
 
 
-async def test_every_connection_that_is_allowed_has_a_file(tls, monkeypatch):
-    wanted = []
-    monkeypatch.setattr(server_module, "allow_files", wanted.append)
-    async with serving(tls, connections=7):
-        assert wanted[0] > 7
-
-
-async def test_a_request_that_has_arrived_is_taken_up_before_the_server_stops(tls):
-    async with serving(tls) as running:
-        http, _ = running.server._open
-        idle, asked = [(http.connect(Connection("p")), Mock(spec=asyncio.Transport)) for _ in "ab"]
-        for protocol, transport in (idle, asked):
-            transport.is_closing.return_value = False
-            protocol.connection_made(transport)
-        await asyncio.sleep(0)
-        asked[0].data_received(head(len(REVIEW)) + REVIEW)
-        await running.server.stop(grace=60)
-        idle[1].write.assert_not_called()
-        text = b"".join(call.args[0] for call in asked[1].write.call_args_list)
-        assert text.startswith(b"HTTP/1.1 200 OK\r\n")
-        assert b"Connection: close\r\n" in text
-        for protocol, transport in (idle, asked):
-            transport.close.assert_called()
-            protocol.connection_lost(None)
-
-
 async def test_what_the_server_stops_before_its_answer_is_reported_and_nothing_else(
     tls, caplog, monkeypatch
 ):
@@ -705,7 +557,6 @@ async def test_two_large_reviews_are_judged_at_a_time_and_the_others_wait_their_
             for queue, count in ((read, 3), (began, 2)):
                 for _ in range(count):
                     await queue.get()
-        assert len(running.server._bodies._bodies) == 1, "it counts until its turn"
         assert running.server._large_slots.locked()
         assert began.empty()
         for _ in range(3):
@@ -733,16 +584,3 @@ async def test_a_server_that_never_listened_can_be_stopped():
     assert server.draining is False
     await server.stop(grace=0)
     assert server.draining is True
-
-
-@pytest.mark.parametrize(
-    ("path", "rank"), [(MUTATE_RESOURCEBINDING, Rank.KNOWN), ("/nothing", Rank.NEW)]
-)
-async def test_a_connection_that_was_answered_is_known_and_a_refused_one_is_not(tls, path, rank):
-    async with serving(tls) as running:
-        reader, writer = await running.raw()
-        writer.write(head(len(REVIEW)).replace(MUTATE_RESOURCEBINDING.encode(), path.encode()))
-        writer.write(REVIEW)
-        await answer(reader)
-        assert [each.rank for line in running.server._table._lines for each in line] == [rank]
-        writer.close()
