@@ -145,7 +145,6 @@ VALUES: Final[Mapping[str, str]] = {
     "metrics.prometheusRule.labels": "set metrics.labels",
     "metrics.serviceMonitor.interval": "the interval is that of Prometheus",
     "ui.service.port": "the port is 80",
-    "ui.history.persistentVolumeClaim.size": "the size is 1Gi",
     "ui.topologySpreadConstraints": "the page has one pod",
     "controller.progress": "set controller.members to logs",
     "controller.workers": "set controller.settings.workers",

@@ -4,13 +4,7 @@ from hyperjob.client.reading import Reading, listed
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import mapping, string
 from hyperjob_core.kube.client import Kube
-from hyperjob_core.kube.resources import CORE_EVENTS, HYPERJOBS
-
-
-async def events_in(kube: Kube, namespace: str) -> Reading:
-    """Read the events about all HyperJobs of a namespace."""
-    selector = f"involvedObject.kind={HYPERJOBS.kind}"
-    return await listed(kube, CORE_EVENTS, namespace=namespace, field_selector=selector)
+from hyperjob_core.kube.resources import CORE_EVENTS
 
 
 async def events_of(kube: Kube, obj: Object) -> Reading:
@@ -30,9 +24,3 @@ def event_time(event: Object) -> str:
         mapping(event.get("metadata")).get("creationTimestamp"),
     )
     return next((string(time) for time in times if string(time)), "")
-
-
-def event_begin(event: Object) -> str:
-    """Return the time at which an Event was first observed."""
-    times = (event.get("eventTime"), event.get("firstTimestamp"))
-    return next((string(time) for time in times if string(time)), "") or event_time(event)

@@ -187,7 +187,7 @@ class AsyncJob(JobView):
         A row has `time`, `step`, `rank`, the metrics by their names, and `steps` and `saved` where
         the program reports them: pandas.DataFrame and polars.DataFrame take the rows. Of more than
         `most` progress lines the rows are evenly chosen, and the last one is always there. The logs
-        of pods before the last restart of their sub-job are gone; the page keeps their progress.
+        of pods before the last restart of their sub-job are gone.
         """
         require_whole("most", most, least=2)
         found = Thinned[Row](most)

@@ -57,7 +57,6 @@ def make_app(context: Context) -> web.Application:
     app.add_routes(pages(context))
     app.on_response_prepare.append(_add_headers)
     app.on_shutdown.append(live.close)
-    app.on_shutdown.append(context.progress.close)
     return app
 
 

@@ -10,7 +10,7 @@ from typing import Final
 from aiohttp import web
 from yarl import URL
 
-from hyperjob.ui.pages.answers import Context, Made, Page, look, resolve
+from hyperjob.ui.pages.answers import Context, Made, Page, resolve
 from hyperjob.ui.places import StreamPlaces, send_event
 from hyperjob_core.tasks import cancel
 
@@ -70,10 +70,7 @@ class Live:
         if url.absolute:
             return None
         query = list(url.query.items())
-        page = await resolve(url.path, query, context=self._context, scope=visitor.scope)
-        if page is not None:
-            await look(self._context, page, visitor)
-        return page
+        return resolve(url.path, query, context=self._context, scope=visitor.scope)
 
     async def _stream(self, request: web.Request, response: web.StreamResponse, page: Page) -> None:
         """Send the marks of the parts, then each part that changes, or a beat without a change.

@@ -1,17 +1,22 @@
-"""Start the sources of pages: informers, the history, and the HyperJobs that need a person."""
+"""Start the sources of pages: informers, the use over time, the HyperJobs that need a person."""
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from pathlib import Path
+from datetime import UTC, datetime
+from typing import Final
 
 from hyperjob.ui.attention import Attention
-from hyperjob.ui.history.feed import fed
-from hyperjob.ui.history.recorder import History
+from hyperjob.ui.pages.use import UseSource
+from hyperjob.ui.prometheus import Prometheus
+from hyperjob.ui.use import UseMemory
+from hyperjob.ui.visitor import EVERYTHING
 from hyperjob.ui.world import LiveState
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.tasks import cancel
+
+_SAMPLE_SECONDS: Final = 15.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,28 +24,34 @@ class Running:
     """The sources of pages, which update themselves."""
 
     world: LiveState
-    history: History
+    use: UseSource
     attention: Attention
-
-    @property
-    def namespaces(self) -> list[str]:
-        """Return the namespaces that have or had HyperJobs."""
-        return sorted({*self.world.namespaces, *self.history.namespaces})
 
 
 @asynccontextmanager
 async def running(
-    kube: Kube, *, history: Path | None = None, examine: bool = True
+    kube: Kube, *, prometheus: str = "", examine: bool = True
 ) -> AsyncIterator[Running]:
-    """Watch an API server for the length of the block; without a file the history is in memory.
+    """Watch an API server for the length of the block; `prometheus` is a URL, or empty.
 
     `examine` runs preflight periodically, for which an account needs more rights than `list`.
     """
-    world = LiveState(kube)
+    world, memory = LiveState(kube), UseMemory()
     attention = Attention(world, kube, examine=examine)
-    async with History(history) as kept, fed(kept, world, kube), world.running():
-        judging = asyncio.create_task(attention.run())
+    async with AsyncExitStack() as stack:
+        asked = await stack.enter_async_context(Prometheus(prometheus)) if prometheus else None
+        await stack.enter_async_context(world.running())
+        tasks = [asyncio.create_task(attention.run()), asyncio.create_task(_sample(world, memory))]
         try:
-            yield Running(world, kept, attention)
+            yield Running(world, UseSource(memory, asked), attention)
         finally:
-            await cancel([judging])
+            await cancel(tasks)
+
+
+async def _sample(world: LiveState, memory: UseMemory) -> None:
+    """Remember the present use every 15 seconds, without an end."""
+    await world.synced()
+    while True:
+        now = datetime.now(UTC)
+        memory.add(now, world.cluster_uses(EVERYTHING), world.queue_uses(EVERYTHING))
+        await asyncio.sleep(_SAMPLE_SECONDS)

@@ -66,7 +66,7 @@ async def served_here(kube: Kube) -> AsyncIterator[str]:
     ):
         context = Context(
             world=known.world,
-            history=known.history,
+            use=known.use,
             attention=known.attention,
             access=access,
         )

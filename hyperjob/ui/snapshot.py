@@ -32,7 +32,7 @@ async def snapshot(known: Running) -> str:
     chosen = sorted(listed, key=lambda key: _rank_of_phase(world.rows[key].summary.phase))[:DETAILS]
     details = []
     for key in chosen:
-        parts = await JobPage(world, known.history, key).parts()
+        parts = await JobPage(world, key).parts()
         details.append((key, _with_own_ids(key, "".join(parts.values()))))
     style = static("ui.css").decode()
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()

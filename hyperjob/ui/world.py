@@ -59,7 +59,7 @@ class LiveState:
         self.lines = QueueLines()
         self.holdings = Holdings()
         self.versions: Counter[str] = Counter()
-        """Counts changes of `hyperjobs`, `clusters` and `queues`, and HyperJobs that are `gone`."""
+        """Counts changes of `hyperjobs`, `clusters` and `queues`."""
         self._hyperjobs = Informer(kube, HYPERJOBS, transform=_with_row)
         self._clusters = Informer(kube, CLUSTERS)
         self._queues = Informer(kube, QUEUES)
@@ -292,8 +292,6 @@ class LiveState:
         if after is not None:
             self._count(after)
             self.rows[key] = after
-        if after is None or (before is not None and before.summary.uid != after.summary.uid):
-            self.versions["gone"] += 1
         self.lines.change(key, after)
         self.holdings.change(key, after)
         for listing in self._listings.values():

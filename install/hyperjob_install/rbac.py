@@ -15,7 +15,6 @@ from hyperjob_core.kube.resources import (
     CLUSTER_TRAINING_RUNTIMES,
     CLUSTERS,
     CONFIG_MAPS,
-    CORE_EVENTS,
     DEPLOYMENTS,
     EVENTS,
     HYPERJOBS,
@@ -169,7 +168,6 @@ def ui_rules() -> list[Object]:
         _rule(QUEUES, "list", "watch"),
         _rule(CLUSTER_RESOURCE_BINDINGS, "list", "watch"),
         _rule(PRIORITY_CLASSES, "list", "watch"),
-        _rule(CORE_EVENTS, "list"),
         _rule(TOKEN_REVIEWS, "create"),
         _rule(SUBJECT_ACCESS_REVIEWS, "create"),
     ]

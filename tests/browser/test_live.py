@@ -1,5 +1,6 @@
 """What changes at the API server changes on the screen, with 10,000 HyperJobs too."""
 
+import re
 import time
 
 from playwright.sync_api import expect
@@ -18,6 +19,18 @@ def test_a_new_hyperjob_appears_by_itself_and_goes(fleet, open_page, record_prop
     print(f"on screen after {seconds:.2f} s")
     fleet.remove("hyperjobs/team-a/newcomer")
     expect(page.get_by_role("link", name="newcomer")).to_have_count(0)
+
+
+def test_a_progress_line_comes_into_the_curves(fleet, open_page):
+    page = open_page(fleet)
+    page.clock.install()
+    page.goto(f"{fleet.base}/hyperjobs/team-a/llm-pretrain/metrics")
+    last = page.get_by_role("img", name=re.compile("^loss, from")).locator("b").first
+    expect(last).to_be_visible()
+    expect(last).not_to_have_text("0.125")
+    fleet.log('{"hyperjob": {"step": 4300, "metrics": {"loss": 0.125}}}')
+    page.clock.fast_forward(16_000)
+    expect(last).to_have_text("0.125")
 
 
 def test_the_phase_of_a_hyperjob_changes_on_the_screen(fleet, open_page):

@@ -8,9 +8,9 @@ from tests.support.uiscene import showcase
 
 PICTURES = {
     "ui-fleet": ("/", "llm-70b"),
-    "ui-history": ("/history", "Deleted HyperJobs"),
-    "ui-metrics": ("/metrics?run=foundation/llm-70b&run=vision/detector-v3", "Over steps"),
-    "ui-job": ("/history/uid-team-a-llm-ablation", "The timeline as a table"),
+    "ui-use": ("/use", "Queues"),
+    "ui-metrics": ("/hyperjobs/foundation/llm-70b/metrics", "Over steps"),
+    "ui-job": ("/hyperjobs/team-a/llm-ablation", "The timeline as a table"),
 }
 
 

@@ -123,7 +123,7 @@ VALUES: dict[str, Object] = {
             "enabled": True,
             "hosts": ["hyperjob.example.org", "hj.example.org:8443"],
             "readOnly": True,
-            "history": {"persistentVolumeClaim": {"enabled": True, "storageClassName": "fast"}},
+            "prometheusURL": "http://prometheus.monitoring.svc:9090/prometheus",
             "service": {"type": "LoadBalancer", "annotations": {"a": "b"}},
             "nodeSelector": {"pool": "system"},
         },
@@ -152,6 +152,7 @@ REFUSED = {
         {"ui": {"enabled": True, "hosts": ["https://hj.example.org"]}},
         "hosts",
     ),
+    "a Prometheus that is no URL": ({"ui": {"prometheusURL": "prometheus:9090"}}, "prometheusURL"),
     "a setting out of range": ({"controller": {"settings": {"gang-timeout": 0}}}, "gang-timeout"),
 }
 
@@ -232,7 +233,7 @@ def test_every_pod_is_restricted(rendered: list[Object]) -> None:
         assert spec["enableServiceLinks"] is False  # a Service's variables look like our flags'
         assert not {"hostNetwork", "hostPID", "hostIPC"} & set(spec)
         assert {kind for volume in spec["volumes"] for kind in volume if kind != "name"} <= {
-            *("secret", "projected", "emptyDir", "persistentVolumeClaim"),
+            *("secret", "projected", "emptyDir"),
         }
         for container in containers(spec):
             own = container["securityContext"]

@@ -44,7 +44,7 @@ async def served(*, local: bool = False, **options: Any) -> AsyncIterator[tuple[
         if local:
             access = await stack.enter_async_context(LocalAccess(kube))
         context = Context(
-            world=known.world, history=known.history, attention=known.attention, access=access
+            world=known.world, use=known.use, attention=known.attention, access=access
         )
         port = await stack.enter_async_context(serving(context, "127.0.0.1", 0, **options))
         async with asyncio.timeout(LIMIT):

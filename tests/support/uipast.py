@@ -1,64 +1,33 @@
-"""A day of use and two deleted HyperJobs, for the history of a page."""
+"""A day of use, for the memory of a page that has just begun."""
 
 from datetime import UTC, datetime, timedelta
 
-from hyperjob.client.summary import read
 from hyperjob.client.usage import ClusterUse, QueueUse
-from hyperjob_core.api.wire import timestamp
-from tests.support.uiscene import GPU, hyperjob, training
+from tests.support.uiscene import GPU
 
 STEP = timedelta(minutes=12)
-CLUSTERS = {"east": 64, "west": 64, "south": 64}
-QUEUES = {"research": 64, "production": 128, "default": 32}
 
 
-def remember(history, hyperjobs):
-    """Record the history of a page that has run for a day, and the progress of HyperJobs."""
+def remember(memory, objects):
+    """Remember the use of a day of the Clusters with GPUs, half of it by the first Queue."""
+    totals = {}
+    for each in objects:
+        found = each["status"].get("resourceSummary", {}).get("allocatable", {})
+        if each["kind"] == "Cluster" and GPU in found:
+            totals[each["metadata"]["name"]] = int(found[GPU])
+    queues = [each["metadata"]["name"] for each in objects if each["kind"] == "Queue"]
     now = datetime.now(UTC)
-    for each in hyperjobs:
-        last = each["status"].get("training", {}).get("step", 0)
-        since = timestamp(each["status"]["startTime"])
-        for step in range(10, last, 10):
-            back = (now - since).total_seconds()
-            status = {**each["status"], "training": training(step, back)}
-            history.record(since, read({**each, "status": status}))
     for step in range(120, 0, -1):
-        moment = now - step * STEP
-        if 52 < step < 60:  # the page did not run at this time
-            continue
-        busy = {
-            name: _wave(step, seed, total) for seed, (name, total) in enumerate(CLUSTERS.items())
-        }
+        busy = {name: _wave(step, seed, total) for seed, (name, total) in enumerate(totals.items())}
         whole = sum(busy.values())
-        parts = {"research": whole // 2, "production": whole // 3, "default": whole // 12}
-        history.sample(
-            moment,
-            [_cluster(name, busy[name], total) for name, total in CLUSTERS.items()],
-            [_queue(name, parts[name], share) for name, share in QUEUES.items()],
+        memory.add(
+            now - step * STEP,
+            [_cluster(name, busy[name], total) for name, total in totals.items()],
+            [
+                _queue(name, whole >> place, sum(totals.values()) >> place)
+                for place, name in enumerate(queues, start=1)
+            ],
         )
-    for hours, name, phase, reason in (
-        (3, "vision-sweep-7", "Completed", "JobsCompleted"),
-        (20, "llm-ablation", "Failed", "MaxRestartsExceeded"),
-    ):
-        for back, phase_then, restarts in (
-            (5400, "Queued", 0),
-            (4800, "Running", 0),
-            (2400, "Restarting", 1),
-            (2200, "Running", 1),
-            (600, phase, 1),
-        ):
-            moment = now - timedelta(hours=hours, seconds=back)
-            shown = hyperjob(
-                name,
-                phase_then,
-                clusters=("", "") if phase_then == "Queued" else ("east", "west"),
-                reason=reason if phase_then == phase else "",
-                message="" if phase_then != "Failed" else f"{name}-trainer-0: exit code 137",
-                restarts=restarts,
-                since=hours * 3600 + back,
-            )
-            history.record(moment, read(shown))
-        history.removed(now - timedelta(hours=hours), f"uid-team-a-{name}")
 
 
 def _wave(step, seed, total):

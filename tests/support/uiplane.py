@@ -9,8 +9,10 @@ each change. With `--login` visitors log in, and
 
 import asyncio
 import json
+import re
 import sys
 from contextlib import AsyncExitStack
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from hyperjob.ui.access.cluster import ClusterAccess
@@ -21,8 +23,9 @@ from hyperjob.ui.serve import serving
 from hyperjob_core.kube.resources import CLUSTERS, CORE_EVENTS, HYPERJOBS, QUEUES, TOKEN_REVIEWS
 from tests.support.apiserver import ApiServer
 from tests.support.uipast import remember
-from tests.support.uiscene import ago
+from tests.support.uiscene import ago, training
 
+BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 KINDS = {"HyperJob": HYPERJOBS, "Cluster": CLUSTERS, "Queue": QUEUES, "Event": CORE_EVENTS}
 
 
@@ -33,7 +36,7 @@ class Karmada(ApiServer):
 
     def __init__(self):
         super().__init__()
-        self.log = [b"step 1 of 100", b"step 2 of 100"]
+        self.log = [b"step 1 of 100", b"step 2 of 100"]  # of every pod, behind its progress lines
         self.logged = asyncio.Condition()
 
     def answer(self, call):
@@ -52,11 +55,13 @@ class Karmada(ApiServer):
         if "watch" in params:
             async for event in super().stream(path, params=params, **more):
                 yield event
-        time = b"2026-01-01T00:00:%02d.000000000Z " if params.get("timestamps") else b""
+        lines = _progress(rank_of(path.removesuffix("/log")))
         read = 0
         while True:
-            while read < len(self.log):
-                yield (time % (read % 60) if time else b"") + self.log[read] + b"\n"
+            while read < len(lines) + len(self.log):
+                line = lines[read] if read < len(lines) else self.log[read - len(lines)]
+                moment = f"{BEGIN + timedelta(seconds=read):%Y-%m-%dT%H:%M:%S}Z "
+                yield (moment.encode() if params.get("timestamps") else b"") + line + b"\n"
                 read += 1
             if params.get("follow") != "true":
                 return
@@ -70,14 +75,35 @@ class Karmada(ApiServer):
             self.logged.notify_all()
 
 
+def rank_of(pod):
+    """Return the rank of the single pod of a sub-job, from its name."""
+    found = re.search(r"-(\d+)-worker-0$", pod)
+    return int(found[1]) if found else 0
+
+
+def _progress(rank):
+    """Return the progress lines of a pod."""
+    found = []
+    for step in range(0, 4300, 100):
+        metrics = {name: float(text) for name, text in training(step, 600)["metrics"].items()}
+        metrics["loss"] *= 1 + rank / 10
+        found.append(json.dumps({"hyperjob": {"step": step, "metrics": metrics}}).encode())
+    return found
+
+
 def _pod(job):
+    offset = {"name": "HYPERJOB_RANK_OFFSET", "value": str(rank_of(f"{job}-worker-0"))}
     running = {"running": {"startedAt": ago(60)}}
     return {
         "metadata": {
             "name": f"{job}-worker-0",
-            "labels": {"volcano.sh/job-name": job, "volcano.sh/task-spec": "worker"},
+            "labels": {
+                "volcano.sh/job-name": job,
+                "volcano.sh/task-spec": "worker",
+                "volcano.sh/task-index": "0",
+            },
         },
-        "spec": {"nodeName": "node-1", "containers": [{"name": "main"}]},
+        "spec": {"nodeName": "node-1", "containers": [{"name": "main", "env": [offset]}]},
         "status": {
             "phase": "Running",
             "containerStatuses": [{"name": "main", "restartCount": 0, "state": running}],
@@ -112,7 +138,7 @@ def _access(kube, known, *, login):
         return LocalAccess(kube)
     hosts = ("127.0.0.1", "localhost")
     return ClusterAccess(
-        kube, acting=lambda _: kube, hosts=hosts, namespaces=lambda: known.namespaces
+        kube, acting=lambda _: kube, hosts=hosts, namespaces=lambda: known.world.namespaces
     )
 
 
@@ -124,11 +150,10 @@ async def serve(file, *, login):
         change(server, line)
     async with AsyncExitStack() as stack:
         known = await stack.enter_async_context(running(server.kube, examine=False))
-        found = [line["put"] for line in first if line["put"]["kind"] == "HyperJob"]
-        remember(known.history, found)
+        remember(known.use.memory, [line["put"] for line in first])
         access = await stack.enter_async_context(_access(server.kube, known, login=login))
         context = Context(
-            world=known.world, history=known.history, attention=known.attention, access=access
+            world=known.world, use=known.use, attention=known.attention, access=access
         )
         port = await stack.enter_async_context(serving(context, "127.0.0.1", 0))
         await known.world.synced()

@@ -163,7 +163,7 @@ def training(step, since):
         "startTime": ago(since),
         "metrics": {
             "loss": f"{0.8 + 7 / (1 + step / 300) + noise:.4f}",
-            "learning rate": f"{3e-4 * min(1, step / 500) * (1 - step / 6000):.3e}",
+            "learning_rate": f"{3e-4 * min(1, step / 500) * (1 - step / 6000):.3e}",
             "tokens/s": f"{41_000 + 700 * (step * 13 % 7)}",
         },
     }
@@ -268,7 +268,47 @@ def showcase():
             restarts=3,
         ),
         hyperjob("resnet-base", "Completed", namespace="vision", clusters=("gpu-east",)),
+        _retried(),
     ]
+    return made
+
+
+def _retried():
+    """Return a HyperJob that has failed on each of two clusters, after a restart."""
+    made = hyperjob(
+        "llm-ablation",
+        "Failed",
+        clusters=("gpu-east", "gpu-west"),
+        reason="MaxRestartsExceeded",
+        message="llm-ablation-trainer-1 failed on gpu-west: exit code 137",
+        restarts=1,
+        since=600,
+    )
+    made["metadata"]["creationTimestamp"] = ago(7200)
+    made["status"] |= {"startTime": ago(6300), "completionTime": ago(600)}
+    failure = {
+        "pod": "llm-ablation-trainer-1-worker-3",
+        "container": "main",
+        "rank": 11,
+        "exitCode": 137,
+        "reason": "OOMKilled",
+        "message": "loading the optimizer states",
+        "time": ago(3300),
+    }
+    for job, cause in zip(made["status"]["jobs"], (None, failure), strict=True):
+        run = {
+            "attempt": 0,
+            "cluster": job["cluster"],
+            "startTime": ago(6000),
+            "endTime": ago(3300),
+        }
+        ended = {"phase": "Failed", "reason": "JobFailed", "message": "a pod failed"}
+        if cause is None:
+            ended = {"phase": "Aborted", "reason": "RestartedWithAll", "message": "all restart"}
+        job["history"] = [{**run, **ended, **({} if cause is None else {"failure": cause})}]
+        job |= {"phase": "Failed" if cause else "Aborted", "startTime": ago(2700)}
+        if cause is not None:
+            job["failure"] = {**cause, "time": ago(600)}
     return made
 
 

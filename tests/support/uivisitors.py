@@ -20,12 +20,10 @@ async def served_to_visitors(kubeconfig: Path) -> AsyncIterator[tuple[Running, s
         running(own, examine=False) as known,
         acting_as(kubeconfig=kubeconfig) as acting,
         ClusterAccess(
-            own, acting=acting, hosts=["127.0.0.1"], namespaces=lambda: known.namespaces
+            own, acting=acting, hosts=["127.0.0.1"], namespaces=lambda: known.world.namespaces
         ) as access,
         serving(
-            Context(
-                world=known.world, history=known.history, attention=known.attention, access=access
-            ),
+            Context(world=known.world, use=known.use, attention=known.attention, access=access),
             "127.0.0.1",
             0,
         ) as port,

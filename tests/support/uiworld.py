@@ -109,7 +109,7 @@ async def open_ui(stack: AsyncExitStack, kube: Kube, *, read_only: bool = False)
     known = await stack.enter_async_context(running(kube))
     context = Context(
         world=known.world,
-        history=known.history,
+        use=known.use,
         attention=known.attention,
         access=OpenAccess(kube, read_only=read_only),
     )

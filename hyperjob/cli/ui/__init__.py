@@ -6,6 +6,7 @@ import sys
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
 
 import click
 
@@ -37,6 +38,25 @@ class Address(click.ParamType[tuple[str, int]]):
         if not (port.isascii() and port.isdigit() and int(port) < 65536):
             self.fail("give HOST:PORT or a port, such as 127.0.0.1:8765", param, ctx)
         return host, int(port)
+
+
+class HttpUrl(click.ParamType[str]):
+    """The value http://HOST... or https://HOST...."""
+
+    name = "url"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> str:
+        """Return the URL; a usage error names the form."""
+        try:
+            parts = urlsplit(str(value))
+            usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+        except ValueError:
+            usable = False
+        if value and not usable:
+            self.fail("give a URL such as http://prometheus.monitoring:9090", param, ctx)
+        return str(value)
 
 
 async def _write_snapshot(known: "Running", file: Path) -> None:
@@ -75,10 +95,13 @@ async def _write_snapshot(known: "Running", file: Path) -> None:
     "--snapshot",
     text="Write all screens into one HTML file and exit.",
 )
-@file_option(
-    "--history",
-    text="SQLite file for the history, at most 256 MiB and 30 days; '-' disables the history. "
-    " [default: a file for this API server in the user's cache folder]",
+@click.option(
+    "--prometheus-url",
+    type=HttpUrl(),
+    metavar="URL",
+    default="",
+    help="Prometheus that scrapes the controller, for the use of clusters over up to 30 days;"
+    " without it the page shows the use since it began.",
 )
 @click.option(
     "--require-login",
@@ -100,7 +123,7 @@ def ui(
     no_open: bool,
     read_only: bool,
     snapshot: Path | None,
-    history: Path | None,
+    prometheus_url: str,
     require_login: bool,
     hosts: tuple[str, ...],
 ) -> None:
@@ -112,7 +135,6 @@ def ui(
     Example: hyperjob ui --no-open
     """
     from hyperjob.cli.ui.visitors import VisitorOptions, entrance
-    from hyperjob.ui.history.store import default_path
     from hyperjob.ui.pages.answers import Context
     from hyperjob.ui.running import running
     from hyperjob.ui.serve import serving
@@ -130,9 +152,8 @@ def ui(
     async def serve() -> None:
         async with AsyncExitStack() as stack:
             kube = await stack.enter_async_context(access.connect())
-            file = default_path(kube.host) if history is None else history
             known = await stack.enter_async_context(
-                running(kube, history=None if str(file) == "-" else file, examine=not require_login)
+                running(kube, prometheus=prometheus_url, examine=not require_login)
             )
             if snapshot is not None:
                 await _write_snapshot(known, snapshot)
@@ -140,7 +161,7 @@ def ui(
             door = await stack.enter_async_context(entrance(entry, kube, known))
             context = Context(
                 world=known.world,
-                history=known.history,
+                use=known.use,
                 attention=known.attention,
                 access=door,
                 command=access.command,
@@ -148,7 +169,7 @@ def ui(
             try:
                 async with serving(context, host, port, other=listen is None) as found:
                     address = door.listens_on(host, found)
-                    _announce(address, problem=known.history.problem)
+                    _announce(address)
                     if not no_open and not require_login:
                         click.launch(address)
                     await _until_stopped()
@@ -160,11 +181,9 @@ def ui(
     run(serve())
 
 
-def _announce(address: str, *, problem: str) -> None:
-    """Print the address of the page, and why the history is not written."""
+def _announce(address: str) -> None:
+    """Print the address of the page."""
     click.echo(f"HyperJob: {address}")
-    if problem:
-        remark(f"The history is not written: {problem}")
     remark("Ctrl-C stops the server.")
     sys.stdout.flush()
 

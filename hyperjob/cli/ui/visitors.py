@@ -52,7 +52,7 @@ async def entrance(
             kube,
             acting=acting,
             hosts=entry.hosts,
-            namespaces=lambda: known.namespaces,
+            namespaces=lambda: known.world.namespaces,
             read_only=entry.read_only,
         ) as shared,
     ):

@@ -1,12 +1,12 @@
-"""Curves of metrics over steps or time, of one HyperJob or of several over each other. Pure."""
+"""Curves of metrics over steps or time: a line for each rank and attempt of a HyperJob. Pure."""
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final, Literal
 
 from hyperjob.ui.charts.axis import ROUND_SECONDS, Tick
-from hyperjob.ui.history.points import ProgressPoint
 from hyperjob_core.text import human_duration
 
 WIDTH: Final = 600
@@ -17,18 +17,30 @@ _TICKS: Final = 6
 Axis = Literal["step", "time"]
 
 
+Places = list[tuple[float, float]]
+"""Places on the axis with their values."""
+
+
 @dataclass(frozen=True, slots=True)
-class Run:
-    """The progress of a HyperJob, and the number of its colour."""
+class ProgressPoint:
+    """The step of a program and its metrics; `at` is None where the log has no times."""
+
+    step: int
+    at: datetime | None
+    metrics: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class ProgressLine:
+    """The progress of one rank in one attempt."""
 
     name: str
-    colour: int
     points: Sequence[ProgressPoint]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Curve:
-    """The line of a HyperJob, `path` in a box of WIDTH by HEIGHT; `last` is its latest value."""
+    """The path of a line in a box of WIDTH by HEIGHT; `last` is its latest value."""
 
     name: str
     colour: int
@@ -47,17 +59,35 @@ class CurveChart:
     curves: Sequence[Curve]
 
 
-def charts(runs: Sequence[Run], axis: Axis) -> list[CurveChart]:
-    """Return a chart for each metric of the runs, in alphabetical order."""
-    names = sorted({name for run in runs for point in run.points for name in point.metrics})
-    drawn = (_chart(name, runs, axis) for name in names[:_METRICS])
+def charts(lines: Sequence[ProgressLine], axis: Axis) -> list[CurveChart]:
+    """Return a chart for each metric of the lines, in alphabetical order.
+
+    Time counts from the first point of all lines.
+    """
+    points = [point for line in lines for point in line.points]
+    begin = min((point.at for point in points if point.at is not None), default=None)
+
+    def place(point: ProgressPoint) -> float | None:
+        if axis == "step":
+            return point.step
+        if begin is None or point.at is None:
+            return None
+        return (point.at - begin).total_seconds()
+
+    names = sorted({name for point in points for name in point.metrics})
+    drawn = (_chart(name, lines, axis, place) for name in names[:_METRICS])
     return [chart for chart in drawn if chart is not None]
 
 
-def _chart(metric: str, runs: Sequence[Run], axis: Axis) -> CurveChart | None:
+def _chart(
+    metric: str,
+    lines: Sequence[ProgressLine],
+    axis: Axis,
+    place: Callable[[ProgressPoint], float | None],
+) -> CurveChart | None:
     """Return the chart of a metric; None where it has no finite value."""
-    values = [(run, list(_places(run, metric, axis))) for run in runs]
-    known = [each for _, found in values for each in found]
+    drawn = [(number, line, _pieces(line, metric, place)) for number, line in enumerate(lines)]
+    known = [each for _, _, pieces in drawn for piece in pieces for each in piece]
     if not known:
         return None
     left, right = min(x for x, _ in known), max(x for x, _ in known)
@@ -66,30 +96,42 @@ def _chart(metric: str, runs: Sequence[Run], axis: Axis) -> CurveChart | None:
     up = _scale(low, high, HEIGHT)
     return CurveChart(
         metric=metric,
-        top=number(high),
-        bottom=number(low),
+        top=number_text(high),
+        bottom=number_text(low),
         ticks=_ticks(left, right, axis),
         curves=[
             Curve(
-                name=run.name,
-                colour=run.colour,
-                path=_path((across(x), HEIGHT - up(y)) for x, y in found),
-                last=number(found[-1][1]),
+                name=line.name,
+                colour=number,
+                path="".join(
+                    _path((across(x), HEIGHT - up(y)) for x, y in piece) for piece in pieces
+                ),
+                last=number_text(pieces[-1][-1][1]),
             )
-            for run, found in values
-            if found
+            for number, line, pieces in drawn
+            if pieces
         ],
     )
 
 
-def _places(run: Run, metric: str, axis: Axis) -> Iterable[tuple[float, float]]:
-    """Yield place and value of each point with a finite value of a metric."""
-    begin = run.points[0].at if run.points else None
-    for point in run.points:
-        value = point.metrics.get(metric)
-        if value is None or begin is None or not math.isfinite(value):
+def _pieces(
+    line: ProgressLine, metric: str, place: Callable[[ProgressPoint], float | None]
+) -> list[Places]:
+    """Return the finite values of a metric in pieces.
+
+    A program that begins again at an earlier step begins a new piece: no line runs backwards.
+    """
+    pieces: list[Places] = []
+    last = math.inf
+    for point in line.points:
+        value, where = point.metrics.get(metric), place(point)
+        if value is None or where is None or not math.isfinite(value):
             continue
-        yield (point.step if axis == "step" else (point.at - begin).total_seconds()), value
+        if point.step < last:
+            pieces.append([])
+        pieces[-1].append((where, value))
+        last = point.step
+    return pieces
 
 
 def _scale(low: float, high: float, length: int) -> Callable[[float], float]:
@@ -101,7 +143,7 @@ def _scale(low: float, high: float, length: int) -> Callable[[float], float]:
 
 
 def _path(places: Iterable[tuple[float, float]]) -> str:
-    """Return a line; a program that resumed from an earlier step draws back to it."""
+    """Return a line through places."""
     found = [f"{x:.1f} {y:.1f}" for x, y in places]
     if len(found) == 1:
         found *= 2  # a line of no length shows as a dot
@@ -130,6 +172,6 @@ def _tick_text(value: float, axis: Axis) -> str:
     return human_duration(value) if axis == "time" else f"{value:.0f}"
 
 
-def number(value: float) -> str:
+def number_text(value: float) -> str:
     """Return a value in few characters."""
     return f"{value:.5g}"

@@ -1,13 +1,13 @@
 """The timeline of a HyperJob: a lane for it and for each sub-job, and a table of its runs."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from hyperjob.client.summary import Summary
 from hyperjob.ui.charts.axis import Tick, TimeScale, ticks_of
-from hyperjob.ui.history.spans import Span
+from hyperjob.ui.spans import Span
 from hyperjob_core.api.phases import JobPhase, Phase
 from hyperjob_core.text import human_duration, shortened
 from hyperjob_engine.reasons.reason import Reason
@@ -37,8 +37,6 @@ class TimelineLane:
 
     job: str
     label: str
-    phase: str
-    cluster: str
     blocks: Sequence[TimelineBar]
     marks: Sequence[TimelineBar]
 
@@ -69,60 +67,32 @@ class Timeline:
     ticks: Sequence[Tick]
     runs: Sequence[TimelineSpan]
     hidden: int
-    running: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Subject:
-    """The HyperJob of a timeline; `jobs` are phase and cluster by sub-job, in order."""
-
-    name: str
-    phase: str
-    ended: bool
-    jobs: Mapping[str, tuple[str, str]]
-
-    @classmethod
-    def of(cls, summary: Summary) -> "Subject":
-        """Return the subject of an existing HyperJob."""
-        return cls(
-            name=summary.name,
-            phase=summary.phase,
-            ended=summary.has_ended,
-            jobs={job.name: (job.phase, job.cluster) for job in summary.jobs},
-        )
-
-
-def timeline(subject: Subject, spans: Sequence[Span], now: datetime) -> Timeline | None:
-    """Return the timeline of the spans of a HyperJob; None without spans."""
-    known = [span for span in spans if span.phase]
-    if not known:
-        return None
-    running = not subject.ended
-    begin = min(span.begin for span in known)
-    end = now if running else max(span.end or span.begin for span in known)
-    end = max(end, begin + timedelta(seconds=1))
-    scale = TimeScale(begin, end)
+def timeline(summary: Summary, spans: Sequence[Span], now: datetime) -> Timeline:
+    """Return the timeline of the spans of a HyperJob, of which there is at least one."""
+    spans = [span for span in spans if span.phase]
+    begin = min(span.begin for span in spans)
+    end = max(span.end or span.begin for span in spans) if summary.has_ended else now
+    scale = TimeScale(begin, max(end, begin + timedelta(seconds=1)))
     by_job: dict[str, list[Span]] = {}
     for span in spans:
         by_job.setdefault(span.job, []).append(span)
-    order = {job: place for place, job in enumerate(subject.jobs)}
-    names = sorted(by_job, key=lambda name: (bool(name), order.get(name, len(order)), name))
-    lanes = [_lane(name, by_job[name], subject, scale, now) for name in names[:_LANES]]
+    shown = list(by_job.items())[:_LANES]
     return Timeline(
-        begin=begin,
-        end=end,
-        lanes=lanes,
+        begin=scale.begin,
+        end=scale.end,
+        lanes=[_lane(name, each, summary.name, scale, now) for name, each in shown],
         ticks=ticks_of(scale),
-        runs=_table_rows(known, now),
-        hidden=max(0, len(names) - _LANES),
-        running=running,
+        runs=_table_rows(spans, now),
+        hidden=max(0, len(by_job) - _LANES),
     )
 
 
 def _lane(
-    name: str, spans: Iterable[Span], subject: Subject, scale: TimeScale, now: datetime
+    name: str, spans: Iterable[Span], hyperjob: str, scale: TimeScale, now: datetime
 ) -> TimelineLane:
-    """Return the lane of a sub-job, or of the HyperJob for an empty name; open spans end now."""
+    """Return the lane of a sub-job, or of the HyperJob for an empty name; the present ends now."""
     blocks: list[TimelineBar] = []
     marks: list[TimelineBar] = []
     for span in spans:
@@ -130,7 +100,7 @@ def _lane(
         title = _tooltip(span, now)
         if _failed(span):
             marks.append(TimelineBar(kind="failed", start=start, width=0, label="", title=title))
-        if not span.phase or end <= start:
+        if end <= start:
             continue
         _draw(
             blocks,
@@ -142,15 +112,8 @@ def _lane(
                 title=title,
             ),
         )
-    phase, cluster = subject.jobs.get(name, ("", ""))
-    return TimelineLane(
-        job=name,
-        label=name.removeprefix(f"{subject.name}-") or subject.name,
-        phase=phase if name else subject.phase,
-        cluster=cluster,
-        blocks=blocks,
-        marks=marks,
-    )
+    label = name.removeprefix(f"{hyperjob}-") or hyperjob
+    return TimelineLane(job=name, label=label, blocks=blocks, marks=marks)
 
 
 def _draw(blocks: list[TimelineBar], new: TimelineBar) -> None:

@@ -1,82 +1,101 @@
 """Use over time as areas of a chart: used and total numbers, by queue. Pure."""
 
-import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
+from itertools import groupby, pairwise
 
 from hyperjob.ui.charts.axis import TimeScale
-from hyperjob.ui.history.use import SLOTS, Point, Series, together
+from hyperjob.ui.use import Series, together
 
 _HEIGHT = 100
-_LEAST = 0.05
-"""Smallest use outside queues that is an area: smaller ones are differences of two means."""
 _LAYERS = 12
 """Maximum number of queues with their own area in a chart; the others share an area."""
+
+Heights = Sequence[float | None]
+"""A number for each span of time; None where it is not known."""
+Corners = list[tuple[float, float]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layer:
-    """An area, `path` in a box of SLOTS by 100; `kind` is used, other or queue."""
+    """An area, `path` in a box of 100 by 100; `kind` is used, other or queue."""
 
     kind: str
     label: str
     colour: int
     path: str
-    now: int
+    now: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chart:
     """The use of an accelerator; `limit` is the line of the total number, as a path.
 
-    `peak` is the largest mean of a slot, at `peak_at`. `mean` is the average use in percent, over
-    the recorded time.
+    `peak` is the largest use of a span of time, which ends at `peak_at`. `mean` is the average use
+    in percent, over the known time.
     """
 
     name: str
     accelerator: str
     layers: Sequence[Layer]
     limit: str
-    top: int
-    used: int
-    total: int
+    top: str
+    used: str
+    total: str
     peak: str
     peak_at: str
     mean: int
 
 
-def chart(series: Series, scale: TimeScale, queues: Sequence[tuple[Series, int]] = ()) -> Chart:
+@dataclass(frozen=True, slots=True)
+class _Area:
+    """An area above the one before it."""
+
+    kind: str
+    label: str
+    colour: int
+    heights: Heights
+
+
+def scale_of(times: Sequence[datetime]) -> TimeScale:
+    """Return the axis of spans of time; it is at least a second long."""
+    return TimeScale(times[0], max(times[-1], times[0] + timedelta(seconds=1)))
+
+
+def chart(
+    times: Sequence[datetime], series: Series, queues: Sequence[tuple[Series, int]] = ()
+) -> Chart:
     """Return the chart of a series; with `queues` and their colours, an area for each queue."""
-    points = series.points
-    areas = (
-        _areas(series, queues)
-        if queues
-        else [_Area("used", "used", -1, list(map(_used, points)), series.now[0])]
-    )
-    heights = [max(point) if point is not None else 0 for point in points]
-    sums = [sum(area.at(slot) for area in areas) for slot in range(SLOTS)]
-    top = max(math.ceil(max(*heights, *sums)), 1)
-    peak = max(range(SLOTS), key=lambda slot: (_used(points[slot]) or 0, slot))
-    (used, total), (spent, offered) = series.now, series.spent
+    used = [None if point is None else point[0] for point in series.points]
+    total = [None if point is None else point[1] for point in series.points]
+    areas = _areas(series, queues) if queues else [_Area("used", "used", -1, used)]
+    sums = [sum(area.heights[n] or 0 for area in areas) for n in range(len(used))]
+    top = max(1.0, *sums, *(value or 0 for value in (*used, *total)))
+    peak = max(range(len(used)), key=lambda n: (used[n] or 0, n))
+    seconds = [(end - begin).total_seconds() for begin, end in pairwise(times)]
+    spent = sum((u or 0) * each for u, each in zip(used, seconds, strict=True))
+    offered = sum((t or 0) * each for t, each in zip(total, seconds, strict=True))
+    scale = scale_of(times)
+    places = [scale.at(time) for time in times]
     return Chart(
         name=series.name,
         accelerator=series.accelerator,
-        layers=_layers(areas, top),
-        limit=_limit_line([None if point is None else point[1] for point in points], top),
-        top=top,
-        used=used,
-        total=total,
-        peak=f"{round(_used(points[peak]) or 0, 1):g}",
-        peak_at=_slot_text(scale, peak),
+        layers=_layers(areas, places, top),
+        limit=_stairs(total, places, top),
+        top=_text(top),
+        used=_text(used[-1]),
+        total=_text(total[-1]),
+        peak=_text(used[peak]),
+        peak_at=_time_text(scale, times[peak + 1]),
         mean=round(100 * spent / offered) if offered else 0,
     )
 
 
 def fleet(
+    times: Sequence[datetime],
     clusters: Iterable[Series],
     queues: Iterable[Series],
-    scale: TimeScale,
     colour: Callable[[str], int],
 ) -> list[Chart]:
     """Return a chart for each accelerator, summed over clusters; `queues` have no children."""
@@ -85,119 +104,87 @@ def fleet(
         by_name.setdefault(one.accelerator, []).append(one)
     shares: dict[str, list[tuple[Series, int]]] = {}
     for one in queues:
-        if any(_used(point) for point in one.points):
+        if any(point and point[0] for point in one.points):
             shares.setdefault(one.accelerator, []).append((one, colour(one.name)))
-    charts = [
-        chart(together("", name, found), scale, shares.get(name, ()))
-        for name, found in by_name.items()
-    ]
-    return sorted(charts, key=lambda one: (-one.total, one.accelerator))
-
-
-@dataclass(frozen=True, slots=True)
-class _Area:
-    """An area above the one before it: its height in each slot, None without samples, and now."""
-
-    kind: str
-    label: str
-    colour: int
-    heights: Sequence[float | None]
-    now: int
-
-    def at(self, slot: int) -> float:
-        return self.heights[slot] or 0
+    sums = [together(name, found) for name, found in by_name.items()]
+    charts = [chart(times, one, shares.get(one.accelerator, ())) for one in sums]
+    return sorted(charts, key=lambda one: (-float(one.total), one.accelerator))
 
 
 def _areas(whole: Series, queues: Sequence[tuple[Series, int]]) -> list[_Area]:
     """Return the largest queues, the other queues as one, and the use outside queues."""
-    order = sorted(queues, key=lambda one: -sum(_used(point) or 0 for point in one[0].points))
+    order = sorted(queues, key=lambda one: -sum(each or 0 for each in _used(one[0])))
     found = [
-        _Area("queue", f"queue {one.name}", number, list(map(_used, one.points)), one.now[0])
-        for one, number in order[:_LAYERS]
+        _Area("queue", f"queue {one.name}", number, _used(one)) for one, number in order[:_LAYERS]
     ]
     if more := order[_LAYERS:]:
-        rest = together("", "", [one for one, _ in more])
-        heights = list(map(_used, rest.points))
-        found.append(_Area("queue", f"{len(more)} more queues", -1, heights, rest.now[0]))
-    named = [sum(area.at(slot) for area in found) for slot in range(SLOTS)]
+        rest = together("", [one for one, _ in more])
+        found.append(_Area("queue", f"{len(more)} more queues", -1, _used(rest)))
     others = [
-        None if point is None else max(0, point[0] - each)
-        for point, each in zip(whole.points, named, strict=True)
+        None if used is None else max(0, used - sum(area.heights[n] or 0 for area in found))
+        for n, used in enumerate(_used(whole))
     ]
-    if any(other is not None and other >= _LEAST for other in others):
-        now = max(0, whole.now[0] - sum(area.now for area in found))
-        found.append(_Area("other", "other work", -1, others, now))
-    return found
+    return [*found, *([_Area("other", "other work", -1, others)] if any(others) else [])]
 
 
-def _layers(areas: Sequence[_Area], top: int) -> list[Layer]:
+def _layers(areas: Sequence[_Area], places: Sequence[float], top: float) -> list[Layer]:
     """Draw areas above each other; `top` is the number at the top of the chart."""
-    floor = [0.0] * SLOTS
+    floor = [0.0] * (len(places) - 1)
     found = []
     for area in areas:
-        roof = [low + area.at(slot) for slot, low in enumerate(floor)]
-        path = _between(floor, roof, [height is not None for height in area.heights], top)
+        roof = [low + (height or 0) for low, height in zip(floor, area.heights, strict=True)]
+        path = ""
+        for spans in _stretches(area.heights):
+            up, down = _corners(roof, spans, places), _corners(floor, spans, places)[::-1]
+            path += f"M{_path([*up, *down], top)}Z"
+        now = _text(area.heights[-1])
         found.append(
-            Layer(kind=area.kind, label=area.label, colour=area.colour, path=path, now=area.now)
+            Layer(kind=area.kind, label=area.label, colour=area.colour, path=path, now=now)
         )
         floor = roof
     return found
 
 
-def _between(floor: Sequence[float], roof: Sequence[float], known: Sequence[bool], top: int) -> str:
-    """Return the path of the area between two step lines, in pieces of recorded time."""
-    path = []
-    for begin, end in _stretches(known):
-        up = _stairs(roof, range(begin, end), top)
-        down = "".join(
-            f"V{_y(floor[slot], top)}H{slot}"
-            for slot in range(end - 1, begin - 1, -1)
-            if slot == begin or floor[slot] != floor[slot - 1]
-        )
-        path.append(f"M{begin} {_y(floor[begin], top)}{up}{down}Z")
-    return "".join(path)
-
-
-def _limit_line(values: Sequence[float | None], top: int) -> str:
-    """Return the path of a step line, in pieces of recorded time."""
-    path = []
-    for begin, end in _stretches([value is not None for value in values]):
-        heights = [value or 0 for value in values]
-        path.append(f"M{begin} {_y(heights[begin], top)}{_stairs(heights, range(begin, end), top)}")
-    return "".join(path)
-
-
-def _stairs(heights: Sequence[float], slots: range, top: int) -> str:
-    """Return the path of a step line through adjacent slots, without its begin."""
+def _stairs(heights: Heights, places: Sequence[float], top: float) -> str:
+    """Return the path of a step line, in stretches of known time."""
+    known = [height or 0 for height in heights]
     return "".join(
-        f"V{_y(heights[slot], top)}H{slot + 1}"
-        for slot in slots
-        if slot + 1 == slots.stop or heights[slot] != heights[slot + 1]
+        f"M{_path(_corners(known, spans, places), top)}" for spans in _stretches(heights)
     )
 
 
-def _stretches(known: Sequence[bool]) -> list[tuple[int, int]]:
-    """Return begin and end of each run of slots with samples."""
-    found: list[tuple[int, int]] = []
-    for slot, yes in enumerate(known):
-        if yes and found and found[-1][1] == slot:
-            found[-1] = found[-1][0], slot + 1
-        elif yes:
-            found.append((slot, slot + 1))
-    return found
+def _stretches(heights: Heights) -> list[list[int]]:
+    """Return the numbers of the spans of time of each stretch of known time."""
+    groups = groupby(range(len(heights)), key=lambda n: heights[n] is not None)
+    return [list(spans) for known, spans in groups if known]
 
 
-def _y(value: float, top: int) -> str:
-    """Return the place of a value in the box, whose y axis points down."""
-    return f"{_HEIGHT - _HEIGHT * value / top:.4g}"
+def _corners(heights: Sequence[float], spans: Sequence[int], places: Sequence[float]) -> Corners:
+    """Return the corners of a step line, without those between equal heights."""
+    corners: Corners = []
+    for n in spans:
+        if corners and corners[-1][1] == heights[n]:
+            corners[-1] = places[n + 1], heights[n]
+        else:
+            corners += [(places[n], heights[n]), (places[n + 1], heights[n])]
+    return corners
 
 
-def _used(point: Point) -> float | None:
-    return None if point is None else point[0]
+def _path(corners: Corners, top: float) -> str:
+    """Return a line in the box, whose y axis points down."""
+    return "L".join(f"{x:.5g} {_HEIGHT - _HEIGHT * y / top:.4g}" for x, y in corners)
 
 
-def _slot_text(scale: TimeScale, slot: int) -> str:
-    """Return the end of a slot as text, with the date if the axis is longer than a day."""
-    length = scale.end - scale.begin
-    moment = scale.begin + length * (slot + 1) / SLOTS
-    return moment.strftime("%H:%M UTC" if length <= timedelta(days=1) else "%m-%d %H:%M UTC")
+def _used(series: Series) -> Heights:
+    return [None if point is None else point[0] for point in series.points]
+
+
+def _text(value: float | None) -> str:
+    """Return a number in few characters; 0 for an unknown one."""
+    return f"{value or 0:.1f}".removesuffix(".0")
+
+
+def _time_text(scale: TimeScale, moment: datetime) -> str:
+    """Return a time as text, with the date if the axis is longer than a day."""
+    day = scale.end - scale.begin <= timedelta(days=1)
+    return moment.strftime("%H:%M UTC" if day else "%m-%d %H:%M UTC")

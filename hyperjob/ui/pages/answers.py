@@ -13,18 +13,13 @@ from aiohttp import web
 
 from hyperjob.client.errors import words
 from hyperjob.ui.attention import Attention
-from hyperjob.ui.history.recorder import History
 from hyperjob.ui.listing import parse
 from hyperjob.ui.pages.attention import AttentionPage, lost, visible
 from hyperjob.ui.pages.fleet import CardCache, FleetPage
-from hyperjob.ui.pages.gone import gone_page
-from hyperjob.ui.pages.history import HistoryPage, asked
 from hyperjob.ui.pages.job import JobPage
 from hyperjob.ui.pages.jobs import JobsPage
-from hyperjob.ui.pages.metrics import MetricsPage
-from hyperjob.ui.pages.metrics import asked as metrics_asked
 from hyperjob.ui.pages.queues import QueuesPage
-from hyperjob.ui.progress import LogProgress
+from hyperjob.ui.pages.use import UsePage, UseSource, asked
 from hyperjob.ui.render import mark, render
 from hyperjob.ui.visitor import VISITOR, Scope, Visitor, VisitorAccess
 from hyperjob.ui.world import LiveState
@@ -32,7 +27,7 @@ from hyperjob_core.kube.errors import KubeError
 
 _PAGES_KEPT: Final = 128
 _OLDEST_SECONDS: Final = 20.0
-_LOGS_SECONDS: Final = 1.0
+_READERS: Final = 4
 _HERE: Final = "<!-- body -->"
 
 
@@ -118,16 +113,13 @@ class Context:
 
     world: LiveState
     access: VisitorAccess
-    history: History
+    use: UseSource
     attention: Attention
-    progress: LogProgress = field(init=False)
     command: Callable[[str], str] = str
     planning: asyncio.Lock = field(default_factory=asyncio.Lock)
+    reading: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_READERS))
     cards: CardCache = field(default_factory=CardCache)
     cache: PageCache = field(default_factory=PageCache)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "progress", LogProgress(self.history))
 
 
 def pages(context: Context) -> Sequence[web.RouteDef]:
@@ -135,7 +127,7 @@ def pages(context: Context) -> Sequence[web.RouteDef]:
 
     async def show(request: web.Request) -> web.StreamResponse:
         visitor = request[VISITOR]
-        page = await resolve(
+        page = resolve(
             request.path, list(request.query.items()), context=context, scope=visitor.scope
         )
         if page is None:
@@ -145,7 +137,7 @@ def pages(context: Context) -> Sequence[web.RouteDef]:
     return [web.get("/{path:.*}", show)]
 
 
-async def resolve(
+def resolve(
     path: str, query: Sequence[tuple[str, str]], *, context: Context, scope: Scope
 ) -> Page | None:
     """Return the page of an address; None when there is none."""
@@ -158,12 +150,8 @@ async def resolve(
             return QueuesPage(context.world, scope)
         case ["attention"]:
             return AttentionPage(context.world, context.attention, scope)
-        case ["history"]:
-            return HistoryPage(context.world, context.history, scope, asked(query))
-        case ["metrics"]:
-            return MetricsPage(context.world, context.history, scope, metrics_asked(query))
-        case ["history", uid]:
-            return await gone_page(context.world, context.history, scope, uid)
+        case ["use"]:
+            return UsePage(context.world, context.use, scope, asked(query))
         case ["hyperjobs", namespace, name]:
             return job_page(context, scope, f"{namespace}/{name}")
         case _:
@@ -175,12 +163,11 @@ def job_page(context: Context, scope: Scope, key: str) -> JobPage | None:
     row = context.world.rows.get(key)
     if row is None or not scope.includes(row.summary.namespace):
         return None
-    return JobPage(context.world, context.history, key)
+    return JobPage(context.world, key)
 
 
 async def whole(context: Context, page: Page, visitor: Visitor, **more: Any) -> str:  # noqa: ANN401 - what the template shows
     """Return a whole page as HTML."""
-    await look(context, page, visitor, seconds=_LOGS_SECONDS)
     made = await context.cache.parts(page, oldest=_OLDEST_SECONDS)
     return str(
         render(
@@ -194,12 +181,6 @@ async def whole(context: Context, page: Page, visitor: Visitor, **more: Any) -> 
             **more,
         )
     )
-
-
-async def look(context: Context, page: Page, visitor: Visitor, *, seconds: float = 0) -> None:
-    """Let the history have the progress lines of the HyperJobs whose curves a page shows."""
-    if isinstance(page, JobPage | MetricsPage):
-        await context.progress.look(visitor.kube, page.training(), seconds=seconds)
 
 
 def needs(context: Context, visitor: Visitor) -> int:

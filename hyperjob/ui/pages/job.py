@@ -1,21 +1,17 @@
 """The page of a HyperJob: its state, its timeline and its sub-jobs."""
 
-import asyncio
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final
 
 from hyperjob.client.summary import SubJob, pods_text
-from hyperjob.ui.charts.timeline import Subject, timeline
-from hyperjob.ui.history.recorder import History
-from hyperjob.ui.history.spans import Span, states
-from hyperjob.ui.pages.metrics import curves_of
+from hyperjob.ui.charts.timeline import timeline
 from hyperjob.ui.render import render
 from hyperjob.ui.rows import Row
+from hyperjob.ui.spans import spans_of
 from hyperjob.ui.world import LiveState
 
-_HISTORY_SECONDS: Final = 0.3
 _SHOWN: Final = 200
 
 TABS: Final[Mapping[str, str]] = {
@@ -23,6 +19,7 @@ TABS: Final[Mapping[str, str]] = {
     "why": "Why",
     "events": "Events",
     "logs": "Logs",
+    "metrics": "Metrics",
     "plan": "Plan",
     "yaml": "YAML",
 }
@@ -34,7 +31,6 @@ class JobPage:
     """The overview page of an existing HyperJob."""
 
     world: LiveState = field(compare=False)
-    history: History = field(compare=False)
     name: str
 
     section = "hyperjobs"
@@ -64,31 +60,17 @@ class JobPage:
         place = self.world.lines.place(self.name), self.world.lines.length(row.waits_in)
         # The timeline of a running HyperJob grows with time.
         now = int(datetime.now(UTC).timestamp() // 15) if not row.summary.has_ended else 0
-        progress = self.history.revision(row.summary.uid)
-        return row.version, progress, place, now, self.world.version("queues")
-
-    def training(self) -> Sequence[Row]:
-        """Return the HyperJobs whose progress the page shows."""
-        return [self.row] if self.row is not None else []
-
-    async def _spans(self, row: Row, now: datetime) -> Sequence[Span]:
-        """Return the spans of the history; while it is busy, the spans of the status."""
-        asking = asyncio.ensure_future(self.history.spans(row.summary.uid))
-        try:
-            return await asyncio.wait_for(asyncio.shield(asking), _HISTORY_SECONDS)
-        except TimeoutError:
-            asking.add_done_callback(lambda done: done.cancelled() or done.exception())
-            return states(row.summary, now)
+        return row.version, place, now, self.world.version("queues")
 
     async def parts(self) -> Mapping[str, str]:
         """Return the head, the timeline and the tree as HTML."""
         row = self.row
         if row is None:
             gone = render("parts/job_gone.html", name=self.name)
-            empty = dict.fromkeys(("job-curves", "job-timeline", "job-tree"), "")
+            empty = dict.fromkeys(("job-timeline", "job-tree"), "")
             return {"job-head": str(gone), **empty}
         now = datetime.now(UTC)
-        drawn = timeline(Subject.of(row.summary), await self._spans(row, now), now)
+        drawn = timeline(row.summary, spans_of(row.summary, now, admitted=row.started), now)
         return {
             "job-head": str(
                 render(
@@ -101,14 +83,12 @@ class JobPage:
                     path=self.path,
                 )
             ),
-            "job-curves": await curves_of(self.history, [row], "step") if row.progress else "",
             "job-timeline": str(
                 render(
                     "parts/timeline.html",
                     line=drawn,
                     name=row.summary.name,
                     failures=row.failures,
-                    problem=self.history.problem,
                 )
             ),
             "job-tree": str(

@@ -75,7 +75,7 @@ class Choice:
             attempt=natural(given.get("attempt", "")[:9]) or None,
             task=given.get("task", "")[:63],
             container=given.get("container", "")[:63],
-            rank=", ".join(map(str, _ranks(given.get("rank", "")))),
+            rank=", ".join(map(str, ranks_of(given.get("rank", "")))),
             tail=int(tail) if tail in {str(size) for size in SIZES} else SIZES[0],
         )
 
@@ -87,7 +87,7 @@ class Choice:
             cluster=self.cluster or None,
             task=self.task or None,
             container=self.container or None,
-            ranks=frozenset(_ranks(self.rank)) or None,
+            ranks=frozenset(ranks_of(self.rank)) or None,
         )
 
     @property
@@ -108,7 +108,7 @@ class Choice:
         return f"{when}{source.label}{rank}", text, level
 
 
-def _ranks(text: str) -> list[int]:
+def ranks_of(text: str) -> list[int]:
     """Return the ranks in a text such as `0, 3`, at most 64."""
     found = (natural(word) for word in re.split(r"[,\s]+", text[:512]))
     return [rank for rank in found if rank is not None][:64]
@@ -126,7 +126,7 @@ async def last_lines(
     """Return the last lines of each log in the order of time, and remarks about unread logs."""
     remarks: list[str] = []
     found: list[ShownLine] = []
-    with _errors_told(remarks.append):
+    with errors_told(remarks.append):
         summary = read(await kube.get(HYPERJOBS, name, namespace=namespace))
         if choice.attempt and not is_present(summary, choice.wanted, choice.attempt):
             kept = await kept_logs(kube, summary)
@@ -147,7 +147,7 @@ async def last_lines(
 
 
 @contextlib.contextmanager
-def _errors_told(say: Callable[[str], None]) -> Iterator[None]:
+def errors_told(say: Callable[[str], None]) -> Iterator[None]:
     """Say an error of the client library or of the API server, which ends the block."""
     try:
         yield
@@ -168,7 +168,7 @@ async def follow(
         said.append(text)
         came.set()
 
-    with _errors_told(said.append):
+    with errors_told(said.append):
         summary = read(await kube.get(HYPERJOBS, name, namespace=namespace))
         following = Following(
             kube,
@@ -189,7 +189,7 @@ async def download(
     """Send all lines of the chosen logs as text in the order of time, up to 64 MiB."""
     remarks: list[str] = []
     left = _DOWNLOADED
-    with _errors_told(remarks.append):
+    with errors_told(remarks.append):
         summary = read(await kube.get(HYPERJOBS, name, namespace=namespace))
         standing = await ChosenLogs.of(
             kube, summary, choice.wanted, query=choice.query, tail=-1, say=remarks.append

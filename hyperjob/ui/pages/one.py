@@ -7,7 +7,7 @@ from aiohttp import web
 
 from hyperjob.client.errors import ClientError, words
 from hyperjob.ui.access.forms import form_fields
-from hyperjob.ui.pages import logs
+from hyperjob.ui.pages import logs, metrics
 from hyperjob.ui.pages.about import SECTIONS, Section
 from hyperjob.ui.pages.actions import LABELS, VERBS, act, available, confirmation
 from hyperjob.ui.pages.answers import Context, html, job_page, needs, streamed, whole
@@ -30,6 +30,7 @@ def about_one(context: Context) -> Sequence[web.RouteDef]:
     return [
         web.get(_PATH, one.overview),
         *(web.get(f"{_PATH}/{name}", one.section(name, make)) for name, make in SECTIONS.items()),
+        web.get(f"{_PATH}/metrics", one.metrics),
         web.get(f"{_PATH}/logs", one.logs),
         web.get(f"{_PATH}/logs/follow", one.follow),
         web.get(f"{_PATH}/logs/download", one.download),
@@ -107,6 +108,18 @@ class _One:
             return await streamed(request, frame, body)
 
         return show
+
+    async def metrics(self, request: web.Request) -> web.StreamResponse:
+        page, visitor = self._page(request), request[VISITOR]
+        choice = metrics.MetricsChoice.of(request)
+        frame = await self._frame(request, page, "job_metrics.html", tab="metrics", choice=choice)
+        namespace, _, name = page.name.partition("/")
+
+        async def body() -> str:
+            async with self._context.reading:  # each request reads several logs
+                return await metrics.curves(visitor.kube, namespace, name, choice)
+
+        return await streamed(request, frame, body())
 
     async def logs(self, request: web.Request) -> web.StreamResponse:
         page = self._page(request)

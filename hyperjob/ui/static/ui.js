@@ -185,6 +185,8 @@
   addEventListener("pageshow", (event) => { if (event.persisted) follow(); });
   start(document);
   setInterval(() => ages(document), 5000);
+  const again = document.querySelector("[data-again]");
+  if (again) setInterval(() => document.hidden || refresh(), 1000 * again.dataset.again);
   following();
   follow();
 })();

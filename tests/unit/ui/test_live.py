@@ -64,7 +64,7 @@ async def served(limit: int) -> AsyncIterator[Served]:
         known = await stack.enter_async_context(running(server.kube, examine=False))
         context = Context(
             world=known.world,
-            history=known.history,
+            use=known.use,
             attention=known.attention,
             access=OpenAccess(server.kube),
         )

@@ -1,159 +1,191 @@
-"""Progress over time: kept in the history within its bounds, and drawn as curves."""
+"""The curves of a HyperJob come from the logs of its pods, a line for each rank and attempt."""
 
-import math
-import re
-import sqlite3
-from datetime import UTC, datetime, timedelta
-from itertools import pairwise
-from pathlib import Path
-from types import SimpleNamespace
+import asyncio
+from collections.abc import AsyncGenerator, Mapping
+from datetime import UTC, datetime
+from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from aiohttp.test_utils import make_mocked_request
 
-from hyperjob.client.summary import Summary, read
-from hyperjob.ui.charts.curves import HEIGHT, WIDTH, Axis, Run, charts
-from hyperjob.ui.history import points
-from hyperjob.ui.history.points import DRAWN, POINTS, ProgressPoint
-from hyperjob.ui.history.recorder import History
-from hyperjob.ui.history.store import HistoryFile, Retention
-from hyperjob.ui.pages.metrics import RUNS, MetricsPage, asked
-from hyperjob.ui.visitor import EVERYTHING
+from hyperjob.client.summary import read
+from hyperjob.ui.charts.curves import ProgressLine
+from hyperjob.ui.pages import metrics
+from hyperjob.ui.pages.metrics import MetricsChoice, progress_of
+from hyperjob_core.api.failedlogs import FailedLog, config_map
+from hyperjob_core.kube.client import Kube
+from hyperjob_core.kube.errors import KubeError, from_status, make_status
+from hyperjob_core.kube.memory import Call, MemoryServer
+from hyperjob_core.kube.resources import CONFIG_MAPS
+from tests.unit.cli.objects import hyperjob, sub_job
 
-BEGIN = datetime.now(UTC).replace(microsecond=0) - timedelta(hours=10)
-
-
-def at(seconds: float) -> datetime:
-    return BEGIN + timedelta(seconds=seconds)
+UID = "u1"
+FORBIDDEN = from_status(make_status(403, "no", reason="Forbidden"), "GET log")
 
 
-def point(step: int, seconds: float | None = None, **metrics: float) -> ProgressPoint:
-    return ProgressPoint(at(step if seconds is None else seconds), step, metrics)
+def printed(*steps: int, second: int = 0, loss: float = 1.0) -> bytes:
+    """Return progress lines, one each second."""
+    form = '2026-01-02T03:04:{:02}Z {{"hyperjob": {{"step": {}, "metrics": {{"loss": {}}}}}}}\n'
+    return "".join(form.format(second + n, step, loss) for n, step in enumerate(steps)).encode()
 
 
-def trained(step: int, *, uid: str = "u1", **metrics: str) -> Summary:
-    """A HyperJob whose status has a step."""
-    training = {
-        "step": step,
-        "updateTime": at(step).isoformat(),
-        "startStep": 0,
-        "startTime": at(0).isoformat(),
-        "progress": f"step {step}",
-        "metrics": metrics,
+class Member(MemoryServer):
+    """Karmada with one member: the log of each pod by the number of its rank, or an error."""
+
+    def __init__(self, *logs: bytes | KubeError | asyncio.Event) -> None:
+        super().__init__(now=lambda: datetime(2026, 1, 2, tzinfo=UTC))
+        self.logs = logs
+        self.tails: list[str] = []
+
+    def answer(self, call: Call) -> Any:
+        if call.subresource != "proxy":
+            return super().answer(call)
+        return {"items": [pod(rank) for rank in range(len(self.logs))]}
+
+    async def stream(
+        self, path: str, *, params: Mapping[str, str], **more: Any
+    ) -> AsyncGenerator[bytes, None]:
+        self.tails.append(params["tailLines"])
+        log = self.logs[int(path.removesuffix("/log").rpartition("-")[2])]
+        if isinstance(log, KubeError):
+            raise log
+        if isinstance(log, asyncio.Event):
+            await log.wait()
+            return
+        yield log
+
+
+def pod(rank: int) -> dict[str, Any]:
+    offset = {"name": "HYPERJOB_RANK_OFFSET", "value": "0"}
+    return {
+        "metadata": {
+            "name": f"llm-trainer-0-worker-{rank}",
+            "uid": str(rank),
+            "labels": {"volcano.sh/task-index": str(rank)},
+        },
+        "spec": {"containers": [{"name": "main", "env": [offset]}]},
+        "status": {
+            "phase": "Running",
+            "containerStatuses": [{"name": "main", "restartCount": 0, "state": {"running": {}}}],
+        },
     }
-    metadata = {"namespace": "team", "name": "llm", "uid": uid, "creationTimestamp": None}
-    return read({"metadata": metadata, "status": {"training": training}})
 
 
-async def test_the_page_of_a_sweep_follows_the_logs_of_its_hyperjobs() -> None:
-    world = SimpleNamespace(version=lambda *_: 1, rows={})
-    async with History(None) as history:
-        page = MetricsPage(world, history, EVERYTHING, asked([("sweep", "s1")]))
-        before = page.version()
-        assert page.version() == before
-        history.progressed(at(1), "u1", [point(1)])
-        assert page.version() != before
+def running(**job: Any) -> dict[str, Any]:
+    made = hyperjob("Running", sub_job(**{"phase": "Running", "cluster": "east", **job}))
+    made["metadata"]["uid"] = UID
+    return made
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "history.sqlite"
+async def progress(
+    member: Member, *ranks: int, **job: Any
+) -> tuple[dict[str, list[int]], list[str]]:
+    """Return the steps of each line, and the remarks."""
+    lines, remarks = await progress_of(Kube(member), read(running(**job)), ranks)
+    return {line.name: steps(line) for line in lines}, remarks
 
 
-async def test_each_progress_of_the_status_is_a_point_also_after_a_restart(path: Path) -> None:
-    async with History(path) as history:
-        for step in (1, 2, 2, 3):
-            history.record(at(60 + step), trained(step, loss=str(4 - step)))
-        found = await history.points("u1")
-        assert [(each.step, each.metrics) for each in found] == [
-            (1, {"loss": 3.0}),
-            (2, {"loss": 2.0}),
-            (3, {"loss": 1.0}),
-        ]
-    async with History(path) as history:
-        history.record(at(70), trained(4, loss="0.5"))
-        assert [each.step for each in await history.points("u1")] == [1, 2, 3, 4]
-        assert await history.points("u2") == []
+def steps(line: ProgressLine) -> list[int]:
+    return [point.step for point in line.points]
 
 
-def test_the_points_of_a_hyperjob_are_thinned_and_its_ends_stay(path: Path) -> None:
-    store = HistoryFile(path, limits=Retention())
-    for begin in range(0, 3 * POINTS, 500):
-        new = [("u1", point(step, loss=1.0)) for step in range(begin, begin + 500)]
-        store.write((), (), (), new, now=at(begin).timestamp())
-    store.write((), (), (), [("u2", point(1)), ("u2", point(2))], now=at(begin).timestamp())
-    database = sqlite3.connect(path)
-    counts = dict(database.execute("SELECT uid, count(*) FROM points GROUP BY uid"))
-    assert POINTS / 2 <= counts["u1"] <= POINTS
-    assert counts["u2"] == 2
-    kept = points.read(database, "u1", most=10 * POINTS)
-    assert (kept[0].step, kept[-1].step) == (0, 3 * POINTS - 1)
-    gaps = [after.step - before.step for before, after in pairwise(kept)]
-    assert max(gaps) <= 16, "the whole training is covered"
-    drawn = store.points("u1")
-    assert len(drawn) <= 2 * DRAWN + 1
-    assert (drawn[0].step, drawn[-1].step) == (0, 3 * POINTS - 1)
-    store.trim(now=at(40 * 86400).timestamp())
-    assert store.points("u1") == []
-    database.close()
-    store.close()
+async def test_each_rank_has_a_line_of_its_present_attempt() -> None:
+    member = Member(b"2026-01-02T03:04:00Z starts\n" + printed(1, 2), printed(1, 3))
+    assert await progress(member, attempt=1) == (
+        {"rank 0, attempt 2": [1, 2], "rank 1, attempt 2": [1, 3]},
+        [],
+    )
 
 
-def test_a_file_of_the_release_before_gets_the_points(path: Path) -> None:
-    HistoryFile(path, limits=Retention()).close()
-    database = sqlite3.connect(path)
-    database.executescript("DROP TABLE points; PRAGMA user_version = 1;")
-    database.close()
-    store = HistoryFile(path, limits=Retention())
-    store.write((), (), (), [("u1", point(1))], now=at(0).timestamp())
-    assert len(store.points("u1")) == 1
-    store.close()
+async def test_the_chosen_ranks_alone_are_read() -> None:
+    member = Member(printed(1), printed(2), printed(3))
+    assert await progress(member, 1, 2) == (
+        {"rank 1, attempt 1": [2], "rank 2, attempt 1": [3]},
+        [],
+    )
+    assert len(member.tails) == 2
 
 
-FLOATS = st.floats() | st.floats(-10, 10)
-RUN = st.builds(
-    lambda found: [
-        ProgressPoint(at(10 * n), step, {"loss": value}) for n, (step, value) in enumerate(found)
-    ],
-    st.lists(st.tuples(st.integers(0, 10**9), FLOATS), max_size=30),
-)
+async def test_of_many_logs_the_first_eight_are_read_from_their_last_lines() -> None:
+    member = Member(*(printed(rank) for rank in range(20)))
+    lines, remarks = await progress(member)
+    assert [found for (found,) in lines.values()] == list(range(8))
+    assert remarks == ["8 of 20 logs are read: choose ranks"]
+    assert set(member.tails) == {"5000"}
 
 
-@given(st.lists(RUN, max_size=4), st.sampled_from(["step", "time"]))
-def test_curves_of_any_values_stay_in_their_box(found: list[list[ProgressPoint]], by: Axis) -> None:
-    runs = [Run(f"ns/{n}", n, each) for n, each in enumerate(found)]
-    finite = [p for each in found for p in each if math.isfinite(p.metrics["loss"])]
-    drawn = charts(runs, by)
-    assert bool(drawn) == bool(finite)
-    for chart in drawn:
-        assert all(0 <= tick.at <= 100 for tick in chart.ticks)
-        assert len(chart.ticks) <= 16
-        for curve in chart.curves:
-            assert re.fullmatch(r"M[\d.]+ [\d.]+(L[\d.]+ [\d.]+)+", curve.path)
-            places = [float(each) for each in re.findall(r"[\d.]+", curve.path)]
-            assert all(0 <= each <= WIDTH for each in places[::2])
-            assert all(0 <= each <= HEIGHT for each in places[1::2])
-
-
-def test_runs_share_the_scales_of_each_metric() -> None:
-    one = Run("ns/one", 0, [point(0, loss=4.0, lr=1.0), point(100, loss=2.0, lr=0.5)])
-    two = Run("ns/two", 1, [point(0, 900, loss=0.0), point(50, 950, loss=1.0)])
-    loss, lr = charts([one, two], "step")
-    assert (loss.metric, loss.top, loss.bottom) == ("loss", "4", "0")
-    assert [(each.name, each.path, each.last) for each in loss.curves] == [
-        ("ns/one", "M0.0 0.0L600.0 50.0", "2"),
-        ("ns/two", "M0.0 100.0L300.0 75.0", "1"),
+async def test_a_failed_attempt_whose_log_is_kept_has_a_line_too() -> None:
+    failure = {"pod": "llm-trainer-0-worker-0", "container": "main", "rank": 0, "exitCode": 1}
+    before = {"attempt": 0, "cluster": "east", "endTime": "2026-01-01T00:00:00Z"}
+    log = FailedLog(
+        job="llm-trainer-0",
+        attempt=1,
+        cluster="east",
+        pod="llm-trainer-0-worker-0",
+        container="main",
+        time="2026-01-01T00:00:00Z",
+        text='{"hyperjob": {"step": 7, "metrics": {"loss": 3}}}\nTraceback\n',
+    )
+    member = Member(printed(5))
+    owner = {"apiVersion": "v1", "kind": "HyperJob", "name": "llm", "uid": UID}
+    kept = config_map("llm", owner, dict([log.entry(1000)]))
+    kept["metadata"]["namespace"] = "ml"
+    member.create(CONFIG_MAPS, kept)
+    history = [{**before, "failure": failure}]
+    lines, _ = await progress_of(Kube(member), read(running(attempt=1, history=history)), ())
+    assert [(line.name, steps(line), line.points[0].at is None) for line in lines] == [
+        ("rank 0, attempt 1", [7], True),
+        ("rank 0, attempt 2", [5], False),
     ]
-    assert [tick.text for tick in loss.ticks] == ["0", "20", "40", "60", "80", "100"]
-    assert [each.name for each in lr.curves] == ["ns/one"]
-    late, _ = charts([one, two], "time")
-    assert late.curves[1].path == "M0.0 100.0L300.0 75.0", "from the first progress of each run"
 
 
-def test_the_address_names_runs_a_sweep_and_the_axis() -> None:
-    found = asked([("run", "a/b, a/c"), ("run", "a/b"), ("axis", "time"), ("sweep", "s-1")])
-    assert (found.runs, found.sweep, found.axis) == (("a/b", "a/c"), "s-1", "time")
-    assert found.address("step") == "/metrics?run=a%2Fb&run=a%2Fc&sweep=s-1"
-    many = asked([("run", f"a/{n}") for n in range(100)] + [("axis", "other")])
-    assert (len(many.runs), many.axis) == (RUNS, "step")
+async def test_lines_that_changed_places_are_no_new_begin_and_a_restart_is_one() -> None:
+    swapped = printed(3) + printed(2) + printed(4, second=1)
+    member = Member(swapped + printed(1, 2, second=20))
+    assert (await progress(member))[0] == {"rank 0, attempt 1": [3, 4, 1, 2]}
+
+
+async def test_a_log_that_cannot_be_read_is_named_and_the_others_are_read() -> None:
+    lines, remarks = await progress(Member(FORBIDDEN, printed(1)))
+    assert lines == {"rank 1, attempt 1": [1]}
+    assert len(remarks) == 1
+    assert "east/llm-trainer-0-worker-0: Error from server (Forbidden)" in remarks[0]
+
+
+async def test_a_hyperjob_without_a_log_says_so() -> None:
+    lines, (remark,) = await progress(Member(), cluster="")
+    assert lines == {}
+    assert "no sub-job of llm is on a cluster yet" in remark
+
+
+async def test_a_long_log_is_thinned_and_ends_at_its_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    many = b"".join(printed(step, second=step % 60) for step in range(5000))
+    ((name, found),) = (await progress(Member(many)))[0].items()
+    assert name == "rank 0, attempt 1"
+    assert (found[0], found[-1]) == (0, 4999)
+    assert 200 <= len(found) <= 401
+    monkeypatch.setattr(metrics, "_BYTES", 2**20 // 4)
+    cut, remarks = await progress(Member(many))
+    assert cut[name][-1] < 4999
+    assert remarks == ["the rest after 0.25 MiB is not read"]
+
+
+async def test_a_log_that_does_not_answer_holds_up_no_visitor(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(metrics, "_SECONDS", 0.2)
+    lines, remarks = await progress(Member(printed(1), asyncio.Event()))
+    assert remarks == ["the rest after 0.2 s is not read"]
+    assert lines in ({}, {"rank 0, attempt 1": [1]})
+
+
+@pytest.mark.parametrize(
+    ("query", "choice"),
+    [
+        ("", MetricsChoice()),
+        ("rank=3,+1&axis=time", MetricsChoice(ranks=(3, 1), axis="time")),
+        ("rank=x&axis=other", MetricsChoice()),
+    ],
+)
+def test_the_address_names_ranks_and_axis(query: str, choice: MetricsChoice) -> None:
+    assert MetricsChoice.of(make_mocked_request("GET", f"/metrics?{query}")) == choice

@@ -7,13 +7,12 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from hyperjob.ui.charts.timeline import Subject, _draw, _kind, timeline
-from hyperjob.ui.charts.timeline import TimelineBar as Block
-from hyperjob.ui.history.spans import Span
+from hyperjob.ui.charts.timeline import timeline
 from hyperjob.ui.listing import DEFAULT, Listing, Query, parse
 from hyperjob.ui.places import StreamPlaces
 from hyperjob.ui.render import ago, clock, device, goodput, hue
 from hyperjob.ui.rows import Row, _line_of, order_of, row_of
+from hyperjob.ui.spans import Span
 from hyperjob.ui.visitor import EVERYTHING
 from tests.support.fleet import GPU, hyperjob
 
@@ -163,16 +162,22 @@ def test_an_address_has_only_what_differs_from_the_default() -> None:
     assert parse([("q", "first"), ("q", "second")]).search == "first"
 
 
-def span(phase: str, *, job: str = "j", cluster: str = "", reason: str = "") -> Span:
+def span(
+    phase: str,
+    begin: float = 0,
+    end: float | None = 10,
+    *,
+    job: str = "j",
+    cluster: str = "",
+    reason: str = "",
+) -> Span:
     return Span(
         job=job,
-        attempt=1,
         cluster=cluster,
         phase=phase,
         reason=reason,
-        message="",
-        begin=NOW,
-        end=NOW + timedelta(seconds=10),
+        begin=NOW + timedelta(seconds=begin),
+        end=None if end is None else NOW + timedelta(seconds=end),
     )
 
 
@@ -198,39 +203,37 @@ def span(phase: str, *, job: str = "j", cluster: str = "", reason: str = "") -> 
     ],
 )
 def test_the_kind_of_a_block(found: Span, kind: str) -> None:
-    assert _kind(found) == kind
+    (lane,) = timeline(row().summary, [found], NOW + timedelta(seconds=20)).lanes
+    assert [block.kind for block in lane.blocks] == [kind]
 
 
-def block(start: float, width: float = 10, *, kind: str = "running", label: str = "a") -> Block:
-    return Block(kind=kind, start=start, width=width, label=label, title=f"at {start}")
-
-
-def test_blocks_that_look_alike_and_touch_are_one() -> None:
-    def drawn(*blocks: Block) -> list[tuple[float, float, str]]:
-        found: list[Block] = []
-        for each in blocks:
-            _draw(found, each)
-        return [(each.start, each.width, each.title) for each in found]
-
-    assert drawn(block(0), block(10.2)) == [(0, 20.2, "at 10.2")]
-    assert len(drawn(block(0), block(10.25))) == 2
-    assert len(drawn(block(0), block(10, kind="waiting"))) == 2
-    assert len(drawn(block(0), block(10, label="b"))) == 2
+@pytest.mark.parametrize(
+    ("second", "blocks"),
+    [
+        (span("Running", 10.2, 20.2, cluster="a"), [(0, 20.2)]),
+        (span("Running", 10.25, 20.25, cluster="a"), [(0, 10), (10.25, 10)]),
+        (span("Aborting", 10, 20, cluster="a"), [(0, 10), (10, 10)]),
+        (span("Running", 10, 20, cluster="b"), [(0, 10), (10, 10)]),
+    ],
+)
+def test_blocks_that_look_alike_and_touch_are_one(
+    second: Span, blocks: list[tuple[float, float]]
+) -> None:
+    spans = [span("Running", 0, 10, cluster="a"), second, span("Running", 0, None, job="other")]
+    lane, _ = timeline(row().summary, spans, NOW + timedelta(seconds=100)).lanes
+    assert [(each.start, round(each.width, 3)) for each in lane.blocks] == blocks
 
 
 def test_a_timeline_ends_with_its_hyperjob_and_has_60_lanes() -> None:
-    subject = Subject.of(row().summary)
+    summary = row().summary
     spans = [span("Running", job=f"job-{number:02}", cluster="a") for number in range(70)]
-    running = timeline(subject, [*spans, span("", job="empty")], NOW + timedelta(hours=1))
-    assert running is not None
-    assert (running.running, running.end) == (True, NOW + timedelta(hours=1))
-    assert (len(running.lanes), running.hidden) == (60, 11)
-    over = timeline(replace(subject, ended=True), spans, NOW + timedelta(hours=1))
-    assert over is not None
-    assert (over.running, over.begin, over.end) == (False, NOW, NOW + timedelta(seconds=10))
-    moment = replace(spans[0], end=NOW)
-    short = timeline(replace(subject, ended=True), [moment], NOW)
-    assert short is not None
+    running = timeline(summary, [*spans, span("", job="empty")], NOW + timedelta(hours=1))
+    assert running.end == NOW + timedelta(hours=1)
+    assert (len(running.lanes), running.hidden) == (60, 10)
+    ended = replace(summary, phase="Completed")
+    over = timeline(ended, spans, NOW + timedelta(hours=1))
+    assert (over.begin, over.end) == (NOW, NOW + timedelta(seconds=10))
+    short = timeline(ended, [replace(spans[0], end=NOW)], NOW)
     assert short.end == NOW + timedelta(seconds=1)
 
 

@@ -14,14 +14,14 @@ from hyperjob.client import usage
 from hyperjob.client.logs.choosing import ContainerLog
 from hyperjob.client.summary import read
 from hyperjob.client.tally import Tally
-from hyperjob.ui.charts.timeline import Subject, timeline
-from hyperjob.ui.history.spans import Span
+from hyperjob.ui.charts.timeline import timeline
 from hyperjob.ui.holdings import Holdings
 from hyperjob.ui.lines import QueueLines
 from hyperjob.ui.pages import about, actions, fleet, logs, queues
 from hyperjob.ui.pages.job import tree
 from hyperjob.ui.render import expected, hue, render
 from hyperjob.ui.rows import Row, row_of
+from hyperjob.ui.spans import Span
 from hyperjob.ui.visitor import EVERYTHING, Scope
 from hyperjob_core.api.microtime import utc_now
 from hyperjob_core.kube.client import Kube
@@ -141,10 +141,7 @@ def test_a_timeline_draws_waiting_attempts_moves_and_failures() -> None:
         span(job, "", 60, 70),
         span(job, "Running", 70, None, cluster="west", attempt=2),
     ]
-    line = timeline(
-        Subject.of(row(0, phase="Running").summary), spans, NOW + timedelta(seconds=100)
-    )
-    assert line is not None
+    line = timeline(row(0, phase="Running").summary, spans, NOW + timedelta(seconds=100))
     whole, lane = line.lanes
     assert [block.kind for block in whole.blocks] == ["waiting", "running"]
     assert [block.kind for block in lane.blocks] == ["waiting", "running", "running"]
@@ -162,15 +159,8 @@ def test_a_timeline_draws_waiting_attempts_moves_and_failures() -> None:
 @pytest.mark.parametrize("seconds", [1, 59, 3600, 86_400 * 3, 86_400 * 400])
 def test_the_axis_has_a_few_round_times_however_long_it_is(seconds: int) -> None:
     spans = [span("", "Running", 0, None)]
-    line = timeline(
-        Subject.of(row(0, phase="Running").summary), spans, NOW + timedelta(seconds=seconds)
-    )
-    assert line is not None
+    line = timeline(row(0, phase="Running").summary, spans, NOW + timedelta(seconds=seconds))
     assert 1 <= len(line.ticks) <= 10
-
-
-def test_nothing_known_draws_nothing() -> None:
-    assert timeline(Subject.of(row(0).summary), [], NOW) is None
 
 
 def queue(name: str, parent: str = "", **spec: Any) -> dict[str, Any]:

@@ -1,1 +1,0 @@
-"""The history of phases, attempts, clusters and use over time, in a bounded SQLite file."""
