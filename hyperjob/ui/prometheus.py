@@ -107,7 +107,7 @@ def query(step: int) -> str:
 
 
 async def _body(answer: aiohttp.ClientResponse) -> bytes:
-    """Return the body; raise ValueError for one that is too large."""
+    """Return the body of an answer; raise ValueError for a body that is too large."""
     body = bytearray()
     async for part in answer.content.iter_any():
         body += part

@@ -127,7 +127,7 @@ async def test_a_failed_attempt_whose_log_is_kept_has_a_line_too() -> None:
         text='{"hyperjob": {"step": 7, "metrics": {"loss": 3}}}\nTraceback\n',
     )
     member = Member(printed(5))
-    owner = {"apiVersion": "v1", "kind": "HyperJob", "name": "llm", "uid": UID}
+    owner = {"kind": "HyperJob", "name": "llm", "uid": UID, "controller": True}
     kept = config_map("llm", owner, dict([log.entry(1000)]))
     kept["metadata"]["namespace"] = "ml"
     member.create(CONFIG_MAPS, kept)
